@@ -22,25 +22,25 @@ type Slots = Arc<[Slot<BlockHeader>]>;
 /// What the slots of all tables share: one budget, one hand that goes round.
 pub(crate) struct BlockCache {
     bytes_max: u64,
-    ring: Mutex<Ring>,
+    ring: Mutex<ClockRing>,
     life: Arc<Life>,
 }
 
 #[derive(Default)]
-struct Ring {
-    places: VecDeque<Place>,
+struct ClockRing {
+    places: VecDeque<FilledSlot>,
     /// Places whose table was closed, and whose slots are empty therefore.
     dead_count: usize,
     used: u64,
 }
 
 /// A slot that was filled.
-struct Place {
+struct FilledSlot {
     slots: Slots,
     number: usize,
 }
 
-impl Place {
+impl FilledSlot {
     fn slot(&self) -> &Slot<BlockHeader> {
         &self.slots[self.number]
     }
@@ -48,10 +48,10 @@ impl Place {
 
 /// What keeping a block costs.
 fn cost(block: &Block) -> u64 {
-    (block.size_bytes() + size_of::<Place>()) as u64
+    (block.size_bytes() + size_of::<FilledSlot>()) as u64
 }
 
-impl Ring {
+impl ClockRing {
     /// Lets go of blocks until they use at most `bytes`. A block that was touched since the hand
     /// came by is spared, though not for ever: readers touch blocks while the hand goes round.
     fn shrink_to(&mut self, bytes: u64) {
@@ -141,7 +141,7 @@ impl BlockSlots {
         let mut ring = lock(&self.cache.ring);
         if slot.is_empty() {
             ring.shrink_to(room);
-            ring.places.push_back(Place { slots: Arc::clone(&self.slots), number });
+            ring.places.push_back(FilledSlot { slots: Arc::clone(&self.slots), number });
             ring.used += cost(block);
             slot.replace(Some(block.clone().into_memory()));
         }

@@ -1,29 +1,29 @@
-//! Who sees to what is owed after a while, in a thread of its own: that the log is synced in time,
-//! whatever its writer waits for, and that files go when the last one who reads them does.
+//! The keeper: a thread for work that is due after a while. It syncs the log in time, whatever its
+//! writer waits for, and removes files after their last reader.
 //! ```text
 //! writer   the first write since the last sync    --.
-//! reader   lets go of a table that left the tree  --+-> call -> keeper: sync the log in time, remove files -> sleep
+//! reader   drops a table that left the tree       --+-> call -> keeper: sync, remove files -> sleep
 //! ```
-//! In stepped mode there is no such thread: writes sync what is due, steps remove files.
+//! In stepped mode there is no such thread: writes sync what is due, and steps remove files.
 //!
-//! Invariant: the keeper sleeps when nothing is owed, and takes no lock that a writer holds while
-//! it waits.
+//! Invariant: the keeper sleeps when nothing is due, and takes no lock that a writer holds while it
+//! waits.
 
 use std::time::Duration;
 
 use crate::storage::life::Life;
 use crate::sync::{Arc, Condvar, Mutex, OnceLock, lock, wait, wait_for};
 
-/// How the keeper is woken.
+/// Wakes the keeper.
 pub(crate) struct Keeper {
     life: Arc<Life>,
-    state: Mutex<State>,
+    state: Mutex<KeeperState>,
     called: Condvar,
 }
 
 #[derive(Default)]
-struct State {
-    /// Something may be owed that it does not know of.
+struct KeeperState {
+    /// Something may be due that the keeper has not seen.
     is_called: bool,
     stopping: bool,
 }
@@ -33,14 +33,14 @@ impl Keeper {
         Keeper { life, state: Mutex::default(), called: Condvar::new() }
     }
 
-    /// Has the keeper look what is owed. Does nothing where there is none any more: the store is
-    /// closed, or this is a child.
+    /// Has the keeper look for due work. Does nothing if there is no keeper: the store is closed,
+    /// or this process is a child.
     pub(crate) fn call(&self) {
         if self.life.check().is_err() {
             return;
         }
         let mut state = lock(&self.state);
-        // Who was called and has not come yet will.
+        // A keeper that was called and has not looked yet will see this too.
         if !state.is_called {
             state.is_called = true;
             self.called.notify_one();
@@ -53,7 +53,7 @@ impl Keeper {
         self.called.notify_one();
     }
 
-    /// Sleeps until it is called, or for a time if there is one. False: it is to end.
+    /// Sleeps until it is called, or until a time has passed. False: the thread is to end.
     pub(crate) fn sleep(&self, time: Option<Duration>) -> bool {
         let mut state = lock(&self.state);
         let mut is_over = false;
@@ -68,7 +68,7 @@ impl Keeper {
     }
 }
 
-/// Of a table that has left the tree: dropped with it, when the last one has let go.
+/// Belongs to a table that has left the tree, and is dropped with it by its last reader.
 #[derive(Default)]
 pub(crate) struct Farewell(OnceLock<Arc<Keeper>>);
 

@@ -1,8 +1,9 @@
-//! Counts and checks logs: what is in them is in no table yet.
+//! Counts and checks the entries of logs, which are in no table yet.
 //! ```text
-//! names -> logs that are live, newest first: each says how much counts of the one before it -> groups, ages, what is gone
+//! names -> live logs, newest first -> groups, ages, missing logs
+//!          (each log tells how many bytes of the log before it count)
 //! ```
-//! Invariant: files are only read. Damage goes into a list; it does not end the walk.
+//! Invariants: files are only read. Damage goes into a list, and does not end the walk.
 
 use std::io::ErrorKind;
 
@@ -19,10 +20,9 @@ use crate::storage::open_folder::OpenFolder;
 pub struct LogCounts {
     /// Files.
     pub files: u64,
-    /// Their bytes, as far as they count: not those that a crash or a failed write has left at an
-    /// end.
+    /// Their bytes that count: those that a crash or a failed write left at an end do not.
     pub bytes: u64,
-    /// Groups of writes that landed together.
+    /// Groups of writes that were logged together.
     pub groups: u64,
     /// Writes: puts and deletions.
     pub entries: u64,
@@ -43,7 +43,7 @@ impl LogCounts {
     }
 }
 
-/// The logs whose entries are not all in tables, oldest first.
+/// The logs with entries that are in no table, oldest first.
 pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
     let mut numbers = numbers_of(names, wal_name);
     numbers.retain(|&number| number >= layout.live_wal);
@@ -54,13 +54,13 @@ pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
 pub(crate) struct LogCheck<'a> {
     pub(crate) folder: &'a OpenFolder,
     pub(crate) layout: &'a Layout,
-    /// Whether a live log that is not there is gone for good: nobody flushes meanwhile, and the
-    /// layout is known.
+    /// Whether a live log that is not there is lost: no flush runs meanwhile, and the layout is
+    /// known.
     pub(crate) misses_logs: bool,
 }
 
 impl LogCheck<'_> {
-    /// Reads every live log of these files. `damage` is called with what is wrong.
+    /// Reads every live log of these files, and calls `damage` with each error.
     pub(crate) fn run(
         &self,
         names: &[String],
@@ -72,7 +72,7 @@ impl LogCheck<'_> {
         if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
             damage(missing_newest(self.folder, gone))?;
         }
-        // Newest first: each says how much of the one before it counts.
+        // Newest first, since each log tells how many bytes of the log before it count.
         let mut valid = None;
         for &number in numbers.iter().rev() {
             let before = match wal::predecessor(self.folder, number) {
@@ -107,7 +107,7 @@ impl LogCheck<'_> {
         self.misses_logs && is_needed && !numbers.contains(&before.wal)
     }
 
-    /// A flush that is installed meanwhile takes its log away.
+    /// A flush that is installed meanwhile removes its log.
     fn has_gone(&self, error: &Error) -> bool {
         let is_gone = |kind| kind == ErrorKind::NotFound && !self.misses_logs;
         matches!(error, Error::Io { source, .. } if is_gone(source.kind()))
@@ -121,7 +121,7 @@ impl LogCheck<'_> {
     ) -> Result<()> {
         let path = self.folder.path_of(&wal_name(number));
         let wrong = |what: &str| Err(Error::corrupt(&path, 0, what));
-        // The newest sequence number that tables had when this log's entries were not in them.
+        // The newest sequence number in tables. All entries of the log must be newer.
         let in_tables = self.layout.last_sequence;
         let mut last = Sequence(0);
         let mut seen = LogCounts::default();
@@ -142,19 +142,19 @@ impl LogCheck<'_> {
     }
 }
 
-/// The newest log on record is not there.
+/// The newest log on record is missing.
 pub(crate) fn missing_newest(folder: &OpenFolder, gone: u64) -> Error {
     let what = "the manifest tells that it was made, and what was written to it is in no table";
     Error::FileMissing { path: folder.path_of(&wal_name(gone)), what: what.into() }
 }
 
-/// A log on record has lost the record that it was made with.
+/// A log on record has lost its first record.
 pub(crate) fn beginning_lost(folder: &OpenFolder, number: u64) -> Error {
     let what = "the log's first record is missing; the manifest tells that it was durable";
     Error::corrupt(folder.path_of(&wal_name(number)), 0, what)
 }
 
-/// A log that another one follows is not there.
+/// A log that another one follows is missing.
 pub(crate) fn missing(folder: &OpenFolder, follower: u64, gone: Predecessor) -> Error {
     let (follower, bytes) = (wal_name(follower), gone.valid_bytes);
     let what = format!(

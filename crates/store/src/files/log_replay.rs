@@ -1,8 +1,9 @@
-//! Logs are read back: each becomes a memtable.
+//! Reads logs back: each becomes a memtable.
 //! ```text
-//! 000007.wal -> memtable      000009.wal, "7 has 4096 bytes" -> memtable      the newest may have a torn tail
+//! 000007.wal -> memtable
+//! 000009.wal, "7 has 4096 bytes" -> memtable      only the newest may have a torn tail
 //! ```
-//! Invariant: a log has all the bytes that the next one says it has, or that is an error.
+//! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
@@ -34,8 +35,8 @@ impl Replayed {
     }
 }
 
-/// Reads the live logs, oldest first. Each but the last must have all the bytes that the next one
-/// says it has; the last may have a torn tail.
+/// Reads the live logs, oldest first. Each log must have all the bytes that the next one says it
+/// has. Only the last may have a torn tail.
 pub(crate) fn replay_logs(
     folder: &OpenFolder,
     names: &[String],
@@ -47,8 +48,8 @@ pub(crate) fn replay_logs(
     if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
         return Err(missing_newest(folder, gone));
     }
-    // A log that was torn before it could name its predecessor has nothing that was acknowledged,
-    // unless it is on record.
+    // A log that was torn before it could name its predecessor has no acknowledged writes, unless
+    // it is on record.
     let mut logs: Vec<Replayed> = Vec::new();
     for &number in &numbers {
         match wal::predecessor(folder, number)? {
@@ -68,7 +69,7 @@ pub(crate) fn replay_logs(
     Ok(logs)
 }
 
-/// A log that this one follows, and that is neither read nor in tables, is missing or damaged.
+/// Fails if the log before this one is missing or damaged: it is neither read nor in tables.
 fn check_no_gap(
     folder: &OpenFolder,
     numbers: &[u64],

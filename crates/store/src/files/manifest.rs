@@ -2,9 +2,9 @@
 //! ```text
 //! MANIFEST   header | the whole layout as one edit | edit | edit | ...
 //! ```
-//! Invariants: an edit is on disk, synced, before a version shows it. After a failed append the
-//! file's end is unknown, so the next edit goes into a new file that takes the old one's name; so
-//! it does when the file has grown.
+//! Invariants: an edit is synced before a version shows it. After a failed append the end of the
+//! file is unknown. So the next edit goes into a new file, which takes the name of the old one. The
+//! same happens when the file has grown.
 
 use std::path::Path;
 
@@ -25,9 +25,9 @@ pub(crate) const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
-/// A file goes on until it has so many bytes at least, and twice those that it began with, or so
-/// many edits: each may look at all tables when it is read, so that opening would else take their
-/// square.
+/// A file continues until it has at least so many bytes and twice its first length, or so many
+/// edits. Each edit may look at all tables when it is read. Without a limit of edits, opening would
+/// take time that is quadratic in them.
 const GROWN_BYTES: u64 = 64 << 10;
 const EDITS_MAX: u64 = 1000;
 const MAGIC: &[u8; 8] = b"TROMMELM";
@@ -59,11 +59,11 @@ pub(crate) struct Manifest {
     folder: OpenFolder,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
-    /// The file's bytes when it had the whole layout and nothing else.
+    /// The length of the file when it held the whole layout and nothing else.
     begun_bytes: u64,
     /// Edits since then.
     edits: u64,
-    /// An edit may or may not be in the file: writing it has failed.
+    /// Writing an edit has failed, so the file may or may not have it.
     uncertain: bool,
     /// The tables that such edits add.
     doubtful: Vec<u64>,
@@ -100,8 +100,8 @@ impl Manifest {
         Ok(Some(layout))
     }
 
-    /// The manifest that was read. The first edit begins a new file: nothing is added to one that
-    /// may have a torn end.
+    /// The manifest that was read. The first edit begins a new file, since the old one may have a
+    /// torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
         let (writer, uncertain, doubtful) = (None, false, Vec::new());
         Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
@@ -114,20 +114,20 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Makes the layout durable that was read. After an error it is as it was.
+    /// Makes the layout that was read durable. After an error it is unchanged.
     pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
         self.rewrite(layout, &Edit::default())
     }
 
-    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the edit
-    /// may or may not be found by the next open: keep all files that it [may name](Self::may_name),
+    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the next
+    /// open may or may not find the edit. Then keep all files that it [may name](Self::may_name),
     /// and try again.
     pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
         self.check_numbers(after)?;
         if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
             match self.write_new(after) {
                 Ok(writer) => return self.replace(writer, edit),
-                // A full disk may have room for the edit, and none for a new file.
+                // A full disk may have room for the edit, but none for a new file.
                 Err(error) => self.writer.is_some().then_some(()).ok_or(error)?,
             }
         }
@@ -141,12 +141,12 @@ impl Manifest {
         Ok(())
     }
 
-    /// Whether a file of so many bytes has not grown.
+    /// Whether a file of so many bytes may continue.
     fn goes_on(&self, len: u64) -> bool {
         len < GROWN_BYTES || self.edits < EDITS_MAX && len < 2 * self.begun_bytes
     }
 
-    /// Whether an edit that adds this table may be in the file, although writing it has failed.
+    /// Whether the file may hold an edit that adds this table, although writing it has failed.
     pub(crate) fn may_name(&self, table: u64) -> bool {
         self.doubtful.contains(&table)
     }
@@ -163,19 +163,19 @@ impl Manifest {
         self.doubtful.clear();
     }
 
-    /// Whether the file surely tells of the newest version.
+    /// Whether the file surely has the newest version.
     pub(crate) fn is_certain(&self) -> bool {
         !self.uncertain
     }
 
-    /// Begins a new file with the whole layout, in which `edit` is the latest.
+    /// Begins a new file with the whole layout, whose latest edit is `edit`.
     fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
         self.check_numbers(layout)?;
         let writer = self.write_new(layout)?;
         self.replace(writer, edit)
     }
 
-    /// Goes on with a new file, in which `edit` is the latest.
+    /// Continues with a new file, whose latest edit is `edit`.
     fn replace(&mut self, writer: RecordWriter, edit: &Edit) -> Result<()> {
         self.writer = None;
         self.doubt(edit);
@@ -186,17 +186,17 @@ impl Manifest {
         Ok(())
     }
 
-    /// What opening would not believe is not written.
+    /// A layout that opening would reject is not written.
     fn check_numbers(&self, layout: &Layout) -> Result<()> {
         let path = self.folder.path_of(MANIFEST_NAME);
         layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
     }
 
-    /// A new file with the whole layout, which is durable, and has not its name yet.
+    /// A new file with the whole layout. It is durable, and has no name of its own yet.
     fn write_new(&self, layout: &Layout) -> Result<RecordWriter> {
         let record = encode_record(&layout.as_edit(), &self.folder)?;
         self.write_file(&record).inspect_err(|_| {
-            // Where the disk is full, it is in the way; it has no name that anyone looks for.
+            // On a full disk the file takes space. Nobody looks for its name.
             let _ = self.folder.remove(MANIFEST_NEW_NAME);
         })
     }
@@ -282,7 +282,7 @@ fn encode(edit: &Edit) -> Vec<u8> {
 
 fn encode_cuts(edit: &CutsEdit, out: &mut Writer) {
     out.string(&edit.within.from);
-    // No range ends before the first key: an empty string says that there is no end.
+    // No range ends before the first key, so an empty string means that there is no end.
     out.string(edit.within.to.as_deref().unwrap_or(&[]));
     out.varint(edit.cuts.len() as u64);
     edit.cuts.iter().for_each(|cut| out.string(cut));

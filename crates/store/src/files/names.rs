@@ -1,8 +1,9 @@
 //! The names of a store's files.
 //! ```text
-//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter        (the manifest's own names are in manifest.rs)
+//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter
+//! (the manifest's own names are in manifest.rs)
 //! ```
-//! Invariant: a number is that of one file, whatever its kind.
+//! Invariant: a number belongs to one file, whatever its kind.
 
 use crate::entries::entry::NUMBER_MAX;
 use crate::plan::layout::Layout;
@@ -25,8 +26,8 @@ pub(crate) fn image_name(file: u64) -> String {
     format!("{file:06}.filter")
 }
 
-/// A number that no file has by its name, nor by the layout. A stray file with a number that no
-/// store comes to leaves room.
+/// A number that no file has, by its name or by the layout. A stray file with a huge number, which
+/// no store reaches, is ignored.
 pub(crate) fn free_number(names: &[String], layout: Option<&Layout>) -> u64 {
     let named = names.iter().filter_map(|name| file_number(name));
     let greatest = named.filter(|&number| number < NUMBER_MAX / 2).max().unwrap_or(0);

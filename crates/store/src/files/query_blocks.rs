@@ -24,10 +24,10 @@ pub(crate) struct Wanted {
 
 /// The blocks of one query.
 #[derive(Default)]
-pub(crate) struct Fetched(Mutex<State>);
+pub(crate) struct Fetched(Mutex<FetchedBlocks>);
 
 #[derive(Default)]
-struct State {
+struct FetchedBlocks {
     /// By file and number.
     blocks: HashMap<(u64, usize), Block>,
     missing: Option<Wanted>,

@@ -4,10 +4,12 @@
 //! record   magic u32 | len u32 | payload checksum u32 | head checksum u32 | payload
 //!          \________ the head checksum covers these, the salt and the record's offset
 //! ```
-//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else;
-//! stale bytes and records quoted in a payload never look like records. A bad record is damage if a
-//! valid one later in the file says that it had been durable; else it is where a crash has torn the
-//! file: pages behind it may have been written before its own, and do not count.
+//! Invariant: a record is valid at its own offset, in a file of its own salt, and nowhere else. So
+//! stale bytes, and records quoted in a payload, never look like records.
+//!
+//! A bad record is damage if a later valid record says that it had been durable. Otherwise it is
+//! where a crash has torn the file. Records behind the tear do not count: their pages may have been
+//! written before its own.
 
 use std::path::{Path, PathBuf};
 
@@ -27,28 +29,27 @@ const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
 const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
 const _: () = assert!(HEAD_SIZE == 16);
 
-/// The most that holes of a file take in memory, where all of it is read.
+/// The most memory that holes of a file take when the whole file is read.
 const HOLES_BYTES_MAX: u64 = 64 << 20;
-/// Bytes that are read at once.
+/// How many bytes are read at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
-/// Memory that a writer keeps between records; what a larger record took is given back.
+/// How much memory a writer keeps between records. The rest is freed.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
-/// Writes records, one append each.
+/// Writes records, with one append for each.
 pub(crate) struct RecordWriter {
     file: Box<dyn Append>,
     path: PathBuf,
     salt: u64,
     len: u64,
     buffer: Vec<u8>,
-    /// After a failure the file's end is unknown, and so nothing more is written.
+    /// After a failure the end of the file is unknown, so nothing more is written.
     failed: bool,
 }
 
 impl RecordWriter {
-    /// Begins a file that was just made, with its header. Nothing is durable before `sync` and the
-    /// folder's sync.
+    /// Begins a new file with its header. Nothing is durable before `sync` and the folder's sync.
     pub(crate) fn begin(
         mut file: Box<dyn Append>,
         path: PathBuf,
@@ -80,7 +81,7 @@ impl RecordWriter {
         self.unless_failed(|file, _| file.sync())
     }
 
-    /// Syncs the file beside appends, if it can be.
+    /// A handle that syncs the file while records are appended, if the storage has one.
     pub(crate) fn syncer(&self) -> Option<Arc<dyn Syncer>> {
         self.file.syncer()
     }
@@ -107,7 +108,7 @@ impl RecordWriter {
             let refused = std::io::Error::other("an earlier write to this file failed");
             return Err(Error::io(&self.path)(refused));
         }
-        // A panic is a failure too.
+        // A panic counts as a failure too.
         self.failed = true;
         let result = operation(self.file.as_mut(), &self.buffer);
         self.failed = result.is_err();
@@ -135,23 +136,23 @@ fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
 /// How a file of records ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// With a whole record.
+    /// It ends with a whole record.
     Clean,
-    /// With bytes that a crash left behind; the whole records end at `at`.
+    /// It ends with bytes that a crash left behind. The whole records end at `at`.
     Torn {
         /// Where the torn bytes begin.
         at: u64,
     },
 }
 
-/// How many bytes of its file a record says were durable before it was added: by its offset and
-/// payload.
+/// How many bytes of the file were durable before a record was added, as its payload tells. The
+/// other parameter is its offset.
 pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
 
 type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 
-/// Reads every record in order, of a file in which each was durable before the next was added:
-/// damage before the last whole record is an error.
+/// Reads every record in order. Each was durable before the next was added, so damage before the
+/// last whole record is an error.
 pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,
@@ -162,8 +163,8 @@ pub(crate) fn read_records(
     read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
 }
 
-/// Reads every record in order. Damage to what was durable when a later record was added is an
-/// error.
+/// Reads every record in order. It is an error if bytes are damaged that were durable when a later
+/// record was added.
 pub(crate) fn read_records_with(
     folder: &OpenFolder,
     name: &str,
@@ -194,12 +195,12 @@ pub(crate) fn read_records_with(
     Ok(Tail::Clean)
 }
 
-/// The bytes of a record with a payload of this length.
+/// The size in bytes of a record with a payload of this length.
 pub(crate) fn record_size(payload_len: usize) -> u64 {
     (HEAD_SIZE + payload_len) as u64
 }
 
-/// The file's first bytes, at most `len`: what a caller looks at to tell versions apart.
+/// The first bytes of the file, at most `len`, from which a caller can tell its version.
 pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let size = file.size().map_err(Error::io(path))?;
@@ -208,9 +209,8 @@ pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result
     Ok(bytes)
 }
 
-/// The whole file. What it has decides about memory, not how long it says it is: of a hole at its
-/// end no more than `HOLES_BYTES_MAX` is given, as zeros, and holes before that may not take more
-/// together.
+/// Reads the whole file. Its data decides how much memory that takes, not its length. A hole at its
+/// end gives at most `HOLES_BYTES_MAX` zeros. Earlier holes may not take more together.
 pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let size = file.size().map_err(Error::io(path))?;
@@ -234,7 +234,7 @@ pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Adds zeros up to a length. An error: there is no memory for that.
+/// Adds zeros up to a length. Fails if there is no memory for them.
 fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     let at = bytes.len();
     let beyond = || Error::corrupt(path, at as u64, "a file beyond memory");
@@ -244,13 +244,12 @@ fn grow(bytes: &mut Vec<u8>, len: u64, path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where the first valid record from `from` on starts.
+/// The offset of the first valid record from `from` on.
 pub(crate) fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize> {
     (from..bytes.len()).find(|&at| record_at(bytes, at, salt).is_some())
 }
 
-/// A crash may leave the start of a header, and zeros in place of the rest of it and of what
-/// follows.
+/// A crash may leave the start of a header, and zeros in place of the rest and of what follows.
 fn wrong_header(
     path: &Path,
     source: &mut Source<'_>,
@@ -281,7 +280,7 @@ fn bad_record(
     }
 }
 
-/// The payload of the record that starts at `at`. None: no valid record starts there.
+/// The payload of the record at `at`. None: no valid record starts there.
 pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
     let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
@@ -289,7 +288,7 @@ pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     (crc32c::crc32c(payload) == checksum).then_some(payload)
 }
 
-/// The length and the checksum of the payload of a record that starts at `at`, with these bytes.
+/// The length and the checksum of the payload of a record at `at` that starts with these bytes.
 /// None: no valid head starts there.
 fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
     if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {

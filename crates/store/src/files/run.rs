@@ -225,7 +225,7 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    /// For who walks over all of it, from its first entry to its last: in large pieces from the
+    /// For who walks over all of it, from its first entry to its last: in large chunks from the
     /// start, which are not kept in the cache.
     #[must_use]
     pub(crate) fn end_to_end(self) -> Self {

@@ -1,10 +1,10 @@
-//! The folder of a store: is it one, and who has it?
+//! The folder of a store: is it one, and who holds it?
 //! ```text
-//! MANIFEST, or a file with a number     a store, be it whole or not
-//! LOCK, MANIFEST.new, or nothing        one that was only begun
+//! MANIFEST, or a file with a number     a store, whole or not
+//! LOCK, MANIFEST.new, or nothing        a store that was only begun
 //! anything else                         no store
 //! ```
-//! Invariant: nothing is changed in a folder whose lock somebody else has.
+//! Invariant: nothing changes in a folder whose lock somebody else holds.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -16,10 +16,10 @@ use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 
-/// What keeps others out of a folder.
+/// Keeps others out of a folder.
 pub(crate) type FolderLock = Box<dyn Send + Sync>;
 
-/// Opens a folder that has files of a store, be it whole or not.
+/// Opens a folder that has files of a store, whole or not.
 pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFolder> {
     if !storage.dir_exists(dir) {
         return Err(Error::Missing { path: dir.to_path_buf() });
@@ -35,12 +35,12 @@ pub(crate) fn store_folder(storage: &dyn Storage, dir: &Path) -> Result<OpenFold
     }
 }
 
-/// Whether a folder has no more than what a crash leaves while a store is being made.
+/// Whether a folder has only what a crash leaves while a store is being created.
 pub(crate) fn is_beginning(names: &[String]) -> bool {
     names.iter().all(|name| [LOCK_NAME, MANIFEST_NEW_NAME].contains(&name.as_str()))
 }
 
-/// A folder without a manifest that has a file of a store.
+/// A folder has a file of a store, but no manifest.
 pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
     let what = format!(
         "without it nobody knows which files make up the store that {of_a_store} is of. A checkpoint that was cut short is such a \
@@ -49,11 +49,11 @@ pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
     Error::FileMissing { path: dir.join(MANIFEST_NAME), what }
 }
 
-/// Takes the lock of a folder. `Locked`: someone else has it.
+/// Takes the lock of a folder. `Locked`: someone else holds it.
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
     with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
-        // Also of those who only want to read.
+        // This is also told to those who only want to read.
         kind @ (ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
             let what = format!(
                 "{source}. Who opens a store locks it, and so must be able to write in its folder: make that possible, or open a copy"

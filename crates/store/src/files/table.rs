@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::files::cache::{BlockCache, BlockSlots};
 use crate::files::keeper::{Farewell, Keeper};
 use crate::files::names::table_name;
-use crate::files::table::file::{Opened, find};
+use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes, filter_tag,
 };
@@ -33,7 +33,7 @@ pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
 
 /// A table that is open.
 pub(crate) struct Table {
-    opened: Opened,
+    opened: CheckedFile,
     size: u64,
     sections: Vec<Section>,
     index: Index,
@@ -57,7 +57,7 @@ impl Table {
     ) -> Result<Arc<Table>> {
         let (bytes, path) = files.file(&table_name(file))?;
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = Opened { file, path, bytes };
+        let opened = CheckedFile { file, path, bytes };
         let sections = opened.sections(size)?;
         let index = opened.index(&sections)?;
         let (properties, at) = opened.properties(&sections)?;
@@ -259,7 +259,7 @@ impl Table {
 }
 
 /// Requires: the section is a filter's, of a kind that is known.
-fn load_filter(opened: &Opened, at: &Section) -> Result<TableFilter> {
+fn load_filter(opened: &CheckedFile, at: &Section) -> Result<TableFilter> {
     opened.believe(at)?;
     // Its length was checked against the file's.
     let beyond = || opened.corrupt(at.offset, "a filter beyond memory");

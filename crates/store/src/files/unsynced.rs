@@ -1,14 +1,14 @@
-//! What of the log is durable, and since when something is not: shared by the writer and by who
-//! syncs the log beside it.
+//! How much of the log is durable, and since when some of it is not. The writer shares this with
+//! whoever syncs the log beside it.
 //! ```text
-//! log       | durable | appended before the sync began | appended since |
-//! times               \ saving                         \ since: the first of these
-//! writer    append -> appended -> since, if none is noted      sync: when a write asks for it, or the interval is over
-//! keeper    note what was appended -> sync -> durable          when the oldest write is about to be as old as the interval
+//! log      | durable | appended before the sync began | appended since |
+//! times              \ saving                         \ since: the first of these
+//! writer   append -> appended -> since, if unset     syncs: on request, or after the interval
+//! keeper   note what was appended -> sync -> durable     syncs: before the oldest write is too old
 //! ```
-//! Invariants: `durable` moves to what was appended before a sync began, and only if it succeeded.
-//! One sync of a log at a time: the system tells an error of the disk once, so of two at once one
-//! would succeed in vain. After a failed one none succeeds any more.
+//! Invariants: `durable` moves to what was appended before a sync began, and only if that sync
+//! succeeded. Only one sync of a log runs at a time: the system reports a disk error only once, so
+//! one of two syncs would succeed wrongly. After a failed sync none succeeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const NONE: u64 = u64::MAX;
 /// How much of one log is durable.
 pub(crate) struct LogEnd {
     path: PathBuf,
-    /// None: the writer alone can sync it.
+    /// None: only the writer can sync it.
     syncer: Option<Arc<dyn Syncer>>,
     appended: AtomicU64,
     durable: AtomicU64,
@@ -45,8 +45,8 @@ impl LogEnd {
 
     /// The log has whole records up to `bytes`.
     pub(crate) fn appended(&self, bytes: u64) {
-        // In one order with the times: who takes a time to save sees what was appended before it
-        // was noted.
+        // Ordered with the times: whoever reads a time also sees what was appended before it was
+        // set.
         self.appended.store(bytes, Ordering::SeqCst);
     }
 
@@ -59,21 +59,21 @@ impl LogEnd {
     }
 }
 
-/// Since when something that was acknowledged is not durable, by the clock.
+/// Since when acknowledged writes are not durable, by the clock.
 struct UnsyncedTimes {
     /// The oldest write that no sync has begun to save.
     since: AtomicU64,
-    /// The oldest one that the sync under way is to save.
+    /// The oldest write that the current sync is to save.
     saving: AtomicU64,
 }
 
-/// The log that takes writes, and since when not all of them are durable.
+/// The log that takes writes, and since when some of them are not durable.
 pub(crate) struct Unsynced {
     log: Mutex<Option<Arc<LogEnd>>>,
     /// Held during a sync.
     turn: Mutex<()>,
     times: UnsyncedTimes,
-    /// What the last sync took, in nanoseconds.
+    /// How long the last sync took, in nanoseconds.
     sync_nanos: AtomicU64,
 }
 
@@ -86,13 +86,13 @@ impl Default for Unsynced {
 }
 
 impl Unsynced {
-    /// Writes go into this log from now on.
+    /// From now on writes go into this log.
     pub(crate) fn follow(&self, log: Option<&Arc<LogEnd>>) {
         *lock(&self.log) = log.cloned();
     }
 
-    /// Notes that something was appended that is not synced now. True: all before it is durable, or
-    /// about to be.
+    /// Notes that something was appended that is not synced now. True: everything before it is
+    /// durable, or about to be.
     pub(crate) fn wrote(&self, now: Duration) -> bool {
         let is_first = self.times.since.load(Ordering::SeqCst) == NONE;
         if is_first {
@@ -101,7 +101,7 @@ impl Unsynced {
         is_first
     }
 
-    /// Nothing is owed any more: all is in tables.
+    /// Everything is in tables, so nothing waits for a sync.
     pub(crate) fn forget(&self) {
         self.times.since.store(NONE, Ordering::SeqCst);
     }
@@ -112,20 +112,20 @@ impl Unsynced {
         time(self.times.since.load(Ordering::SeqCst))
     }
 
-    /// How long something has waited for a sync to begin. A clock that has gone back since does not
-    /// tell: then it is as old as can be, or nobody would sync it until the clock is where it was.
+    /// How long something has waited for a sync to begin. If the clock has gone back, the wait
+    /// counts as the longest possible: otherwise nobody would sync until the clock catches up.
     #[inline]
     pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
         self.since().map(|since| now.checked_sub(since).unwrap_or(Duration::MAX))
     }
 
-    /// Since when something that was acknowledged is not durable.
+    /// Since when acknowledged writes are not durable.
     pub(crate) fn oldest(&self) -> Option<Duration> {
         let [since, saving] = [&self.times.since, &self.times.saving];
         time(saving.load(Ordering::Acquire).min(since.load(Ordering::SeqCst)))
     }
 
-    /// What the last sync took.
+    /// How long the last sync took.
     pub(crate) fn sync_time(&self) -> Duration {
         Duration::from_nanos(self.sync_nanos.load(Ordering::Relaxed))
     }
@@ -134,7 +134,7 @@ impl Unsynced {
         self.sync_nanos.store(nanos(took), Ordering::Relaxed);
     }
 
-    /// Whether a sync may save what is owed. False: there is no log, or it has failed: tables are
+    /// Whether a sync can save what waits. False: there is no log, or it has failed, and tables are
     /// to save it.
     pub(crate) fn has_log(&self) -> bool {
         lock(&self.log).as_ref().is_some_and(|log| !log.has_failed())
@@ -146,17 +146,17 @@ impl Unsynced {
         self.begin(log).end(sync).map(drop)
     }
 
-    /// Syncs the log beside its writer; false: all of it was durable. None: it cannot be done.
-    /// `failed` hears of an error, if the log still takes writes.
+    /// Syncs the log beside its writer. False: all of it was durable. None: that is impossible.
+    /// `failed` is called with an error, if the log still takes writes.
     pub(crate) fn sync_beside(&self, failed: impl FnOnce(&Error)) -> Option<Result<bool>> {
         let _turn = lock(&self.turn);
-        // The times are those of this log, until its writer gets at the next one.
+        // The times are those of this log until its writer gets the next one.
         let present = lock(&self.log);
         let log = present.clone()?;
         let syncer = Arc::clone(log.syncer.as_ref()?);
         let begun = self.begin(&log);
         drop(present);
-        // A storage that panics has failed, and the next write is to hear of it.
+        // A panic of the storage is a failure, and the next write must see it.
         let sync = || catch_unwind(AssertUnwindSafe(|| syncer.sync()));
         let panicked = |_| Err(std::io::Error::other("the storage has panicked"));
         let synced = begun.end(|| sync().unwrap_or_else(panicked).map_err(Error::io(&log.path)));
@@ -178,8 +178,8 @@ impl Unsynced {
     }
 }
 
-/// A sync under way. Dropped before it ends well: it has failed, perhaps by a panic, and what it
-/// was to save is as old as it was.
+/// A sync in progress. If it is dropped early, it has failed, perhaps by a panic. Then its writes
+/// are as old as before.
 struct Begun<'s> {
     log: &'s LogEnd,
     times: &'s UnsyncedTimes,
@@ -189,7 +189,7 @@ struct Begun<'s> {
 }
 
 impl Begun<'_> {
-    /// False: all was durable already. After an error no sync of the log succeeds.
+    /// False: everything was durable already. After an error no sync of the log succeeds.
     fn end(mut self, sync: impl FnOnce() -> Result<()>) -> Result<bool> {
         if self.log.has_failed() {
             let refused = std::io::Error::other("an earlier sync of this file failed");

@@ -1,18 +1,22 @@
-//! The log: what was written since the memtable was last flushed.
+//! The log: what was written since the last flush of the memtable.
 //! ```text
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
 //! predecessor  number of the log before | how many of its bytes count
-//! payload      durable bytes | first sequence | count | entry ...    (one group of batches, landed together)
-//! entry        kind u8 | key | value                   (a deletion has no value, that of a range the key behind it)
+//! payload      durable bytes | first sequence | count | entry ...
+//!              (one group of batches, logged together)
+//! entry        kind u8 | key | value
+//!              (a deletion has no value; that of a range has the key behind it)
 //! ```
-//! Invariant: entries have the sequence numbers first, first + 1, …; a group is there as a whole or
-//! not at all. Numbers are varints, keys and values follow their lengths. A log is followed by
-//! another only when all of it is durable or in tables, and the next one says how long it is: so a
-//! log that is cut short is told from one with a torn tail, and what a failed write has left is
-//! ignored. Each group says how much of the log was durable before it: damage there is told from
-//! what a crash has kept of later pages and lost of earlier ones. A log that is closed ends with an
-//! empty group.
+//! Numbers are varints. Keys and values follow their lengths. A closed log ends with an empty
+//! group.
+//!
+//! Invariants: entries have the sequence numbers first, first + 1, … A group is there as a whole or
+//! not at all. A log gets a successor only when all of it is durable or in tables. The successor
+//! tells its length: so a shortened log differs from one with a torn tail, and the remains of a
+//! failed write are ignored. Each group tells how many bytes of the log were durable before it.
+//! Damage to those bytes is no torn tail, although a crash may also keep later pages and lose
+//! earlier ones.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +37,7 @@ use crate::sync::Arc;
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 pub(crate) const VERSION: u32 = 2;
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
-/// Memory that is kept between groups; what a larger one took is given back.
+/// How much memory is kept between groups. The rest is freed.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 pub(crate) fn header() -> [u8; HEADER_SIZE] {
@@ -47,7 +51,7 @@ pub(crate) fn header() -> [u8; HEADER_SIZE] {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Predecessor {
     pub(crate) wal: u64,
-    /// 0: nothing of it counts any more.
+    /// 0: none of its bytes count any more.
     pub(crate) valid_bytes: u64,
 }
 
@@ -55,16 +59,16 @@ pub(crate) struct Predecessor {
 pub(crate) struct Wal {
     records: RecordWriter,
     number: u64,
-    /// Where the last record ends, and the last one that is surely durable.
+    /// Where the last record ends, and where the last surely durable record ends.
     end: Arc<LogEnd>,
-    /// What the last group says of the latter.
+    /// The durable bytes that the last group names.
     said_bytes: u64,
     payload: Writer,
 }
 
 impl Wal {
-    /// Makes an empty log that is durable: it tells that the log before it was there, when a
-    /// damaged manifest does not any more.
+    /// Creates an empty log, durably. It proves that the log before it existed, even if the
+    /// manifest is damaged.
     pub(crate) fn create(folder: &OpenFolder, number: u64, before: Predecessor) -> Result<Wal> {
         let name = wal_name(number);
         let file = folder.create(&name)?;
@@ -73,13 +77,13 @@ impl Wal {
             folder.sync().map(|()| wal)
         });
         if made.is_err() {
-            // If it stays, it is an empty log; and the one before it takes no more.
+            // If the file stays, it is an empty log, and the log before it takes no more.
             let _ = folder.remove(&name);
         }
         made
     }
 
-    /// Makes a log with the entries of a memtable. It gets its name when all of it is durable.
+    /// Creates a log with the entries of a memtable. It gets its name when all of it is durable.
     pub(crate) fn create_from(
         folder: &OpenFolder,
         number: u64,
@@ -111,8 +115,8 @@ impl Wal {
         Ok(wal)
     }
 
-    /// Adds a group of batches: kind, key and value of each entry, `count` in all. After an error
-    /// the log takes no more, and what it has left in the file does not count.
+    /// Adds a group of batches: kind, key and value of each of `count` entries. After an error the
+    /// log takes no more, and the bytes left in the file do not count.
     pub(crate) fn append<'e>(
         &mut self,
         first: Sequence,
@@ -125,7 +129,7 @@ impl Wal {
         self.append_payload()
     }
 
-    /// Says in the log how much of it is durable, if no group has: what is damaged then is no torn
+    /// Adds an empty group if no group names all durable bytes yet. Damage to them is then no torn
     /// tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
         if self.said_bytes == self.valid_bytes() {
@@ -145,9 +149,9 @@ impl Wal {
         appended
     }
 
-    /// Writes entries in the order of their sequence numbers, in groups. Where a batch may lie in
-    /// two of them, the log says that all were durable before it gets its name: so damage to one is
-    /// told from a torn tail.
+    /// Writes entries in the order of their sequence numbers, in groups. One batch may lie in two
+    /// groups. Then the log tells that all groups were durable before it gets its name, so that
+    /// damage to one is no torn tail.
     fn copy_entries(&mut self, memtable: &Memtable) -> Result<()> {
         let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
         let mut count = 0;
@@ -161,27 +165,27 @@ impl Wal {
         self.sync_alone()
     }
 
-    /// Makes every group so far durable, beside nobody else who does.
+    /// Makes every group so far durable. Only one thread does so at a time.
     pub(crate) fn sync(&mut self, unsynced: &Unsynced) -> Result<()> {
         unsynced.sync(&self.end, || self.records.sync())
     }
 
-    /// As above, of a log that nobody else knows.
+    /// As `sync`, for a log that nobody else knows.
     pub(crate) fn sync_alone(&mut self) -> Result<()> {
         self.sync(&Unsynced::default())
     }
 
-    /// Whether it has groups that are not surely durable.
+    /// Whether it has groups that may not be durable.
     pub(crate) fn is_unsynced(&self) -> bool {
         self.records.len() > self.valid_bytes()
     }
 
-    /// Whether it takes no more: its end is unknown, or what of it is durable.
+    /// Whether it takes no more: its end is unknown, or its durable length is.
     pub(crate) fn has_failed(&self) -> bool {
         self.records.has_failed() || self.end.has_failed()
     }
 
-    /// How much of it is durable, for who syncs it beside.
+    /// Its durable length, shared with those who sync the log from another thread.
     pub(crate) fn end(&self) -> &Arc<LogEnd> {
         &self.end
     }
@@ -196,8 +200,8 @@ impl Wal {
         self.number
     }
 
-    /// How many of the log's bytes count, once another follows it: those that were synced. What
-    /// else it has, the next log takes no entries before it is in tables.
+    /// How many bytes of the log count once another log follows it: those that were synced. The
+    /// next log takes no entries before all others are in tables.
     pub(crate) fn valid_bytes(&self) -> u64 {
         self.end.durable_bytes()
     }
@@ -218,9 +222,9 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
     Ok(found)
 }
 
-/// Reads every group of a log in order; gives the bytes that count. `valid_bytes` is what the next
-/// log says of this one: so many bytes must be there, and no more count. Without it a torn tail is
-/// normal.
+/// Reads every group of a log in order, and returns the number of bytes that count. `valid_bytes`
+/// is that number as the next log tells it: then so many bytes must be there. Without it a torn
+/// tail is normal.
 pub(crate) fn replay(
     folder: &OpenFolder,
     number: u64,
@@ -260,7 +264,7 @@ fn read_log(folder: &OpenFolder, number: u64, f: &mut OnRecord<'_>) -> Result<Ta
     record::read_records_with(folder, &name, number, &header(), &durable_before, f)
 }
 
-/// What a record of a log says was durable before it: the predecessor record nothing.
+/// How many bytes were durable before a record of a log. The predecessor record tells none.
 fn durable_before(offset: u64, payload: &[u8]) -> u64 {
     if offset == HEADER_SIZE as u64 {
         return 0;
@@ -275,7 +279,7 @@ pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predeces
     Ok(before)
 }
 
-/// A whole header of another version is told apart from damage; the rest is the record reader's.
+/// Tells a whole header of another version from damage. The record reader does the rest.
 fn check_version(path: &Path, found: &[u8]) -> Result<()> {
     match found.strip_prefix(&MAGIC).map(<[u8; 4]>::try_from) {
         Some(Ok(version)) => match u32::from_le_bytes(version) {
@@ -286,7 +290,7 @@ fn check_version(path: &Path, found: &[u8]) -> Result<()> {
     }
 }
 
-/// The version of a log of an older format: its groups are not to be read as those of this one.
+/// The version of a log of an older format, whose groups cannot be read as those of this one.
 pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
     let (version, _) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
     Some(u32::from_le_bytes(*version)).filter(|found| (1..VERSION).contains(found))
@@ -295,22 +299,22 @@ pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
 /// A group of batches that is read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalBatch<'a> {
-    /// So many bytes of the log were durable before.
+    /// How many bytes of the log were durable before.
     pub(crate) durable_bytes: u64,
     /// The sequence number of the first entry.
     pub(crate) first: Sequence,
-    /// The entries, their sequence numbers ascending by one. Ages up, keys in any order.
+    /// The entries, with sequence numbers that ascend by one. Their keys are in any order.
     pub(crate) entries: Vec<Entry<'a>>,
 }
 
 impl<'a> WalBatch<'a> {
-    /// Decodes a payload whole.
+    /// Decodes a whole payload.
     pub(crate) fn decode(payload: &'a [u8]) -> std::result::Result<WalBatch<'a>, Corrupt> {
         let mut input = Reader::new(payload);
         let durable_bytes = input.varint()?;
         let first = input.varint()?;
         let count = input.varint()?;
-        // An entry takes two bytes at least: a count beyond that is a lie, and buys no memory.
+        // An entry takes at least two bytes. A larger count must be wrong, and is given no memory.
         if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
@@ -344,7 +348,7 @@ fn decode_entry<'a>(
     Ok(Entry { key, sequence, kind, value })
 }
 
-/// Writes a group of batches: kind, key and value of each entry, the value of a deletion empty.
+/// Encodes a group of batches: kind, key and value of each entry. The value of a deletion is empty.
 /// Requires: keys and values within their bounds.
 fn encode_batch<'e>(
     out: &mut Writer,

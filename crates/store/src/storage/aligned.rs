@@ -1,11 +1,12 @@
-//! Memory and places as direct transfers need them: whole sectors.
+//! Buffers and file ranges for direct transfers, which move whole sectors.
 //! ```text
 //! file     |......|......|......|......|         | a multiple of the alignment
 //! wanted          .  [=====]    .
-//! window          [......|......]                what is read for it; the wanted bytes begin at `skip`
+//! window          [......|......]                what is read; the wanted bytes begin at `skip`
 //! ```
-//! Invariant: a window begins and ends at multiples of its alignment and contains what is wanted;
-//! memory begins at a multiple of `MEMORY_ALIGN`, which is one of every alignment that disks have.
+//! Invariants: a window begins and ends at multiples of its alignment, and contains the wanted
+//! bytes. A buffer begins at a multiple of `MEMORY_ALIGN`, which is a multiple of every alignment
+//! that disks have.
 
 use std::io;
 use std::ops::Range;
@@ -13,13 +14,13 @@ use std::ops::Range;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::zeroed;
 
-/// What memory for direct transfers begins at a multiple of.
+/// Buffers for direct transfers begin at a multiple of this.
 const MEMORY_ALIGN: usize = 4096;
 
-/// The alignment that is taken where the file system does not tell.
+/// The alignment to use where the file system does not tell.
 pub(crate) const ALIGN_UNTOLD: usize = 4096;
 
-/// Bytes at an aligned place.
+/// A buffer at an aligned address.
 pub(crate) struct Sectors {
     memory: Vec<u8>,
     start: usize,
@@ -27,12 +28,12 @@ pub(crate) struct Sectors {
 }
 
 impl Sectors {
-    /// So many zeros.
+    /// A buffer of `len` zeros.
     pub(crate) fn zeroed(len: usize) -> Sectors {
         Sectors::of(vec![0; len + MEMORY_ALIGN - 1], len)
     }
 
-    /// As above; an error if there is no memory for them.
+    /// The same. Fails if there is no memory for it.
     pub(crate) fn if_there_is_memory(len: usize) -> io::Result<Sectors> {
         Ok(Sectors::of(zeroed(len + MEMORY_ALIGN - 1)?, len))
     }
@@ -47,7 +48,7 @@ impl Sectors {
         &self.memory[self.start..self.start + self.len]
     }
 
-    /// A part of them.
+    /// A part of the bytes.
     pub(crate) fn part(self, range: Range<usize>) -> ReadBuffer {
         assert!(range.end <= self.len, "{range:?} of {}", self.len);
         ReadBuffer::part(self.memory, self.start + range.start..self.start + range.end)
@@ -58,21 +59,21 @@ impl Sectors {
     }
 }
 
-/// Whole sectors of a file, around what is wanted of it.
+/// The whole sectors of a file that contain the wanted bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) offset: u64,
     pub(crate) len: usize,
-    /// Where in it the wanted bytes begin.
+    /// Where in the window the wanted bytes begin.
     pub(crate) skip: usize,
-    /// How many they are.
+    /// The number of wanted bytes.
     pub(crate) wanted: usize,
     pub(crate) align: usize,
 }
 
 impl Window {
-    /// Around `wanted` bytes from `offset` on. An error: no file is so long. Requires: a power of
-    /// two.
+    /// The window around `wanted` bytes from `offset` on. Fails if no file can be that long.
+    /// Requires: the alignment is a power of two.
     pub(crate) fn around(offset: u64, wanted: usize, align: usize) -> io::Result<Window> {
         assert!(align.is_power_of_two() && align <= MEMORY_ALIGN, "alignment {align}");
         let skip = (offset % align as u64) as usize;
@@ -88,8 +89,8 @@ impl Window {
         self.skip..self.skip + self.wanted
     }
 
-    /// What is left to read when the first `filled` bytes are there: where in the window to go on,
-    /// at a multiple of the alignment. None: all that is wanted is there.
+    /// Where in the window to continue after the first `filled` bytes, at a multiple of the
+    /// alignment. None: all wanted bytes are there.
     pub(crate) fn rest(&self, filled: usize) -> Option<usize> {
         (filled < self.range().end).then(|| filled - filled % self.align)
     }

@@ -3,8 +3,8 @@
 //! append   write at the end       sync       fdatasync; of a folder, fsync
 //! read_at  pread                  lock       flock, until dropped
 //! ```
-//! Invariant: this file and `disk_*.rs` alone name `std::fs`. Nothing is buffered here: what an
-//! append was given is in the kernel when it returns.
+//! Invariants: only this file and `disk_*.rs` name `std::fs`. Nothing is buffered here: when an
+//! append returns, the kernel has the bytes.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -20,7 +20,7 @@ use crate::storage::disk_folder::DiskFolder;
 use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 use crate::sync::Arc;
 
-/// Files of the operating system.
+/// The files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Disk;
 
@@ -39,9 +39,9 @@ impl Storage for Disk {
 }
 
 /// A file that grows at its end.
-pub(crate) struct Growing(pub(crate) Arc<File>);
+pub(crate) struct DiskAppender(pub(crate) Arc<File>);
 
-impl Append for Growing {
+impl Append for DiskAppender {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         (&*self.0).write_all(bytes)
     }
@@ -51,24 +51,24 @@ impl Append for Growing {
     }
 
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
-        Some(Arc::new(Shared(Arc::clone(&self.0))))
+        Some(Arc::new(DiskSyncer(Arc::clone(&self.0))))
     }
 }
 
-/// A file that someone else appends to: the same open file, so that an error of the disk is told to
-/// one of both.
-struct Shared(Arc<File>);
+/// Syncs a file that someone else appends to. Both share one open file: so the kernel reports a
+/// disk error to one of them.
+struct DiskSyncer(Arc<File>);
 
-impl Syncer for Shared {
+impl Syncer for DiskSyncer {
     fn sync(&self) -> io::Result<()> {
         self.0.sync_data()
     }
 }
 
-/// A file that is read.
-pub(crate) struct Opened(pub(crate) File);
+/// A file for reading.
+pub(crate) struct DiskReader(pub(crate) File);
 
-impl ReadAt for Opened {
+impl ReadAt for DiskReader {
     fn size(&self) -> io::Result<u64> {
         Ok(self.0.metadata()?.len())
     }
@@ -86,13 +86,13 @@ impl ReadAt for Opened {
     }
 }
 
-/// The first stretch of a file from `from` on that is no hole.
+/// The first range of data in a file from `from` on.
 pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let end = file.metadata()?.len();
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // A file system that knows nothing of holes.
+        // The file system does not support holes.
         Err(Errno::INVAL) => from,
         Err(error) => return Err(error.into()),
     };

@@ -1,10 +1,9 @@
-//! Many reads of the disk at once: by a ring, by the pool of threads, or one after the other.
+//! Many reads of the disk at once: by a ring, by the thread pool, or one after the other.
 //! ```text
 //! read_many -> this thread's queue -> all submitted -> all collected
-//!              made when it is first needed; kept, with nothing under way, for the next time
+//!              created when it is first needed, then kept for the next call
 //! ```
-//! Invariant: a queue that is kept has nothing under way. One that someone has panicked with is
-//! gone.
+//! Invariants: a kept queue has no reads in flight. A queue whose caller panicked is dropped.
 
 use std::cell::Cell;
 use std::io;
@@ -17,28 +16,28 @@ use crate::storage::ring_queue::RingQueue;
 use crate::storage::{RawFile, ReadAt, io_uring};
 use crate::sync::Arc;
 
-/// Reads of one call that are under way at once.
+/// How many reads of one call are in flight at once.
 const DEPTH: usize = 64;
 
 thread_local! {
     static QUEUES: Queues = const { Queues { ring: Cell::new(None), pool: Cell::new(None) } };
 }
 
-/// One thread's queues.
+/// The queues of one thread.
 struct Queues {
     ring: Cell<Option<Kept>>,
     pool: Cell<Option<Kept>>,
 }
 
-/// A queue, and the process that it belongs to: a child that is forked has neither its threads nor
-/// its ring.
+/// A queue, and the process that it belongs to. A forked child has neither its threads nor its
+/// ring.
 struct Kept {
     queue: Box<dyn ReadQueue>,
     process: u32,
 }
 
 impl Kept {
-    /// None: this process is a child. What the queue has shared with the parent is left alone.
+    /// None: this process is a child. The child leaves alone what the queue shares with the parent.
     fn take(self) -> Option<Box<dyn ReadQueue>> {
         if self.process == std::process::id() {
             return Some(self.queue);
@@ -48,7 +47,7 @@ impl Kept {
     }
 }
 
-/// What this process may have.
+/// What this process may use.
 pub(crate) fn granted(wanted: Overlap) -> Overlap {
     match wanted {
         Overlap::Ring if !io_uring::is_allowed() => Overlap::Pool,
@@ -56,12 +55,12 @@ pub(crate) fn granted(wanted: Overlap) -> Overlap {
     }
 }
 
-/// A queue of reads, of which `depth` may be under way at once.
+/// A queue of reads, with at most `depth` of them in flight.
 pub(crate) fn queue(overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
     match overlap {
         Overlap::Ring => match RingQueue::new(depth) {
             Ok(ring) => Box::new(ring),
-            // Too many rings or files are open, perhaps.
+            // Perhaps too many rings or files are open.
             Err(_) => Box::new(PoolQueue::default()),
         },
         Overlap::Pool => Box::new(PoolQueue::default()),
@@ -69,14 +68,14 @@ pub(crate) fn queue(overlap: Overlap, depth: usize) -> Box<dyn ReadQueue> {
     }
 }
 
-/// A file of which many reads are done at once.
+/// A file that serves many reads at once.
 pub(crate) struct Overlapping {
     file: Arc<dyn ReadAt>,
     overlap: Overlap,
     direct: bool,
 }
 
-/// A file, and whether it goes past the system's cache; its reads overlap in that way.
+/// Wraps a file so that its reads overlap. `direct`: whether it bypasses the system's cache.
 pub(crate) fn overlapping(
     file: Arc<dyn ReadAt>,
     direct: bool,
@@ -95,7 +94,7 @@ impl Overlapping {
             Overlap::Ring => queues.ring.take(),
             Overlap::Pool | Overlap::OneByOne => queues.pool.take(),
         };
-        // While a thread ends it may have none to keep.
+        // A thread that is ending may have no queue to keep.
         let kept = QUEUES.try_with(kept).ok().flatten();
         let mut queue = kept.and_then(Kept::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
         let result = f(&mut *queue);
@@ -133,8 +132,8 @@ impl ReadAt for Overlapping {
         self.file.read(offset, len)
     }
 
-    /// By the pool, whoever does reads at once: many files are read ahead, and a ring for each
-    /// would take a descriptor. What goes through the system's cache, the system reads ahead.
+    /// Reads ahead use the pool even where batches use a ring. Many files are read ahead, and each
+    /// ring would take a descriptor. Files in the system's cache are read ahead by the system.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         if self.direct { Box::new(PoolQueue::default()) } else { one_by_one() }
     }

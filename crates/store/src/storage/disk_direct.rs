@@ -1,14 +1,15 @@
 //! Files that are read and written past the cache of the operating system (`O_DIRECT`).
 //! ```text
-//! read      window of whole sectors -> aligned memory -> the wanted bytes of it
+//! read      window of whole sectors -> aligned buffer -> the wanted bytes of it
 //! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
-//! sync                                         written through the cache, then fdatasync of all
-//! behind    [ a full piece ] a thread of the pool writes it while the next one fills: at most one for a file
+//! sync      the rest is written through the cache, then fdatasync of the whole file
+//! behind    [ a full chunk ]  a thread of the pool writes it while the next one fills;
+//!                             at most one for each file
 //! ```
-//! Invariants: a direct transfer moves whole sectors between aligned memory and aligned places. A
-//! file is as long as what was synced or whole sectors of it, never longer: nothing is padded.
-//! Bytes on disk are what a buffered writer would have written. A write that has failed, wherever
-//! it was done, fails all that follow.
+//! Invariants: a direct transfer moves whole sectors between aligned buffers and aligned offsets. A
+//! file is as long as its synced bytes or their whole sectors, never longer: nothing is padded. The
+//! bytes on disk are those that a buffered writer would have written. After a failed write, in
+//! whichever thread, all later ones fail.
 
 use std::fs::File;
 use std::io;
@@ -27,12 +28,12 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::{Append, RawFile, ReadAt, io_threads};
 use crate::sync::Arc;
 
-/// The most that one transfer moves.
-const PIECE_BYTES: usize = 1 << 20;
-/// A file system in memory: it takes the flag, and has nothing that it could go past.
+/// The most bytes that one transfer moves.
+const CHUNK_BYTES: usize = 1 << 20;
+/// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// The alignment that direct transfers of a file need. None: it can have none.
+/// The alignment that direct transfers of a file need. None: direct transfers are impossible.
 pub(crate) fn alignment(file: &File) -> Option<usize> {
     if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
         return None;
@@ -45,7 +46,7 @@ pub(crate) fn alignment(file: &File) -> Option<usize> {
     (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
 }
 
-/// Opens a file for direct transfers. None: it cannot have any.
+/// Opens a file for direct transfers. None: they are impossible.
 fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(File, usize)>> {
     match folder.open_file(name, flags | OFlags::DIRECT) {
         Ok(file) => {
@@ -57,7 +58,7 @@ fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(Fi
     }
 }
 
-/// A file to be read directly. None: it cannot be.
+/// Opens a file for direct reads. None: they are impossible.
 pub(crate) fn open_reader(folder: &DiskFolder, name: &str) -> io::Result<Option<DirectReader>> {
     let opened = open(folder, name, OFlags::RDONLY)?;
     Ok(opened.map(|(file, align)| DirectReader { file, align }))
@@ -80,17 +81,17 @@ impl ReadAt for DirectReader {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         let mut offset = offset;
-        for piece in buffer.chunks_mut(PIECE_BYTES) {
-            let window = Window::around(offset, piece.len(), self.align)?;
+        for chunk in buffer.chunks_mut(CHUNK_BYTES) {
+            let window = Window::around(offset, chunk.len(), self.align)?;
             let mut sectors = Sectors::zeroed(window.len);
             read_window(&self.file, window, &mut sectors)?;
-            piece.copy_from_slice(&sectors.bytes()[window.range()]);
-            offset += piece.len() as u64;
+            chunk.copy_from_slice(&sectors.bytes()[window.range()]);
+            offset += chunk.len() as u64;
         }
         Ok(())
     }
 
-    /// Without a copy: of the sectors that were read.
+    /// Returns a part of the sectors that were read, without a copy.
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
         let window = Window::around(offset, len, self.align)?;
         let mut sectors = Sectors::if_there_is_memory(window.len)?;
@@ -103,10 +104,11 @@ impl ReadAt for DirectReader {
     }
 }
 
-/// Fills the wanted part of a window. `UnexpectedEof`: the file ends before.
+/// Fills the wanted part of a window. `UnexpectedEof`: the file ends too early.
 fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result<()> {
     let mut filled = 0;
-    // A short read is the file's end, or a part: then it goes on at the last sector that began.
+    // A short read is the end of the file, or a partial read. Then reading continues at the last
+    // sector that was begun.
     while let Some(at) = window.rest(filled) {
         let bytes = &mut sectors.bytes_mut()[at..window.len];
         let now = match file.read_at(bytes, window.offset + at as u64) {
@@ -121,7 +123,7 @@ fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result
     Ok(())
 }
 
-/// Writes whole sectors; the rest when it is synced.
+/// Writes whole sectors directly, and the rest at the next sync.
 pub(crate) struct DirectWriter {
     direct: Arc<File>,
     /// The same file, through the cache.
@@ -129,19 +131,19 @@ pub(crate) struct DirectWriter {
     align: usize,
     waiting: Sectors,
     waiting_len: usize,
-    /// How much was written directly, or is being written: where the waiting bytes go.
+    /// How many bytes were written directly, or are being written: the offset of the waiting bytes.
     written: u64,
-    /// What fills while a piece is written. None: it is under way, or pieces are written one after
-    /// the other.
+    /// The buffer that fills while a chunk is written. None: the chunk in flight has it, or chunks
+    /// are written one after the other.
     spare: Option<Sectors>,
-    /// A piece that is written behind.
+    /// A chunk that another thread writes.
     under_way: Option<Receiver<(Sectors, io::Result<()>)>>,
     has_failed: bool,
 }
 
 impl DirectWriter {
-    /// Has a file that was just made be written directly; `behind`: by other threads too. The file
-    /// as it came: it cannot be.
+    /// Turns a new file into one for direct writes. `behind`: other threads write its chunks.
+    /// Returns the file unchanged if direct writes are impossible.
     pub(crate) fn of(
         folder: &DiskFolder,
         name: &str,
@@ -151,8 +153,8 @@ impl DirectWriter {
         let Some((direct, align)) = open(folder, name, OFlags::WRONLY)? else {
             return Ok(Err(buffered));
         };
-        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(PIECE_BYTES));
-        let (spare, under_way) = (behind.then(|| Sectors::zeroed(PIECE_BYTES)), None);
+        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(CHUNK_BYTES));
+        let (spare, under_way) = (behind.then(|| Sectors::zeroed(CHUNK_BYTES)), None);
         Ok(Ok(DirectWriter {
             direct,
             buffered,
@@ -166,23 +168,23 @@ impl DirectWriter {
         }))
     }
 
-    /// Writes a piece that is full, or has it be written.
-    fn write_piece(&mut self) -> io::Result<()> {
+    /// Writes a full chunk, or hands it to another thread.
+    fn write_chunk(&mut self) -> io::Result<()> {
         self.wait()?;
         let Some(spare) = self.spare.take() else { return self.write_sectors() };
-        let piece = std::mem::replace(&mut self.waiting, spare);
+        let chunk = std::mem::replace(&mut self.waiting, spare);
         let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
         io_threads::spawn(move || {
-            let written = file.write_all_at(piece.bytes(), offset);
-            // Nobody waits for it: the writer was dropped.
-            let _ = done.send((piece, written));
+            let written = file.write_all_at(chunk.bytes(), offset);
+            // The writer was dropped, so nobody waits for the result.
+            let _ = done.send((chunk, written));
         });
         self.under_way = Some(under_way);
-        (self.written, self.waiting_len) = (offset + PIECE_BYTES as u64, 0);
+        (self.written, self.waiting_len) = (offset + CHUNK_BYTES as u64, 0);
         Ok(())
     }
 
-    /// Writes those sectors that are whole, and keeps the rest.
+    /// Writes the whole sectors, and keeps the rest.
     fn write_sectors(&mut self) -> io::Result<()> {
         let whole = self.waiting_len - self.waiting_len % self.align;
         self.direct.write_all_at(&self.waiting.bytes()[..whole], self.written)?;
@@ -192,16 +194,16 @@ impl DirectWriter {
         Ok(())
     }
 
-    /// Waits for what is written behind.
+    /// Waits for the chunk that another thread writes.
     fn wait(&mut self) -> io::Result<()> {
         let Some(under_way) = self.under_way.take() else { return Ok(()) };
         let panicked = |_| io::Error::other("the thread that was to write it has panicked");
-        let (piece, written) = under_way.recv().map_err(panicked)?;
-        self.spare = Some(piece);
+        let (chunk, written) = under_way.recv().map_err(panicked)?;
+        self.spare = Some(chunk);
         written
     }
 
-    /// Does what is no longer done once it has failed: what the file has then, nobody knows.
+    /// Runs an operation, unless one has failed before: then the content of the file is unknown.
     fn unless_failed(&mut self, f: impl FnOnce(&mut Self) -> io::Result<()>) -> io::Result<()> {
         if self.has_failed {
             return Err(io::Error::other("an earlier write has failed"));
@@ -213,14 +215,14 @@ impl DirectWriter {
 
     fn add(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
-            let room = PIECE_BYTES - self.waiting_len;
+            let room = CHUNK_BYTES - self.waiting_len;
             let (now, later) = bytes.split_at(bytes.len().min(room));
             let end = self.waiting_len + now.len();
             self.waiting.bytes_mut()[self.waiting_len..end].copy_from_slice(now);
             self.waiting_len = end;
             bytes = later;
-            if self.waiting_len == PIECE_BYTES {
-                self.write_piece()?;
+            if self.waiting_len == CHUNK_BYTES {
+                self.write_chunk()?;
             }
         }
         Ok(())
@@ -229,7 +231,7 @@ impl DirectWriter {
     fn finish(&mut self) -> io::Result<()> {
         self.wait()?;
         self.write_sectors()?;
-        // It stays in memory as well: what is appended later is written from its sector's start on.
+        // These bytes also stay in memory: later appends rewrite their sector from its start.
         let tail = &self.waiting.bytes()[..self.waiting_len];
         self.buffered.write_all_at(tail, self.written)?;
         self.buffered.sync_data()

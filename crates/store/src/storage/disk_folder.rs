@@ -1,12 +1,12 @@
-//! A folder of the operating system that is open: its files are reached from its handle, never by a
+//! An open folder of the operating system. Its files are reached through its handle, never by a
 //! path.
 //! ```text
-//! open     openat     no symbolic link, nothing but a regular file, and never a wait for the other end of a pipe
+//! open     openat     no symbolic link, only regular files, no wait for the other end of a pipe
 //! create   openat     the name must be free
 //! link     linkat     from handle to handle
 //! ```
-//! Invariants: whatever names, links and folders others move about, no call here leaves the folder.
-//! A file that is made gives others no more rights than its folder does.
+//! Invariants: no call here leaves the folder, whatever names, links and folders others move about.
+//! A new file gives others no more rights than its folder does.
 
 use std::any::Any;
 use std::fs::{File, TryLockError};
@@ -20,23 +20,23 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::storage::disk::{Growing, Opened};
+use crate::storage::disk::{DiskAppender, DiskReader};
 use crate::storage::disk_direct::DirectWriter;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
 use crate::storage::{Append, Folder, ReadAt, check_name, disk_batch, disk_direct};
 use crate::sync::Arc;
 
-/// What the owner of a file may do with it: the store must be able to read what it has written.
+/// The rights of a file's owner: the store must be able to read what it wrote.
 const OWNER_BITS: RawMode = 0o600;
-/// What others may do with a file, at most.
+/// The rights of others on a file, at most.
 const OTHERS_BITS: RawMode = 0o066;
 
-/// A folder that is open.
+/// An open folder.
 pub(crate) struct DiskFolder(OwnedFd);
 
 impl DiskFolder {
-    /// Opens a folder by its path. Symbolic links on the way are followed: here the caller says
+    /// Opens a folder by its path. Symbolic links in the path are followed: here the caller says
     /// which folder is meant.
     pub(crate) fn open_path(dir: &Path) -> io::Result<DiskFolder> {
         DiskFolder::open_at(CWD, dir, OFlags::empty())
@@ -47,12 +47,12 @@ impl DiskFolder {
         Ok(DiskFolder(openat(at, dir, flags, Mode::empty())?))
     }
 
-    /// Opens a file that is there. `flags`: read or write, and perhaps directly.
+    /// Opens a file that exists. `flags`: read or write, and perhaps direct.
     pub(crate) fn open_file(&self, name: &str, flags: OFlags) -> io::Result<File> {
         self.open_regular(name, flags, Mode::empty())
     }
 
-    /// Makes a file. `AlreadyExists`: the name is taken.
+    /// Creates a file. `AlreadyExists`: the name is taken.
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         self.open_regular(name, flags, self.mode_of_files()?)
@@ -60,17 +60,17 @@ impl DiskFolder {
 
     fn open_regular(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<File> {
         check_name(name)?;
-        // Without a wait: a pipe would have one for its other end, and some devices too.
+        // Opening must not block: a pipe would wait for its other end, and so would some devices.
         let at_once = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let opened = openat(&self.0, name, flags | at_once, mode);
         let file = opened.map_err(|error| self.explain(name, error))?;
         require_regular(&fstat(&file)?)?;
-        // A ring gives up reads of files that are not to be waited for.
+        // A ring rejects reads of non-blocking files.
         fcntl_setfl(&file, flags & OFlags::DIRECT)?;
         Ok(File::from(file))
     }
 
-    /// What a system call says of names that are no regular files, in plain words.
+    /// Turns the error of a system call into plain words if the name is that of no regular file.
     fn explain(&self, name: &str, error: Errno) -> io::Error {
         let is_of_kinds = matches!(error, Errno::LOOP | Errno::NXIO | Errno::ISDIR | Errno::NODEV);
         if is_of_kinds && let Err(refused) = self.stat(name).and_then(|stat| require_regular(&stat))
@@ -80,21 +80,21 @@ impl DiskFolder {
         error.into()
     }
 
-    /// Of the name itself, even if it is a symbolic link.
+    /// Looks at the name itself, even if it is a symbolic link.
     fn stat(&self, name: &str) -> io::Result<Stat> {
         Ok(statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW)?)
     }
 
-    /// The rights of new files, which the process's mask limits further.
+    /// The rights of new files. The process's umask limits them further.
     fn mode_of_files(&self) -> io::Result<Mode> {
         let of_folder = fstat(&self.0)?.st_mode;
         Ok(Mode::from_raw_mode(OWNER_BITS | (of_folder & OTHERS_BITS)))
     }
 
-    /// Takes the folder too: the lock's file may be removed while it is locked. None: the file
-    /// system locks no folders.
+    /// Locks the folder too, because the lock file may be removed while it is locked. None: the
+    /// file system cannot lock folders.
     fn lock_itself(&self) -> io::Result<Option<OwnedFd>> {
-        // Opened anew, since a lock is held until all copies of a descriptor are closed.
+        // Opened again, since a lock is held until all copies of a descriptor are closed.
         let itself = DiskFolder::open_at(self.0.as_fd(), Path::new("."), OFlags::empty())?;
         match flock(&itself.0, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(itself.0)),
@@ -103,14 +103,14 @@ impl DiskFolder {
         }
     }
 
-    /// Whether a file is the one that has this name.
+    /// Whether this name still belongs to the file.
     fn has(&self, name: &str, file: &File) -> io::Result<bool> {
         let (own, named) = (fstat(file)?, self.stat(name));
         Ok(named.is_ok_and(|named| (named.st_dev, named.st_ino) == (own.st_dev, own.st_ino)))
     }
 }
 
-/// An error if it is no regular file, which says what it is.
+/// Fails, and says what it is, unless it is a regular file.
 fn require_regular(stat: &Stat) -> io::Result<()> {
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => return Ok(()),
@@ -144,15 +144,15 @@ impl Folder for DiskFolder {
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         if !access.direct {
-            return Ok(Box::new(Growing(Arc::new(self.create_file(name)?))));
+            return Ok(Box::new(DiskAppender(Arc::new(self.create_file(name)?))));
         }
         let buffered = self.create_file(name)?;
         let behind = access.overlap != Overlap::OneByOne;
         match DirectWriter::of(self, name, buffered, behind) {
             Ok(Ok(direct)) => Ok(Box::new(direct)),
-            Ok(Err(buffered)) => Ok(Box::new(Growing(Arc::new(buffered)))),
+            Ok(Err(buffered)) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
             Err(error) => {
-                // The name was free, so what has it is the file that was made here.
+                // The name was free, so the file of that name is the one created here.
                 let _ = self.remove(name);
                 Err(error)
             }
@@ -164,7 +164,7 @@ impl Folder for DiskFolder {
         let is_direct = direct.is_some();
         let file: Arc<dyn ReadAt> = match direct {
             Some(reader) => Arc::new(reader),
-            None => Arc::new(Opened(self.open_file(name, OFlags::RDONLY)?)),
+            None => Arc::new(DiskReader(self.open_file(name, OFlags::RDONLY)?)),
         };
         Ok(disk_batch::overlapping(file, is_direct, access.overlap))
     }
@@ -212,7 +212,8 @@ impl Folder for DiskFolder {
             let flags = OFlags::WRONLY | OFlags::CREATE;
             let file = self.open_regular(name, flags, self.mode_of_files()?)?;
             match file.try_lock() {
-                // Not one that has lost its name meanwhile: the next to come would lock another.
+                // The file may have lost its name meanwhile. Then the next process would lock
+                // another file.
                 Ok(()) if !self.has(name, &file)? => {}
                 Ok(()) => {
                     let (itself, process) = (self.lock_itself()?, std::process::id());
@@ -234,8 +235,8 @@ impl Folder for DiskFolder {
     }
 }
 
-/// A lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the lock
-/// as long as it lives: so it is let go of explicitly, and by the process that took it alone.
+/// A held lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the
+/// lock while it lives. So the lock is released explicitly, and only by the process that took it.
 struct Held {
     file: File,
     itself: Option<OwnedFd>,
@@ -245,7 +246,7 @@ struct Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // If that fails, the descriptor's end does it.
+            // If this fails, closing the descriptor releases the lock.
             let _ = self.file.unlock();
             let _ = self.itself.as_ref().map(|folder| flock(folder, FlockOperation::Unlock));
         }

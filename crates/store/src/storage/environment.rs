@@ -1,4 +1,4 @@
-//! What a store needs from outside and cannot be plain data: storage, clock, pauses.
+//! What a store needs from outside that cannot be plain data: storage, clock, pauses.
 
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -7,14 +7,14 @@ use crate::storage::Storage;
 use crate::storage::disk::Disk;
 use crate::sync::{Arc, AtomicU64, Ordering};
 
-/// Where a store's files, time and pauses come from.
+/// Where a store gets its files, its time and its pauses from.
 #[derive(Clone)]
 pub struct Environment {
-    /// Where files live.
+    /// Where the files are.
     pub storage: Arc<dyn Storage>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who is told when a thread comes to a gap between two steps.
+    /// Who is called when a thread reaches a gap between two steps.
     pub pauses: Pauses,
 }
 
@@ -33,12 +33,12 @@ impl fmt::Debug for Environment {
 
 /// A clock that never goes back.
 pub trait Clock: Send + Sync {
-    /// Time since some moment that stays the same for this clock.
+    /// The time since a fixed moment in the past.
     fn now(&self) -> Duration;
 
-    /// Time since the start of 1970, for entries that expire. It may go back, when someone sets the
-    /// clock: then entries that had expired may be there again, as long as no merge has dropped
-    /// them. A clock for tests may leave it at [`now`](Clock::now).
+    /// The time since the start of 1970, for entries that expire. It may go back if someone sets
+    /// the clock. Expired entries may then return, unless a merge has dropped them. A test's clock
+    /// may leave it at [`now`](Clock::now).
     fn since_epoch(&self) -> Duration {
         self.now()
     }
@@ -59,14 +59,14 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that stands still until it is told to move: for tests.
+/// A clock for tests, which moves only when it is told to.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     nanoseconds: AtomicU64,
 }
 
 impl ManualClock {
-    /// Moves on, at most to the last nanosecond that it can show.
+    /// Moves forward, at most to the last nanosecond that it can show.
     pub fn advance(&self, time: Duration) {
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let later = |now: u64| Some(now.saturating_add(time));
@@ -80,21 +80,22 @@ impl Clock for ManualClock {
     }
 }
 
-/// A gap between two steps, where the order of threads matters (the ordering rules of the design).
+/// A gap between two steps in which the order of threads matters (the ordering rules of the
+/// design).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PausePoint {
-    /// A get has pinned its version and not yet taken its sequence number.
+    /// A get has pinned its version, and has not read its sequence number yet.
     GetPinned,
-    /// A snapshot or scan has registered its sequence number and not yet pinned a version.
+    /// A snapshot or scan has registered its sequence number, and has not pinned a version yet.
     SnapshotRegistered,
-    /// A group of batches is in the memtable and not yet visible.
+    /// A group of batches is in the memtable, and is not visible yet.
     WritesInserted,
-    /// A flush has written its table and prepared the guard, and not yet installed them.
+    /// A flush has written its table and prepared the guard, and has not installed them yet.
     FlushPrepared,
-    /// A merge has copied the registered sequence numbers and not yet read an entry.
+    /// A merge has copied the registered sequence numbers, and has not read an entry yet.
     MergeStarted,
-    /// A merge has written its tables and prepared the guard, and not yet installed them.
+    /// A merge has written its tables and prepared the guard, and has not installed them yet.
     MergePrepared,
     /// An image of the filter is on disk, and no edit names it yet.
     ImageWritten,
@@ -102,14 +103,14 @@ pub enum PausePoint {
 
 type PauseHook = dyn Fn(PausePoint) + Send + Sync;
 
-/// Calls a test's function at each [`PausePoint`]. In release builds it does nothing at all.
+/// Calls a test's function at each [`PausePoint`]. In release builds it does nothing.
 #[derive(Clone, Default)]
 pub struct Pauses {
     hook: Option<Arc<PauseHook>>,
 }
 
 impl Pauses {
-    /// Calls `hook` on the thread that comes to the gap; the thread goes on when it returns.
+    /// Calls `hook` on the thread that reaches the gap. The thread continues when `hook` returns.
     pub fn new(hook: impl Fn(PausePoint) + Send + Sync + 'static) -> Self {
         Pauses { hook: Some(Arc::new(hook)) }
     }

@@ -1,16 +1,16 @@
-//! What is done when the process, or the system, has no descriptor left: files of tables are
-//! closed, and it is tried again.
+//! What happens when the process or the system runs out of descriptors: files of tables are closed,
+//! and the operation is retried.
 //! ```text
-//! open, create, ...  -EMFILE-> close a quarter of the idle files of each store of the process -> again
+//! open, create, ...  -EMFILE-> close a quarter of the idle files of each store -> again
 //!                                '-- none is idle: the error
 //! ```
-//! Invariant: it is tried again only when a file was closed meanwhile, and not for ever.
+//! Invariant: an operation is retried only if a file was closed meanwhile, and only finitely often.
 
 use std::io;
 
 use crate::error::is_exhausted;
 
-// It outlives every model: no model checker's lock.
+// The list outlives every model, so it needs the lock of std, not that of a model checker.
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
 use rustix::process::{Resource, getrlimit};
@@ -18,17 +18,17 @@ use rustix::process::{Resource, getrlimit};
 use crate::storage::open_files::OpenFiles;
 use crate::sync::{Arc, Weak};
 
-/// Others may take what was closed for this one.
+/// Others may take the descriptors that were closed for this operation.
 const ATTEMPTS_MAX: usize = 64;
-/// Nobody has the list of stores for long.
+/// Nobody holds the list of stores for long.
 const LOOKS_MAX: usize = 10_000;
 
 /// The open files of all stores of the process.
 static STORES: Mutex<Vec<Weak<OpenFiles>>> = Mutex::new(Vec::new());
 
-/// How many files of tables a store may have open that was not told: half of what the process may.
-/// The other half is for its logs, manifest, rings and new tables, for the rest of the program, and
-/// for its other stores.
+/// How many table files a store may have open by default: half of what the process may. The other
+/// half is left for logs, the manifest, rings, new tables, other stores and the rest of the
+/// program.
 pub(crate) fn share_of_process() -> usize {
     let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(all / 2).unwrap_or(usize::MAX)
@@ -36,15 +36,14 @@ pub(crate) fn share_of_process() -> usize {
 
 /// Has this store close files when another one needs descriptors.
 pub(crate) fn join(files: &Arc<OpenFiles>) {
-    // A store that is not in the list closes no files for others; it has its own limit all the
-    // same.
+    // A store that is not in the list closes no files for others. It still has its own limit.
     if let Some(mut stores) = stores() {
         stores.retain(|store| store.strong_count() > 0);
         stores.push(Arc::downgrade(files));
     }
 }
 
-/// The list of stores. None: in a process that was forked while a thread had it, it stays locked.
+/// The list of stores. None: it stays locked in a process that was forked while a thread held it.
 fn stores() -> Option<MutexGuard<'static, Vec<Weak<OpenFiles>>>> {
     for _ in 0..LOOKS_MAX {
         match STORES.try_lock() {
@@ -56,7 +55,7 @@ fn stores() -> Option<MutexGuard<'static, Vec<Weak<OpenFiles>>>> {
     None
 }
 
-/// Does what needs descriptors; if there is none, files of tables are closed for it.
+/// Runs an operation that needs descriptors. If there are none, closes files of tables and retries.
 pub(crate) fn with_room<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..ATTEMPTS_MAX {
         match f() {
@@ -67,10 +66,10 @@ pub(crate) fn with_room<T>(mut f: impl FnMut() -> io::Result<T>) -> io::Result<T
     f()
 }
 
-/// Closes files of all stores. False: all that are open are being read.
+/// Closes files of all stores. False: all open files are being read.
 fn close_idle() -> bool {
     let Some(stores) = stores().map(|stores| stores.clone()) else { return false };
     let stores: Vec<_> = stores.iter().filter_map(Weak::upgrade).collect();
-    // Each of them: no `any`.
+    // Every store closes files, so this is no `any`.
     stores.iter().filter(|store| store.close_idle()).count() > 0
 }

@@ -1,21 +1,20 @@
-//! A number of this process that reads 0 in every child that is forked: the kernel wipes the page
-//! that it lies in.
+//! A number that reads 0 in every forked child: the kernel wipes the page that it lies in.
 //! ```text
 //! process   page [ 2 ....... ]  -- fork -->  child   page [ 0 ....... ]
 //! ```
-//! One load tells a child from its parent, without a system call and without a handler that the C
-//! library would have to run. Where the kernel wipes no pages (Linux before 4.14), the number is
-//! marked, and who sees the mark asks which process this is.
+//! One load tells a child from its parent, without a system call and without a fork handler. Linux
+//! before 4.14 cannot wipe pages. There the number is marked, and a reader that sees the mark
+//! compares process ids.
 //!
-//! Invariant: the page is this value's own. It is mapped as long as the value lives, and nothing
-//! else points into it.
+//! Invariant: the page belongs to this value alone. It is mapped as long as the value lives, and
+//! nothing else points into it.
 
 use crate::sync::Ordering;
 
-/// Set in the number where the kernel does not wipe it.
+/// Set in the number where the kernel cannot wipe its page.
 const UNWIPED: usize = 1 << (usize::BITS - 1);
 
-/// A number below 2^31. 0: this process is a child of the one that made it.
+/// A number below 2^31. 0: this process is a child of the one that created it.
 pub(crate) struct ForkWord {
     page: Page,
     mark: usize,
@@ -31,8 +30,8 @@ impl ForkWord {
         word
     }
 
-    /// Whether it is `value`, which is not 0. A quick look: where the kernel wipes no pages it may
-    /// say no.
+    /// Whether it is `value`, which is not 0. This look is cheap: it may say no where the kernel
+    /// cannot wipe pages.
     #[inline]
     pub(crate) fn is_surely(&self, value: usize) -> bool {
         self.page.word().load(Ordering::Acquire) == value
@@ -44,7 +43,7 @@ impl ForkWord {
         if is_child { 0 } else { value & !UNWIPED }
     }
 
-    /// Requires: this process made it. What a child stores is seen by that child alone.
+    /// Requires: this process created it. A store by a child is visible to that child alone.
     pub(crate) fn store(&self, value: usize) {
         self.page.word().store(value | self.mark, Ordering::Release);
     }
@@ -59,13 +58,13 @@ mod page {
 
     use crate::sync::AtomicUsize;
 
-    /// Mappings are made of whole pages; no page is smaller.
+    /// Mappings consist of whole pages, and no page is smaller.
     const LEN: usize = 4096;
 
-    /// A page that a fork wipes, with a number at its front.
+    /// A page that a fork wipes, with a number at its start.
     pub(super) enum Page {
         Mapped(NonNull<AtomicUsize>),
-        /// The kernel gave none.
+        /// The kernel provided no page.
         Boxed(Box<AtomicUsize>),
     }
 
@@ -86,8 +85,8 @@ mod page {
         #[inline]
         pub(super) fn word(&self) -> &AtomicUsize {
             match self {
-                // SAFETY: mapped until this value is dropped, aligned to a page, and zeros when it
-                // was mapped, which is an atomic 0. Only atomics ever refer to it.
+                // SAFETY: the page is mapped until this value is dropped, and is aligned. It was
+                // zeros when it was mapped, which is an atomic 0. Only atomics ever refer to it.
                 Page::Mapped(word) => unsafe { word.as_ref() },
                 Page::Boxed(word) => word,
             }
@@ -96,10 +95,11 @@ mod page {
 
     fn map() -> Option<NonNull<AtomicUsize>> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new private mapping at a place of the kernel's choice touches no other memory.
+        // SAFETY: a new private mapping at an address of the kernel's choice touches no other
+        // memory.
         let page = unsafe { mmap_anonymous(null_mut(), LEN, protection, MapFlags::PRIVATE) };
         let page = NonNull::new(page.ok()?)?;
-        // SAFETY: the page was mapped above, whole, and nobody has stored anything in it yet.
+        // SAFETY: the whole page was mapped above, and nobody has stored anything in it yet.
         if unsafe { madvise(page.as_ptr(), LEN, Advice::LinuxWipeOnFork) }.is_ok() {
             return Some(page.cast());
         }
@@ -107,9 +107,9 @@ mod page {
         None
     }
 
-    /// Requires: `map` has mapped it, and nobody refers to it any more.
+    /// Requires: `map` has mapped the page, and nobody refers to it any more.
     fn unmap(page: NonNull<c_void>) {
-        // SAFETY: see above. What fails leaves a page behind, and nothing refers to it.
+        // SAFETY: see above. A failure leaves a page behind that nothing refers to.
         let _ = unsafe { munmap(page.as_ptr(), LEN) };
     }
 
@@ -122,7 +122,7 @@ mod page {
     }
 }
 
-/// Models, and Miri, know no pages; there nobody forks.
+/// Models and Miri know no pages, and nobody forks there.
 #[cfg(any(loom, shuttle, miri))]
 mod page {
     use crate::sync::AtomicUsize;

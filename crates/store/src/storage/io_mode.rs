@@ -1,25 +1,24 @@
-//! How files of tables go between disk and memory: what the options ask for, and what a storage
+//! How table files move between disk and memory: what the options ask for, and what a storage
 //! grants.
 //! ```text
-//! Options.direct --wanted--> Folder::grant(file)    --granted--> Folder::open_with, create_with      (tables)
-//!                            open, create: through the system's cache                                 (all other files)
+//! tables        Options.direct --wanted--> Folder::grant --granted--> open_with, create_with
+//! other files   open, create: through the cache
 //! ```
-//! Invariant: what is granted is asked for once, when a store is opened, and is no more than was
-//! wanted. Bytes on disk are the same whichever way they go.
+//! Invariants: a store asks once, when it is opened, and is granted no more than it wanted. The
+//! bytes on disk are the same in every mode.
 
 use crate::storage::Folder;
 
-/// Which transfers go past the operating system's cache (`O_DIRECT`). Where the file system cannot
-/// do it, they go through it, and [`Stats::io`](crate::Stats::io) says so. The log and the manifest
-/// always do.
+/// Which transfers bypass the cache of the operating system (`O_DIRECT`). Where the file system
+/// cannot do that, they use the cache, and [`Stats::io`](crate::Stats::io) says so. The log and the
+/// manifest always use the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectIo {
-    /// Blocks of tables, whoever reads them. Then only the block cache keeps any: give it the
-    /// memory.
+    /// All reads of table blocks. Then only the block cache keeps blocks: give it the memory.
     pub reads: bool,
     /// Tables that flushes and [`Db::ingest`](crate::Db::ingest) write.
     pub flushes: bool,
-    /// Tables that merges write. They push nothing out of the system's cache then.
+    /// Tables that merges write. Then they evict nothing from the cache of the operating system.
     pub merges: bool,
 }
 
@@ -31,27 +30,27 @@ impl DirectIo {
 /// How a file is read or written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Access {
-    /// Past the operating system's cache.
+    /// Whether transfers bypass the cache of the operating system.
     pub direct: bool,
-    /// How many reads of it are done at once.
+    /// How reads of the file overlap.
     pub overlap: Overlap,
 }
 
-/// How several reads that are asked for together are done at once.
+/// How several reads that are requested together overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
-    /// `io_uring`: by the kernel (io_uring), a ring for each thread that needs one; where this
-    /// process may not have one, by the pool.
+    /// `io_uring`: the kernel runs them (io_uring), with a ring for each thread that needs one. A
+    /// process that may not have rings uses the pool.
     Ring,
-    /// `pool`: by a pool of threads that wait for them.
+    /// `pool`: the threads of a pool run them.
     Pool,
-    /// `one-by-one`: not at all.
+    /// `one-by-one`: they do not overlap.
     #[default]
     OneByOne,
 }
 
 impl Overlap {
-    /// Every way there is.
+    /// Every mode.
     pub const ALL: [Overlap; 3] = [Overlap::Ring, Overlap::Pool, Overlap::OneByOne];
 
     /// The name that people write.
@@ -64,19 +63,19 @@ impl Overlap {
     }
 }
 
-/// How a store's tables are read and written: as far as its storage grants what its options ask
-/// for.
+/// How the tables of a store are read and written: what the options ask for, as far as the storage
+/// grants it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct IoStats {
-    /// What goes past the operating system's cache.
+    /// What bypasses the cache of the operating system.
     pub direct: DirectIo,
-    /// How reads that are asked for together are done at once.
+    /// How reads that are requested together overlap.
     pub overlap: Overlap,
 }
 
 impl IoStats {
-    /// Asks what files beside this one can have. Requires: it is there.
+    /// Asks what files beside this one can have. Requires: the file exists.
     pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
         let DirectIo { reads, flushes, merges } = wanted.direct;
         let direct = reads || flushes || merges;
@@ -92,7 +91,7 @@ impl IoStats {
         Access { direct: self.direct.reads, overlap: self.overlap }
     }
 
-    /// How those write that make a new run.
+    /// How a new run is written.
     pub(crate) fn writes(&self, by: WrittenBy) -> Access {
         let direct = match by {
             WrittenBy::Flush => self.direct.flushes,
@@ -105,7 +104,7 @@ impl IoStats {
 /// Who writes a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum WrittenBy {
-    /// A flush, or what makes a run of new entries like one.
+    /// A flush, or anything else that makes a run of new entries.
     #[default]
     Flush,
     Merge,

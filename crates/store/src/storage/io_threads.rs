@@ -1,25 +1,25 @@
-//! Threads that wait for the disk, so that others need not.
+//! Threads that wait for the disk on behalf of others.
 //! ```text
-//! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, at most THREADS_MAX threads
+//! spawn(job) -> [ . . . . ] -> thread: job()      one list for the process, THREADS_MAX threads
 //! ```
-//! A child that is forked has none of the threads, and perhaps a lock that is held for ever: it
-//! gets a pool of its own.
+//! A forked child has none of the threads, and perhaps a lock that is held for ever. So it gets its
+//! own pool.
 //!
-//! Invariants: each job is run or dropped, once, also when its thread panics. Threads are made when
-//! jobs find none at leisure, and stay.
+//! Invariants: each job is run or dropped exactly once, even if its thread panics. Threads are
+//! created when a job finds none idle, and they stay.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-// The threads outlive every model: no model checker's locks.
+// The threads outlive every model, so they need the locks of std, not those of a model checker.
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwapOption;
 
-/// As many as a disk of today likes to have under way, less than what would burden a small machine.
+/// As many as a modern disk serves well at once, and few enough for a small machine.
 pub(crate) const THREADS_MAX: usize = 32;
 
-/// The pool of this process, or of the one that it was forked from.
+/// The pool of this process, or of the process that it was forked from.
 static POOL: ArcSwapOption<Pool> = ArcSwapOption::const_empty();
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -34,11 +34,11 @@ struct Pool {
 struct PoolState {
     jobs: VecDeque<Job>,
     threads: usize,
-    /// Those that wait for a job.
+    /// The threads that wait for a job.
     idle: usize,
 }
 
-/// Has a thread of the pool do a job. One that panics is dropped in the middle.
+/// Has a thread of the pool run a job. A job that panics is dropped halfway.
 pub(crate) fn spawn(job: impl FnOnce() + Send + 'static) {
     this_process().push(Box::new(job));
 }
@@ -58,7 +58,7 @@ fn this_process() -> Arc<Pool> {
     }
 }
 
-/// Nothing that panics is done while one of these locks is held.
+/// Nothing that can panic runs while one of these locks is held.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -85,7 +85,7 @@ impl Pool {
         let pool = Arc::clone(self);
         let work = move || loop {
             let job = pool.next();
-            // Who waits for the job hears of it when it is dropped; the thread goes on.
+            // Whoever waits for the job sees that it was dropped. The thread continues.
             let _ = catch_unwind(AssertUnwindSafe(job));
         };
         if builder.spawn(work).is_ok() {
@@ -93,7 +93,7 @@ impl Pool {
         }
         let mut state = lock(&self.state);
         state.threads -= 1;
-        // Without any thread, whoever asks does what is asked.
+        // If there is no thread at all, the caller runs the job.
         let jobs =
             if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
         drop(state);

@@ -1,13 +1,13 @@
-//! A ring of reads that the kernel does (io_uring): the one file of this backend with `unsafe`. Its
-//! safe twin is `read_pool.rs`, and both pass the same tests (`storage/ring_queue/tests.rs`).
+//! A ring of reads that the kernel runs (io_uring): the only file of this backend with `unsafe`.
+//! Its safe twin is `read_pool.rs`. Both pass the same tests (`storage/ring_queue/tests.rs`).
 //! ```text
-//! begin(request) -> slot: file, window, memory -> entry with a pointer to that memory -> enter -> kernel reads
-//! take_done      <- slot is free again         <- completion that names the slot       <------------'
+//! begin(request) -> slot: file, window, memory -> entry, points to the memory -> enter -> kernel
+//! take_done      <- slot is free again         <- completion, names the slot   <------------'
 //! ```
-//! Invariant: the kernel writes to memory that a slot owns, from when its entry is submitted until
-//! its completion is seen. Nobody else touches that memory meanwhile, and it is neither moved nor
-//! freed: a slot is emptied by its completion alone. A ring that is dropped waits for all of them;
-//! where it cannot, it leaks their memory.
+//! Invariants: the kernel may write to a slot's memory from when its entry is submitted until its
+//! completion is seen. Meanwhile nobody else touches that memory, and it is neither moved nor
+//! freed: only its completion empties a slot. A dropped ring waits for all completions, or leaks
+//! the memory if it cannot.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -21,33 +21,33 @@ use crate::storage::aligned::{Sectors, Window};
 use crate::storage::io_uring_fake::{IoUring, opcode, types};
 use crate::storage::read_queue::{ReadBuffer, Request};
 
-/// The most that one entry asks for. The rest of a longer read comes when that is there.
+/// The most bytes that one entry reads. A longer read continues when these have arrived.
 const ENTRY_BYTES_MAX: usize = 1 << 30;
-/// So often in a row the kernel may have no room for now.
+/// How often in a row the kernel may reject entries for now.
 const REFUSALS_MAX: u32 = 1000;
 
-/// Reads under way.
+/// Reads in flight.
 pub(crate) struct Ring {
     ring: IoUring,
     slots: Box<[Option<Flight>]>,
     free: Vec<usize>,
-    /// Entries that the kernel was not told of.
+    /// Entries that were not submitted yet.
     unsubmitted: usize,
     refusals: u32,
-    /// A child that is forked shares the ring's memory with this one, which alone may use it.
+    /// A forked child shares the ring's memory with this process, which alone may use it.
     process: u32,
 }
 
-/// A read that the kernel may be doing.
+/// A read that the kernel may be running.
 struct Flight {
     request: Request,
     window: Window,
     sectors: Sectors,
-    /// How much of the window is there.
+    /// How many bytes of the window have arrived.
     filled: usize,
 }
 
-/// Whether this process may have rings that read.
+/// Whether this process may have rings that can read.
 #[cfg(not(miri))]
 pub(crate) fn is_allowed() -> bool {
     let Ok(ring) = IoUring::new(2) else { return false };
@@ -62,11 +62,11 @@ pub(crate) fn is_allowed() -> bool {
 }
 
 impl Ring {
-    /// For at most `depth` reads at once. An error: this process may not have it now.
+    /// A ring for at most `depth` reads at once. An error: this process may not have one now.
     pub(crate) fn new(depth: usize) -> io::Result<Ring> {
         let depth = depth.clamp(1, 4096);
-        // Completions wait until this thread enters the kernel anyway; older kernels do not know
-        // that.
+        // Completions may wait until this thread enters the kernel anyway. Older kernels reject
+        // this flag.
         let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
         let ring = ring.or_else(|_| IoUring::new(depth as u32))?;
         let slots = (0..depth).map(|_| None).collect();
@@ -78,17 +78,17 @@ impl Ring {
         !self.free.is_empty()
     }
 
-    /// Reads that were begun and not yet taken.
+    /// Reads that were begun and not collected yet.
     pub(crate) fn in_flight(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Reads that the kernel was not told of.
+    /// Reads that were not submitted yet.
     pub(crate) fn unsubmitted(&self) -> usize {
         self.unsubmitted
     }
 
-    /// Begins a read of a window, of a byte at least. Requires: there is room, and the file has a
+    /// Begins a read of a window of at least one byte. Requires: a slot is free, and the file has a
     /// descriptor.
     pub(crate) fn begin(&mut self, request: Request, window: Window) {
         assert!(window.wanted > 0, "nothing is read at {}", window.offset);
@@ -98,7 +98,7 @@ impl Ring {
         self.push(slot, 0);
     }
 
-    /// Asks for what is left of a slot's window from `at` on.
+    /// Queues an entry for the rest of a slot's window from `at` on.
     fn push(&mut self, slot: usize, at: usize) {
         let flight = self.slots[slot].as_mut().expect("the slot is taken");
         let bytes = &mut flight.sectors.bytes_mut()[at..];
@@ -108,17 +108,17 @@ impl Ring {
             .offset(flight.window.offset + at as u64)
             .build()
             .user_data(slot as u64);
-        // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps it,
-        // untouched, until the entry's completion is seen (`take_done`, `drop`), or it is leaked
-        // (`abandon`). The descriptor is open as long as the slot has the file; were it another
-        // file's, that file's bytes would be read into the same memory.
+        // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps the
+        // memory untouched until the entry's completion is seen (`take_done`, `drop`), or leaks it
+        // (`abandon`). The descriptor is open as long as the slot has the file. Even if it named
+        // another file, that file's bytes would go to the same memory.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the ring has an entry for each slot");
         self.unsubmitted += 1;
     }
 
-    /// Tells the kernel what was begun; if `wait`, returns when a read may have completed. An
-    /// error: the ring is of no more use.
+    /// Submits the entries. If `wait`, returns when a read may have completed. An error: the ring
+    /// is unusable.
     pub(crate) fn enter(&mut self, wait: bool) -> io::Result<()> {
         match self.ring.submit_and_wait(usize::from(wait)) {
             Ok(count) => {
@@ -136,7 +136,7 @@ impl Ring {
         }
     }
 
-    /// A read that has completed, if one has.
+    /// A completed read, if there is one.
     pub(crate) fn take_done(&mut self) -> Option<(Request, io::Result<ReadBuffer>)> {
         loop {
             let completion = self.ring.completion().next()?;
@@ -144,8 +144,8 @@ impl Ring {
             let flight =
                 self.slots[slot].as_mut().expect("a completion is of a slot that is taken");
             match flight.complete(result) {
-                Next::Read(at) => self.push(slot, at),
-                Next::Done(read) => {
+                ReadStep::Read(at) => self.push(slot, at),
+                ReadStep::Done(read) => {
                     let flight = self.slots[slot].take().expect("it is taken");
                     self.free.push(slot);
                     let range = flight.window.range();
@@ -155,7 +155,7 @@ impl Ring {
         }
     }
 
-    /// Gives up on a ring that has failed: what it was to read. The memory is leaked, since the
+    /// Gives up a ring that failed, and returns its requests. Their memory is leaked, since the
     /// kernel may still write to it.
     pub(crate) fn abandon(mut self) -> Vec<Request> {
         self.leak()
@@ -192,35 +192,34 @@ impl Drop for Ring {
     }
 }
 
-/// Whether the kernel may do it later: it has no room now, or the thread that has submitted it has
-/// ended.
+/// Whether the error is temporary: the kernel has no room now, or the submitting thread has ended.
 fn is_for_now(error: &io::Error) -> bool {
     let code = error.raw_os_error().map(Errno::from_raw_os_error);
     matches!(code, Some(Errno::AGAIN | Errno::BUSY | Errno::CANCELED))
 }
 
-/// How a read goes on.
-enum Next {
-    /// From here on in its window.
+/// What follows a completion.
+enum ReadStep {
+    /// The rest of the window, from here on, must be read.
     Read(usize),
     Done(io::Result<()>),
 }
 
 impl Flight {
-    /// What the kernel says of the last entry: how many bytes it has read, or, below 0, why none.
-    fn complete(&mut self, result: i32) -> Next {
+    /// Handles the result of an entry: the number of bytes read or, below 0, an error.
+    fn complete(&mut self, result: i32) -> ReadStep {
         let from = self.window.rest(self.filled).expect("it was not done");
         if result < 0 {
             let error = io::Error::from_raw_os_error(-result);
             let again = error.kind() == io::ErrorKind::Interrupted || is_for_now(&error);
-            return if again { Next::Read(from) } else { Next::Done(Err(error)) };
+            return if again { ReadStep::Read(from) } else { ReadStep::Done(Err(error)) };
         }
         let now = from + result as usize;
         if now <= self.filled {
-            return Next::Done(Err(io::ErrorKind::UnexpectedEof.into()));
+            return ReadStep::Done(Err(io::ErrorKind::UnexpectedEof.into()));
         }
         self.filled = now;
-        self.window.rest(now).map_or(Next::Done(Ok(())), Next::Read)
+        self.window.rest(now).map_or(ReadStep::Done(Ok(())), ReadStep::Read)
     }
 }
 
@@ -250,9 +249,9 @@ mod tests {
     fn course(results: &[i32]) -> Vec<String> {
         let mut flight = flight(700, 1000);
         let says = |next| match next {
-            Next::Read(at) => format!("from {at}"),
-            Next::Done(Ok(())) => "done".into(),
-            Next::Done(Err(error)) => format!("{:?}", error.kind()),
+            ReadStep::Read(at) => format!("from {at}"),
+            ReadStep::Done(Ok(())) => "done".into(),
+            ReadStep::Done(Err(error)) => format!("{:?}", error.kind()),
         };
         results.iter().map(|result| says(flight.complete(*result))).collect()
     }

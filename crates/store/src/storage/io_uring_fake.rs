@@ -1,11 +1,11 @@
-//! The kernel's side of a ring, for Miri, which does no system calls: what `io_uring.rs` uses of
-//! the crate io-uring, over a file whose bytes follow from their places.
+//! The kernel's side of a ring, for Miri, which runs no system calls. It replaces the parts of the
+//! crate io-uring that `io_uring.rs` uses. The bytes of its file follow from their offsets.
 //! ```text
-//! push -> pushed -> enter: under way -> the entry's memory is written to, again and again -> completion
+//! push -> pushed -> enter: in flight -> the entry's memory is written repeatedly -> completion
 //! ```
-//! Invariant: it does what the kernel may do. Until an entry has completed, and as long as the ring
-//! lives, it writes whatever it likes to all of the entry's memory, by the pointer that it was
-//! given; entries complete in any order, in parts, or are refused.
+//! Invariants: it does everything that the kernel may do. Until an entry completes, and while the
+//! ring lives, it writes any bytes to the entry's memory by its pointer. Entries complete in any
+//! order, in parts, or with an error.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,12 +14,13 @@ use std::ops::Range;
 /// The length of every file.
 pub(crate) const FILE_LEN: u64 = 50_000;
 
-/// As large as any that `storage/aligned.rs` knows.
+/// As large as any alignment that `storage/aligned.rs` knows.
 const SECTOR: u64 = 4096;
-/// Bytes of a file that are alike, so that few steps write many.
+/// How many adjacent bytes of a file are equal, so that few steps write many bytes.
 const STRETCH: u64 = 61;
 
-/// What every file has from `offset` on: ranges of `0..len` and the byte that fills each.
+/// The content of every file from `offset` on: ranges of `0..len`, each with the byte that fills
+/// it.
 fn stretches(offset: u64, len: usize) -> impl Iterator<Item = (Range<usize>, u8)> {
     let numbers = offset / STRETCH..(offset + len as u64).div_ceil(STRETCH);
     let from = move |number: u64| (number * STRETCH).saturating_sub(offset) as usize;
@@ -62,18 +63,18 @@ impl Entry {
         Entry { user_data, ..self }
     }
 
-    /// Writes what nobody has asked for.
+    /// Writes bytes that nobody asked for.
     fn scribble(&self) {
-        // SAFETY: who has pushed the entry has promised that its memory may be written to.
+        // SAFETY: who pushed the entry has promised that its memory may be written.
         unsafe { self.memory.write_bytes(0xa5, self.len) };
     }
 
-    /// Reads some bytes, and tells how many; `most`: at most so many.
+    /// Reads some bytes, at most `most`, and returns how many.
     fn read(&self, most: usize) -> i32 {
         let there = FILE_LEN.saturating_sub(self.offset) as usize;
         let count = self.len.min(there).min(most);
         for (range, byte) in stretches(self.offset, count) {
-            // SAFETY: as above, and it is within the entry's length.
+            // SAFETY: as above, and within the entry's length.
             unsafe { self.memory.add(range.start).write_bytes(byte, range.len()) };
         }
         count as i32
@@ -115,7 +116,7 @@ pub(crate) struct IoUring {
     random: u64,
 }
 
-// SAFETY: a pointer to an entry's memory may be used in any thread, as the kernel does.
+// SAFETY: any thread may use a pointer to an entry's memory, as the kernel does.
 unsafe impl Send for IoUring {}
 
 impl IoUring {
@@ -144,8 +145,7 @@ impl IoUring {
     }
 
     /// # Safety
-    /// The entry's memory may be written to, and nobody else touches it, until its completion was
-    /// seen.
+    /// The entry's memory may be written, and nobody else touches it until its completion was seen.
     pub(crate) unsafe fn push(&mut self, entry: &Entry) -> Result<(), &'static str> {
         if self.pushed.len() == self.entries {
             return Err("the queue is full");
@@ -171,7 +171,7 @@ impl IoUring {
             0 => -rustix::io::Errno::INTR.raw_os_error(),
             1 => -rustix::io::Errno::AGAIN.raw_os_error(),
             2 | 3 => {
-                // Short reads end where a sector does.
+                // Short reads end at the end of a sector.
                 let sectors = entry.offset / SECTOR + 1 + self.draw(2) as u64;
                 entry.read((sectors * SECTOR - entry.offset) as usize)
             }

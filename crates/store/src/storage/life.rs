@@ -1,14 +1,14 @@
 //! Whether an open store may still be used.
 //! ```text
-//! OPEN --close()--> CLOSING --calls have ended, threads too--> CLOSED      files are nobody's, or another's
-//!    \------------------+--------------------------------------/---------> 0, in every child that is forked
+//! OPEN --close()--> CLOSING --calls and threads have ended--> CLOSED   (others may use its files)
+//!    \------------------+------------------------------------/------> 0, in every forked child
 //! ```
-//! Reads look at the state once, behind the version that they have pinned: who sees the empty
-//! version of a closed store sees that it is closed. Writes look at it under the writer's lock,
+//! Reads check the state once, after they have pinned a version: a reader that sees the empty
+//! version of a closed store also sees that it is closed. Writes check it under the writer's lock,
 //! which closing takes. All other calls that touch files are counted, and closing waits for them.
 //!
-//! Invariant: once it is closed, or in a child, nothing of the store opens, makes, writes, removes
-//! or unlocks a file.
+//! Invariant: in a closed store, or in a child, nothing opens, creates, writes, removes or unlocks
+//! a file.
 
 use std::path::{Path, PathBuf};
 
@@ -26,25 +26,25 @@ pub(crate) struct Life {
     dir: PathBuf,
     state: ForkWord,
     calls: Mutex<Calls>,
-    /// Signalled when no call is under way any more, and when the store was closed.
+    /// Signalled when the last call has ended, and when the store is closed.
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Calls {
     under_way: usize,
-    /// The store was closed, and its lock is free.
+    /// The store is closed, and its lock is released.
     have_ended: bool,
 }
 
 impl Life {
-    /// Of a store that is open.
+    /// The life of an open store.
     pub(crate) fn new(dir: &Path) -> Self {
         let (calls, changed) = (Mutex::default(), Condvar::new());
         Life { dir: dir.to_path_buf(), state: ForkWord::new(OPEN), calls, changed }
     }
 
-    /// An error: callers may not use the store any more. Takes no lock.
+    /// Fails if callers may not use the store any more. Takes no lock.
     #[inline]
     pub(crate) fn check(&self) -> Result<()> {
         if self.state.is_surely(OPEN) { Ok(()) } else { self.look_closely() }
@@ -59,13 +59,13 @@ impl Life {
         }
     }
 
-    /// An error: files may not be touched any more, not even by those whom closing waits for.
+    /// Fails if files may not be touched any more, not even by the calls that closing waits for.
     pub(crate) fn check_files(&self) -> Result<()> {
         if self.state.value() == CLOSING { Ok(()) } else { self.check() }
     }
 
-    /// Whether this process is a child of the one that has opened the store. Then locks may be held
-    /// for ever by threads that are not here.
+    /// Whether this process is a forked child of the one that opened the store. There, threads that
+    /// do not exist may hold locks for ever.
     pub(crate) fn is_forked(&self) -> bool {
         self.state.value() == FORKED
     }
@@ -80,8 +80,8 @@ impl Life {
         Ok(Call(self))
     }
 
-    /// Begins to open a file again, which closing waits for: a read that is not counted may come by
-    /// while a store is being closed.
+    /// Begins to reopen a file, which closing waits for: an uncounted read may reopen one while a
+    /// store is being closed.
     pub(crate) fn enter_files(&self) -> Result<Call<'_>> {
         self.check_files()?;
         let mut calls = lock(&self.calls);
@@ -91,8 +91,8 @@ impl Life {
         Ok(Call(self))
     }
 
-    /// Begins to close the store: from now on callers are refused. None: it is closed; if someone
-    /// else was at it, that has been waited for.
+    /// Begins to close the store: from now on calls are refused. None: it is closed. If another
+    /// thread was closing it, that has ended.
     pub(crate) fn begin_close(&self) -> Result<Option<Closing<'_>>> {
         if self.is_forked() {
             return self.check().map(|()| None);
@@ -109,7 +109,7 @@ impl Life {
     }
 }
 
-/// A call under way.
+/// A call in progress.
 pub(crate) struct Call<'l>(&'l Life);
 
 impl Drop for Call<'_> {
@@ -122,11 +122,11 @@ impl Drop for Call<'_> {
     }
 }
 
-/// The right to close the store. When it is dropped, whoever else wants it closed hears that it is.
+/// The right to close the store. Dropping it tells all who wait that the store is closed.
 pub(crate) struct Closing<'l>(&'l Life);
 
 impl Closing<'_> {
-    /// Waits until no call is under way.
+    /// Waits until no call is in progress.
     pub(crate) fn wait_for_calls(&self) {
         let mut calls = lock(&self.0.calls);
         while calls.under_way > 0 {
@@ -134,7 +134,7 @@ impl Closing<'_> {
         }
     }
 
-    /// From now on no file is touched. Files that are being opened are waited for.
+    /// From now on no file is touched. Waits for files that are being opened.
     pub(crate) fn shut(&self) {
         let mut calls = lock(&self.0.calls);
         while calls.under_way > 0 {

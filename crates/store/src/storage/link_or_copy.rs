@@ -1,10 +1,10 @@
-//! Second names for files, and copies where a second name cannot be had.
+//! Gives files second names, or copies them where a second name is impossible.
 //! ```text
 //! from --link--> to                                  one file, two names, perhaps in two folders
 //!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
 //! ```
-//! Invariant: `from` is only read. A link may be there although making it gave an error, so nothing
-//! is ever written to a file under the name `to`: it could be the same file.
+//! Invariants: `from` is only read. Nothing is ever written to a file under the name `to`: it could
+//! be the same file, since a link may exist although creating it failed.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::{Append, ReadAt, Storage};
 
-/// Bytes that are copied at once.
+/// How many bytes are copied at once.
 const CHUNK_BYTES: u64 = 1 << 20;
 
 /// A file's name in a folder.
 pub(crate) type Named<'a> = (&'a OpenFolder, &'a str);
 
-/// Gives a file a second name, or copies it durably. The name is durable when its folder is synced.
-/// An error if the name is taken. Requires: only the caller makes files in that folder.
+/// Gives a file a second name, or copies it durably. The name is durable after its folder's sync.
+/// Fails if the name is taken. Requires: only the caller creates files in that folder.
 pub(crate) fn link_or_copy(from: Named<'_>, to: Named<'_>) -> Result<()> {
     match from.0.handle().link(from.1, to.0.handle(), to.1) {
         Ok(()) => Ok(()),
@@ -37,7 +37,7 @@ fn copy((of, from): Named<'_>, (folder, to): Named<'_>) -> Result<()> {
     let copied = copy_bytes((&*source, &of.path_of(from)), (out, &folder.path_of(&new)))
         .and_then(|()| folder.rename(&new, to));
     if copied.is_err() {
-        // It has no name that anyone looks for.
+        // Nobody looks for a file of this name.
         let _ = folder.remove(&new);
     }
     copied
@@ -59,7 +59,7 @@ fn copy_bytes(
     out.sync().map_err(Error::io(to))
 }
 
-/// Makes a folder and those above it, durably.
+/// Creates a folder and its parents, durably.
 pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     let is_new = |dir: &&Path| !dir.as_os_str().is_empty() && !storage.dir_exists(dir);
     let new: Vec<&Path> = dir.ancestors().take_while(is_new).collect();
@@ -70,12 +70,13 @@ pub(crate) fn make_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Makes the names of a folder and of those above it durable: someone may have made them, and been
-/// killed before.
+/// Makes the names of a folder and of its parents durable: their creator may have been killed
+/// before it did.
 pub(crate) fn keep_folder(storage: &dyn Storage, dir: &Path) -> Result<()> {
     for parent in dir.ancestors().filter_map(parent_of) {
         match storage.sync_dir(parent) {
-            // Who may not look into a folder, or not change it, has not just made a name in it.
+            // A process that may not read a folder, or not change it, has not just created a name
+            // in it.
             Err(error) if cannot_have_changed(&error) => {}
             synced => synced.map_err(Error::io(parent))?,
         }
@@ -88,7 +89,7 @@ fn cannot_have_changed(error: &std::io::Error) -> bool {
     matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem | InvalidInput | Unsupported)
 }
 
-/// The folder that has this one's name. None: it has none.
+/// The folder that contains this one. None: there is none.
 fn parent_of(dir: &Path) -> Option<&Path> {
     let parent = dir.parent()?;
     Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })

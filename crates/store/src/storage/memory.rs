@@ -1,12 +1,12 @@
-//! A simulated disk that knows what was synced, and crashes, fails and rots on request.
+//! A simulated disk. It knows what was synced, and crashes, fails and rots on request.
 //! ```text
-//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and of the second any part
-//! folder   [ synced names | changes of names ]    a crash keeps the first, and of the second some
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and any part of the second
+//! folder   [ synced names | changes of names ]    a crash keeps the first, and some of the second
 //! ```
-//! Invariant: the same calls and the same seed give the same disk. A folder's own name is durable
-//! when the folder that it is in was synced, and what is in it is lost with it; a rename is one
-//! change: after a crash it has happened as a whole or not at all. What a failed sync was to make
-//! durable never becomes so: a later sync that succeeds says nothing about it.
+//! Invariants: the same calls and the same seed give the same disk. A folder's own name is durable
+//! once its parent was synced. A folder whose name is lost takes its content along. A rename is
+//! atomic. What a failed sync should have made durable never becomes durable, not even by a later
+//! sync that succeeds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -23,13 +23,13 @@ mod folder;
 use crash::{Fate, Random, after_crash};
 use folder::MemoryFolder;
 
-/// A disk in memory. A clone is another door to the same disk.
+/// A disk in memory. A clone gives access to the same disk.
 #[derive(Clone, Default)]
 pub struct Memory {
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<MemoryState>>,
 }
 
-/// How an operation is made to fail.
+/// How an operation fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The disk reports an error.
@@ -51,23 +51,23 @@ impl Fault {
 struct Content {
     bytes: Vec<u8>,
     synced_len: usize,
-    /// A sync has failed: what was not durable then is given up by the system.
+    /// A sync has failed: the system gave up the bytes that were not durable then.
     sync_failed: bool,
 }
 
 type File = Arc<Mutex<Content>>;
 
-/// Names that change together, and the file each names afterwards.
+/// Names that change together, each with its file after the change.
 type NameChange = Vec<(PathBuf, Option<File>)>;
 
 #[derive(Default)]
-struct State {
+struct MemoryState {
     dirs: BTreeSet<PathBuf>,
-    /// Those whose names a crash leaves, if it leaves the folders that they are in.
+    /// Folders whose names survive a crash, if their parents do.
     dirs_synced: BTreeSet<PathBuf>,
     names: BTreeMap<PathBuf, File>,
     names_synced: BTreeMap<PathBuf, File>,
-    /// What happened to names since their folders were synced, in order.
+    /// The changes of names since their folders were synced, in order.
     changes: Vec<NameChange>,
     locks: BTreeSet<PathBuf>,
     operations: u64,
@@ -80,20 +80,20 @@ struct State {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handles {
-    /// Open now.
+    /// How many are open now.
     pub open: usize,
     /// The most that were open at once.
     pub most: usize,
-    /// No more are given out than this. None: as many as are wanted.
+    /// The most that may be open. None: there is no limit.
     pub max: Option<usize>,
 }
 
-/// A fault that waits for its operation, counted as `operations` counts.
+/// A fault that waits for its operation, by the count of `operations`.
 #[derive(Clone, Copy)]
 struct Armed {
     at: u64,
     kind: Fault,
-    /// All later operations fail too.
+    /// Whether all later operations fail too.
     lasts: bool,
 }
 
@@ -103,38 +103,38 @@ impl Memory {
         Self::default()
     }
 
-    /// The disk as it is after a power cut: what was synced is there; of what was not, `seed`
-    /// decides. A file's unsynced bytes survive up to some point, or with zeros in place of some
-    /// sectors; the file may end in zeros or, behind synced bytes, in rubbish. Changes of names
-    /// have happened or not. Locks and faults are gone.
+    /// The disk after a power cut. Synced data is there, and `seed` decides about the rest.
+    /// Unsynced bytes of a file survive up to some point, or with zeros in place of some sectors.
+    /// The file may end in zeros or, behind its synced bytes, in rubbish. Each change of names has
+    /// happened or not. Locks and faults are gone.
     pub fn crash(&self, seed: u64) -> Memory {
         self.after(Fate::Drawn(Random(seed)))
     }
 
-    /// The disk as it is after a power cut that lost everything that was not synced.
+    /// The disk after a power cut that lost everything unsynced.
     pub fn crash_hard(&self) -> Memory {
         self.after(Fate::Lost)
     }
 
-    /// The disk as the next process finds it when this one is killed: every byte that was written
-    /// is there, and what was not synced is still not. Locks and faults are gone.
+    /// The disk as the next process finds it after this one is killed. All written bytes are there,
+    /// and unsynced ones are still unsynced. Locks and faults are gone.
     pub fn kill(&self) -> Memory {
         self.after(Fate::Kept)
     }
 
-    /// Makes an operation fail, once: `n` operations from now succeed before it.
+    /// Makes one operation fail, after `n` more that succeed.
     pub fn fail_at(&self, n: u64, kind: Fault) {
         self.arm(n, kind, false);
     }
 
-    /// Makes operations fail for good, until [`mend`](Memory::mend): `n` operations from now
-    /// succeed before. All of them with `Io`: the disk is then as a power cut in the middle of
-    /// something leaves it. With `NoSpace` those that need space.
+    /// Makes all operations fail after `n` more that succeed, until [`mend`](Memory::mend). With
+    /// `Io`, all of them fail: the disk then stays as a power cut would leave it. With `NoSpace`,
+    /// only those that need space fail.
     pub fn fail_from(&self, n: u64, kind: Fault) {
         self.arm(n, kind, true);
     }
 
-    /// From now on every write fails because the disk is full; or no longer.
+    /// Sets whether the disk is full, so that every write fails.
     pub fn no_space(&self, full: bool) {
         self.state().no_space = full;
     }
@@ -145,7 +145,7 @@ impl Memory {
         (state.fault, state.no_space) = (None, false);
     }
 
-    /// Whether an operation may fail: a fault is there or waits for its operation.
+    /// Whether an operation may fail: a fault is active, or waits for its operation.
     pub fn may_fail(&self) -> bool {
         let state = self.state();
         state.fault.is_some() || state.no_space
@@ -156,32 +156,32 @@ impl Memory {
         state.fault = Some(Armed { at: state.operations + n, kind, lasts });
     }
 
-    /// How many operations there were, failed ones included.
+    /// The number of operations, failed ones included.
     pub fn operations(&self) -> u64 {
         self.state().operations
     }
 
-    /// Handles of files that are read or written.
+    /// The handles of files that are read or written.
     pub fn handles(&self) -> Handles {
         self.state().handles
     }
 
-    /// From now on no more files than these are open at once, as in a process with such a limit;
-    /// `most` is counted anew.
+    /// From now on at most `max` files are open at once, as in a process with such a limit. The
+    /// count of `most` starts anew.
     pub fn limit_handles(&self, max: Option<usize>) {
         let mut state = self.state();
         let open = state.handles.open;
         state.handles = Handles { open, most: open, max };
     }
 
-    /// A file's bytes. None: there is no such file.
+    /// The bytes of a file. None: it does not exist.
     pub fn file(&self, path: impl AsRef<Path>) -> Option<Vec<u8>> {
         let file = self.state().names.get(path.as_ref()).cloned()?;
         let bytes = lock_mutex(&file).bytes.clone();
         Some(bytes)
     }
 
-    /// Puts a file in place, durably, its folder included.
+    /// Puts a file in place, durably, with its folder.
     pub fn put_file(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let (path, bytes) = (path.as_ref().to_path_buf(), bytes.into());
         let content = Content { synced_len: bytes.len(), bytes, sync_failed: false };
@@ -195,7 +195,7 @@ impl Memory {
         state.names_synced.insert(path, file);
     }
 
-    /// Removes a file. Not durable before its folder is synced.
+    /// Removes a file. The change is durable after its folder's sync.
     pub fn remove(&self, path: &Path) -> io::Result<()> {
         let name = path.file_name().ok_or_else(not_found)?.to_string_lossy();
         self.open_folder(path.parent().ok_or_else(not_found)?)?.remove(&name)
@@ -206,7 +206,7 @@ impl Memory {
         self.damage(path.as_ref(), |content| content.bytes[byte as usize] ^= 1 << (bit % 8));
     }
 
-    /// Cuts a file off. Requires: there is such a file.
+    /// Truncates a file. Requires: the file exists.
     pub fn truncate(&self, path: impl AsRef<Path>, len: u64) {
         self.damage(path.as_ref(), |content| content.bytes.truncate(len as usize));
     }
@@ -219,8 +219,8 @@ impl Memory {
         content.synced_len = content.synced_len.min(content.bytes.len());
     }
 
-    /// A handle more. An error: there may be none.
-    fn counted(&self, state: &mut State) -> io::Result<Counted> {
+    /// Opens one more handle. Fails at the limit.
+    fn counted(&self, state: &mut MemoryState) -> io::Result<Counted> {
         let handles = &mut state.handles;
         if handles.max.is_some_and(|max| handles.open >= max) {
             return Err(Errno::MFILE.into());
@@ -230,7 +230,7 @@ impl Memory {
         Ok(Counted(self.clone()))
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MemoryState> {
         lock_mutex(&self.state)
     }
 
@@ -252,13 +252,13 @@ fn not_found() -> io::Error {
     io::ErrorKind::NotFound.into()
 }
 
-impl State {
+impl MemoryState {
     /// Counts an operation, and fails if this one is to fail.
     fn step(&mut self) -> io::Result<()> {
         self.step_of(false)
     }
 
-    /// As `step`, for what needs space.
+    /// As `step`, for an operation that needs space.
     fn step_writing(&mut self) -> io::Result<()> {
         self.step_of(true)?;
         if self.no_space { Err(Fault::NoSpace.error()) } else { Ok(()) }
@@ -309,7 +309,7 @@ impl State {
     }
 }
 
-/// Whether a folder is always there.
+/// Whether a folder always exists.
 fn is_root(dir: &Path) -> bool {
     dir == Path::new("") || dir == Path::new("/")
 }
@@ -335,7 +335,7 @@ impl Storage for Memory {
     }
 }
 
-/// A handle of a file, while it is open.
+/// A handle of an open file.
 struct Counted(Memory);
 
 impl Drop for Counted {
@@ -344,14 +344,14 @@ impl Drop for Counted {
     }
 }
 
-/// A clone has the same handle.
+/// A clone shares the handle.
 #[derive(Clone)]
-struct Growing {
+struct MemoryAppender {
     file: File,
     counted: Arc<Counted>,
 }
 
-impl Append for Growing {
+impl Append for MemoryAppender {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.counted.0.state();
         let result = state.step_writing();
@@ -372,7 +372,7 @@ impl Append for Growing {
     }
 }
 
-impl Syncer for Growing {
+impl Syncer for MemoryAppender {
     fn sync(&self) -> io::Result<()> {
         let result = self.counted.0.state().step_writing();
         let mut content = lock_mutex(&self.file);
@@ -384,12 +384,12 @@ impl Syncer for Growing {
     }
 }
 
-struct Opened {
+struct MemoryReader {
     file: File,
     counted: Counted,
 }
 
-impl ReadAt for Opened {
+impl ReadAt for MemoryReader {
     fn size(&self) -> io::Result<u64> {
         self.counted.0.state().step()?;
         Ok(lock_mutex(&self.file).bytes.len() as u64)

@@ -1,13 +1,15 @@
 //! The one door to the disk.
 //! ```text
-//! Db -> Storage -> Disk     the real one                                                    paths are asked for here,
-//!               -> Memory   knows what was synced; crashes, fails and damages on request    once, when a store is opened
+//! Db -> Storage -> Disk      the real disk
+//!               -> Memory    a simulated disk, which crashes, fails and damages on request
+//!        |                   (paths are used here, once, when a store is opened)
 //!        |
-//!        +-> Folder -> create, open, rename, link, remove, lock                             names in the folder, and no paths
+//!        +-> Folder -> create, open, rename, link, remove, lock
+//!                            (names in the folder are used here, and no paths)
 //! ```
-//! Invariants: nothing else in the store names `std::fs`. A folder that is open stays the same
-//! folder, whatever becomes of its path and of the process's working directory; no name leads out
-//! of it. A file that is made was not there before.
+//! Invariants: nothing else in the store names `std::fs`. An open folder stays the same folder,
+//! whatever becomes of its path and of the working directory. No name leads out of the folder. A
+//! new file never replaces an existing one.
 
 pub(crate) mod aligned;
 pub(crate) mod disk;
@@ -53,13 +55,13 @@ use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
 
-/// A place where folders are.
+/// A place that contains folders.
 pub trait Storage: Send + Sync {
-    /// Makes a folder and its parents; no error if it is there.
+    /// Creates a folder and its parents. It is no error if the folder exists.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
-    /// Whether the folder is there.
+    /// Whether the folder exists.
     fn dir_exists(&self, dir: &Path) -> bool;
-    /// Opens a folder. `NotFound`: there is none; `NotADirectory`: it is something else.
+    /// Opens a folder. `NotFound`: it does not exist. `NotADirectory`: it is no folder.
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>>;
     /// The names of the files and folders in a folder, sorted.
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -71,67 +73,67 @@ pub trait Storage: Send + Sync {
     }
 }
 
-/// A folder that is open. It stays this folder when it gets another name, and when another folder
-/// gets its old one.
+/// An open folder. It stays this folder when it is renamed, and when another folder takes its old
+/// name.
 ///
-/// Names are those of files in it: one with a separator, `.` and `..` are refused as
-/// `InvalidInput`. Symbolic links are never followed, and what is no regular file is neither read
-/// nor written: an error says what it is.
+/// Names are those of files in the folder. A name with a separator, `.` and `..` are refused with
+/// `InvalidInput`. Symbolic links are never followed. Only regular files are read and written: for
+/// anything else the error says what it is.
 pub trait Folder: Send + Sync {
     /// The names of the files and folders in it, sorted.
     fn list(&self) -> io::Result<Vec<String>>;
-    /// What of `wanted` files beside this one can have. Nothing, if the storage does not say.
-    /// Writes nothing. Requires: the file is there.
+    /// Which part of `wanted` the storage can grant to files beside this one. By default, nothing.
+    /// Writes nothing. Requires: the file exists.
     fn grant(&self, _beside: &str, _wanted: Access) -> Access {
         Access::default()
     }
-    /// Makes a file that is written from the start. `AlreadyExists`: the name is taken, by whatever
-    /// it may be. After an error no file was made. A file that cannot have the access that was
-    /// granted has the ordinary one.
+    /// Creates an empty file. `AlreadyExists`: the name is taken, by a file or anything else. After
+    /// an error no file was created. A file that cannot have the granted access gets ordinary
+    /// access.
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>>;
-    /// Opens a file for reading. A file that cannot have the access that was granted has the
-    /// ordinary one.
+    /// Opens a file for reading. A file that cannot have the granted access gets ordinary access.
     fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>>;
-    /// A queue for reads of files that are open, of which about `depth` are under way at once, with
-    /// a way of doing so that was granted.
+    /// A queue for reads of open files. About `depth` reads are in flight at once, in a way that
+    /// was granted.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         one_by_one()
     }
     /// Removes a file, or whatever else has the name and is no folder.
     fn remove(&self, name: &str) -> io::Result<()>;
-    /// Gives a file another name, replacing what had it. Durable after `sync`.
+    /// Renames a file and replaces any file of the new name. The change is durable after `sync`.
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
-    /// Gives a file a second name, in this folder or another one of the storage. `AlreadyExists`:
-    /// the name is taken. Other errors: the folders' files cannot have names in both.
+    /// Gives a file a second name, in this folder or in another one of the storage.
+    /// `AlreadyExists`: the name is taken. Other errors: one file cannot have names in both
+    /// folders.
     fn link(&self, from: &str, into: &dyn Folder, to: &str) -> io::Result<()>;
-    /// Makes a folder in this one, if it is not there, and opens it.
+    /// Opens a folder in this one, and creates it if it does not exist.
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>>;
     /// Makes creations, renames and removals in it durable.
     fn sync(&self) -> io::Result<()>;
-    /// Takes the folder until the value is dropped, with a file as the lock, which is made if it is
-    /// not there. `WouldBlock`: someone else has it.
+    /// Locks the folder until the returned value is dropped. The lock is on a file, which is
+    /// created if it does not exist. `WouldBlock`: someone else holds the lock.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
-    /// Bytes that can still be written in it.
+    /// The number of bytes that can still be written in it.
     fn free_space(&self) -> io::Result<u64>;
-    /// The folder as its own storage knows it, for [`link`](Folder::link). Who wraps a folder hands
-    /// on that of the wrapped one.
+    /// The folder as its own storage knows it, for [`link`](Folder::link). A wrapper returns that
+    /// of the folder that it wraps.
     fn as_any(&self) -> &dyn Any;
 }
 
 impl dyn Folder + '_ {
-    /// As [`create_with`](Folder::create_with), with the ordinary access.
+    /// Calls [`create_with`](Folder::create_with) with ordinary access.
     pub fn create(&self, name: &str) -> io::Result<Box<dyn Append>> {
         self.create_with(name, Access::default())
     }
 
-    /// As [`open_with`](Folder::open_with), with the ordinary access.
+    /// Calls [`open_with`](Folder::open_with) with ordinary access.
     pub fn open(&self, name: &str) -> io::Result<Arc<dyn ReadAt>> {
         self.open_with(name, Access::default())
     }
 }
 
-/// A trait for what wraps an implementation of another trait: each of its methods, unless it is
-/// written anew, does what the wrapped one does.
+/// Defines a trait for wrappers of another trait, and implements the other trait for each wrapper.
+/// Each method forwards to the wrapped value unless the wrapper overrides it.
 macro_rules! wrapper_trait {
     (
         $(#[$doc:meta])*
@@ -141,7 +143,7 @@ macro_rules! wrapper_trait {
     ) => {
         $(#[$doc])*
         pub trait $wrapper: Send + Sync {
-            /// What is wrapped.
+            /// The wrapped value.
             fn inner(&self) -> &dyn $wrapped;
             $(
                 #[doc = concat!("See [`", stringify!($wrapped), "::", stringify!($method), "`].")]
@@ -162,8 +164,8 @@ macro_rules! wrapper_trait {
 }
 
 wrapper_trait! {
-    /// A storage in front of another one. An implementation writes only the methods that it
-    /// changes, and is a [`Storage`].
+    /// A storage that wraps another one. Each implementation is a [`Storage`], and writes only the
+    /// methods that it changes.
     StorageWrapper of Storage {
         fn create_dir(&self, dir: &Path) -> io::Result<()>;
         fn dir_exists(&self, dir: &Path) -> bool;
@@ -172,8 +174,8 @@ wrapper_trait! {
 }
 
 wrapper_trait! {
-    /// A folder in front of another one. An implementation writes only the methods that it
-    /// changes, and is a [`Folder`].
+    /// A folder that wraps another one. Each implementation is a [`Folder`], and writes only the
+    /// methods that it changes.
     FolderWrapper of Folder {
         fn list(&self) -> io::Result<Vec<String>>;
         fn grant(&self, beside: &str, wanted: Access) -> Access;
@@ -191,7 +193,7 @@ wrapper_trait! {
     }
 }
 
-/// Whether a name is one of a file in a folder, and no path.
+/// Fails unless the name is that of a file in a folder, and no path.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
         let what = format!("{name:?} is no name of a file in a folder");
@@ -200,7 +202,8 @@ pub(crate) fn check_name(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// As many zeros, if there is memory for them: lengths are what files claim.
+/// A buffer of `len` zeros. Fails if there is no memory for it: a damaged file may claim any
+/// length.
 pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| {
@@ -211,8 +214,8 @@ pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How many bytes of a part of a file are in holes, if that is more than `max`: it claims to have
-/// them, and they take no room.
+/// The number of bytes of a part of a file that lie in holes. None: there are at most `max`. A file
+/// can claim any length with holes, which take no space.
 pub(crate) fn hole_bytes_above(
     max: u64,
     file: &dyn ReadAt,
@@ -232,60 +235,61 @@ pub(crate) fn hole_bytes_above(
 
 /// A file that grows at its end.
 pub trait Append: Send {
-    /// Adds bytes at the end; readers may see them only when they are synced. After an error the
-    /// file's end is unknown: write no more to it.
+    /// Appends bytes. Readers may see them only after `sync`. After an error the end of the file is
+    /// unknown: append no more to it.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
-    /// Makes all that was appended durable.
+    /// Makes everything that was appended durable.
     fn sync(&mut self) -> io::Result<()>;
-    /// Syncs the file beside appends. None: only who appends can. Then a log whose writer is
-    /// stopped is synced when it goes on.
+    /// A handle that syncs the file while its writer appends. None: only the writer can sync. Then
+    /// a log whose writer is stalled is synced when the writer continues.
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
         None
     }
 }
 
-/// Makes a file durable that someone else appends to.
+/// Makes a file durable while someone else appends to it.
 pub trait Syncer: Send + Sync {
-    /// Makes all durable that was appended before the call. One that is under way holds up no
+    /// Makes everything durable that was appended before the call. A sync in progress delays no
     /// append.
     fn sync(&self) -> io::Result<()>;
 }
 
-/// A file that is read anywhere, by many threads at once.
+/// A file for reads at any offset, by many threads at once.
 pub trait ReadAt: Send + Sync {
     /// Its length in bytes.
     fn size(&self) -> io::Result<u64>;
-    /// The first stretch from `from` on that is no hole. None: there is none up to the file's end.
-    /// Holes read as zeros and take no room; who does not know of them takes all for data.
+    /// The first range of data from `from` on. None: only a hole is left. Holes read as zeros and
+    /// take no space. A storage without holes returns everything as data.
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
         let size = self.size()?;
         Ok((from < size).then_some(from..size))
     }
-    /// Fills `buffer` from `offset` on. `UnexpectedEof` if the file ends before.
+    /// Fills `buffer` from `offset` on. `UnexpectedEof`: the file ends too early.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
-    /// Bytes from `offset` on, in memory of the file's choice. Errors are those of `read_at`.
+    /// Returns `len` bytes from `offset` on, in memory that the file chooses. The errors are those
+    /// of `read_at`.
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
         let mut bytes = zeroed(len)?;
         self.read_at(offset, &mut bytes)?;
         Ok(bytes.into())
     }
-    /// A queue for what is read before it is needed. Where reads of the file gain nothing by that,
-    /// they are done when they are collected.
+    /// A queue for reads ahead of their use. If the file gains nothing from that, each read happens
+    /// when it is collected.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         one_by_one()
     }
-    /// Several reads at once: submitted together, collected together. After an error it is unknown
-    /// which buffers are filled.
+    /// Several reads at once: all are submitted, then all are collected. After an error it is
+    /// unknown which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
-    /// The file itself, where this one stands for a file that is opened when it is read; it stays
-    /// open as long as someone has it. None: this is the file. `WouldBlock`: too many are open; ask
-    /// again when some of them were read.
+    /// The open file behind this one, if this one opens its file on demand. The file stays open
+    /// while someone holds it. None: this is the file itself. `WouldBlock`: too many files are
+    /// open. Ask again after some of them were read.
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)
     }
-    /// How the operating system knows the file. None: it does not, and `read_at` is the only way.
+    /// The file as the operating system knows it. None: only `read_at` can read it.
     fn raw(&self) -> Option<RawFile<'_>> {
         None
     }
@@ -294,8 +298,8 @@ pub trait ReadAt: Send + Sync {
 /// A file as the operating system knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct RawFile<'f> {
-    /// Open as long as the file is.
+    /// It stays open as long as the file does.
     pub fd: BorrowedFd<'f>,
-    /// What offsets, lengths and memory must be multiples of. 1: anything will do.
+    /// Offsets, lengths and addresses must be multiples of this. 1: there is no restriction.
     pub align: usize,
 }

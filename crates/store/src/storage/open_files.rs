@@ -1,15 +1,16 @@
-//! Files of tables, open only as far as there may be so many: handles come and go behind tables by
-//! use.
+//! Table files under a limit of open handles: tables stay, and their handles are closed and
+//! reopened by use.
 //! ```text
-//! read     a handle is there? -yes-> read                                 one look at a switch, no lock
-//!                '-no-> make room -> open the file by its name -> read
+//! read     handle open? -yes-> read                              one load of a switch, no lock
+//!             '-no-> make room -> open the file by its name -> read
 //!
-//! clock    [ a* b c* d ]    a was read since it came here (*): it goes to the end, as a; b is closed
+//! clock    [ a* b c* d ]    *: read since it came here. a goes to the end, without its mark;
+//!                           b is closed
 //! ```
-//! Invariants: a handle is opened in one place, `OpenFiles::open`, and counted until it is closed.
-//! No more are open than there may be, but for readers that have waited in vain. Rings have at most
-//! half of them, so that others need not wait for who collects reads late. What reads keeps its
-//! handle, whoever closes it. Nothing here takes a lock when it is dropped.
+//! Invariants: only `OpenFiles::open` opens handles, and each is counted until it is closed. No
+//! more are open than the limit allows, except for readers that have waited in vain. Rings hold at
+//! most half of them, so that other readers need not wait for slow collectors. Whoever is reading a
+//! handle keeps it open, even if it is closed meanwhile. No destructor here takes a lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -26,20 +27,19 @@ use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Switch, Weak, lock, wait_for,
 };
 
-/// A reader waits so long for others to be done. (They may be waiting for threads that wait for
+/// How long a reader waits for others to finish. (They may be waiting for threads that wait for
 /// this one.)
 const WAIT_MAX: Duration = Duration::from_millis(50);
 
-/// How many files of tables are open, and how that came to be.
+/// How many table files are open, and how that came about.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FileStats {
-    /// Files of tables that are open now.
+    /// Table files that are open now.
     pub open: u64,
-    /// The most that may be.
+    /// The limit.
     pub max: u64,
-    /// Times that one was opened again, because it had been closed for others to be opened.
-    /// Monotone.
+    /// How often a file was reopened, after it had been closed to make room. Monotone.
     pub reopened: u64,
 }
 
@@ -50,27 +50,27 @@ pub(crate) struct OpenFiles {
     max: usize,
     /// Handles that are open, or about to be.
     open: AtomicUsize,
-    /// Those that rings have.
+    /// Handles that rings hold.
     lent: AtomicUsize,
     reopened: AtomicU64,
-    /// Readers that wait for a handle to be closed, or to be read no more.
+    /// Readers that wait until a handle is closed, or is no longer read.
     waiting: AtomicUsize,
     freed: Condvar,
-    /// The files that are open, in the order in which they are looked at when one is to be closed.
+    /// The open files, in the order in which the clock examines them.
     clock: Mutex<VecDeque<Weak<TableFile>>>,
 }
 
-/// Who wants a file to be open.
+/// Who needs an open file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
-    /// A thread, for the time of one read.
+    /// A thread, for one read.
     ByReader,
     /// A ring, until the read is collected.
     ByRing,
 }
 
 impl OpenFiles {
-    /// Of the files in a folder, at most `max`, which is at least one.
+    /// Manages the files of a folder, with a limit of `max`, at least one.
     pub(crate) fn new(folder: OpenFolder, access: Access, max: usize) -> Arc<OpenFiles> {
         let files = Arc::new(OpenFiles {
             folder,
@@ -93,8 +93,8 @@ impl OpenFiles {
         FileStats { open, max: self.max as u64, reopened }
     }
 
-    /// A table's file, and what errors call it. It is open now, and closed and opened again as need
-    /// be.
+    /// A table's file, with the path for errors. It is open now, and is closed and reopened as
+    /// needed.
     pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
         let path = self.folder.path_of(name);
         let file = TableFile::closed(self, name);
@@ -110,7 +110,7 @@ impl OpenFiles {
         Ok(Arc::new(Handle { file, borrowers: AtomicUsize::new(0), counted }))
     }
 
-    /// Counts one more handle, when so many may be open.
+    /// Counts one more handle once the limit allows it.
     fn make_room(&self, wanted: Wanted) -> io::Result<()> {
         let (mut waiting, mut has_waited) = (None, false);
         let mut clock = lock(&self.clock);
@@ -122,7 +122,8 @@ impl OpenFiles {
             } else if wanted == Wanted::ByRing {
                 return Err(io::ErrorKind::WouldBlock.into());
             } else if waiting.is_none() {
-                // Who is done from now on tells; who was done before is seen by another look.
+                // A reader that finishes from now on notifies this one. Another look finds those
+                // that finished before.
                 waiting = Some(Waiting::new(self));
             } else {
                 (clock, has_waited) = wait_for(&self.freed, &self.clock, clock, WAIT_MAX);
@@ -132,26 +133,26 @@ impl OpenFiles {
         Ok(())
     }
 
-    /// A handle is open, or read, no more: who waits for one looks again. (Without the lock; who
-    /// has just looked, and is not told, looks again by itself.)
+    /// A handle was closed, or is no longer read: wakes a waiting reader. (It takes no lock. A
+    /// reader that misses this call looks again by itself.)
     fn tell_freed(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             self.freed.notify_all();
         }
     }
 
-    /// The file was opened, and may be closed when others are wanted.
+    /// The file was opened, and may be closed to make room.
     fn keep(&self, file: Weak<TableFile>) {
         let mut clock = lock(&self.clock);
         clock.push_back(file);
-        // Tables that are gone have left their places here.
+        // Tables that are gone have left their entries here.
         if clock.len() > 2 * self.open.load(Ordering::Relaxed) + 64 {
             clock.retain(|file| file.strong_count() > 0);
         }
     }
 
-    /// Closes all, but for what is being read: that is closed when it has been read. Requires: none
-    /// is opened any more.
+    /// Closes all files. A file that is being read is closed after the read. Requires: no more
+    /// files are opened.
     pub(crate) fn close_all(&self) {
         let files = std::mem::take(&mut *lock(&self.clock));
         for file in files.iter().filter_map(Weak::upgrade) {
@@ -159,9 +160,9 @@ impl OpenFiles {
         }
     }
 
-    /// Closes some of those that nobody reads now. False: there are none.
+    /// Closes some files that nobody is reading. False: there are none.
     pub(crate) fn close_idle(&self) -> bool {
-        // In a child the lock may be held for ever.
+        // In a child, the lock may be held for ever.
         if self.folder.life().is_forked() {
             return false;
         }
@@ -173,8 +174,8 @@ impl OpenFiles {
     }
 }
 
-/// Takes the handle of a file that was not read lately and is not being read out of the clock, and
-/// from the file. None: there is no such file. Who drops it has closed it.
+/// Takes a handle out of the clock and out of its file: one that was not read lately, and that
+/// nobody is reading. None: there is none. Dropping the handle closes it.
 fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
     for _ in 0..2 * clock.len() {
         let Some(file) = clock.pop_front()?.upgrade() else { continue };
@@ -190,7 +191,7 @@ fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Han
     None
 }
 
-/// A reader that waits.
+/// A waiting reader.
 struct Waiting<'a>(&'a OpenFiles);
 
 impl<'a> Waiting<'a> {
@@ -206,7 +207,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// A handle in the count of its store's.
+/// One handle in the count of its store.
 struct Counted(Arc<OpenFiles>);
 
 impl Drop for Counted {
@@ -216,7 +217,7 @@ impl Drop for Counted {
     }
 }
 
-/// Tells, when it is dropped, that what was dropped before it is read no more.
+/// Notifies, when it is dropped, that what was dropped before it is no longer read.
 struct TellsFreed(Arc<OpenFiles>);
 
 impl Drop for TellsFreed {
@@ -225,24 +226,24 @@ impl Drop for TellsFreed {
     }
 }
 
-/// A file that is open.
+/// An open file.
 struct Handle {
-    /// Closed before it is taken out of the count.
+    /// Closed before the count goes down.
     file: Arc<dyn ReadAt>,
-    /// How many reads of rings have it.
+    /// How many reads of rings use it.
     borrowers: AtomicUsize,
     counted: Counted,
 }
 
-/// A table's file, for who reads it whether it is open or not.
+/// A table's file, which is opened when it is read.
 struct TableFile {
     me: Weak<TableFile>,
     name: String,
     files: Arc<OpenFiles>,
-    /// None: it is closed. Who has `opening` fills it, before the clock has the file; who takes the
-    /// file out of the clock empties it.
+    /// None: it is closed. The holder of `opening` sets it before the clock has the file. Whoever
+    /// takes the file out of the clock clears it.
     handle: Switch<Option<Arc<Handle>>>,
-    /// Since it was opened, or the clock has looked at it.
+    /// Whether it was read since it was opened, or since the clock examined it.
     was_read: AtomicBool,
     opening: Mutex<()>,
 }
@@ -259,10 +260,9 @@ impl TableFile {
         })
     }
 
-    /// Its handle, opened if there is none; `again`: not for the first time.
+    /// Its handle, which is opened if there is none. `again`: it was open before.
     fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
-        // A store that is closed opens nothing, and in a child that was forked locks may be held
-        // for ever.
+        // A closed store opens nothing, and in a forked child locks may be held for ever.
         let _call = self.files.folder.life().enter_files().map_err(io::Error::other)?;
         let _opening = lock(&self.opening);
         if let Some(handle) = &**self.handle.pin() {
@@ -271,7 +271,7 @@ impl TableFile {
         let handle = self.files.open(&self.name, wanted)?;
         self.files.reopened.fetch_add(u64::from(again), Ordering::Relaxed);
         self.handle.store(Arc::new(Some(Arc::clone(&handle))));
-        // One that is read but once goes before those that are read again and again.
+        // A file that is read only once is closed before those that are read repeatedly.
         self.was_read.store(false, Ordering::Relaxed);
         self.files.keep(Weak::clone(&self.me));
         Ok(handle)
@@ -279,7 +279,7 @@ impl TableFile {
 
     #[inline]
     fn note_read(&self) {
-        // A line that others read is not written without need.
+        // Without need, nothing is written to a cache line that others read.
         if !self.was_read.load(Ordering::Relaxed) {
             self.was_read.store(true, Ordering::Relaxed);
         }
@@ -343,7 +343,7 @@ struct Lent {
 }
 
 impl Lent {
-    /// `WouldBlock`: rings have as many as they may.
+    /// `WouldBlock`: rings hold as many as they may.
     fn of(handle: Arc<Handle>) -> io::Result<Lent> {
         let files = &handle.counted.0;
         if handle.borrowers.fetch_add(1, Ordering::SeqCst) == 0 {
@@ -352,7 +352,7 @@ impl Lent {
         let max = files.max / 2;
         let freed = TellsFreed(Arc::clone(files));
         let lent = Lent { handle, _freed: freed };
-        // What is lent in vain is given back.
+        // A handle that is not used is given back.
         if lent.handle.counted.0.lent.load(Ordering::SeqCst) > max {
             return Err(io::ErrorKind::WouldBlock.into());
         }

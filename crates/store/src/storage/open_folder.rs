@@ -1,11 +1,11 @@
-//! A folder that is open, together with the path that it was opened by.
+//! An open folder, with the path that it was opened by.
 //! ```text
-//! handle   what is done is done here
-//! path     what errors say
+//! handle   all operations use this
+//! path     all errors name this
 //! ```
-//! Invariants: the path is for messages alone. Nothing is opened by it once the folder is open. A
-//! store that is closed, or was opened by a process of which this one is a child, opens, makes and
-//! removes nothing. Where a descriptor is lacking, idle files of tables are closed for it.
+//! Invariants: the path is for messages alone: once the folder is open, nothing is opened by its
+//! path. A closed store opens, creates and removes nothing, and neither does a forked child. If a
+//! descriptor is lacking, idle table files are closed for it.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::storage::life::Life;
 use crate::storage::{Append, Folder, ReadAt, Storage};
 use crate::sync::Arc;
 
-/// A folder that is open. A clone is the same one.
+/// An open folder. A clone is the same one.
 #[derive(Clone)]
 pub(crate) struct OpenFolder {
     handle: Arc<dyn Folder>,
@@ -41,7 +41,7 @@ impl OpenFolder {
         &self.life
     }
 
-    /// What errors call a file in it.
+    /// The path of a file in it, for errors.
     pub(crate) fn path_of(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -64,13 +64,13 @@ impl OpenFolder {
         with_room(|| self.handle.create_with(name, access)).map_err(self.of(name))
     }
 
-    /// Makes a file that gets its real name when it is done, in place of one that was cut short.
-    /// Requires: only this store makes files of that name, one at a time.
+    /// Creates a file that gets its real name when it is complete. It replaces an incomplete file
+    /// of the same name. Requires: only this store creates files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
         self.life.check_files()?;
         match with_room(|| self.handle.create(name)) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // An error if it is no file, and so not of this store's making.
+                // Fails if it is no file: then this store did not create it.
                 self.open_file(name)?;
                 self.handle.remove(name).map_err(self.of(name))?;
                 self.create(name)
@@ -84,7 +84,7 @@ impl OpenFolder {
         with_room(|| self.handle.open(name)).map_err(self.of(name))
     }
 
-    /// Opens a table, perhaps again. An error of the store's own is within the one that is given.
+    /// Opens a table, perhaps again. The returned error may contain an error of the store.
     pub(crate) fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
         self.life.check_files().map_err(io::Error::other)?;
         with_room(|| self.handle.open_with(name, access))
@@ -104,7 +104,7 @@ impl OpenFolder {
         self.handle.sync().map_err(Error::io(&self.path))
     }
 
-    /// Makes a folder in this one, if it is not there, and opens it.
+    /// Opens a folder in this one, and creates it if it does not exist.
     pub(crate) fn make_folder(&self, name: &str) -> Result<OpenFolder> {
         self.life.check_files()?;
         let handle = with_room(|| self.handle.make_folder(name)).map_err(self.of(name))?;

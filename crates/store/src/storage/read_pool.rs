@@ -1,28 +1,28 @@
-//! Reads by threads that wait for them: where there is no ring, where one has failed, and what is
-//! read ahead.
+//! Reads by threads that wait for the disk: where there is no ring, where a ring has failed, and
+//! for reads ahead.
 //! ```text
 //! queue --request--> pool -> thread: read -> the queue's mailbox -> collect
 //! ```
-//! Invariant: each request is answered once, also when its thread panics.
+//! Invariant: each request is answered exactly once, even if its thread panics.
 
 use std::collections::VecDeque;
 use std::io;
 
-// The threads outlive every model: no model checker's locks.
+// The threads outlive every model, so they need the locks of std, not those of a model checker.
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::storage::ReadAt;
 use crate::storage::io_threads::{self, lock, wait};
 use crate::storage::read_queue::{Completed, ReadQueue, Request};
 
-/// Where answers wait for one queue.
+/// The answers for one queue.
 #[derive(Default)]
 struct Mailbox {
     done: Mutex<VecDeque<Completed>>,
     arrived: Condvar,
 }
 
-/// A request and who waits for it.
+/// A request, and the mailbox of the queue that waits for it.
 struct Job {
     request: Request,
     mailbox: Arc<Mailbox>,
@@ -45,7 +45,7 @@ impl Job {
 }
 
 impl Drop for Job {
-    /// Whoever waits for it would wait for ever.
+    /// Without an answer the queue would wait for ever.
     fn drop(&mut self) {
         if !self.answered {
             let error = io::Error::other("the thread that was to read it has panicked");
@@ -54,11 +54,11 @@ impl Drop for Job {
     }
 }
 
-/// Reads that the threads of the pool do.
+/// Reads that the threads of the pool run.
 #[derive(Default)]
 pub(crate) struct PoolQueue {
     mailbox: Arc<Mailbox>,
-    /// Submitted and not yet collected.
+    /// Reads that were submitted and not collected yet.
     under_way: usize,
 }
 

@@ -1,11 +1,11 @@
-//! Reads that are under way: submitted one by one, collected as they complete.
+//! Reads in flight: submitted one by one, collected as they complete.
 //! ```text
-//! submit(tag, file, offset, len) ->  [ . . . . ]  -> collect() -> tag, bytes or error      in any order
-//!                                    at most `depth` at the storage at once; more wait for their turn
+//! submit(tag, file, offset, len) -> [ . . . . ] -> collect() -> tag, bytes or error, in any order
+//!                                   at most `depth` in flight at once; the rest wait
 //! ```
-//! Invariants: what was submitted is collected once, whatever becomes of it. The queue owns the
-//! memory that is read into until then, and keeps the file open: so it may be dropped, or a caller
-//! may panic, at any time.
+//! Invariants: each submitted read is collected exactly once, whatever happens. Until then the
+//! queue owns its memory, and keeps its file open. So a queue may be dropped at any time, and a
+//! caller may panic.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,21 +14,21 @@ use std::ops::{Deref, Range};
 use crate::storage::ReadAt;
 use crate::sync::Arc;
 
-/// A read that has completed.
+/// A completed read.
 pub struct Completed {
-    /// What it was submitted with.
+    /// The tag that it was submitted with.
     pub tag: u64,
-    /// As many bytes as were asked for. `UnexpectedEof` if the file ends before.
+    /// As many bytes as were requested. `UnexpectedEof`: the file ends too early.
     pub bytes: io::Result<ReadBuffer>,
 }
 
-/// Reads that are under way.
+/// Reads in flight.
 pub trait ReadQueue: Send {
-    /// Has `len` bytes of a file be read from `offset` on. It may begin only when something is
+    /// Submits a read of `len` bytes from `offset` on. The read may begin only when something is
     /// collected.
     fn submit(&mut self, tag: u64, file: Arc<dyn ReadAt>, offset: u64, len: usize);
 
-    /// A read that has completed. None: none has; if `wait`, none is under way.
+    /// A completed read. None: there is none. If `wait`, then none is in flight.
     fn collect(&mut self, wait: bool) -> Option<Completed>;
 }
 
@@ -40,7 +40,7 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// A part of some memory. Requires: it has that part.
+    /// A part of some memory. Requires: the memory has that part.
     pub(crate) fn part(memory: Vec<u8>, range: Range<usize>) -> ReadBuffer {
         assert!(range.start <= range.end && range.end <= memory.len(), "{range:?} is read");
         ReadBuffer { memory, range }
@@ -71,14 +71,14 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads, as any file can be read.
+    /// Runs the read, as any file allows.
     pub(crate) fn read(&self) -> io::Result<ReadBuffer> {
         self.file.read(self.offset, self.len)
     }
 }
 
-/// Reads one after the other, each when it is collected. Which one comes next, `choose` says, of so
-/// many.
+/// Reads one after the other, each when it is collected. `choose` picks the next one, given their
+/// number.
 pub(crate) struct OneByOne<F> {
     waiting: VecDeque<Request>,
     choose: F,
@@ -90,7 +90,7 @@ impl<F: FnMut(usize) -> usize + Send> OneByOne<F> {
     }
 }
 
-/// In the order of submission.
+/// Runs the reads in the order of submission.
 pub(crate) fn one_by_one() -> Box<dyn ReadQueue> {
     Box::new(OneByOne::choosing(|_| 0))
 }
@@ -110,8 +110,8 @@ impl<F: FnMut(usize) -> usize + Send> ReadQueue for OneByOne<F> {
     }
 }
 
-/// Fills all buffers of one file through a queue with nothing else under way. The first error by
-/// place; the buffers that were read before it are filled.
+/// Fills all buffers of one file through a queue that has nothing else in flight. Returns the first
+/// error by position. The buffers of reads before it are filled.
 pub(crate) fn read_many(
     queue: &mut dyn ReadQueue,
     file: &Arc<dyn ReadAt>,

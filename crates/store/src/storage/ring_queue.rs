@@ -1,10 +1,10 @@
-//! Reads that go through a ring, and through the pool when the ring fails.
+//! Reads through a ring, or through the pool when the ring fails.
 //! ```text
 //! submit -> waiting -> ring (at most `depth`) -> collect
-//!                        |  fails: all that it was to read ----.
+//!                        |  fails: all of its reads ------------.
 //!           file without a descriptor ---------------------> pool -> collect
 //! ```
-//! Invariant: a request is in one place: waiting, in the ring, in the pool, or done.
+//! Invariant: each request is in one place: waiting, in the ring, in the pool, or done.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,14 +16,14 @@ use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
 use crate::sync::Arc;
 
-/// So many reads are begun at once, if nobody waits for any.
+/// So many waiting reads are begun together, unless someone waits for one.
 const SUBMITTED_AT_ONCE: usize = 8;
 
 pub(crate) struct RingQueue {
-    /// None: it has failed.
+    /// None: the ring has failed.
     ring: Option<Ring>,
     waiting: VecDeque<Request>,
-    /// What needed no reading.
+    /// Requests that needed no read.
     done: VecDeque<Completed>,
     pool: PoolQueue,
 }
@@ -36,7 +36,7 @@ impl RingQueue {
         Ok(RingQueue { ring, waiting, done, pool })
     }
 
-    /// Begins what waits, as far as there is room.
+    /// Begins waiting reads, as far as there is room.
     fn begin(&mut self) {
         let Some(ring) = &mut self.ring else { return };
         while ring.has_room()
@@ -45,12 +45,12 @@ impl RingQueue {
             match request.file.opened() {
                 Ok(None) => {}
                 Ok(Some(file)) => request.file = file,
-                // What the ring reads gives files back.
+                // Completed reads of the ring give their files back.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && ring.in_flight() > 0 => {
                     self.waiting.push_front(request);
                     break;
                 }
-                // It waits for a file, or finds out what is wrong with it.
+                // The pool waits for the file, or finds out what is wrong with it.
                 Err(_) => {
                     self.pool.push(request);
                     continue;
@@ -74,7 +74,7 @@ impl RingQueue {
         }
     }
 
-    /// Enters the kernel. A ring that fails leaves what it was to read to the pool.
+    /// Enters the kernel. If the ring fails, its reads go to the pool.
     fn enter(&mut self, wait: bool) {
         let failed = self.ring.as_mut().is_some_and(|ring| ring.enter(wait).is_err());
         if failed {
@@ -90,7 +90,7 @@ impl RingQueue {
             .for_each(|request| self.pool.push(request));
     }
 
-    /// What is done, without a look at the kernel.
+    /// Takes a completed read without entering the kernel.
     fn take_done(&mut self) -> Option<Completed> {
         let done = self.done.pop_front().or_else(|| {
             let (request, bytes) = self.ring.as_mut()?.take_done()?;

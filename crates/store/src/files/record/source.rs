@@ -1,10 +1,10 @@
-//! A file of records that is read through a window.
+//! Reads a file of records through a window.
 //! ```text
 //! file     record | record | record | ........ hole ........ | record
-//!                 [ window ]                                   memory: the window, or the longest record
+//!                 [ window ]                       in memory: the window, or the longest record
 //! ```
-//! Invariants: memory follows what is in the file, not how long it says it is. A payload is given
-//! out when its checksum is right.
+//! Invariants: memory follows the data in the file, not its length. A payload is returned only if
+//! its checksum is right.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 use crate::storage::ReadAt;
 use crate::sync::Arc;
 
-/// Bytes that are read at once.
+/// How many bytes are read at once.
 const WINDOW_BYTES: u64 = 1 << 20;
-/// A longer payload is kept in memory only when it was read once and its checksum was right.
+/// A longer payload is kept in memory only after one read has shown that its checksum is right.
 const BELIEVED_BYTES: u64 = 16 << 20;
 
 /// A file of records that is being read.
@@ -34,7 +34,7 @@ impl<'p> Source<'p> {
         Ok(Source { file, path, salt, size, start: 0, window: Vec::new() })
     }
 
-    /// The file's length, as it was when it was opened.
+    /// The file's length when it was opened.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -60,7 +60,7 @@ impl<'p> Source<'p> {
         self.file.read_at(at, &mut self.window).map_err(Error::io(self.path))
     }
 
-    /// The payload of the record that starts at `at`. None: no valid record starts there.
+    /// The payload of the record at `at`. None: no valid record starts there.
     pub(super) fn record(&mut self, at: u64) -> Result<Option<&[u8]>> {
         let Some(room) = self.size.checked_sub(at + HEAD_SIZE as u64) else { return Ok(None) };
         let salt = self.salt;
@@ -86,7 +86,7 @@ impl<'p> Source<'p> {
         Ok(checksum)
     }
 
-    /// Where the first valid record from `from` on starts that `is_it` holds for.
+    /// The offset of the first valid record from `from` on for which `is_it` holds.
     pub(super) fn find(
         &mut self,
         from: u64,
@@ -102,13 +102,13 @@ impl<'p> Source<'p> {
         Ok(None)
     }
 
-    /// Where a record may start, from `from` on.
+    /// The next offset from `from` on where a record may start.
     fn next_magic(&mut self, from: u64) -> Result<Option<u64>> {
         let mut at = from;
         while at + HEAD_SIZE as u64 <= self.size {
             let end = self.start + self.window.len() as u64;
             if at < self.start || at + HEAD_SIZE as u64 > end {
-                // Nothing starts in a hole: it is all zeros.
+                // No record starts in a hole, which is all zeros.
                 let data = self.file.data_after(at).map_err(Error::io(self.path))?;
                 let Some(data) = data else { return Ok(None) };
                 at = at.max(data.start);

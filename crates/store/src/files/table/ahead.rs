@@ -1,16 +1,16 @@
-//! Blocks that a cursor comes to one after the other: read in pieces, ahead of it.
+//! Blocks that a cursor comes to one after the other: read in chunks, ahead of it.
 //! ```text
 //! cursor    | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | ...
-//! reads      [7] [8   9] [10   11   12   13] [14  ...            each piece has twice the blocks of the one before
+//! reads      [7] [8   9] [10   11   12   13] [14  ...            each chunk has twice the blocks of the one before
 //!
-//! from there on, and for who walks over all of a table:    in [ piece ]    meanwhile the disk reads [ the next ]
+//! from there on, and for who walks over all of a table:    in [ chunk ]    meanwhile the disk reads [ the next ]
 //! ```
-//! A cursor that goes from block to block, either way, gets them in pieces, up to so many bytes;
+//! A cursor that goes from block to block, either way, gets them in chunks, up to so many bytes;
 //! one that jumps begins anew with a block alone. So a seek reads what it needs, and a merge or a
-//! long scan has few, large reads. When pieces are as large as they get, the next one is asked for
+//! long scan has few, large reads. When chunks are as large as they get, the next one is asked for
 //! when the cursor comes to one: at most two of them are in memory.
 //!
-//! Invariant: blocks of a piece are checked, counted and kept in the cache when the cursor comes to
+//! Invariant: blocks of a chunk are checked, counted and kept in the cache when the cursor comes to
 //! them, as if they were read then. An error is told then, too.
 
 use std::ops::Range;
@@ -22,33 +22,33 @@ use crate::error::{Error, Result};
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
 use crate::sync::Arc;
 
-/// The most that one piece has.
-const PIECE_BYTES: u64 = 512 << 10;
+/// The most that one chunk has.
+const CHUNK_BYTES: u64 = 512 << 10;
 
 /// What a cursor has read of a table ahead.
 #[derive(Default)]
 pub(crate) struct Ahead {
     /// None: nothing was read yet, or reading failed.
-    here: Option<Piece>,
+    here: Option<Chunk>,
     coming: Option<Coming>,
     /// The last block that was asked for, and how the cursor came there.
     last: Option<usize>,
     way: Way,
-    /// Blocks of the last piece.
+    /// Blocks of the last chunk.
     window: usize,
     /// Some: of these blocks, it comes to one after the other.
     all_of: Option<Range<usize>>,
 }
 
 /// Blocks that lie beside each other, as they are on disk.
-struct Piece {
+struct Chunk {
     blocks: Range<usize>,
     /// Where in the file it begins.
     offset: u64,
     bytes: ReadBuffer,
 }
 
-/// A piece that is being read, alone in its queue. Dropped, it is nobody's business.
+/// A chunk that is being read, alone in its queue. Dropped, it is nobody's business.
 struct Coming {
     blocks: Range<usize>,
     reads: Box<dyn ReadQueue>,
@@ -102,15 +102,15 @@ impl Table {
         if let Some(block) = self.blocks.get(number) {
             return Ok(block);
         }
-        let here = ahead.here.take().filter(|piece| piece.blocks.contains(&number));
-        let piece = match here {
-            Some(piece) => piece,
-            None => self.next_piece(number, ahead)?,
+        let here = ahead.here.take().filter(|chunk| chunk.blocks.contains(&number));
+        let chunk = match here {
+            Some(chunk) => chunk,
+            None => self.next_chunk(number, ahead)?,
         };
-        let piece = ahead.here.insert(piece);
+        let chunk = ahead.here.insert(chunk);
         let (offset, len) = self.index.block(number);
-        let start = (offset - piece.offset) as usize;
-        let bytes = &piece.bytes[start..][..len as usize];
+        let start = (offset - chunk.offset) as usize;
+        let bytes = &chunk.bytes[start..][..len as usize];
         let block = self.opened.checked_block(&self.index, number, bytes)?;
         reads.disk_reads += 1;
         reads.bytes += len;
@@ -120,10 +120,10 @@ impl Table {
         Ok(block)
     }
 
-    /// The piece with a block, which begins with it unless it was asked for before; asks for the
+    /// The chunk with a block, which begins with it unless it was asked for before; asks for the
     /// one after it if that pays.
     #[cold]
-    fn next_piece(&self, number: usize, ahead: &mut Ahead) -> Result<Piece> {
+    fn next_chunk(&self, number: usize, ahead: &mut Ahead) -> Result<Chunk> {
         let coming = ahead.coming.take().filter(|coming| coming.blocks.contains(&number));
         let (blocks, read) = match coming {
             Some(mut coming) => {
@@ -135,7 +135,7 @@ impl Table {
                 if ahead.way != Way::Jump {
                     ahead.window = (2 * ahead.window).min(self.block_count());
                 }
-                let blocks = self.piece(number, ahead);
+                let blocks = self.chunk(number, ahead);
                 let (offset, len) = self.span_of(&blocks);
                 (blocks, self.opened.read(offset, len))
             }
@@ -153,10 +153,10 @@ impl Table {
             }
         };
         let (offset, _) = self.span_of(&blocks);
-        Ok(Piece { blocks, offset, bytes })
+        Ok(Chunk { blocks, offset, bytes })
     }
 
-    /// Asks for the piece after one that could not have been larger.
+    /// Asks for the chunk after one that could not have been larger.
     fn ask_for_next(&self, blocks: &Range<usize>, ahead: &mut Ahead) {
         let next = match ahead.way {
             _ if blocks.len() >= ahead.window => None,
@@ -169,7 +169,7 @@ impl Table {
             None => *number < self.block_count(),
         };
         let Some(number) = next.filter(is_wanted) else { return };
-        let (blocks, mut reads) = (self.piece(number, ahead), self.opened.bytes.reads_ahead());
+        let (blocks, mut reads) = (self.chunk(number, ahead), self.opened.bytes.reads_ahead());
         let (offset, len) = self.span_of(&blocks);
         reads.submit(0, Arc::clone(&self.opened.bytes), offset, len as usize);
         ahead.coming = Some(Coming { blocks, reads });
@@ -185,11 +185,11 @@ impl Table {
 
     /// Blocks from `number` on, the way that a cursor goes: at most its window, and not too many
     /// bytes.
-    fn piece(&self, number: usize, ahead: &Ahead) -> Range<usize> {
+    fn chunk(&self, number: usize, ahead: &Ahead) -> Range<usize> {
         let (at, len) = self.index.block(number);
         let fits = |other: usize| {
             let (offset, other_len) = self.index.block(other);
-            (offset + other_len).max(at + len) - offset.min(at) <= PIECE_BYTES
+            (offset + other_len).max(at + len) - offset.min(at) <= CHUNK_BYTES
         };
         let all = ahead.all_of.clone().unwrap_or(0..self.block_count());
         match ahead.way {

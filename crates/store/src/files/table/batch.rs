@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: a block that is handed out was checked, as everywhere.
 
-use super::{Opened, Table};
+use super::{CheckedFile, Table};
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::error::Result;
@@ -70,7 +70,7 @@ impl Table {
     }
 }
 
-impl Opened {
+impl CheckedFile {
     /// Reads and checks blocks. None: it could not be read, or is damaged.
     fn blocks(&self, index: &super::Index, numbers: &[usize]) -> Vec<Option<Block>> {
         let places = numbers.iter().map(|number| index.block(*number));

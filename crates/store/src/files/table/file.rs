@@ -26,13 +26,13 @@ use crate::sync::Arc;
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
 /// A file, with its number for checksums and its name for errors.
-pub(super) struct Opened {
+pub(super) struct CheckedFile {
     pub(super) file: u64,
     pub(super) path: PathBuf,
     pub(super) bytes: Arc<dyn ReadAt>,
 }
 
-impl Opened {
+impl CheckedFile {
     pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
     }

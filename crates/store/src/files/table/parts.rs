@@ -11,7 +11,7 @@ use crate::entries::block::Block;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::fragments::Fragment;
-use crate::files::table::file::{Opened, find};
+use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
 };
@@ -23,7 +23,7 @@ const FILTER_BITS_MAX: f64 = 64.0;
 
 /// The parts of a table's file.
 pub(crate) struct TableParts {
-    opened: Opened,
+    opened: CheckedFile,
     /// Where the sections are; none if that cannot be read.
     pub(crate) sections: Vec<Section>,
     index: Option<Index>,
@@ -43,7 +43,7 @@ impl TableParts {
     pub(crate) fn read(folder: &OpenFolder, name: &str, file: u64) -> Result<TableParts> {
         let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = Opened { file, path, bytes };
+        let opened = CheckedFile { file, path, bytes };
         let (sections, damage) = (Vec::new(), Vec::new());
         let (index, properties, tombstones) = (None, None, None);
         let mut parts = TableParts { opened, sections, index, properties, tombstones, damage };

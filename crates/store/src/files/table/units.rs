@@ -12,7 +12,7 @@ use trommel_filters::{
     Corrupt, ElasticDirectory, ElasticUnit, FilterKind, HashedKey, Trace, UnitsOfTable,
 };
 
-use super::{Opened, Section, Table};
+use super::{CheckedFile, Section, Table};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex, Switch, lock};
 
@@ -30,7 +30,7 @@ pub(crate) struct TableUnits {
 
 impl TableUnits {
     /// Reads the directory, and no unit. Requires: the section is of an `elastic` filter.
-    pub(super) fn open(opened: &Opened, at: &Section) -> Result<TableUnits> {
+    pub(super) fn open(opened: &CheckedFile, at: &Section) -> Result<TableUnits> {
         let tail_len = at.len.min(ElasticDirectory::SIZE_MAX as u64);
         let tail_at = at.offset + at.len - tail_len;
         let tail = opened.read(tail_at, tail_len)?;

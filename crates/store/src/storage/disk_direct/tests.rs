@@ -37,7 +37,7 @@ const DIRECT: Access = Access { direct: true, overlap: Overlap::OneByOne };
 fn every_place_and_length_is_read_as_it_was_written() {
     let Some(folder) = folder() else { return };
     let (path, files) = (folder.path().join("file"), opened(&folder));
-    for len in [0, 1, 511, 512, 513, 4096, 10_000, PIECE_BYTES + 7] {
+    for len in [0, 1, 511, 512, 513, 4096, 10_000, CHUNK_BYTES + 7] {
         let expected = bytes(len);
         std::fs::write(&path, &expected).unwrap();
         let reader = open_reader(&files, "file").unwrap().expect("can be direct");
@@ -63,26 +63,26 @@ fn every_place_and_length_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_appended_in_pieces_and_synced_anywhere_is_the_file() {
+fn what_is_appended_in_chunks_and_synced_anywhere_is_the_file() {
     for behind in [false, true] {
-        appends_in_pieces(behind);
+        appends_in_chunks(behind);
     }
 }
 
-fn appends_in_pieces(behind: bool) {
+fn appends_in_chunks(behind: bool) {
     let Some(folder) = folder() else { return };
     let (path, files) = (folder.path().join("file"), opened(&folder));
-    let pieces =
-        [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * PIECE_BYTES + 9, 77, 5 * PIECE_BYTES, 4095];
-    let expected = bytes(pieces.iter().sum());
+    let chunks =
+        [1, 510, 1, 512, 4096, 3, 70_000, 0, 511, 2 * CHUNK_BYTES + 9, 77, 5 * CHUNK_BYTES, 4095];
+    let expected = bytes(chunks.iter().sum());
     let mut writer = direct_writer(&files, behind);
     let mut written = 0;
-    for (nth, piece) in pieces.into_iter().enumerate() {
-        writer.append(&expected[written..written + piece]).unwrap();
-        written += piece;
+    for (nth, chunk) in chunks.into_iter().enumerate() {
+        writer.append(&expected[written..written + chunk]).unwrap();
+        written += chunk;
         if nth % 2 == 0 {
             writer.sync().unwrap();
-            assert!(std::fs::read(&path).unwrap() == expected[..written], "after piece {nth}");
+            assert!(std::fs::read(&path).unwrap() == expected[..written], "after chunk {nth}");
         }
         assert!(std::fs::metadata(&path).unwrap().len() <= written as u64, "never padded");
     }
@@ -132,12 +132,12 @@ fn a_write_behind_that_fails_is_the_error_of_what_comes_next_and_of_all_after_it
     let Some(folder) = folder() else { return };
     let (path, files) = (folder.path().join("file"), opened(&folder));
     for comes_next in
-        [DirectWriter::sync, |writer: &mut DirectWriter| writer.append(&[7; PIECE_BYTES])]
+        [DirectWriter::sync, |writer: &mut DirectWriter| writer.append(&[7; CHUNK_BYTES])]
     {
         let mut writer = direct_writer(&files, true);
         // A descriptor that cannot be written to.
         writer.direct = Arc::new(File::open(&path).unwrap());
-        writer.append(&[7; PIECE_BYTES]).expect("it is written behind");
+        writer.append(&[7; CHUNK_BYTES]).expect("it is written behind");
         let first = comes_next(&mut writer).unwrap_err();
         assert_eq!(first.raw_os_error(), Some(rustix::io::Errno::BADF.raw_os_error()));
         for _ in 0..2 {
@@ -149,19 +149,19 @@ fn a_write_behind_that_fails_is_the_error_of_what_comes_next_and_of_all_after_it
 }
 
 #[test]
-fn a_writer_may_be_dropped_while_a_piece_is_written() {
+fn a_writer_may_be_dropped_while_a_chunk_is_written() {
     let Some(folder) = folder() else { return };
     let (path, files) = (folder.path().join("file"), opened(&folder));
     for _ in 0..20 {
         let mut writer = direct_writer(&files, true);
-        writer.append(&bytes(PIECE_BYTES)).unwrap();
+        writer.append(&bytes(CHUNK_BYTES)).unwrap();
         let file = Arc::downgrade(&writer.direct);
         drop(writer);
         // The thread has the file until it is done with it.
         while file.strong_count() > 0 {
             std::thread::yield_now();
         }
-        assert!(std::fs::read(&path).unwrap() == bytes(PIECE_BYTES));
+        assert!(std::fs::read(&path).unwrap() == bytes(CHUNK_BYTES));
         files.remove("file").unwrap();
     }
 }

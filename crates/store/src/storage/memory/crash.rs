@@ -1,26 +1,26 @@
-//! What a power cut, or the end of a process, makes of the simulated disk.
+//! What a power cut, or the end of a process, does to the simulated disk.
 //! ```text
 //! before   [ synced | a b c d e f ]
 //! after    [ synced | a b c           cut at any byte
 //!          [ synced | a b c 0 0       and zeros, or rubbish, behind
 //!          [ synced | a 0 c 0 e f     or holes: later sectors were written before earlier ones
 //! ```
-//! Invariant: what was synced is there. The same disk and the same seed give the same result.
+//! Invariants: synced data survives. The same disk and the same seed give the same result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::{Content, File, NameChange, State, apply_change, is_root};
+use super::{Content, File, MemoryState, NameChange, apply_change, is_root};
 use crate::sync::{Arc, Mutex, lock as lock_mutex};
 
-/// The units in which disks write; the smallest one is for stores that are small themselves.
+/// The units in which disks write. The smallest one is for small stores in tests.
 const SECTOR_BYTES: [usize; 3] = [64, 512, 4096];
 
-/// How a crash treats what was not synced.
+/// What a crash does to unsynced data.
 pub(super) enum Fate {
     Lost,
     Drawn(Random),
-    /// It is as it was, and still not synced: only the process has ended.
+    /// It stays, and is still unsynced: only the process has ended.
     Kept,
 }
 
@@ -42,8 +42,8 @@ impl Random {
     }
 }
 
-/// The disk after a crash, its locks and faults gone.
-pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
+/// The disk after a crash, without its locks and faults.
+pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
     let mut names_synced = state.names_synced.clone();
     let mut dirs = state.dirs.clone();
     if let Fate::Drawn(random) = &mut fate {
@@ -58,7 +58,7 @@ pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
             dirs.retain(|dir| state.dirs_synced.contains(dir) || random.below(2) == 0);
         }
     }
-    // What is in a lost folder is lost with it.
+    // The content of a lost folder is lost too.
     let reachable =
         |path: &Path| path.ancestors().skip(1).all(|dir| is_root(dir) || dirs.contains(dir));
     let dirs: BTreeSet<PathBuf> = dirs.iter().filter(|dir| reachable(dir)).cloned().collect();
@@ -73,10 +73,10 @@ pub(super) fn after_crash(state: &State, mut fate: Fate) -> State {
         Fate::Kept => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
         Fate::Lost | Fate::Drawn(_) => (names_synced.clone(), Vec::new()),
     };
-    State { dirs, dirs_synced, names, names_synced, changes, ..State::default() }
+    MemoryState { dirs, dirs_synced, names, names_synced, changes, ..MemoryState::default() }
 }
 
-/// The changes of names that a crash left: all, none, those up to a point, or any.
+/// The changes of names that survive a crash: all, none, those up to a point, or any.
 fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a NameChange> {
     let cut = random.below(changes.len() + 1);
     match random.below(4) {
@@ -87,7 +87,7 @@ fn surviving<'a>(changes: &'a [NameChange], random: &mut Random) -> Vec<&'a Name
     }
 }
 
-/// New files under the same names; names that shared a file share the copy.
+/// New files under the same names. Names that shared a file share its copy.
 struct Copies {
     fate: Fate,
     made: BTreeMap<*const Mutex<Content>, File>,
@@ -137,7 +137,7 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
     Content { synced_len: bytes.len(), bytes, sync_failed: false }
 }
 
-/// Zeros in place of some sectors, from `start` on.
+/// Puts zeros in place of some sectors, from `start` on.
 fn punch_sectors(bytes: &mut [u8], start: usize, random: &mut Random) {
     let (end, unit) = (bytes.len(), SECTOR_BYTES[random.below(SECTOR_BYTES.len())]);
     let sectors = start / unit..end.div_ceil(unit);

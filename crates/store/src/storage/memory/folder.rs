@@ -1,17 +1,17 @@
-//! A folder of the simulated disk that is open.
+//! An open folder of the simulated disk.
 
 use std::any::Any;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::crash::Random;
-use super::{File, Growing, Memory, NameChange, Opened, State, apply_change};
+use super::{File, Memory, MemoryAppender, MemoryReader, MemoryState, NameChange, apply_change};
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, Folder, ReadAt, check_name};
 use crate::sync::Arc;
 
-/// A folder of the simulated disk, on which none ever gets another name.
+/// A folder of the simulated disk. Folders are never renamed there.
 pub(super) struct MemoryFolder {
     pub(super) disk: Memory,
     pub(super) dir: PathBuf,
@@ -48,7 +48,7 @@ impl Folder for MemoryFolder {
         let counted = Arc::new(self.disk.counted(&mut state)?);
         let file = File::default();
         state.change_names(vec![(path, Some(Arc::clone(&file)))]);
-        Ok(Box::new(Growing { file, counted }))
+        Ok(Box::new(MemoryAppender { file, counted }))
     }
 
     fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
@@ -56,10 +56,10 @@ impl Folder for MemoryFolder {
         let mut state = self.disk.state();
         state.step()?;
         let file = state.find(&path)?;
-        Ok(Arc::new(Opened { file, counted: self.disk.counted(&mut state)? }))
+        Ok(Arc::new(MemoryReader { file, counted: self.disk.counted(&mut state)? }))
     }
 
-    /// Reads are done in any order: the number of operations so far decides.
+    /// Reads complete in any order, which the number of operations so far decides.
     fn read_queue(&self, _overlap: Overlap, _depth: usize) -> Box<dyn ReadQueue> {
         let mut random = Random(self.disk.operations());
         Box::new(OneByOne::choosing(move |count| random.below(count)))
@@ -162,10 +162,10 @@ impl Drop for Lock {
     }
 }
 
-impl State {
-    /// What happened to names in a folder becomes durable.
+impl MemoryState {
+    /// Makes the changes of names in a folder durable.
     fn sync_names(&mut self, dir: &Path) {
-        let State { dirs, dirs_synced, .. } = self;
+        let MemoryState { dirs, dirs_synced, .. } = self;
         dirs_synced.extend(dirs.iter().filter(|inside| inside.parent() == Some(dir)).cloned());
         for mut change in std::mem::take(&mut self.changes) {
             let inside = |(path, _): &mut (PathBuf, Option<File>)| path.parent() == Some(dir);

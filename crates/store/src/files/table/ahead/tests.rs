@@ -1,4 +1,4 @@
-//! Reads in pieces: how many there are, when they are done, and what becomes of those that fail or
+//! Reads in chunks: how many there are, when they are done, and what becomes of those that fail or
 //! that nobody needs.
 
 use std::io;
@@ -36,7 +36,7 @@ fn walk(table_files: &TableFiles, cursor: &mut dyn Cursor, back: bool) -> (u64, 
 }
 
 #[test]
-fn a_walk_either_way_reads_few_large_pieces_and_counts_every_block() {
+fn a_walk_either_way_reads_few_large_chunks_and_counts_every_block() {
     for cache_bytes in [0, 20_000, 8 << 20] {
         let table_files = TableFiles::new(cache_bytes);
         let table = table_files.table(&numbers(20_000), &options_of(1000));
@@ -47,7 +47,7 @@ fn a_walk_either_way_reads_few_large_pieces_and_counts_every_block() {
             let (count, operations, reads) = walk(&table_files, &mut cursor, back);
             assert_eq!((count, reads.blocks, reads.disk_reads), (20_000, blocks, blocks));
             let data_bytes = reads.bytes;
-            assert!(operations < 12 + data_bytes / PIECE_BYTES, "{operations} reads");
+            assert!(operations < 12 + data_bytes / CHUNK_BYTES, "{operations} reads");
         }
     }
 }
@@ -173,7 +173,7 @@ fn reads_begun(log: &Logged, count: usize) -> Vec<(bool, u64, usize)> {
 }
 
 #[test]
-fn while_a_cursor_is_in_a_piece_the_next_one_is_read_and_no_other() {
+fn while_a_cursor_is_in_a_chunk_the_next_one_is_read_and_no_other() {
     let table_files = TableFiles::new(0);
     let list = numbers(60_000);
     let (table, log) = noting(&table_files, &list);
@@ -185,19 +185,19 @@ fn while_a_cursor_is_in_a_piece_the_next_one_is_read_and_no_other() {
         assert_eq!(cursor.entry().unwrap().key, owned.0, "entry {nth}");
         read_bytes += cursor.reads().bytes;
         let begun: u64 = log.0.lock().unwrap().reads.iter().map(|(.., len)| *len as u64).sum();
-        assert!(begun <= read_bytes + 2 * PIECE_BYTES, "{begun} bytes at entry {nth}");
+        assert!(begun <= read_bytes + 2 * CHUNK_BYTES, "{begun} bytes at entry {nth}");
         cursor.next().unwrap();
     }
     assert!(cursor.entry().is_none());
     let reads = reads_begun(&log, 1);
-    let count = data_bytes.div_ceil(PIECE_BYTES - 2000) as usize;
+    let count = data_bytes.div_ceil(CHUNK_BYTES - 2000) as usize;
     assert!(count > 5 && reads.len() <= count, "{reads:?}");
     assert!(!reads[0].0 && reads[1..].iter().all(|read| read.0), "{reads:?}");
     assert_eq!(reads.iter().map(|(.., len)| *len as u64).sum::<u64>(), data_bytes, "each once");
 }
 
 #[test]
-fn a_long_scan_either_way_reads_ahead_from_when_its_pieces_are_large() {
+fn a_long_scan_either_way_reads_ahead_from_when_its_chunks_are_large() {
     let table_files = TableFiles::new(0);
     let list = numbers(60_000);
     let (table, log) = noting(&table_files, &list);
@@ -210,7 +210,7 @@ fn a_long_scan_either_way_reads_ahead_from_when_its_pieces_are_large() {
         let (ahead, others): (Vec<_>, Vec<_>) = begun.iter().copied().partition(|read| read.0);
         assert!(others.len() <= 12 && ahead.len() > 3, "{begun:?}");
         let whole = &ahead[..ahead.len() - 1];
-        assert!(whole.iter().all(|read| read.2 as u64 > PIECE_BYTES - 2000), "{ahead:?}");
+        assert!(whole.iter().all(|read| read.2 as u64 > CHUNK_BYTES - 2000), "{ahead:?}");
         assert_eq!(begun.iter().map(|(.., len)| *len as u64).sum::<u64>(), data_bytes);
     }
     // A short one reads what it did: a block, then 2, and 4, of which it needs one.
@@ -231,10 +231,10 @@ fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
     let (table, log) = noting(&table_files, &list);
     let mut cursor = table.cursor().end_to_end();
     cursor.seek_first().unwrap();
-    let piece = reads_begun(&log, 2)[1];
-    // The second piece is there. The third one, which is read while the cursor is in the second, is
+    let chunk = reads_begun(&log, 2)[1];
+    // The second chunk is there. The third one, which is read while the cursor is in the second, is
     // not.
-    log.0.lock().unwrap().broken_from = Some(piece.1 + piece.2 as u64);
+    log.0.lock().unwrap().broken_from = Some(chunk.1 + chunk.2 as u64);
     let mut count = 0u64;
     let wrong = loop {
         match cursor.next() {

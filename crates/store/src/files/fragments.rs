@@ -1,8 +1,8 @@
 //! What can be read of a damaged file, and what cannot, with its place. `dump` shows it, and
 //! `repair` saves it.
 //! ```text
-//! log, manifest   header | record | record | #### | record | ##     Whole, Whole, Damaged, Whole, Tail
-//! table           block | block | #### | block   (table/parts.rs)   Whole, Whole, Damaged, Whole
+//! log, manifest   header | record | #### | record | ##       Whole, Damaged, Whole, Tail
+//! table           block | block | #### (table/parts.rs)      Whole, Whole, Damaged
 //! ```
 //! Invariant: a whole fragment has passed its checksums at its own place. A fragment that is not
 //! whole is no error. Opening a store is stricter.

@@ -1,6 +1,6 @@
 //! A simulated disk. It knows what was synced, and crashes, fails and rots on request.
 //! ```text
-//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and any part of the second
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and part of the second
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and some of the second
 //! ```
 //! Invariants: the same calls and the same seed give the same disk. A folder's own name is durable

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{Append, Syncer};
+use crate::storage::{Append, ReadAt, Syncer};
 use crate::sync::Arc;
 
 mod source;
@@ -200,9 +200,14 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
     (HEAD_SIZE + payload_len) as u64
 }
 
-/// The first bytes of the file, at most `len`, from which a caller can tell its version.
-pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
-    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+/// The version in a header: `magic`, then a u32. None: another header, or a part of one.
+pub(crate) fn version_in(header: &[u8], magic: &[u8]) -> Option<u32> {
+    let (version, _) = header.strip_prefix(magic)?.split_first_chunk()?;
+    Some(u32::from_le_bytes(*version))
+}
+
+/// The first bytes of a file, at most `len`, from which a caller can tell its version.
+pub(crate) fn read_header(file: &dyn ReadAt, path: &Path, len: usize) -> Result<Vec<u8>> {
     let size = file.size().map_err(Error::io(path))?;
     let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
     file.read_at(0, &mut bytes).map_err(Error::io(path))?;

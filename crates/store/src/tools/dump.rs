@@ -22,7 +22,7 @@ use crate::files::fragments::{Fragment, LogRecord, log_fragments, manifest_fragm
 use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{file_number, image_name, table_name, wal_name};
-use crate::files::record::read_all;
+use crate::files::record::{read_all, read_header};
 use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
@@ -185,7 +185,7 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Told {
 /// The kind of a file with any other name, by its first bytes. All others are taken for tables,
 /// whose magic is at their end.
 fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
-    let start = crate::files::record::read_header(folder, name, 8)?;
+    let start = read_header(&*folder.open_file(name)?, &folder.path_of(name), 8)?;
     Ok(match start.as_slice() {
         b"TROMMELM" => FileKind::Manifest,
         b"TRMLWAL\0" => FileKind::Log,

@@ -13,8 +13,8 @@ use std::path::Path;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::error::{Error, Result};
 use crate::files::fragments::{Fragment, manifest_fragments};
-use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
-use crate::files::record::read_all;
+use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MAGIC, MANIFEST_NAME};
+use crate::files::record::{read_all, version_in};
 use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::storage::open_folder::OpenFolder;
 
@@ -123,15 +123,12 @@ impl FoundManifest {
 
 /// Fails for a store of another version: its repair would be guesswork.
 fn check_version(bytes: &[u8], path: &Path) -> Result<()> {
-    let header = crate::files::manifest::header();
-    let (magic, version) = header.split_at(HEADER_BYTES - size_of_val(&FORMAT_VERSION));
-    let found = bytes.strip_prefix(magic).and_then(|rest| rest.first_chunk());
-    match found.map(|found| u32::from_le_bytes(*found)) {
-        Some(found)
-            if (1..=VERSION_BELIEVED).contains(&found) && found.to_le_bytes() != version =>
-        {
+    let is_another = |version: &u32| *version != FORMAT_VERSION;
+    let believed = |version: &u32| (1..=VERSION_BELIEVED).contains(version);
+    match version_in(bytes, MAGIC).filter(is_another).filter(believed) {
+        Some(found) => {
             Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }

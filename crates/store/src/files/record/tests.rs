@@ -181,6 +181,7 @@ fn the_reader_stops_when_the_caller_does() {
     let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
     let result = read_records(&folder, "log", SALT, HEADER, refuse);
     assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
-    assert_eq!(read_header(&folder, "log", 4).unwrap(), b"HEAD");
-    assert_eq!(read_header(&folder, "log", 1000).unwrap().len(), 67);
+    let (file, path) = (folder.open_file("log").unwrap(), folder.path_of("log"));
+    assert_eq!(read_header(&*file, &path, 4).unwrap(), b"HEAD");
+    assert_eq!(read_header(&*file, &path, 1000).unwrap().len(), 67);
 }

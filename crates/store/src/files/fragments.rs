@@ -1,7 +1,7 @@
 //! What can be read of a damaged file, and what cannot, with its place. `dump` shows it, and
 //! `repair` saves it.
 //! ```text
-//! log, manifest   header | record | #### | record | ##       Whole, Damaged, Whole, Tail
+//! log, manifest   header | record | #### | record | ##       Whole, Damaged, Whole, Torn
 //! table           block | block | #### (table/parts.rs)      Whole, Whole, Damaged
 //! ```
 //! Invariant: a whole fragment has passed its checksums at its own place. A fragment that is not
@@ -31,7 +31,7 @@ pub(crate) enum Fragment<T> {
         is_gap: bool,
     },
     /// The end of the file, without a record. A crash may have left it, and so may damage.
-    Tail { bytes: Range<u64> },
+    Torn { bytes: Range<u64> },
 }
 
 impl<T> Fragment<T> {
@@ -45,7 +45,7 @@ impl<T> Fragment<T> {
     pub(crate) fn offset(&self) -> u64 {
         match self {
             Fragment::Whole { offset, .. } => *offset,
-            Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => bytes.start,
+            Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => bytes.start,
         }
     }
 }
@@ -99,7 +99,7 @@ pub(crate) fn log_fragments_that_count(
     });
     if let Some((place, start)) = torn {
         fragments.truncate(place);
-        fragments.push(Fragment::Tail { bytes: start..bytes.len() as u64 });
+        fragments.push(Fragment::Torn { bytes: start..bytes.len() as u64 });
     }
     fragments
 }
@@ -117,7 +117,7 @@ fn start_of<T>(bytes: &[u8], header: &[u8]) -> (Option<Fragment<T>>, usize) {
         return (None, right);
     }
     if bytes[right..].iter().all(|&byte| byte == 0) {
-        return (Some(Fragment::Tail { bytes: 0..bytes.len() as u64 }), bytes.len());
+        return (Some(Fragment::Torn { bytes: 0..bytes.len() as u64 }), bytes.len());
     }
     let (bytes, entries) = (right as u64..bytes.len().min(header.len()) as u64, Some(0));
     let what = "the header of another kind of file, or of another version".into();
@@ -140,7 +140,7 @@ fn fragments<'a, T>(
             at = next_record(bytes, offset + 1, salt).unwrap_or(bytes.len());
             let gap = offset as u64..at as u64;
             if at == bytes.len() {
-                return Some(Fragment::Tail { bytes: gap });
+                return Some(Fragment::Torn { bytes: gap });
             }
             let what = format!("no valid record up to byte {at}");
             return Some(Fragment::Damaged { bytes: gap, what, entries: None, is_gap: true });
@@ -212,7 +212,7 @@ mod tests {
             assert_eq!(firsts(&fragments), kept, "byte {byte}");
             let named = fragments.iter().any(|fragment| match fragment {
                 Fragment::Whole { .. } => false,
-                Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => {
+                Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => {
                     bytes.contains(&(byte as u64))
                 }
             });
@@ -239,7 +239,7 @@ mod tests {
             let whole = offsets[1..].iter().filter(|&&next| next <= len as u64).count();
             assert_eq!(firsts(&fragments).len(), whole.saturating_sub(1), "{len} bytes");
             let at_an_end = offsets.contains(&(len as u64));
-            let has_tail = matches!(fragments.last(), Some(Fragment::Tail { .. }));
+            let has_tail = matches!(fragments.last(), Some(Fragment::Torn { .. }));
             assert_eq!(has_tail, !at_an_end, "{len} bytes: {fragments:?}");
         }
     }

@@ -131,7 +131,7 @@ impl From<Error> for End {
     }
 }
 
-type Told = std::result::Result<(), End>;
+type Dumped = std::result::Result<(), End>;
 
 /// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell`
 /// breaks.
@@ -152,7 +152,7 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
 }
 
 /// Dumps the files of a store's folder.
-fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
+fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Dumped {
     let layout = Manifest::read(folder).ok().flatten();
     let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
@@ -172,7 +172,7 @@ fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
 }
 
 /// Dumps a single file.
-fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Told {
+fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Dumped {
     let inside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -200,7 +200,7 @@ fn dump_file(
     kind: FileKind,
     layout: Option<&Layout>,
     tell: &mut Tell<'_>,
-) -> Told {
+) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
     let left_over = layout.map(|layout| why_left_over(layout, name, kind));
@@ -238,7 +238,7 @@ fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static
     }
 }
 
-fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Told {
+fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Dumped {
     // The number is part of the checksums of tables and logs.
     let number = name.split('.').next().and_then(|number| number.parse().ok());
     if number.is_none() && matches!(kind, FileKind::Table | FileKind::Log) {
@@ -260,15 +260,15 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
     }
 }
 
-fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Told {
+fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Dumped {
     if tell(item).is_break() { Err(End::Enough) } else { Ok(()) }
 }
 
-fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> Told {
+fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> Dumped {
     say(tell, DumpItem::Note { offset, text: text.into() })
 }
 
-fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Told {
+fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Dumped {
     say(tell, DumpItem::Damage { offset, what: what.into() })
 }
 
@@ -276,8 +276,8 @@ fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Told {
 fn dump_fragments<T>(
     fragments: impl Iterator<Item = Result<Fragment<T>>>,
     tell: &mut Tell<'_>,
-    mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Told,
-) -> Told {
+    mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Dumped,
+) -> Dumped {
     for fragment in fragments {
         match fragment? {
             Fragment::Whole { offset, item } => whole(offset, item, tell)?,
@@ -286,7 +286,7 @@ fn dump_fragments<T>(
                 let lost = lost.map_or_else(String::new, |lost| format!(" ({lost} entries)"));
                 damage(tell, bytes.start, what + &lost)?;
             }
-            Fragment::Tail { bytes } => {
+            Fragment::Torn { bytes } => {
                 let len = bytes.end - bytes.start;
                 let what = format!("{len} bytes without a valid record at the end");
                 damage(tell, bytes.start, format!("{what}: a crash may have torn them"))?;
@@ -305,7 +305,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Told {
+fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
     let &Entry { key, sequence, kind, value } = entry;
     let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
     let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
@@ -315,7 +315,7 @@ fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Told {
 }
 
 /// Continues after any damage.
-fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     table_heads(parts, tell)?;
     dump_tombstones(parts, tell)?;
     dump_fragments(parts.blocks(), tell, |offset, (number, block), tell| {
@@ -330,7 +330,7 @@ fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
     })
 }
 
-fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     for (offset, what) in parts.damage.iter().filter_map(Error::as_damage) {
         damage(tell, offset, what)?;
     }
@@ -349,7 +349,7 @@ fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
 }
 
 /// Deletions of ranges, each divided where another one begins or ends.
-fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     let (Some(offset), Some(tombstones)) = (parts.tombstones_at(), &parts.tombstones) else {
         return Ok(());
     };
@@ -358,7 +358,7 @@ fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
     })
 }
 
-fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Told {
+fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
     let mut counts = LogCounts::default();
     dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
         let group = match record {
@@ -386,7 +386,7 @@ fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Told {
     note(tell, bytes.len() as u64, format!("in all {groups} groups of {entries} entries"))
 }
 
-fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
+fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     dump_fragments(manifest_fragments(bytes).map(Ok), tell, |offset, edit, tell| {
         let lines = edit_lines(&edit);
         note(tell, offset, format!("edit with {} changes", lines.len()))?;
@@ -454,7 +454,7 @@ fn last_merge_line(merge: &LastMerge) -> String {
     }
 }
 
-fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
+fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     let part = match Part::read_image(bytes) {
         Ok(part) => part,
         Err(wrong) => return damage(tell, wrong.at as u64, wrong.what),

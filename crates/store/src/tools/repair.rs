@@ -25,7 +25,7 @@ use crate::storage::environment::Environment;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, layout_of};
-use crate::tools::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
+use crate::tools::repair_logs::{KnownLogs, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
@@ -212,7 +212,7 @@ impl Repair {
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
-        let known = Some(Known { last, live, newest: next.needed_wal() });
+        let known = Some(KnownLogs { last, live, newest: next.needed_wal() });
         let folder = &self.table_files.folder;
         let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));

@@ -47,7 +47,7 @@ type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 
 /// What a manifest tells about logs.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
+pub(crate) struct KnownLogs {
     /// The newest sequence number of all writes that are surely in tables.
     pub(crate) last: Sequence,
     /// The oldest log with other writes.
@@ -60,7 +60,7 @@ pub(crate) struct Known {
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<Known>,
+    known: Option<KnownLogs>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -163,7 +163,7 @@ impl Saver<'_> {
                 self.report.notes.push(format!("{name}: byte {offset}: {what}"));
             }
             Fragment::Damaged { what, .. } => self.lose(name, offset, what),
-            Fragment::Tail { bytes } => {
+            Fragment::Torn { bytes } => {
                 let bytes = bytes.end - offset;
                 let what = format!("no valid record in the last {bytes} bytes");
                 if counts.is_some() {

@@ -122,7 +122,7 @@ impl Copier<'_> {
                 }
             }
             Fragment::Damaged { bytes, what, entries, .. } => self.lose(bytes.start, what, entries),
-            Fragment::Tail { .. } => unreachable!("the index tells where blocks end"),
+            Fragment::Torn { .. } => unreachable!("the index tells where blocks end"),
         }
         Ok(())
     }

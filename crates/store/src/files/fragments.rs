@@ -1,8 +1,8 @@
 //! What can be read of a damaged file, and what cannot, with its place. `dump` shows it, and
 //! `repair` saves it.
 //! ```text
-//! log, manifest   header | record | record | #### | record | ##     Whole, Whole, Damaged, Whole, Tail
-//! table           block | block | #### | block   (table/parts.rs)   Whole, Whole, Damaged, Whole
+//! log, manifest   header | record | #### | record | ##       Whole, Damaged, Whole, Torn
+//! table           block | block | #### (table/parts.rs)      Whole, Whole, Damaged
 //! ```
 //! Invariant: a whole fragment has passed its checksums at its own place. A fragment that is not
 //! whole is no error. Opening a store is stricter.
@@ -31,15 +31,21 @@ pub(crate) enum Fragment<T> {
         is_gap: bool,
     },
     /// The end of the file, without a record. A crash may have left it, and so may damage.
-    Tail { bytes: Range<u64> },
+    Torn { bytes: Range<u64> },
 }
 
 impl<T> Fragment<T> {
+    /// Damage of unknown cost.
+    fn damaged(bytes: Range<usize>, what: String) -> Self {
+        let bytes = bytes.start as u64..bytes.end as u64;
+        Fragment::Damaged { bytes, what, entries: None, is_gap: false }
+    }
+
     /// Where it begins.
     pub(crate) fn offset(&self) -> u64 {
         match self {
             Fragment::Whole { offset, .. } => *offset,
-            Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => bytes.start,
+            Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => bytes.start,
         }
     }
 }
@@ -53,32 +59,20 @@ pub(crate) enum LogRecord<'a> {
     Group(WalBatch<'a>),
 }
 
-/// The fragments of a file of records, in the order of the file.
-pub(crate) struct Fragments<'a, T> {
-    bytes: &'a [u8],
-    at: usize,
-    salt: u64,
-    decode: fn(u64, &'a [u8]) -> Result<T, Corrupt>,
-    /// What is wrong before the first record.
-    start: Option<Fragment<T>>,
-}
-
 /// The fragments of the log with this number.
-pub(crate) fn log_fragments(bytes: &[u8], number: u64) -> Fragments<'_, LogRecord<'_>> {
-    let mut fragments = Fragments::new(bytes, &wal::header(), number, decode_log_record);
-    if let Some(version) = wal::older_version(bytes) {
+pub(crate) fn log_fragments(
+    bytes: &[u8],
+    number: u64,
+) -> impl Iterator<Item = Fragment<LogRecord<'_>>> {
+    let older = wal::older_version(bytes).map(|version| {
         let what = format!("a log of format version {version}, which is not read here");
-        fragments.start_with(0..bytes.len(), what, None);
-        fragments.at = bytes.len();
-    }
-    fragments
-}
-
-fn decode_log_record(offset: u64, payload: &[u8]) -> Result<LogRecord<'_>, Corrupt> {
-    match offset == wal::HEADER_SIZE as u64 {
+        (Some(Fragment::damaged(0..bytes.len(), what)), bytes.len())
+    });
+    let start = older.unwrap_or_else(|| start_of(bytes, &wal::header()));
+    fragments(bytes, start, number, |offset, payload| match offset == wal::HEADER_SIZE as u64 {
         true => wal::decode_predecessor(payload).map(LogRecord::Predecessor),
         false => WalBatch::decode(payload).map(LogRecord::Group),
-    }
+    })
 }
 
 /// The fragments of a log as opening counts them. A gap that no later group shows to have been
@@ -105,75 +99,61 @@ pub(crate) fn log_fragments_that_count(
     });
     if let Some((place, start)) = torn {
         fragments.truncate(place);
-        fragments.push(Fragment::Tail { bytes: start..bytes.len() as u64 });
+        fragments.push(Fragment::Torn { bytes: start..bytes.len() as u64 });
     }
     fragments
 }
 
 /// The fragments of a manifest.
-pub(crate) fn manifest_fragments(bytes: &[u8]) -> Fragments<'_, Edit> {
-    Fragments::new(bytes, &manifest::header(), manifest::SALT, |_, edit| manifest::decode(edit))
+pub(crate) fn manifest_fragments(bytes: &[u8]) -> impl Iterator<Item = Fragment<Edit>> {
+    let start = start_of(bytes, &manifest::header());
+    fragments(bytes, start, manifest::SALT, |_, payload| manifest::decode(payload))
 }
 
-impl<'a, T> Fragments<'a, T> {
-    fn new(
-        bytes: &'a [u8],
-        header: &[u8],
-        salt: u64,
-        decode: fn(u64, &'a [u8]) -> Result<T, Corrupt>,
-    ) -> Self {
-        let mut fragments = Fragments { bytes, at: header.len(), salt, decode, start: None };
-        let right = bytes.iter().zip(header).take_while(|(found, wanted)| found == wanted).count();
-        if right == header.len() {
-            return fragments;
-        }
-        if bytes[right..].iter().all(|&byte| byte == 0) {
-            fragments.start = Some(Fragment::Tail { bytes: 0..bytes.len() as u64 });
-            fragments.at = bytes.len();
-        } else {
-            let what = "the header of another kind of file, or of another version".into();
-            fragments.start_with(right..bytes.len().min(header.len()), what, Some(0));
-        }
-        fragments
+/// What is wrong with the header, if anything is, and where the first record may be.
+fn start_of<T>(bytes: &[u8], header: &[u8]) -> (Option<Fragment<T>>, usize) {
+    let right = bytes.iter().zip(header).take_while(|(found, wanted)| found == wanted).count();
+    if right == header.len() {
+        return (None, right);
     }
-
-    fn start_with(&mut self, bytes: Range<usize>, what: String, entries: Option<u64>) {
-        let bytes = bytes.start as u64..bytes.end as u64;
-        self.start = Some(Fragment::Damaged { bytes, what, entries, is_gap: false });
+    if bytes[right..].iter().all(|&byte| byte == 0) {
+        return (Some(Fragment::Torn { bytes: 0..bytes.len() as u64 }), bytes.len());
     }
+    let (bytes, entries) = (right as u64..bytes.len().min(header.len()) as u64, Some(0));
+    let what = "the header of another kind of file, or of another version".into();
+    (Some(Fragment::Damaged { bytes, what, entries, is_gap: false }), header.len())
 }
 
-impl<T> Iterator for Fragments<'_, T> {
-    type Item = Fragment<T>;
-
-    fn next(&mut self) -> Option<Fragment<T>> {
-        if let Some(start) = self.start.take() {
-            return Some(start);
-        }
-        let (at, len) = (self.at, self.bytes.len());
-        if at >= len {
+/// The fragments of a file of records, in the order of the file.
+fn fragments<'a, T>(
+    bytes: &'a [u8],
+    (start, mut at): (Option<Fragment<T>>, usize),
+    salt: u64,
+    decode: impl Fn(u64, &'a [u8]) -> Result<T, Corrupt>,
+) -> impl Iterator<Item = Fragment<T>> {
+    let records = std::iter::from_fn(move || {
+        let offset = at;
+        if offset >= bytes.len() {
             return None;
         }
-        let offset = at as u64;
-        let Some(payload) = record_at(self.bytes, at, self.salt) else {
-            self.at = next_record(self.bytes, at + 1, self.salt).unwrap_or(len);
-            let bytes = offset..self.at as u64;
-            if self.at == len {
-                return Some(Fragment::Tail { bytes });
+        let Some(payload) = record_at(bytes, offset, salt) else {
+            at = next_record(bytes, offset + 1, salt).unwrap_or(bytes.len());
+            let gap = offset as u64..at as u64;
+            if at == bytes.len() {
+                return Some(Fragment::Torn { bytes: gap });
             }
-            let what = format!("no valid record up to byte {}", bytes.end);
-            return Some(Fragment::Damaged { bytes, what, entries: None, is_gap: true });
+            let what = format!("no valid record up to byte {at}");
+            return Some(Fragment::Damaged { bytes: gap, what, entries: None, is_gap: true });
         };
-        let end = offset + record_size(payload.len());
-        self.at = end as usize;
-        Some(match (self.decode)(offset, payload) {
-            Ok(item) => Fragment::Whole { offset, item },
+        at += record_size(payload.len()) as usize;
+        Some(match decode(offset as u64, payload) {
+            Ok(item) => Fragment::Whole { offset: offset as u64, item },
             Err(wrong) => {
-                let what = format!("a record that does not decode: {wrong}");
-                Fragment::Damaged { bytes: offset..end, what, entries: None, is_gap: false }
+                Fragment::damaged(offset..at, format!("a record that does not decode: {wrong}"))
             }
         })
-    }
+    });
+    start.into_iter().chain(records)
 }
 
 #[cfg(test)]
@@ -232,7 +212,7 @@ mod tests {
             assert_eq!(firsts(&fragments), kept, "byte {byte}");
             let named = fragments.iter().any(|fragment| match fragment {
                 Fragment::Whole { .. } => false,
-                Fragment::Damaged { bytes, .. } | Fragment::Tail { bytes } => {
+                Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => {
                     bytes.contains(&(byte as u64))
                 }
             });
@@ -259,7 +239,7 @@ mod tests {
             let whole = offsets[1..].iter().filter(|&&next| next <= len as u64).count();
             assert_eq!(firsts(&fragments).len(), whole.saturating_sub(1), "{len} bytes");
             let at_an_end = offsets.contains(&(len as u64));
-            let has_tail = matches!(fragments.last(), Some(Fragment::Tail { .. }));
+            let has_tail = matches!(fragments.last(), Some(Fragment::Torn { .. }));
             assert_eq!(has_tail, !at_an_end, "{len} bytes: {fragments:?}");
         }
     }

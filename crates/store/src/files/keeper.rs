@@ -1,8 +1,8 @@
 //! The keeper: a thread for work that is due after a while. It syncs the log in time, whatever its
 //! writer waits for, and removes files after their last reader.
 //! ```text
-//! writer   the first write since the last sync    --.
-//! reader   drops a table that left the tree       --+-> call -> keeper: sync, remove files -> sleep
+//! writer   the first write since the last sync   --.
+//! reader   drops a table that left the tree      --+-> call -> keeper: sync, remove files -> sleep
 //! ```
 //! In stepped mode there is no such thread: writes sync what is due, and steps remove files.
 //!

@@ -13,10 +13,11 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
-use crate::files::record::{RecordWriter, read_records};
+use crate::files::record::{RecordWriter, read_header, read_records, version_in};
 use crate::plan::layout::{
     CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
 };
+use crate::storage::ReadAt;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 
@@ -30,7 +31,7 @@ pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
 /// take time that is quadratic in them.
 const GROWN_BYTES: u64 = 64 << 10;
 const EDITS_MAX: u64 = 1000;
-const MAGIC: &[u8; 8] = b"TROMMELM";
+pub(crate) const MAGIC: &[u8; 8] = b"TROMMELM";
 pub(crate) const HEADER_BYTES: usize = MAGIC.len() + size_of::<u32>();
 pub(crate) const SALT: u64 = 0;
 
@@ -211,21 +212,14 @@ impl Manifest {
     }
 }
 
-fn check_header(file: &dyn crate::storage::ReadAt, path: &Path) -> Result<()> {
-    let mut found = [0; HEADER_BYTES];
-    let too_short = file.size().map_err(Error::io(path))? < HEADER_BYTES as u64;
-    if !too_short {
-        file.read_at(0, &mut found).map_err(Error::io(path))?;
+fn check_header(file: &dyn ReadAt, path: &Path) -> Result<()> {
+    match version_in(&read_header(file, path, HEADER_BYTES)?, MAGIC) {
+        Some(FORMAT_VERSION) => Ok(()),
+        Some(found) => {
+            Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
+        }
+        None => Err(Error::corrupt(path, 0, "this is no manifest of a Trommel store")),
     }
-    if too_short || found[..MAGIC.len()] != MAGIC[..] {
-        return Err(Error::corrupt(path, 0, "this is no manifest of a Trommel store"));
-    }
-    let version = u32::from_le_bytes(found[MAGIC.len()..].try_into().expect("four bytes"));
-    if version != FORMAT_VERSION {
-        let (path, known) = (path.to_path_buf(), FORMAT_VERSION);
-        return Err(Error::Version { path, found: version, known });
-    }
-    Ok(())
 }
 
 fn encode_record(edit: &Edit, folder: &OpenFolder) -> Result<Vec<u8>> {

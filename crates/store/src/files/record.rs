@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{Append, Syncer};
+use crate::storage::{Append, ReadAt, Syncer};
 use crate::sync::Arc;
 
 mod source;
 
-use source::Source;
+use source::RecordReader;
 
 const MAGIC: [u8; 4] = *b"tRec";
 const LEN_AT: usize = MAGIC.len();
@@ -135,7 +135,7 @@ fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
 
 /// How a file of records ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tail {
+pub(crate) enum FileEnd {
     /// It ends with a whole record.
     Clean,
     /// It ends with bytes that a crash left behind. The whole records end at `at`.
@@ -159,7 +159,7 @@ pub(crate) fn read_records(
     salt: u64,
     expected_header: &[u8],
     f: &mut OnRecord<'_>,
-) -> Result<Tail> {
+) -> Result<FileEnd> {
     read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
 }
 
@@ -172,12 +172,12 @@ pub(crate) fn read_records_with(
     expected_header: &[u8],
     durable: &DurableBefore<'_>,
     f: &mut OnRecord<'_>,
-) -> Result<Tail> {
+) -> Result<FileEnd> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
-    let mut source = Source::new(file, path, salt)?;
+    let mut source = RecordReader::new(file, path, salt)?;
     let header_len = expected_header.len() as u64;
     if source.size() < header_len {
-        return Ok(Tail::Torn { at: 0 });
+        return Ok(FileEnd::Torn { at: 0 });
     }
     let found = source.bytes(0, header_len)?;
     if found != expected_header {
@@ -192,7 +192,7 @@ pub(crate) fn read_records_with(
         f(at, payload)?;
         at += record_size(payload.len());
     }
-    Ok(Tail::Clean)
+    Ok(FileEnd::Clean)
 }
 
 /// The size in bytes of a record with a payload of this length.
@@ -200,9 +200,14 @@ pub(crate) fn record_size(payload_len: usize) -> u64 {
     (HEAD_SIZE + payload_len) as u64
 }
 
-/// The first bytes of the file, at most `len`, from which a caller can tell its version.
-pub(crate) fn read_header(folder: &OpenFolder, name: &str, len: usize) -> Result<Vec<u8>> {
-    let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
+/// The version in a header: `magic`, then a u32. None: another header, or a part of one.
+pub(crate) fn version_in(header: &[u8], magic: &[u8]) -> Option<u32> {
+    let (version, _) = header.strip_prefix(magic)?.split_first_chunk()?;
+    Some(u32::from_le_bytes(*version))
+}
+
+/// The first bytes of a file, at most `len`, from which a caller can tell its version.
+pub(crate) fn read_header(file: &dyn ReadAt, path: &Path, len: usize) -> Result<Vec<u8>> {
     let size = file.size().map_err(Error::io(path))?;
     let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
     file.read_at(0, &mut bytes).map_err(Error::io(path))?;
@@ -252,27 +257,27 @@ pub(crate) fn next_record(bytes: &[u8], from: usize, salt: u64) -> Option<usize>
 /// A crash may leave the start of a header, and zeros in place of the rest and of what follows.
 fn wrong_header(
     path: &Path,
-    source: &mut Source<'_>,
+    source: &mut RecordReader<'_>,
     found: &[u8],
     expected: &[u8],
     durable: &DurableBefore<'_>,
-) -> Result<Tail> {
+) -> Result<FileEnd> {
     let right = found.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
     let is_lost = found[right..].iter().all(|&byte| byte == 0);
     if is_lost && source.record(expected.len() as u64)?.is_none() {
-        return bad_record(path, source, right as u64, durable).map(|_| Tail::Torn { at: 0 });
+        return bad_record(path, source, right as u64, durable).map(|_| FileEnd::Torn { at: 0 });
     }
     Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
 }
 
 fn bad_record(
     path: &Path,
-    source: &mut Source<'_>,
+    source: &mut RecordReader<'_>,
     at: u64,
     durable: &DurableBefore<'_>,
-) -> Result<Tail> {
+) -> Result<FileEnd> {
     match source.find(at + 1, &mut |later, payload| durable(later, payload) > at)? {
-        None => Ok(Tail::Torn { at }),
+        None => Ok(FileEnd::Torn { at }),
         Some(later) => {
             let what = format!("no valid record here, but one at byte {later}");
             Err(Error::corrupt(path, at, what))

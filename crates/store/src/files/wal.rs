@@ -28,7 +28,7 @@ use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{Write, groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
-use crate::files::record::{self, RecordWriter, Tail};
+use crate::files::record::{self, FileEnd, RecordWriter};
 use crate::files::unsynced::{LogEnd, Unsynced};
 use crate::storage::Append;
 use crate::storage::open_folder::OpenFolder;
@@ -254,12 +254,12 @@ pub(crate) fn replay(
     }
 }
 
-type OnRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
+type OnLogRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
-fn read_log(folder: &OpenFolder, number: u64, f: &mut OnRecord<'_>) -> Result<Tail> {
+fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<FileEnd> {
     let name = wal_name(number);
     let path = &*folder.path_of(&name);
-    check_version(path, &record::read_header(folder, &name, HEADER_SIZE)?)?;
+    check_version(path, &record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?)?;
     let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
     record::read_records_with(folder, &name, number, &header(), &durable_before, f)
 }
@@ -280,20 +280,16 @@ pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predeces
 }
 
 /// Tells a whole header of another version from damage. The record reader does the rest.
-fn check_version(path: &Path, found: &[u8]) -> Result<()> {
-    match found.strip_prefix(&MAGIC).map(<[u8; 4]>::try_from) {
-        Some(Ok(version)) => match u32::from_le_bytes(version) {
-            0 | VERSION => Ok(()),
-            found => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
-        },
-        _ => Ok(()),
+fn check_version(path: &Path, header: &[u8]) -> Result<()> {
+    match record::version_in(header, &MAGIC) {
+        None | Some(0 | VERSION) => Ok(()),
+        Some(found) => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
     }
 }
 
 /// The version of a log of an older format, whose groups cannot be read as those of this one.
 pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
-    let (version, _) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<4>()?;
-    Some(u32::from_le_bytes(*version)).filter(|found| (1..VERSION).contains(found))
+    record::version_in(bytes, &MAGIC).filter(|found| (1..VERSION).contains(found))
 }
 
 /// A group of batches that is read in place.

@@ -25,18 +25,18 @@ thread_local! {
 
 /// The queues of one thread.
 struct Queues {
-    ring: Cell<Option<Kept>>,
-    pool: Cell<Option<Kept>>,
+    ring: Cell<Option<KeptQueue>>,
+    pool: Cell<Option<KeptQueue>>,
 }
 
 /// A queue, and the process that it belongs to. A forked child has neither its threads nor its
 /// ring.
-struct Kept {
+struct KeptQueue {
     queue: Box<dyn ReadQueue>,
     process: u32,
 }
 
-impl Kept {
+impl KeptQueue {
     /// None: this process is a child. The child leaves alone what the queue shares with the parent.
     fn take(self) -> Option<Box<dyn ReadQueue>> {
         if self.process == std::process::id() {
@@ -96,9 +96,10 @@ impl Overlapping {
         };
         // A thread that is ending may have no queue to keep.
         let kept = QUEUES.try_with(kept).ok().flatten();
-        let mut queue = kept.and_then(Kept::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
+        let mut queue =
+            kept.and_then(KeptQueue::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
         let result = f(&mut *queue);
-        let kept = Some(Kept { queue, process: std::process::id() });
+        let kept = Some(KeptQueue { queue, process: std::process::id() });
         let _ = QUEUES.try_with(|queues| match self.overlap {
             Overlap::Ring => queues.ring.set(kept),
             Overlap::Pool | Overlap::OneByOne => queues.pool.set(kept),

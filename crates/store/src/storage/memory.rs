@@ -1,6 +1,6 @@
 //! A simulated disk. It knows what was synced, and crashes, fails and rots on request.
 //! ```text
-//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and any part of the second
+//! file     [ synced bytes | unsynced bytes ]      a crash keeps the first, and part of the second
 //! folder   [ synced names | changes of names ]    a crash keeps the first, and some of the second
 //! ```
 //! Invariants: the same calls and the same seed give the same disk. A folder's own name is durable
@@ -220,14 +220,14 @@ impl Memory {
     }
 
     /// Opens one more handle. Fails at the limit.
-    fn counted(&self, state: &mut MemoryState) -> io::Result<Counted> {
+    fn counted(&self, state: &mut MemoryState) -> io::Result<MemoryHandle> {
         let handles = &mut state.handles;
         if handles.max.is_some_and(|max| handles.open >= max) {
             return Err(Errno::MFILE.into());
         }
         handles.open += 1;
         handles.most = handles.most.max(handles.open);
-        Ok(Counted(self.clone()))
+        Ok(MemoryHandle(self.clone()))
     }
 
     fn state(&self) -> MutexGuard<'_, MemoryState> {
@@ -336,9 +336,9 @@ impl Storage for Memory {
 }
 
 /// A handle of an open file.
-struct Counted(Memory);
+struct MemoryHandle(Memory);
 
-impl Drop for Counted {
+impl Drop for MemoryHandle {
     fn drop(&mut self) {
         self.0.state().handles.open -= 1;
     }
@@ -348,7 +348,7 @@ impl Drop for Counted {
 #[derive(Clone)]
 struct MemoryAppender {
     file: File,
-    counted: Arc<Counted>,
+    counted: Arc<MemoryHandle>,
 }
 
 impl Append for MemoryAppender {
@@ -386,7 +386,7 @@ impl Syncer for MemoryAppender {
 
 struct MemoryReader {
     file: File,
-    counted: Counted,
+    counted: MemoryHandle,
 }
 
 impl ReadAt for MemoryReader {

@@ -62,11 +62,11 @@ pub(crate) struct OpenFiles {
 
 /// Who needs an open file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum HandleFor {
     /// A thread, for one read.
-    ByReader,
+    Reader,
     /// A ring, until the read is collected.
-    ByRing,
+    Ring,
 }
 
 impl OpenFiles {
@@ -98,20 +98,20 @@ impl OpenFiles {
     pub(crate) fn file(self: &Arc<Self>, name: &str) -> Result<(Arc<dyn ReadAt>, PathBuf)> {
         let path = self.folder.path_of(name);
         let file = TableFile::closed(self, name);
-        file.open(Wanted::ByReader, false).map_err(Error::io(&path))?;
+        file.open(HandleFor::Reader, false).map_err(Error::io(&path))?;
         Ok((file, path))
     }
 
     /// Opens a file, for the first time or again.
-    fn open(self: &Arc<Self>, name: &str, wanted: Wanted) -> io::Result<Arc<Handle>> {
+    fn open(self: &Arc<Self>, name: &str, wanted: HandleFor) -> io::Result<Arc<Handle>> {
         self.make_room(wanted)?;
-        let counted = Counted(Arc::clone(self));
+        let counted = CountedHandle(Arc::clone(self));
         let file = self.folder.open_with(name, self.access)?;
         Ok(Arc::new(Handle { file, borrowers: AtomicUsize::new(0), counted }))
     }
 
     /// Counts one more handle once the limit allows it.
-    fn make_room(&self, wanted: Wanted) -> io::Result<()> {
+    fn make_room(&self, wanted: HandleFor) -> io::Result<()> {
         let (mut waiting, mut has_waited) = (None, false);
         let mut clock = lock(&self.clock);
         while self.open.load(Ordering::SeqCst) >= self.max && !has_waited {
@@ -119,12 +119,12 @@ impl OpenFiles {
                 drop(clock);
                 drop(closed);
                 clock = lock(&self.clock);
-            } else if wanted == Wanted::ByRing {
+            } else if wanted == HandleFor::Ring {
                 return Err(io::ErrorKind::WouldBlock.into());
             } else if waiting.is_none() {
                 // A reader that finishes from now on notifies this one. Another look finds those
                 // that finished before.
-                waiting = Some(Waiting::new(self));
+                waiting = Some(WaitingReader::new(self));
             } else {
                 (clock, has_waited) = wait_for(&self.freed, &self.clock, clock, WAIT_MAX);
             }
@@ -192,25 +192,25 @@ fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Han
 }
 
 /// A waiting reader.
-struct Waiting<'a>(&'a OpenFiles);
+struct WaitingReader<'a>(&'a OpenFiles);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingReader<'a> {
     fn new(files: &'a OpenFiles) -> Self {
         files.waiting.fetch_add(1, Ordering::SeqCst);
-        Waiting(files)
+        WaitingReader(files)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingReader<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
 /// One handle in the count of its store.
-struct Counted(Arc<OpenFiles>);
+struct CountedHandle(Arc<OpenFiles>);
 
-impl Drop for Counted {
+impl Drop for CountedHandle {
     fn drop(&mut self) {
         self.0.open.fetch_sub(1, Ordering::SeqCst);
         self.0.tell_freed();
@@ -232,7 +232,7 @@ struct Handle {
     file: Arc<dyn ReadAt>,
     /// How many reads of rings use it.
     borrowers: AtomicUsize,
-    counted: Counted,
+    counted: CountedHandle,
 }
 
 /// A table's file, which is opened when it is read.
@@ -261,7 +261,7 @@ impl TableFile {
     }
 
     /// Its handle, which is opened if there is none. `again`: it was open before.
-    fn open(&self, wanted: Wanted, again: bool) -> io::Result<Arc<Handle>> {
+    fn open(&self, wanted: HandleFor, again: bool) -> io::Result<Arc<Handle>> {
         // A closed store opens nothing, and in a forked child locks may be held for ever.
         let _call = self.files.folder.life().enter_files().map_err(io::Error::other)?;
         let _opening = lock(&self.opening);
@@ -290,7 +290,7 @@ impl TableFile {
         match &**self.handle.pin() {
             Some(handle) => read(&*handle.file),
             None => {
-                let opened = self.open(Wanted::ByReader, true)?;
+                let opened = self.open(HandleFor::Reader, true)?;
                 let answer = read(&*opened.file);
                 drop(opened);
                 self.files.tell_freed();
@@ -329,7 +329,7 @@ impl ReadAt for TableFile {
         self.note_read();
         let handle = match &**self.handle.pin() {
             Some(handle) => Arc::clone(handle),
-            None => self.open(Wanted::ByRing, true)?,
+            None => self.open(HandleFor::Ring, true)?,
         };
         Ok(Some(Arc::new(Lent::of(handle)?)))
     }

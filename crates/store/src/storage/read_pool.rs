@@ -23,7 +23,7 @@ struct Mailbox {
 }
 
 /// A request, and the mailbox of the queue that waits for it.
-struct Job {
+struct PoolRead {
     request: Request,
     mailbox: Arc<Mailbox>,
     answered: bool,
@@ -36,7 +36,7 @@ impl Mailbox {
     }
 }
 
-impl Job {
+impl PoolRead {
     fn run(mut self) {
         let bytes = self.request.read();
         self.answered = true;
@@ -44,7 +44,7 @@ impl Job {
     }
 }
 
-impl Drop for Job {
+impl Drop for PoolRead {
     /// Without an answer the queue would wait for ever.
     fn drop(&mut self) {
         if !self.answered {
@@ -65,7 +65,7 @@ pub(crate) struct PoolQueue {
 impl PoolQueue {
     pub(crate) fn push(&mut self, request: Request) {
         self.under_way += 1;
-        let job = Job { request, mailbox: Arc::clone(&self.mailbox), answered: false };
+        let job = PoolRead { request, mailbox: Arc::clone(&self.mailbox), answered: false };
         io_threads::spawn(move || job.run());
     }
 }

@@ -1,14 +1,14 @@
-//! A checkpoint: another store, in a folder of its own, that holds what this one holds at one
+//! A checkpoint: another store, in its own folder, with everything that this one holds at one
 //! moment.
 //! ```text
 //! this store    runs of a pinned version          memtables, up to the newest visible write
 //!                 | second names, or copies         | written as one log
-//! the folder    NNNNNN.table, NNNNNN.filter       NNNNNN.wal              then MANIFEST, last of all
+//! the folder    NNNNNN.table, NNNNNN.filter       NNNNNN.wal            then MANIFEST, last of all
 //! ```
-//! Invariants: the store is only read. The MANIFEST gets its name when all that it tells of is
-//! durable; a folder with files and without it is no store and is refused. Whatever merges do
-//! meanwhile, the pinned version keeps its tables; files never change once they are named, so that
-//! two stores may share them.
+//! Invariants: the store is only read. The MANIFEST gets its name when everything that it names is
+//! durable. A folder with files but no MANIFEST is no store, and is refused. The pinned version
+//! keeps its tables, whatever merges do meanwhile. Files never change once they are named, so two
+//! stores may share them.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -27,7 +27,7 @@ use crate::storage::open_folder::OpenFolder;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// Makes a store in `dir` that holds all writes that are visible now.
+/// Creates a store in `dir` with all writes that are visible now.
 pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path) -> Result<()> {
     let (folder, _lock) = take_new_folder(&*tree.env.storage, dir)?;
     let mut made = Made { folder, names: Vec::new() };
@@ -38,8 +38,7 @@ pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path) -> Result<()> {
     filled
 }
 
-/// Makes the folder, or takes one that is empty. A lock's file may be there, from an attempt that
-/// failed.
+/// Creates the folder, or takes an empty one. It may have a lock file from a failed attempt.
 fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, FolderLock)> {
     make_folder(storage, dir)?;
     let folder = OpenFolder::open(storage, dir)?;
@@ -48,25 +47,25 @@ fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, Fol
         let is_empty = names.iter().all(|name| name == LOCK_NAME);
         if is_empty { Ok(()) } else { Err(Error::NotEmpty { path: dir.to_path_buf() }) }
     };
-    // Asked first, so that a folder of something else gets no lock's file.
+    // This is checked first, so that the folder of something else gets no lock file.
     require_empty()?;
     let lock = lock_folder(&folder)?;
     require_empty()?;
     Ok((folder, lock))
 }
 
-/// What was made in the folder, in order.
+/// What was created in the folder, in order.
 struct Made {
     folder: OpenFolder,
     names: Vec<String>,
 }
 
 impl Made {
-    /// Has a file of the store in the folder too.
+    /// Gives a file of the store a name in the folder too.
     fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
         let made = link_or_copy((from, &name), (&self.folder, &name));
-        // A link may be there although making it gave an error; but what was there before is
-        // another's.
+        // A link may exist although creating it failed. But a file that was there before belongs to
+        // someone else.
         let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
         if !made.as_ref().is_err_and(is_taken) {
             self.names.push(name);
@@ -74,8 +73,8 @@ impl Made {
         made
     }
 
-    /// The manifest goes first, for good: else a power cut could bring it back without what it
-    /// tells of. What stays is refused as no store, or is whole.
+    /// The manifest is removed first, durably: a power cut could otherwise restore it without the
+    /// files that it names. A folder that stays is refused as no store, or is whole.
     fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
@@ -92,8 +91,8 @@ impl Made {
 }
 
 fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
-    // Rule 2: the number first, then the version, so that the version has all writes up to it.
-    // Tables that were flushed in between may have later writes, and then the memtables have none
+    // Rule 2: the number comes first, then the version, so that the version has all writes up to
+    // it. Tables that were flushed in between may have later writes. Then the memtables have none
     // up to the number.
     let last = tree.snapshots.register().sequence();
     let version = tree.current.hold();
@@ -112,8 +111,8 @@ fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
     Manifest::create(&made.folder, &layout).map(drop)
 }
 
-/// The filter's images go along, but for those that others have taken the place of: these parts are
-/// read from the tables.
+/// The filter's images go along, except those that newer ones replaced. The parts of those are read
+/// from the tables.
 fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
         match made.take(&tree.table_files.folder, image_name(image.file)) {
@@ -127,7 +126,7 @@ fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<
     Ok(())
 }
 
-/// Writes what the memtables have up to `last`, durably. False: there is nothing, and no log.
+/// Writes the entries of the memtables up to `last`, durably. False: there are none, and so no log.
 fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<bool> {
     let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
     let memtables = sealed.chain([&version.active.memtable]).map(|memtable| &**memtable);

@@ -103,7 +103,7 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
     }
 }
 
-/// What new filters of tables are told beside their memory.
+/// What new filters of tables are told besides their memory.
 fn told(options: &Options) -> Option<String> {
     let units = options.elastic.units;
     match options.guard.table_filter()? {

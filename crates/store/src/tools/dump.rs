@@ -1,10 +1,10 @@
-//! What the files of a store hold, piece by piece, for people to read: also where they are damaged.
+//! Shows what the files of a store hold, fragment by fragment, and where they are damaged.
 //! ```text
-//! table      sections, properties, blocks and their entries      MANIFEST   edits, one line each change
-//! log        predecessor, groups and their entries               image      what the filter says of itself
+//! table      sections, properties, blocks and their entries      MANIFEST   edits, a line a change
+//! log        predecessor, groups and their entries               image      what it says of itself
 //! ```
-//! Invariant: files are only read, and none is trusted: what has not passed its checksum is not
-//! shown but named, with file and offset. The store may be open meanwhile; a file that goes away
+//! Invariants: files are only read, and none is trusted. Bytes that fail their checksum are not
+//! shown, but named with file and offset. The store may be open meanwhile. A file that disappears
 //! then is left out.
 
 use std::io::ErrorKind;
@@ -22,7 +22,7 @@ use crate::files::fragments::{Fragment, LogRecord, log_fragments, manifest_fragm
 use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{file_number, image_name, table_name, wal_name};
-use crate::files::record::read_all;
+use crate::files::record::{read_all, read_header};
 use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
@@ -46,7 +46,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What people call it.
+    /// Its common name.
     pub fn name(self) -> &'static str {
         match self {
             FileKind::Manifest => "manifest",
@@ -56,7 +56,7 @@ impl FileKind {
         }
     }
 
-    /// Of a file with this name. None: no file of a store is called so.
+    /// The kind of a file with this name. None: no file of a store has such a name.
     fn of_name(name: &str) -> Option<FileKind> {
         let has = |ending: &str| name.split('.').skip(1).any(|part| part == ending);
         let known = [
@@ -69,20 +69,20 @@ impl FileKind {
     }
 }
 
-/// One thing that a dump tells. Offsets are those of the file that was named last.
+/// One item of a dump. Offsets are those of the file that was named last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DumpItem<'a> {
-    /// What follows is of this file.
+    /// The following items are of this file.
     File {
         /// Its path.
         path: &'a Path,
-        /// What it is.
+        /// Its kind.
         kind: FileKind,
         /// Its length.
         bytes: u64,
-        /// Whether the store needs it. None: nobody knows, since there is no manifest beside it
-        /// that can be read.
+        /// Whether the store needs it. None: unknown, since there is no readable manifest beside
+        /// it.
         is_needed: Option<bool>,
     },
     /// Something that the file says.
@@ -96,15 +96,15 @@ pub enum DumpItem<'a> {
     Entry {
         /// Where its block or record begins.
         offset: u64,
-        /// When it was written.
+        /// Its sequence number.
         sequence: u64,
         /// What it does: put, delete, delete-range, put-expiring.
         kind: &'static str,
-        /// Of put-expiring: until when.
+        /// When a put-expiring expires.
         expiry: Option<Expiry>,
         /// Its key.
         key: &'a [u8],
-        /// Its value; empty for a deletion. Of the deletion of a range the key behind it.
+        /// Its value. Empty for a deletion. For the deletion of a range, the key behind the range.
         value: &'a [u8],
     },
     /// Bytes that are not as they were written.
@@ -118,9 +118,9 @@ pub enum DumpItem<'a> {
 
 type Tell<'t> = dyn FnMut(DumpItem<'_>) -> ControlFlow<()> + 't;
 
-/// Why a dump ends before all is told.
+/// Why a dump ends early.
 enum End {
-    /// The caller has seen enough.
+    /// The caller wants no more items.
     Enough,
     Failed(Error),
 }
@@ -131,7 +131,7 @@ impl From<Error> for End {
     }
 }
 
-type Told = std::result::Result<(), End>;
+type Dumped = std::result::Result<(), End>;
 
 /// Tells what a file of a store, or each file of a store's folder, holds. Ends early when `tell`
 /// breaks.
@@ -151,8 +151,8 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
     }
 }
 
-/// The files of a store's folder.
-fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
+/// Dumps the files of a store's folder.
+fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Dumped {
     let layout = Manifest::read(folder).ok().flatten();
     let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
@@ -163,7 +163,7 @@ fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
     files.sort_by_key(|(_, kind)| *kind as u8);
     for (name, kind) in files {
         match dump_file(folder, name, kind, layout.as_ref(), tell) {
-            // It went away meanwhile.
+            // The file was removed meanwhile.
             Err(End::Failed(Error::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {}
             told => told?,
         }
@@ -171,8 +171,8 @@ fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Told {
     Ok(())
 }
 
-/// A file that is named by itself.
-fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Told {
+/// Dumps a single file.
+fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Dumped {
     let inside = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let folder = OpenFolder::open(storage, inside.unwrap_or(Path::new(".")))?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -182,10 +182,10 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Told {
     dump_file(&folder, &name, kind, layout.as_ref(), tell)
 }
 
-/// A file of another name is known by its first bytes, or else is taken for a table, which is known
-/// by its end.
+/// The kind of a file with any other name, by its first bytes. All others are taken for tables,
+/// whose magic is at their end.
 fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
-    let start = crate::files::record::read_header(folder, name, 8)?;
+    let start = read_header(&*folder.open_file(name)?, &folder.path_of(name), 8)?;
     Ok(match start.as_slice() {
         b"TROMMELM" => FileKind::Manifest,
         b"TRMLWAL\0" => FileKind::Log,
@@ -200,7 +200,7 @@ fn dump_file(
     kind: FileKind,
     layout: Option<&Layout>,
     tell: &mut Tell<'_>,
-) -> Told {
+) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
     let left_over = layout.map(|layout| why_left_over(layout, name, kind));
@@ -208,7 +208,7 @@ fn dump_file(
     say(tell, DumpItem::File { path, kind, bytes, is_needed })?;
     let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
     note(tell, 0, format!("no part of the store: {why}"))?;
-    // Nobody misses what it does not hold.
+    // Damage to a file that the store does not need costs nothing.
     dump_contents(folder, name, kind, &mut |item| match item {
         DumpItem::Damage { offset, what } => {
             tell(DumpItem::Note { offset, text: format!("not whole: {what}") })
@@ -217,7 +217,7 @@ fn dump_file(
     })
 }
 
-/// Why a file that lies beside a manifest is none that the store needs. None: it is needed.
+/// Why the store does not need a file that lies beside its manifest. None: it needs it.
 fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static str> {
     let number = file_number(name);
     let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
@@ -238,7 +238,7 @@ fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static
     }
 }
 
-fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Told {
+fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Dumped {
     // The number is part of the checksums of tables and logs.
     let number = name.split('.').next().and_then(|number| number.parse().ok());
     if number.is_none() && matches!(kind, FileKind::Table | FileKind::Log) {
@@ -260,24 +260,24 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
     }
 }
 
-fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Told {
+fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Dumped {
     if tell(item).is_break() { Err(End::Enough) } else { Ok(()) }
 }
 
-fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> Told {
+fn note(tell: &mut Tell<'_>, offset: u64, text: impl Into<String>) -> Dumped {
     say(tell, DumpItem::Note { offset, text: text.into() })
 }
 
-fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Told {
+fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Dumped {
     say(tell, DumpItem::Damage { offset, what: what.into() })
 }
 
-/// Tells each fragment: `whole` tells one that was read.
+/// Tells each fragment. `whole` tells those that could be read.
 fn dump_fragments<T>(
     fragments: impl Iterator<Item = Result<Fragment<T>>>,
     tell: &mut Tell<'_>,
-    mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Told,
-) -> Told {
+    mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Dumped,
+) -> Dumped {
     for fragment in fragments {
         match fragment? {
             Fragment::Whole { offset, item } => whole(offset, item, tell)?,
@@ -286,7 +286,7 @@ fn dump_fragments<T>(
                 let lost = lost.map_or_else(String::new, |lost| format!(" ({lost} entries)"));
                 damage(tell, bytes.start, what + &lost)?;
             }
-            Fragment::Tail { bytes } => {
+            Fragment::Torn { bytes } => {
                 let len = bytes.end - bytes.start;
                 let what = format!("{len} bytes without a valid record at the end");
                 damage(tell, bytes.start, format!("{what}: a crash may have torn them"))?;
@@ -305,7 +305,7 @@ fn kind_name(kind: Kind) -> &'static str {
     }
 }
 
-fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Told {
+fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
     let &Entry { key, sequence, kind, value } = entry;
     let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
     let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
@@ -314,8 +314,8 @@ fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Told {
     say(tell, DumpItem::Entry { offset, sequence, kind, expiry, key, value })
 }
 
-/// Whatever damage it meets, it goes on.
-fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+/// Continues after any damage.
+fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     table_heads(parts, tell)?;
     dump_tombstones(parts, tell)?;
     dump_fragments(parts.blocks(), tell, |offset, (number, block), tell| {
@@ -330,7 +330,7 @@ fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
     })
 }
 
-fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     for (offset, what) in parts.damage.iter().filter_map(Error::as_damage) {
         damage(tell, offset, what)?;
     }
@@ -348,8 +348,8 @@ fn table_heads(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
     note(tell, 0, text)
 }
 
-/// Deletions of ranges, each as far as no other begins or ends.
-fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
+/// Deletions of ranges, each divided where another one begins or ends.
+fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     let (Some(offset), Some(tombstones)) = (parts.tombstones_at(), &parts.tombstones) else {
         return Ok(());
     };
@@ -358,7 +358,7 @@ fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Told {
     })
 }
 
-fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Told {
+fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
     let mut counts = LogCounts::default();
     dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
         let group = match record {
@@ -386,7 +386,7 @@ fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Told {
     note(tell, bytes.len() as u64, format!("in all {groups} groups of {entries} entries"))
 }
 
-fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
+fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     dump_fragments(manifest_fragments(bytes).map(Ok), tell, |offset, edit, tell| {
         let lines = edit_lines(&edit);
         note(tell, offset, format!("edit with {} changes", lines.len()))?;
@@ -454,7 +454,7 @@ fn last_merge_line(merge: &LastMerge) -> String {
     }
 }
 
-fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Told {
+fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     let part = match Part::read_image(bytes) {
         Ok(part) => part,
         Err(wrong) => return damage(tell, wrong.at as u64, wrong.what),

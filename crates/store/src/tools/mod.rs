@@ -1,4 +1,4 @@
-//! Looking at a store and after it. Nothing but `db` uses it.
+//! Tools that inspect a store, copy it or repair it. Nothing but `db` uses them.
 
 pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;

@@ -1,14 +1,14 @@
-//! Mending a store that does not open, or that `verify` finds damaged.
+//! Repairs a store that does not open, or that `verify` finds damaged.
 //! ```text
-//! manifest sound    its tree, without what is lost                     (what is damaged in tables, in logs)
-//! else              a tree made of all tables that can be read         (repair_layout.rs, repair_untangle.rs)
-//! logs not sound    what can be read of them becomes a table, the newest run
-//! then              lost/ has what was damaged -> MANIFEST -> what is in lost/ leaves the folder
+//! sound manifest   its tree, without what is lost   (repair_tables.rs, repair_logs.rs)
+//! else             a tree of all readable tables    (repair_layout.rs, repair_untangle.rs)
+//! damaged logs     their readable writes become a table, the newest run
+//! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
-//! it loses its own. The new manifest is written when all that it tells of is durable. A sound
+//! it loses its own. The new manifest is written when everything that it names is durable. A sound
 //! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
-//! that is not trusted always leaves a doubt: only a whole one tells what is gone.
+//! that is not trusted always leaves a doubt: only a whole one tells what is missing.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ use crate::storage::environment::Environment;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, layout_of};
-use crate::tools::repair_logs::{Known, SavedWrite, is_newer_than_all, save_writes, write_run};
+use crate::tools::repair_logs::{KnownLogs, SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
@@ -34,36 +34,35 @@ use crate::tree::guard_image;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::table_files::TableFiles;
 
-/// The folder, within the store's, that takes what is no longer of the store.
+/// The folder in the store's own that takes the files that no longer belong to the store.
 const LOST_NAME: &str = "lost";
 
-/// Mends the store in a folder. See [`repair_with`].
+/// Repairs the store in a folder. See [`repair_with`].
 pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     repair_with(path, &Environment::default())
 }
 
-/// Mends a store, so that it opens and verifies, and tells what could not be saved. It reads
-/// everything. What is damaged moves to the folder `lost` in the store's own; nothing is deleted.
-/// Where entries are lost, older values of their keys may be seen again, also of keys that had been
-/// deleted.
+/// Repairs a store, so that it opens and verifies, and tells what could not be saved. It reads
+/// everything. Damaged files move to the folder `lost` in the store's own, and nothing is deleted.
+/// Where entries are lost, older values of their keys may be seen again, and so may keys that had
+/// been deleted.
 ///
 /// All was saved if `lost` and `doubts` of the report are both empty. Only the manifest tells which
-/// tables and logs there were. Where it is damaged or missing, what is gone with it leaves no
-/// trace: `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt:
-/// [`Db::open`](crate::Db::open) takes it as well.
+/// tables and logs there were. If it is damaged or missing, other missing files leave no trace:
+/// `doubts` say so. An end of a log or manifest that is torn as by a crash is no doubt, since
+/// [`Db::open`](crate::Db::open) accepts it too.
 ///
 /// # Errors
 /// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another
-/// version of Trommel wrote it, `Io` if the disk refuses: then nothing has changed, or the repair
-/// can be done again.
+/// version of Trommel wrote it, `Io` if the disk refuses. Then nothing has changed, or the repair
+/// can be run again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
     let (dir, storage) = (path.as_ref(), &*environment.storage);
     let folder = store_folder(storage, dir)?;
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    // Logs are read into memtables, which nobody is to ask: room for all that they may hold is not
-    // needed at once.
+    // Logs are read into memtables that nobody queries. So their memory is not reserved at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());
@@ -79,17 +78,17 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     }
 }
 
-/// A repair on its way.
+/// A repair in progress.
 struct Repair {
     table_files: TableFiles,
     /// What the folder held at first.
     names: Vec<String>,
     report: RepairReport,
-    /// Tables that were written, as long as no manifest may name them.
+    /// Tables that were written, while no manifest may name them.
     written: Vec<u64>,
 }
 
-/// The tree as it is to be, and what is to leave the folder.
+/// The repaired tree, and the files that are to leave the folder.
 struct Plan {
     layout: Layout,
     aside: Vec<String>,
@@ -132,7 +131,7 @@ impl Repair {
         numbers_of(&self.names, name_of)
     }
 
-    /// The manifest's tree without what is lost. None: there is nothing to mend.
+    /// The manifest's tree without what is lost. None: nothing needs repair.
     fn keep(&mut self, layout: &Layout) -> Result<Option<Plan>> {
         let mut next = layout.clone();
         let mut aside = Vec::new();
@@ -156,7 +155,7 @@ impl Repair {
         if next == *layout {
             return Ok(None);
         }
-        // Left over from merges: opening would remove them, and they may hold what is lost
+        // Merges left these tables over, and opening would remove them. They may hold what is lost
         // elsewhere.
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let left_over = self.numbers(table_name).into_iter();
@@ -207,13 +206,13 @@ impl Repair {
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
     }
 
-    /// What can be read of the logs becomes one more flush.
+    /// The readable writes of the logs become one more flush.
     fn keep_logs(&mut self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
         let (live, last) = (next.live_wal, next.last_sequence);
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
-        let known = Some(Known { last, live, newest: next.needed_wal() });
+        let known = Some(KnownLogs { last, live, newest: next.needed_wal() });
         let folder = &self.table_files.folder;
         let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
@@ -230,7 +229,7 @@ impl Repair {
         Ok(())
     }
 
-    /// Parts of the filter whose images do not fit any more are made anew when the store is opened.
+    /// Parts of the filter whose images no longer fit are rebuilt when the store is opened.
     fn keep_images(
         &self,
         layout: &Layout,
@@ -243,8 +242,8 @@ impl Repair {
                 let bounds = partitions.find(|bounds| bounds.from == record.lower);
                 bounds.map(|bounds| layout.base_files(&bounds))
             };
-            // In a sound tree, too, a run may have become the oldest that an image does not know as
-            // such.
+            // Even in a sound tree, a run may have become the oldest without its image knowing
+            // that.
             let is_of_the_tree = base(next) == base(layout);
             match guard_image::read(&self.table_files.folder, &record) {
                 Ok(bytes)
@@ -264,7 +263,7 @@ impl Repair {
         Ok(())
     }
 
-    /// A tree of all tables that can be read, but for those that the manifest has taken out of it.
+    /// A tree of all tables that can be read, except those that the manifest removed from it.
     fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
         self.report.manifest_rebuilt = true;
         self.doubt_manifest(manifest);
@@ -304,7 +303,7 @@ impl Repair {
         Ok(Plan { layout, aside })
     }
 
-    /// What logs have that tables have not becomes tables.
+    /// Entries of logs that are in no table become tables.
     fn rebuild_logs(&mut self, logs: &[u64], tables: &[Arc<Table>]) -> Result<Vec<TableFacts>> {
         let folder = &self.table_files.folder;
         let mut keeps = |entry: &Entry<'_>| is_newer_than_all(entry, tables);
@@ -314,8 +313,8 @@ impl Repair {
         Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
     }
 
-    /// Only a whole manifest tells which tables and logs there were: what is gone as well leaves no
-    /// trace.
+    /// Only a whole manifest tells which tables and logs there were. Without one, missing files
+    /// leave no trace.
     fn doubt_manifest(&mut self, manifest: &FoundManifest) {
         let unknown = "which tables and logs are gone as well, nobody can tell";
         if !manifest.is_there {
@@ -365,7 +364,7 @@ impl Repair {
         self.report.lost.push(Loss { file, offset: 0, what, entries });
     }
 
-    /// Writes entries, which are in order, as a run. None: there are none.
+    /// Writes sorted entries as a run. None: there are none.
     fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
         let Some(output) = write_run(&self.table_files, writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
@@ -374,7 +373,7 @@ impl Repair {
     }
 
     fn install(&mut self, mut plan: Plan) -> Result<()> {
-        // One of several pieces leaves the folder once.
+        // A file of several pieces leaves the folder once.
         plan.aside.sort_unstable();
         plan.aside.dedup();
         let folder = &self.table_files.folder;
@@ -394,7 +393,7 @@ impl Repair {
         self.written.clear();
         Manifest::create(folder, &plan.layout)?;
         for name in &plan.aside {
-            // What stays is in no tree: it is removed when the store is opened.
+            // A file that stays is in no tree, and is removed when the store is opened.
             let _ = folder.remove(name);
         }
         folder.sync()
@@ -404,7 +403,7 @@ impl Repair {
         self.remove_tables(self.written.iter().copied());
     }
 
-    /// Those that stay are removed when the store is opened: no manifest names them.
+    /// Files that stay are removed when the store is opened, since no manifest names them.
     fn remove_tables(&self, files: impl Iterator<Item = u64>) {
         for file in files {
             let _ = self.table_files.folder.remove(&table_name(file));
@@ -412,7 +411,7 @@ impl Repair {
     }
 }
 
-/// The span of a run begins at 0 that is the oldest since those below it are lost.
+/// Makes the span begin at 0: the run is the oldest, since those below it are lost.
 fn begin_at_0(table: &mut TableRecord) {
     let from_0 = trommel_filters::Span::new(trommel_filters::FlushNumber(0), table.span.hi());
     table.span = from_0.expect("no span ends at 0");

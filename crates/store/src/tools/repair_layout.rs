@@ -1,13 +1,13 @@
-//! A tree made out of what its tables know of themselves, without a manifest.
+//! Builds a tree from what its tables know of themselves, without a manifest.
 //! ```text
 //! sequence numbers   |-- run of tables 3, 4 --|   |-- 9 --|   |--- 11 ---|
-//!                                                               |- 12 -|        11 and 12 share ages: one flush
-//! made of it         flush 0, level 1             flush 1     flush 2: two runs, if they share keys
+//!                                                               |- 12 -|   11 and 12: one flush
+//! tree               flush 0, level 1             flush 1     flush 2: two runs if they share keys
 //! ```
-//! Invariants: runs of a sound tree hold disjoint intervals of sequence numbers, so tables whose
-//! intervals overlap are of one run, or one is left over from a merge that others are made of.
-//! Either way all of them get one flush number, and each entry's flush lies in its table's span. Of
-//! two tables that share keys the newer one is in the newer run.
+//! Invariants: the runs of a sound tree hold disjoint intervals of sequence numbers. So tables
+//! whose intervals overlap belong to one run, or a merge has left one of them over. Either way they
+//! all get one flush number, and each entry's flush lies in its table's span. Of two tables that
+//! share keys, the newer one is in the newer run.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -15,7 +15,8 @@ use crate::entries::entry::Sequence;
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 
-/// What a table knows of itself; and, if it was trimmed, what the manifest knows of a piece of it.
+/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
     pub(crate) file: u64,
@@ -30,7 +31,7 @@ pub(crate) struct TableFacts {
     pub(crate) sequences: (Sequence, Sequence),
     pub(crate) entries: u64,
     pub(crate) bytes: u64,
-    /// It was made of logs: of each of its keys it has the newest entry.
+    /// It was made of logs, so it has the newest entry of each of its keys.
     pub(crate) is_newest: bool,
 }
 
@@ -51,8 +52,8 @@ impl TableFacts {
         }
     }
 
-    /// Of what the record says that there is of its table, if it was trimmed: the rest was merged
-    /// into others.
+    /// Describes the piece of a trimmed table that the record names. The rest was merged into other
+    /// tables.
     pub(crate) fn of_piece(table: &Table, record: Option<&TableRecord>) -> Self {
         let whole = TableFacts::of(table);
         let fits = |record: &&TableRecord| {
@@ -90,8 +91,8 @@ impl TableFacts {
     }
 }
 
-/// The tree of these tables, and the files of tables that share keys and ages with a newer one.
-/// Numbers of files and logs are left to the caller.
+/// The tree of these tables, and the files of tables that share keys and ages with a newer one. The
+/// caller sets the numbers of files and logs.
 pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
     let mut layout = Layout::default();
     let mut doubtful = Vec::new();
@@ -101,7 +102,7 @@ pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
         layout.flushes.push(FlushRecord { flush, first: least });
         let runs = runs_of(tables);
         doubtful.extend(runs[1..].iter().flatten().map(|table| table.file));
-        // The oldest of all runs comes first here, and newer ones are put before it.
+        // This loop begins with the oldest run, and inserts newer ones before it.
         for run in runs.iter().rev() {
             let level = usize::from(layout.runs.is_empty());
             layout.runs.insert(0, run_record(run, level, span));
@@ -127,13 +128,13 @@ pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     groups
 }
 
-/// Runs of tables of one age, newest first. Tables that share no keys are of one run.
+/// Runs of tables of one age, newest first. Tables that share no keys are in one run.
 pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
     tables.sort_by_key(|table| std::cmp::Reverse((table.is_newest, table.sequences.1, table.file)));
     let mut runs: Vec<Vec<TableFacts>> = Vec::new();
     for table in tables {
         let shares = |run: &Vec<TableFacts>| run.iter().any(|other| other.shares_keys(&table));
-        // Behind every newer table that it shares keys with.
+        // Behind every newer table with which it shares keys.
         let place = runs.iter().rposition(shares).map_or(0, |newer| newer + 1);
         match runs.get_mut(place) {
             Some(run) => run.push(table),

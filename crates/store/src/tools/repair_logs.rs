@@ -1,9 +1,10 @@
-//! What can be saved from logs that cannot be read as they should.
+//! Saves writes from damaged logs.
 //! ```text
-//! log 7   group 1..3 | group 4..5 | #### | group 9..9 |     saved: 1..5, 9      lost: at most 3 writes, here
+//! log 7   group 1..3 | group 4..5 | #### | group 9..9 |     saved: 1..5, 9
+//!                                    '-- lost: at most 3 writes
 //! ```
-//! Invariant: a group is saved as a whole or not at all. What a later log says does not count of an
-//! earlier one is left out.
+//! Invariants: a group is saved as a whole or not at all. Groups that do not count, as a later log
+//! tells, are left out.
 
 use std::collections::BTreeMap;
 
@@ -44,23 +45,22 @@ impl SavedWrite {
 
 type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 
-/// What a manifest tells of logs.
+/// What a manifest tells about logs.
 #[derive(Clone, Copy)]
-pub(crate) struct Known {
-    /// The newest number of all writes that are surely in tables.
+pub(crate) struct KnownLogs {
+    /// The newest sequence number of all writes that are surely in tables.
     pub(crate) last: Sequence,
-    /// The oldest log that has others.
+    /// The oldest log with other writes.
     pub(crate) live: u64,
-    /// The newest log on record that has others.
+    /// The newest log on record with other writes.
     pub(crate) newest: Option<u64>,
 }
 
-/// The writes of these logs that `keeps` wants, in the order of entries. What is lost goes into the
-/// report.
+/// The writes of these logs that `keeps` wants, in the order of entries. Losses go into the report.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<Known>,
+    known: Option<KnownLogs>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -106,7 +106,7 @@ pub(crate) fn save_writes(
     Ok(saved)
 }
 
-/// Writes entries, which are in order, and deletions of ranges as a run. None: there are none.
+/// Writes sorted entries and deletions of ranges as a run. None: there are none.
 pub(crate) fn write_run(
     table_files: &TableFiles,
     writes: &[SavedWrite],
@@ -122,7 +122,7 @@ pub(crate) fn write_run(
         to: delete.value,
         sequence: delete.sequence,
     });
-    // Nobody reads a store that is mended.
+    // Nobody reads a store during its repair, so no older entry needs to stay visible.
     let deleted = RangeTombstones::visible_at(deletes, &[]);
     let state = RunWriterState::default().deleting(deleted);
     let mut writer = RunWriter::new(table_files, state);
@@ -130,12 +130,12 @@ pub(crate) fn write_run(
     writer.finish().map(Some)
 }
 
-/// Follows the sequence numbers through logs, to know how much is lost where.
+/// Follows the sequence numbers through logs, to count what is lost where.
 struct Saver<'r> {
     report: &'r mut RepairReport,
-    /// The newest number so far.
+    /// The newest sequence number so far.
     last: Option<u64>,
-    /// The losses since then.
+    /// The first of the losses since then.
     open: Option<usize>,
 }
 
@@ -163,7 +163,7 @@ impl Saver<'_> {
                 self.report.notes.push(format!("{name}: byte {offset}: {what}"));
             }
             Fragment::Damaged { what, .. } => self.lose(name, offset, what),
-            Fragment::Tail { bytes } => {
+            Fragment::Torn { bytes } => {
                 let bytes = bytes.end - offset;
                 let what = format!("no valid record in the last {bytes} bytes");
                 if counts.is_some() {
@@ -182,18 +182,18 @@ impl Saver<'_> {
         self.report.lost.push(Loss { file, offset, what, entries: None });
     }
 
-    /// A group that begins here ends what was lost before it. Numbers may also have been spent on
-    /// writes that failed.
+    /// A group with this first number ends the losses before it. Failed writes may also have used
+    /// numbers.
     fn close(&mut self, first: u64) {
         let Some(open) = self.open.take() else { return };
         let missing = self.last.and_then(|last| first.checked_sub(last + 1));
         let (one, others) = self.report.lost[open..].split_first_mut().expect("a loss is open");
         one.entries = missing;
-        // Several losses in a row share one count: it stands with the first.
+        // Adjacent losses share one count, which the first one gets.
         others.iter_mut().for_each(|other| other.entries = missing.filter(|&count| count == 0));
     }
 
-    /// The log that this one follows.
+    /// Reports the log that this one follows, if it is missing.
     fn look_for(&mut self, numbers: &[u64], live: Option<u64>, number: u64, before: Predecessor) {
         if before.wal == 0 || before.valid_bytes == 0 || numbers.contains(&before.wal) {
             return;
@@ -212,14 +212,14 @@ impl Saver<'_> {
         }
     }
 
-    /// The newest log on record is not there, or its beginning is not: nobody knows how much it
-    /// had.
+    /// Reports that the newest log on record, or its beginning, is missing. Nobody knows how much
+    /// it held.
     fn lose_newest(&mut self, number: u64, is_there: bool) {
         let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
         self.lose(wal_name(number), 0, what.into());
     }
 
-    /// Damage that has cost nothing is no loss, but worth a note.
+    /// Damage that costs no writes is no loss, but gets a note.
     fn drop_empty_losses(&mut self) {
         let (empty, lost) = std::mem::take(&mut self.report.lost)
             .into_iter()
@@ -230,10 +230,10 @@ impl Saver<'_> {
     }
 }
 
-/// Whether no table has this entry or a newer one of its key. Whatever tables a crash or damage has
-/// left, what is in none of them is kept, and nothing takes the place of something newer.
+/// Whether no table has this entry or a newer one of its key. So entries that are in no table are
+/// kept, whatever tables are left, and never replace newer ones.
 pub(crate) fn is_newer_than_all(entry: &Entry<'_>, tables: &[Arc<Table>]) -> Result<bool> {
-    // It hides what is older than itself, wherever that is: twice the same is as good.
+    // It hides older entries wherever they are, so a duplicate does no harm.
     if entry.kind == Kind::DeleteRange {
         return Ok(true);
     }

@@ -1,10 +1,10 @@
-//! What a manifest tells, whatever state it is in.
+//! Reads a manifest in any state.
 //! ```text
 //! edit | edit | edit            all of it: the layout
-//! edit | #### | edit | edit     the edits that can be read: which tables joined, which left for ever
+//! edit | #### | edit | edit     the readable edits: which tables joined the tree, which left
 //! ```
-//! Invariant: a file's number is never used twice, so a table that left in any edit is not of the
-//! tree, unless that edit itself names pieces of it again.
+//! Invariant: a file's number is never used twice. So a table that left in any edit is not in the
+//! tree, unless that edit adds pieces of it again.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::ErrorKind;
@@ -13,31 +13,31 @@ use std::path::Path;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::error::{Error, Result};
 use crate::files::fragments::{Fragment, manifest_fragments};
-use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MANIFEST_NAME};
-use crate::files::record::read_all;
+use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MAGIC, MANIFEST_NAME};
+use crate::files::record::{read_all, version_in};
 use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::storage::open_folder::OpenFolder;
 
-/// Versions beyond this one are taken for damage: no Trommel has had them.
+/// Later versions are taken for damage: no Trommel has had them.
 const VERSION_BELIEVED: u32 = 255;
 
 /// What could be read of a manifest.
 #[derive(Default)]
 pub(crate) struct FoundManifest {
-    /// There is such a file.
+    /// The file exists.
     pub(crate) is_there: bool,
-    /// What it tells of, if every byte of it can be read, but for a torn end.
+    /// The layout, if all of the file but a torn end can be read.
     pub(crate) layout: Option<Layout>,
-    /// It ends in bytes without a record: a crash, or damage to the last edit.
+    /// The file ends in bytes without a record: after a crash, or by damage to the last edit.
     pub(crate) is_torn: bool,
     /// Where its last record ends.
     pub(crate) end: u64,
-    /// What is wrong, with its place.
+    /// The damage, with offsets.
     pub(crate) damage: Vec<(u64, String)>,
-    /// Every table that joined the tree in an edit that can be read, as the last such edit tells of
-    /// it: several records are pieces of one that was trimmed.
+    /// Every table that joined the tree in a readable edit, as the last such edit describes it.
+    /// Several records are pieces of one trimmed table.
     pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
-    /// Every table that left it, and of which nothing was named again.
+    /// Every table that left the tree, and of which no piece was added again.
     pub(crate) removed: HashSet<u64>,
     /// The newest sequence number that it names.
     pub(crate) last_sequence: Sequence,
@@ -81,7 +81,7 @@ impl FoundManifest {
                     found.damage.push((bytes.start, what));
                     layout = None;
                 }
-                Fragment::Tail { bytes } => (found.is_torn, found.end) = (true, bytes.start),
+                Fragment::Torn { bytes } => (found.is_torn, found.end) = (true, bytes.start),
             }
         }
         if edits == 0 {
@@ -94,8 +94,7 @@ impl FoundManifest {
         found
     }
 
-    /// A merge of a key range takes tables out of the tree and, in the same edit, puts back what
-    /// stays of them.
+    /// A merge of a key range removes tables from the tree. The same edit adds what stays of them.
     fn follow(&mut self, edit: &Edit) {
         for file in &edit.removed {
             self.added.remove(file);
@@ -107,7 +106,7 @@ impl FoundManifest {
         }
     }
 
-    /// The records of a table that was trimmed, or one record, or None.
+    /// The records of a trimmed table, or one record, or None.
     pub(crate) fn pieces_of(&self, file: u64) -> Vec<Option<&TableRecord>> {
         let pieces = self.added.get(&file).map_or(&[][..], Vec::as_slice);
         match pieces.iter().all(|piece| piece.is_trimmed) && !pieces.is_empty() {
@@ -116,23 +115,20 @@ impl FoundManifest {
         }
     }
 
-    /// Whether an edit that can be read tells of a table.
+    /// Whether a readable edit names the table.
     pub(crate) fn knows(&self, file: u64) -> bool {
         self.added.contains_key(&file) || self.removed.contains(&file)
     }
 }
 
-/// Another version's store is not mended by guessing.
+/// Fails for a store of another version: its repair would be guesswork.
 fn check_version(bytes: &[u8], path: &Path) -> Result<()> {
-    let header = crate::files::manifest::header();
-    let (magic, version) = header.split_at(HEADER_BYTES - size_of_val(&FORMAT_VERSION));
-    let found = bytes.strip_prefix(magic).and_then(|rest| rest.first_chunk());
-    match found.map(|found| u32::from_le_bytes(*found)) {
-        Some(found)
-            if (1..=VERSION_BELIEVED).contains(&found) && found.to_le_bytes() != version =>
-        {
+    let is_another = |version: &u32| *version != FORMAT_VERSION;
+    let believed = |version: &u32| (1..=VERSION_BELIEVED).contains(version);
+    match version_in(bytes, MAGIC).filter(is_another).filter(believed) {
+        Some(found) => {
             Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
         }
-        _ => Ok(()),
+        None => Ok(()),
     }
 }

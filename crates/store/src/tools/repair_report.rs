@@ -1,7 +1,7 @@
-//! What a repair tells: what it has done, what is lost, and what nobody can know.
+//! The report of a repair: what it did, what is lost, and what nobody can know.
 //! ```text
-//! lost      something that is left tells of what is gone: a checksum, a manifest, a later log
-//! doubts    what would tell is gone or damaged itself: more may be lost
+//! lost      something that is left tells what is missing: a checksum, a manifest, a later log
+//! doubts    what would tell is missing or damaged itself, so more may be lost
 //! ```
 //! Invariant: all was saved if both are empty.
 
@@ -29,13 +29,13 @@ impl fmt::Display for Loss {
     }
 }
 
-/// Something that a repair cannot know: more may be gone, and nothing that is left tells of it.
+/// Something that a repair cannot know: more may be missing, and nothing that is left tells of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Doubt {
     /// The file that would have told, or that may have held something.
     pub file: String,
-    /// Where in that file. None: the doubt is about the file as a whole.
+    /// Where in that file. None: the doubt is about the whole file.
     pub offset: Option<u64>,
     /// What is not known, and why.
     pub what: String,
@@ -50,29 +50,29 @@ impl fmt::Display for Doubt {
     }
 }
 
-/// What a repair has done.
+/// The result of a repair.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairReport {
     /// False: the store is sound, and nothing was touched.
     pub changed: bool,
-    /// The manifest could not be trusted: the tree was made anew out of the tables.
+    /// The manifest could not be trusted, so the tree was rebuilt from the tables.
     pub manifest_rebuilt: bool,
-    /// Tables of the tree, as it is now.
+    /// Tables of the repaired tree.
     pub tables: u64,
     /// Entries in them.
     pub entries: u64,
-    /// Logs that stay, and what they have that is in no table yet.
+    /// Logs that stay, and their entries that are in no table yet.
     pub logs: LogCounts,
-    /// Tables that were written anew, without what was damaged.
+    /// Tables that were rewritten without their damaged blocks.
     pub rewritten: u64,
     /// Writes that were saved from logs into a table.
     pub saved_from_logs: u64,
     /// What could not be saved, as far as anything that is left tells of it.
     pub lost: Vec<Loss>,
-    /// What cannot be known: more may be lost. Empty as well as `lost`: all was saved.
+    /// What cannot be known: more may be lost. All was saved if this and `lost` are empty.
     pub doubts: Vec<Doubt>,
-    /// What else there is to know.
+    /// Anything else that is worth knowing.
     pub notes: Vec<String>,
     /// Files that are in the folder `lost` now.
     pub set_aside: Vec<String>,

@@ -1,10 +1,10 @@
-//! Tables that are checked whole, and written anew without what is damaged in them.
+//! Checks whole tables, and rewrites damaged ones without their damage.
 //! ```text
 //! table 12   block | #### | block | index | filter     sound: it stays
-//!                 v                                    else: every entry of blocks that can be read,
-//! table 31   block | block | index | filter            in a new table; what the others held is lost
+//!                 v                                    else: a new table gets the entries of all
+//! table 31   block | block | index | filter            readable blocks, and the others are lost
 //! ```
-//! Invariant: a table that is damaged is not changed, and its number is not used again.
+//! Invariant: a damaged table is not changed, and its number is not used again.
 
 use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
@@ -20,24 +20,24 @@ use crate::tools::repair_report::{Loss, RepairReport};
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
 use crate::tree::table_files::TableFiles;
 
-/// What became of a table.
+/// The result of a repair of a table.
 pub(crate) enum Mended {
     /// Every byte of it is as it was written.
     Sound(Arc<Table>),
-    /// What could be read of it is in new tables; there are none if nothing could be read.
+    /// Its readable entries are in new tables. There are none if nothing could be read.
     Rewritten(RunOutput),
 }
 
 impl Mended {
-    /// Whether it is the table of this record: its keys lie in the record's bounds, its flushes in
-    /// the record's span.
+    /// Whether it is the table of this record: its keys lie in the record's bounds, and its flushes
+    /// in the record's span.
     pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
         let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
         let flush_fits = |sequence| match layout.flush_of(sequence) {
             None => oldest && record.span.lo().0 == 0,
             Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
         };
-        // Of a trimmed table the file has other keys too.
+        // The file of a trimmed table has other keys too.
         let is_sound = matches!(self, Mended::Sound(_));
         let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
             true => *from <= *record.from && *record.to <= *to,
@@ -61,8 +61,8 @@ impl Mended {
     }
 }
 
-/// Reads a table whole. `record`: what is known of the table from elsewhere. Only keys within its
-/// bounds are written anew.
+/// Reads a whole table. `record`: what is known of the table from elsewhere. If it was trimmed,
+/// only keys within the record's bounds are rewritten.
 ///
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
@@ -85,7 +85,7 @@ pub(crate) fn mend(
         Some(record) => tombstones.cut(Some(&record.from), Some(&record.to)),
         None => tombstones,
     };
-    // A table of deletions alone has an index of no blocks.
+    // A table of deletions alone has an index without blocks.
     let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
     let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
     let writer = RunWriter::new(table_files, state);
@@ -105,7 +105,7 @@ struct Copier<'a> {
     name: String,
     writer: RunWriter<'a>,
     last: Option<(Vec<u8>, Sequence)>,
-    /// Of a trimmed table: what of it belongs to the tree.
+    /// The piece of a trimmed table that belongs to the tree.
     within: Option<&'a TableRecord>,
     report: &'a mut RepairReport,
 }
@@ -122,12 +122,12 @@ impl Copier<'_> {
                 }
             }
             Fragment::Damaged { bytes, what, entries, .. } => self.lose(bytes.start, what, entries),
-            Fragment::Tail { .. } => unreachable!("the index tells where blocks end"),
+            Fragment::Torn { .. } => unreachable!("the index tells where blocks end"),
         }
         Ok(())
     }
 
-    /// Gives the number of entries that are in order.
+    /// Returns the number of entries that are in order.
     fn copy_entries(&mut self, mut cursor: BlockCursor) -> Result<u64> {
         let mut copied = 0;
         cursor.seek_first();
@@ -153,7 +153,7 @@ impl Copier<'_> {
         self.last.as_ref().is_none_or(|(key, sequence)| order((key, *sequence), here).is_lt())
     }
 
-    /// Of a table of several pieces each is mended by itself; what is damaged is told once.
+    /// Each piece of a table is repaired by itself, but its damage is reported once.
     fn lose(&mut self, offset: u64, what: String, entries: Option<u64>) {
         let loss = Loss { file: self.name.clone(), offset, what, entries };
         if !self.report.lost.contains(&loss) {
@@ -182,7 +182,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Parts that cost no entry.
+    /// Notes damage that costs no entry.
     fn note_damage(&mut self, parts: &TableParts) {
         for note in parts.damage.iter().map(|error| format!("mended: {error}")) {
             if !self.report.notes.contains(&note) {

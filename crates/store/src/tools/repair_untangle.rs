@@ -1,15 +1,14 @@
-//! Tables that share keys and ages with others: what merges have left over, or have taken a part
-//! of.
+//! Merges tables that share keys and ages: those that merges left over, or took a part of.
 //! ```text
 //! table 4     a7 b8                     left over from the merge that made table 6
-//! table 6     [a7 a2] b8                of whose block "a7" a repair has saved nothing: a2 b8
+//! table 6     [a7 a2] b8                lost its block "a7": now a2 b8
 //! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
 //! so          a7 a2 b8                  one table of both
 //! ```
-//! Which of two such tables has the newer entry of a key, nobody knows for all of their keys: a
-//! merge may have trimmed one of them, or have taken one table of a level and left others there.
-//! And a deletion of a range may hide what is in the other. Invariant: tables that are merged here
-//! hold each entry that any of them had, once.
+//! Nobody knows which of two such tables has the newer entries for all of their keys. A merge may
+//! have trimmed one of them, or taken one table of a level and left others. Also, a deletion of a
+//! range may hide entries of the other. Invariant: a merged table holds each entry that any of its
+//! inputs had, once.
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -22,16 +21,16 @@ use crate::tools::repair_layout::{TableFacts, by_age, runs_of};
 use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
 use crate::tree::table_files::TableFiles;
 
-/// What became of tables.
+/// The result.
 #[derive(Default)]
 pub(crate) struct Untangled {
     pub(crate) facts: Vec<TableFacts>,
-    /// Tables that others were made of.
+    /// Tables that were merged into others.
     pub(crate) merged: Vec<u64>,
 }
 
-/// The tables, but for those of one age that share keys: what takes the place of all of them was
-/// merged from what they have. The new files are added to `written`.
+/// Merges the tables of one age that share keys, and returns all others as they are. The new files
+/// are added to `written`.
 pub(crate) fn untangle(
     table_files: &TableFiles,
     facts: Vec<TableFacts>,
@@ -63,7 +62,7 @@ fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
     let tables = tables.collect::<Result<Vec<_>>>()?;
     let mut cursor = MergeCursor::over(tables.iter().map(|table| table.cursor().end_to_end()))?;
     let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
-    // Nobody reads a store that is mended.
+    // Nobody reads a store during its repair, so no older entry needs to stay visible.
     let deleted = RangeTombstones::visible_at(tombstones, &[]);
     let state = RunWriterState::default().deleting(deleted);
     let mut writer = RunWriter::new(table_files, state);

@@ -1,11 +1,11 @@
-//! Reads everything and checks it: checksums, order within tables and across them, what the
-//! manifest tells of tables, the logs, the filter's image, and every key against the guard.
+//! Reads and checks everything: checksums, order within tables and across them, what the manifest
+//! tells of tables, the logs, the filter's image, and every key against the guard.
 //! ```text
-//! MANIFEST   tells of the tree that is open       tables   checksums, order, index, counts (files/table/check.rs)
-//! logs       checksums, lengths, ages             entries  flush within the span, guard says "maybe"
-//! image      length, checksum                     runs     of a key, newer runs have newer entries
+//! MANIFEST   describes the open tree       tables    checksums, order, index, counts
+//! logs       checksums, lengths, ages      entries   flush within the span, guard says "maybe"
+//! image      length, checksum              runs      of each key, newer runs have newer entries
 //! ```
-//! Invariant: it checks one version, which it holds, beside writes, flushes and merges; a file that
+//! Invariants: it checks one version, which it pins, beside writes, flushes and merges. A file that
 //! has left the tree meanwhile is no damage.
 
 use trommel_filters::{KeyRange, Query};
@@ -36,23 +36,22 @@ pub struct VerifyReport {
     pub entries: u64,
     /// Bytes of them.
     pub bytes: u64,
-    /// Logs read, and what they have that is in no table yet.
+    /// Logs read, and their entries that are in no table yet.
     pub logs: LogCounts,
     /// Entries in memory that are in no table yet. None: the store was not open.
     pub memtable_entries: Option<u64>,
-    /// What is damaged, each with file and place. Empty: all is well.
+    /// The damage, with file and offset. Empty: the store is sound.
     pub damage: Vec<String>,
 }
 
 impl VerifyReport {
-    /// Damage goes into the report, other errors to the caller.
+    /// Damage goes into the report, and other errors to the caller.
     pub(crate) fn note(&mut self, checked: Result<()>) -> Result<()> {
         checked.or_else(|error| report_damage(&mut self.damage, error))
     }
 }
 
-/// Damage goes into the list, but what is known already is not told twice. Other errors go to the
-/// caller.
+/// Damage goes into the list, but only once. Other errors go to the caller.
 pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> {
     if !matches!(error, Error::Corrupt { .. } | Error::FileMissing { .. }) {
         return Err(error);
@@ -100,7 +99,7 @@ pub(crate) fn check_size(table: &Table, record: &TableRecord) -> Result<()> {
 /// Whether the bytes of an image of the filter are those that were written.
 fn check_image(tree: &OpenTree, record: &ImageRecord) -> Result<()> {
     let read = guard_image::read(&tree.table_files.folder, record);
-    // A newer one may have taken its place meanwhile.
+    // A newer one may have replaced it meanwhile.
     let is_named = tree.current.pin().layout.images.contains(record);
     if is_named { read.map(|_| ()) } else { Ok(()) }
 }
@@ -149,7 +148,7 @@ fn check_table(
     Ok(())
 }
 
-/// Whether the manifest has room for an entry: its flush is on record and within the table's span.
+/// Whether an entry fits the manifest: its flush is on record and within the table's span.
 fn check_flush(
     version: &Version,
     table: &RunTable,
@@ -160,8 +159,7 @@ fn check_flush(
         return Err("an entry that is newer than all that the manifest tells of");
     }
     match version.layout.flush_of(sequence) {
-        // The oldest run begins at 0, but for one that became the oldest since all below it was
-        // deleted.
+        // The oldest run begins at 0, unless it became the oldest because all below it was deleted.
         None if is_oldest && table.span.lo().0 == 0 => Ok(()),
         None => Err("an entry of a flush that is not on record"),
         Some(flush) if table.span.lo() <= flush && flush < table.span.hi() => Ok(()),
@@ -176,8 +174,8 @@ fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
     hull.expect("a run has tables")
 }
 
-/// Whether of every key that both runs have the newer run has the newest entry: who finds it there
-/// looks no further.
+/// Whether the newer run has the newest entry of every key that both have: a search that finds the
+/// key there goes no further.
 fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
     if sequences(newer).0 > sequences(older).1 {
         return Ok(());
@@ -203,7 +201,7 @@ fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
     Ok(())
 }
 
-/// On to the next key's newest entry. Requires: the cursor is at an entry.
+/// Moves to the newest entry of the next key. Requires: the cursor is at an entry.
 fn skip_key(cursor: &mut RunCursor) -> Result<()> {
     let key = cursor.entry().map(|entry| entry.key.to_vec());
     while cursor.entry().is_some_and(|entry| Some(entry.key) == key.as_deref()) {
@@ -212,18 +210,19 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
     Ok(())
 }
 
-/// Reads every log whose entries are not all in tables.
+/// Reads every log with entries that are in no table.
 fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
     let folder = &tree.table_files.folder;
     let layout = Arc::clone(&tree.current.pin().layout);
-    // Not every number up to the next one: who knows what a manifest names as that.
+    // The walk is over the names in the folder, not over all numbers up to the next one: a damaged
+    // manifest may name any.
     let check = LogCheck { folder, layout: &layout, misses_logs: false };
     report.logs =
         check.run(&folder.list()?, &mut |error| report_damage(&mut report.damage, error))?;
     Ok(())
 }
 
-/// Whether the manifest tells of the tree that is open. Holds the right to change it meanwhile.
+/// Whether the manifest describes the open tree. Holds the right to change it meanwhile.
 fn check_manifest(tree: &OpenTree) -> Result<()> {
     let folder = &tree.table_files.folder;
     let installer = tree.installer();

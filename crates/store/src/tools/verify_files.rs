@@ -1,12 +1,12 @@
-//! Checks the files of a store that nobody has open, whether it opens or not: all that is missing,
-//! all that is damaged.
+//! Checks the files of a store that is not open, whether it opens or not, and finds everything that
+//! is missing or damaged.
 //! ```text
-//! MANIFEST   read strictly: its tables, its images, its logs       each is there, is what it says, and is sound
-//! damaged    the tables that are here and have not left the tree   each is sound
+//! sound MANIFEST     its tables, images and logs exist, are those that it names, and are sound
+//! damaged MANIFEST   the tables that are here and have not left the tree are sound
 //! ```
-//! Invariant: files are only read, and no damage hides another file's. Opening is stricter: it ends
-//! at the first thing that is wrong. `Db::verify` knows more: the ages of entries across runs, and
-//! what the guard says of every key.
+//! Invariants: files are only read, and no damage hides damage to another file. Opening is
+//! stricter: it fails at the first error. `Db::verify` checks more: the ages of entries across
+//! runs, and what the guard says of every key.
 
 use std::path::Path;
 
@@ -30,9 +30,9 @@ pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
     verify_files_with(path, &Environment::default())
 }
 
-/// Reads every file of a store that is not open, and tells all that is missing or damaged: also
-/// where the store does not open for it, as [`Db::open`](crate::Db::open) ends at the first such
-/// file.
+/// Reads every file of a store that is not open, and tells everything that is missing or damaged.
+/// It also works where the store does not open: [`Db::open`](crate::Db::open) fails at the first
+/// such file.
 ///
 /// # Errors
 /// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more), `Missing` or
@@ -65,7 +65,7 @@ pub fn verify_files_with(
     Ok(check.report)
 }
 
-/// A check on its way.
+/// A check in progress.
 struct FilesCheck {
     table_files: TableFiles,
     /// What the folder holds.
@@ -74,7 +74,7 @@ struct FilesCheck {
 }
 
 impl FilesCheck {
-    /// All that a manifest names.
+    /// Checks everything that a manifest names.
     fn tree(&mut self, layout: &Layout) -> Result<()> {
         let mut last = None;
         for record in layout.runs.iter().flat_map(|run| &run.tables) {
@@ -97,7 +97,7 @@ impl FilesCheck {
         Ok(())
     }
 
-    /// `is_whole`: its entries are read, too. They are not for a second piece of the same table.
+    /// `is_whole`: its entries are read too. They are not for a second piece of the same table.
     fn table(&mut self, record: &TableRecord, is_whole: bool) -> Result<()> {
         let table = self.open(record.file).map_err(|error| table_missing(error, record))?;
         self.report.tables += 1;
@@ -108,8 +108,8 @@ impl FilesCheck {
         if is_whole { table.verify() } else { Ok(()) }
     }
 
-    /// Without a manifest: whatever table is here, but for those that left the tree, as far as that
-    /// can be read.
+    /// Without a manifest: checks every table that is here, except those that left the tree, as far
+    /// as that can be read.
     fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
         for file in numbers_of(&self.names, table_name) {
             if manifest.removed.contains(&file) {
@@ -123,8 +123,8 @@ impl FilesCheck {
             }
             self.report.note(opened.and_then(|table| table.verify()))?;
         }
-        // Every log that is here may be needed, and one that is not may have been in tables: nobody
-        // knows.
+        // Every log that is here may be needed. A log that is missing may have been in tables:
+        // nobody knows.
         self.logs(&Layout::default(), false)
     }
 

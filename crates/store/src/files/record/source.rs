@@ -19,7 +19,7 @@ const WINDOW_BYTES: u64 = 1 << 20;
 const BELIEVED_BYTES: u64 = 16 << 20;
 
 /// A file of records that is being read.
-pub(super) struct Source<'p> {
+pub(super) struct RecordReader<'p> {
     file: Arc<dyn ReadAt>,
     path: &'p Path,
     salt: u64,
@@ -28,10 +28,10 @@ pub(super) struct Source<'p> {
     window: Vec<u8>,
 }
 
-impl<'p> Source<'p> {
+impl<'p> RecordReader<'p> {
     pub(super) fn new(file: Arc<dyn ReadAt>, path: &'p Path, salt: u64) -> Result<Self> {
         let size = file.size().map_err(Error::io(path))?;
-        Ok(Source { file, path, salt, size, start: 0, window: Vec::new() })
+        Ok(RecordReader { file, path, salt, size, start: 0, window: Vec::new() })
     }
 
     /// The file's length when it was opened.

@@ -1,17 +1,18 @@
-//! Blocks that a cursor comes to one after the other: read in chunks, ahead of it.
+//! Blocks for a cursor that goes from one to the next: read in chunks, ahead of the cursor.
 //! ```text
 //! cursor    | 7 | 8 | 9 | 10 | 11 | 12 | 13 | 14 | 15 | ...
-//! reads      [7] [8   9] [10   11   12   13] [14  ...            each chunk has twice the blocks of the one before
+//! reads      [7] [8   9] [10   11   12   13] [14  ...      each chunk has twice as many blocks
 //!
-//! from there on, and for who walks over all of a table:    in [ chunk ]    meanwhile the disk reads [ the next ]
+//! then, and for a walk over the whole table:
+//!            the cursor is in [ a chunk ], and the disk reads [ the next ]
 //! ```
-//! A cursor that goes from block to block, either way, gets them in chunks, up to so many bytes;
-//! one that jumps begins anew with a block alone. So a seek reads what it needs, and a merge or a
-//! long scan has few, large reads. When chunks are as large as they get, the next one is asked for
-//! when the cursor comes to one: at most two of them are in memory.
+//! A cursor that goes from block to block, either way, gets them in chunks of limited size. A cursor
+//! that jumps begins anew with a single block. So a seek reads what it needs, and a merge or a long
+//! scan has few, large reads. When chunks have reached their limit, the next one is requested when
+//! the cursor enters one: at most two of them are in memory.
 //!
-//! Invariant: blocks of a chunk are checked, counted and kept in the cache when the cursor comes to
-//! them, as if they were read then. An error is told then, too.
+//! Invariant: a block of a chunk is checked, counted and cached when the cursor reaches it, as if it
+//! were read then. An error is also reported then.
 
 use std::ops::Range;
 

@@ -1,7 +1,7 @@
 //! A table's file: what is read of it, and checked before it is believed.
 //! ```text
-//! end of the file -> sections -> index, properties, deleted ranges, filter      a section has one checksum
-//! index           -> blocks                                                     a block has one, of its place too
+//! tail  -> sections: index, properties, deleted ranges, filter      one checksum for each
+//! index -> blocks                                                   the same, of its place too
 //! ```
 //! Invariant: what is given out has passed its checksum. A damaged byte is an error that names file
 //! and place.

@@ -1,9 +1,9 @@
-//! A table in parts, as far as each can be read: for those who look at damage or mend it.
+//! A table in parts, as far as each can be read: for `dump` and `repair`.
 //! ```text
-//! tail -> section list -> sections, each with its checksum -> index -> blocks, each with its checksum
+//! tail -> section list -> sections, one checksum each -> index -> blocks, one checksum each
 //! ```
-//! Invariant: a part that is given out has passed its checksum; each that has not is in the list of
-//! damage. Without the index nobody knows where blocks begin.
+//! Invariant: a returned part has passed its checksum. Every other part is in the list of damage.
+//! Without the index nobody knows where blocks begin.
 
 use trommel_filters::{FilterKind, FilterOptions};
 
@@ -17,26 +17,26 @@ use crate::files::table::format::{
 };
 use crate::storage::open_folder::OpenFolder;
 
-/// Small tables have large filters for their entries; a filter of more bits than options allow is
+/// Small tables have large filters for their entries. A filter of more bits than options allow is
 /// no better.
 const FILTER_BITS_MAX: f64 = 64.0;
 
 /// The parts of a table's file.
 pub(crate) struct TableParts {
     opened: CheckedFile,
-    /// Where the sections are; none if that cannot be read.
+    /// Where the sections are. Empty if that cannot be read.
     pub(crate) sections: Vec<Section>,
     index: Option<Index>,
     pub(crate) properties: Option<Properties>,
     /// The deleted ranges. None: they cannot be read.
     pub(crate) tombstones: Option<RangeTombstones>,
-    /// What cannot be read, blocks aside.
+    /// What cannot be read, apart from blocks.
     pub(crate) damage: Vec<Error>,
 }
 
 impl TableParts {
-    /// Reads all but the blocks, of the table with the number `file`. One that is another has no
-    /// parts, but damage.
+    /// Reads everything but the blocks, of the table with the number `file`. The file of another
+    /// table has no parts, only damage.
     ///
     /// # Errors
     /// `Io`, and `Version` if the tail is sound and names another version. Damage is no error here.
@@ -76,8 +76,8 @@ impl TableParts {
         Ok(())
     }
 
-    /// A filter like the one that the table has, sound or not: of its kind and about its size.
-    /// None: it has none that is known, or nobody knows of how many entries.
+    /// A filter like that of the table, which may be damaged: of its kind and about its size. None:
+    /// the table has no known filter, or the number of its entries is unknown.
     pub(crate) fn filter(&self) -> Option<FilterOptions> {
         let (section, kind) = self.sections.iter().find_map(|section| {
             let mut kinds = FilterKind::ALL.into_iter();

@@ -1,9 +1,9 @@
-//! Whether a manifest that can be read is to be believed.
+//! Whether to trust a manifest that can be read.
 //! ```text
-//! its tables   are there, and no other is newer
-//! its end      is whole, or the logs go on where its tables end
+//! its tables   all exist, and no other is newer
+//! its end      is whole, or the logs continue where its tables end
 //! ```
-//! Invariant: of a sound store the manifest is believed.
+//! Invariant: the manifest of a sound store is trusted.
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
@@ -15,9 +15,9 @@ use crate::tools::repair::Repair;
 use crate::tools::repair_manifest::FoundManifest;
 
 impl Repair {
-    /// Whether the manifest tells of the newest tree. One that has lost its last edits may still be
-    /// readable: then tables that it names are gone, or logs do not go on where its tables end, or
-    /// others are newer than all of that.
+    /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
+    /// still be readable. Then tables that it names are missing, or logs do not continue where its
+    /// tables end, or other tables are newer.
     pub(super) fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
@@ -30,8 +30,8 @@ impl Repair {
             return Ok(false);
         };
         let last = last.max(layout.last_sequence);
-        // Not without a torn end: tables that no edit was ever to name, because of a crash, need
-        // not be complete.
+        // Without a torn end such tables mean nothing: after a crash they are in no edit, and may
+        // be incomplete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
             let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
             if parts.properties.is_some_and(|known| known.sequences.1 > last) {
@@ -41,7 +41,7 @@ impl Repair {
         Ok(true)
     }
 
-    /// The newest sequence number in logs. None: they are not as they should be.
+    /// The newest sequence number in logs. None: the logs are damaged.
     pub(super) fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
         match replay_logs(&self.table_files.folder, &self.names, layout, &self.table_files.options)
         {

@@ -4,11 +4,10 @@
 //! ```
 //! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are typed.
 
+use trommel_guards::kinds;
 use clap::{Args, ValueEnum};
-use trommel::{
-    ElasticOptions, FilterTuning, Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
-    SurfOptions, SurfSuffix,
-};
+use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
+use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
 
 /// How the guard's memory is divided.
 #[derive(Clone, Copy, Debug, Args)]
@@ -177,16 +176,16 @@ mod tests {
     #[test]
     fn what_is_typed_is_told_and_what_is_told_can_be_typed() {
         for (kind, text) in [
-            (FilterKind::SurfMixed, "--surf-suffix hash:3+real:5 --surf-size-ratio 1"),
-            (FilterKind::SurfReal, "--surf-suffix fit --surf-size-ratio 64"),
-            (FilterKind::SurfBase, "--surf-size-ratio 7"),
-            (FilterKind::PrefixBloom, "--prefix 3"),
-            (FilterKind::PrefixBloom, "--prefix sep:/"),
-            (FilterKind::PrefixBloom, "--prefix sep:0x00"),
-            (FilterKind::Rosetta, "--rosetta-range-bits 10 --rosetta-split single"),
-            (FilterKind::Rosetta, "--rosetta-range-bits 0 --rosetta-split variable"),
-            (FilterKind::Rencoder, "--rencoder-probes 5"),
-            (FilterKind::Arf, "--arf-questions 70"),
+            (kinds::SURF_MIXED, "--surf-suffix hash:3+real:5 --surf-size-ratio 1"),
+            (kinds::SURF_REAL, "--surf-suffix fit --surf-size-ratio 64"),
+            (kinds::SURF_BASE, "--surf-size-ratio 7"),
+            (kinds::PREFIX_BLOOM, "--prefix 3"),
+            (kinds::PREFIX_BLOOM, "--prefix sep:/"),
+            (kinds::PREFIX_BLOOM, "--prefix sep:0x00"),
+            (kinds::ROSETTA, "--rosetta-range-bits 10 --rosetta-split single"),
+            (kinds::ROSETTA, "--rosetta-range-bits 0 --rosetta-split variable"),
+            (kinds::RENCODER, "--rencoder-probes 5"),
+            (kinds::ARF, "--arf-questions 70"),
         ] {
             let tuning = typed(text).tuning();
             let told = tuning.told(kind).expect("it is told something");

@@ -22,7 +22,7 @@ const GUARD_WORDS: &str = "all (but none), all-ranges (that know ranges)";
 
 /// Reads the name of a guard, or a word for several.
 pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
-    let all = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
+    let all = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
     match name {
         "all" => Ok(GuardNames(all.collect())),
         "all-ranges" => Ok(GuardNames(all.filter(|guard| guard.knows_ranges()).collect())),
@@ -34,7 +34,7 @@ pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
 }
 
 fn guard_names() -> String {
-    GuardKind::ALL.map(GuardKind::name).join(", ")
+    trommel_guards::all_guards().map(GuardKind::name).join(", ")
 }
 
 /// What `--guard` is.
@@ -68,9 +68,9 @@ mod tests {
     fn a_word_stands_for_several_guards() {
         let named = |word| guards(word).expect("known").0;
         assert_eq!(named("none"), [GuardKind::Open]);
-        assert_eq!(named("all"), GuardKind::ALL[1..]);
+        assert_eq!(named("all"), trommel_guards::all_guards()[1..]);
         let ranges = named("all-ranges");
-        assert!(ranges.contains(&GuardKind::Grf) && !ranges.contains(&GuardKind::ALL[1]));
+        assert!(ranges.contains(&GuardKind::Grf) && !ranges.contains(&trommel_guards::all_guards()[1]));
         let problem = guards("blom").expect_err("unknown");
         assert!(problem.contains("none, ") && problem.contains("all-ranges"), "{problem}");
     }

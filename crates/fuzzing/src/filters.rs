@@ -5,10 +5,7 @@
 //! Invariant: a filter that is read answers every question, and the same over aligned memory. What
 //! its bounds say agrees with itself: nothing is bounded from outside what was asked for.
 
-use trommel_filters::{
-    AlignedBytes, AnyFilter, BlockedBloom, CountBounds, HashedKey, KeyRange, LowerBound,
-    TableFilter, UpperBound,
-};
+use trommel_filters::{AlignedBytes, AnyFilter, BlockedBloom, CountBounds, HashedKey, KeyRange, LowerBound, TableFilter, UpperBound};
 
 pub(crate) fn body(input: &[u8]) {
     let plain = AnyFilter::read(input.to_vec());

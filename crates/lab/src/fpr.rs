@@ -7,10 +7,7 @@
 
 use std::collections::HashSet;
 
-use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
-    Span,
-};
+use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query, Span};
 
 use trommel::Policy;
 

@@ -5,10 +5,12 @@
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
 
+use trommel_guards::kinds;
 use std::hint::black_box;
 use std::time::Instant;
 
-use trommel::{ElasticOptions, FilterTuning, GuardKind, Options};
+use trommel::{FilterTuning, GuardKind, Options};
+use trommel_guards::{ElasticOptions};
 use trommel_filters::{Codes, HashedKey, Query, TableFilter};
 
 use crate::dist::{Dist, FileFormat};
@@ -105,7 +107,7 @@ fn check(plan: &ProbePlan) -> Result<()> {
         return Err(LabError::Plan("a guard and a query are the least to measure".into()));
     }
     if plan.guards.contains(&GuardKind::Open) {
-        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
+        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
         let others: Vec<&str> = others.map(GuardKind::name).collect();
         let problem = "--guard none: there is no filter to probe; guards that have one: ";
         return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
@@ -282,7 +284,7 @@ mod tests {
 
     fn plan() -> ProbePlan {
         ProbePlan {
-            guards: vec![GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
+            guards: vec![GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf],
             dist: Dist::Uniform,
             file_format: FileFormat::Lines,
             keys: Some(70_000),
@@ -317,10 +319,10 @@ mod tests {
 
     #[test]
     fn every_filter_is_measured_and_denies_no_key() {
-        let guards = GuardKind::ALL[1..].to_vec();
+        let guards = trommel_guards::all_guards()[1..].to_vec();
         let plan = ProbePlan { guards, keys: Some(3000), queries: 100, ..plan() };
         let reports = bench_probe(&plan, &mut Silent).expect("measured");
-        assert_eq!(reports.len(), GuardKind::ALL.len() - 1);
+        assert_eq!(reports.len(), trommel_guards::all_guards().len() - 1);
         for report in &reports {
             assert_eq!(report.false_negatives, 0, "{}", report.guard);
             assert!(report.guard_bits_per_key > 0.0, "{}", report.guard);
@@ -330,7 +332,7 @@ mod tests {
     #[test]
     fn a_tree_of_ratio_10_has_19_tables() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(20_000), 1).expect("keys");
-        let options = FilterOptions::new(FilterKind::BlockedBloom, 12.0);
+        let options = FilterOptions::new(kinds::BLOCKED_BLOOM, 12.0);
         let tables = tables_of_a_tree(&plan(), &options, keys.stored(), &mut Rng::new(1));
         let tables = tables.expect("built");
         assert_eq!(tables.len(), 19);

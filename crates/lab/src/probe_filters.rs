@@ -9,11 +9,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::GuardKind;
-use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, AnyLocated, AnyLocatedBuilder, Codes, FilterKind,
-    FilterOptions, FlushNumber, GrfOptions, Located, LocatedKind, Part, PartBuilder, Query, Shape,
-    SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced,
-};
+use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, AnyRunLocator, AnyRunLocatorBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, RunLocator, RunLocatorKind, Part, PartBuilder, Query, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced};
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
@@ -28,7 +24,7 @@ const OVERLAY_SHARE: usize = 10;
 /// Levels of the tree over which `probe_all_ns` goes.
 const TREE_LEVELS: u32 = 3;
 
-pub(crate) type Table = AnyFilter<AlignedBytes>;
+pub(crate) type Table = Box<dyn AnyFilter>;
 
 /// A built filter, and what building it took.
 pub(crate) struct Built {
@@ -103,7 +99,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
 }
 
 /// The oldest run, and the runs of full inner levels.
-fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Built {
+fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
     let inner = (plan.size_ratio - 1).min(SLOTS_OF_LEVEL_MAX) as u8;
@@ -137,7 +133,7 @@ fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Buil
 }
 
 fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> Result<Table> {
-    let mut builder = AnyFilterBuilder::new(options);
+    let mut builder = options.builder();
     for key in keys {
         builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
     }
@@ -145,7 +141,7 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
-fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
+fn build_tables(plan: &ProbePlan, kind: &'static dyn FilterKind, keys: &SortedKeys) -> Result<Built> {
     let elastic_units = plan.elastic_units;
     let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
     let start = Instant::now();

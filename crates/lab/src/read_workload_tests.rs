@@ -1,7 +1,8 @@
 //! Tests of workloads: what is written and what is left.
 
 use super::*;
-use trommel::{ElasticOptions, FilterTuning, Policy};
+use trommel::{FilterTuning, Policy};
+use trommel_guards::{ElasticOptions};
 
 fn tree() -> TreePlan {
     TreePlan {

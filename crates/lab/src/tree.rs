@@ -12,10 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{
-    Background, Db, DirectIo, ElasticOptions, Environment, FilterTuning, GuardKind, LevelRule,
-    Options, Policy, Sync,
-};
+use trommel::{Background, Db, DirectIo, Environment, FilterTuning, GuardKind, LevelRule, Options, Policy, Sync};
+use trommel_guards::{ElasticOptions};
 
 use crate::deletions::Deletions;
 use crate::error::{LabError, Result};

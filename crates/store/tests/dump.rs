@@ -4,10 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, DumpItem, Environment, Error, FileKind, GuardKind, Memory, Options, Storage,
-    Sync, dump,
-};
+use trommel::{Background, Db, DumpItem, Environment, Error, FileKind, GuardKind, Memory, Options, Storage, Sync, dump};
 
 const DIR: &str = "db";
 

@@ -7,6 +7,7 @@
 //! Invariant: the gate opens only after the readers are done. A reader that waits for the disk
 //! waits for ever, so the patience of the test decides only how soon it fails.
 
+use trommel_guards::kinds;
 use std::any::Any;
 use std::io;
 use std::path::Path;
@@ -14,10 +15,7 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{
-    Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt,
-    Storage,
-};
+use trommel::{Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt, Storage};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEYS: u32 = 60;
@@ -280,7 +278,7 @@ fn reads_pass_while_a_merge_writes_and_installs() {
     fn merge(db: &Db) {
         db.compact().expect("merges");
     }
-    for guard in [GuardKind::Grf, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Open] {
+    for guard in [GuardKind::Grf, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Open] {
         for (operation, name) in
             [("append", ".table"), ("sync", ".table"), ("sync", "MANIFEST"), ("remove", ".table")]
         {

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: an answer is that of a `BTreeMap` with the same writes.
 
+use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,20 +13,17 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trommel::{
-    Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind,
-    LocatedKind, Memory, Options, PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
-};
+use trommel::{Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, RunLocatorKind, Memory, Options, PausePoint, Pauses, Policy, Snapshot, Storage, Sync};
 
 type Model = BTreeMap<u16, u32>;
 
 const GUARDS: [GuardKind; 6] = [
     GuardKind::Grf,
-    GuardKind::Table(FilterKind::BlockedBloom),
+    GuardKind::Table(kinds::BLOCKED_BLOOM),
     GuardKind::GrfHuffman,
-    GuardKind::Located(LocatedKind::Chucky),
+    GuardKind::Located(kinds::CHUCKY),
     GuardKind::Open,
-    GuardKind::Table(FilterKind::Elastic),
+    GuardKind::Table(kinds::ELASTIC),
 ];
 
 fn options(guard: GuardKind) -> Options {

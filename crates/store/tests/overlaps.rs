@@ -10,10 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{
-    Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory,
-    Options, Policy, Scan, Snapshot, Sync,
-};
+use trommel::{Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory, Options, Policy, Scan, Snapshot, Sync};
 
 /// Histories, and what each does.
 const SEEDS: u64 = 60;
@@ -102,7 +99,7 @@ impl World {
     }
 
     fn draw_options(dice: &mut Dice, options: &mut Options) {
-        let guards = GuardKind::ALL;
+        let guards = trommel_guards::all_guards();
         options.guard = guards[dice.roll(guards.len() as u64) as usize];
         if dice.roll(4) == 0 {
             options.guard = "remix-sorted".parse().unwrap();

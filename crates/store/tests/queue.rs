@@ -2,15 +2,13 @@
 //! other: under every guard, with reads that complete in any order, with faults and damage, and
 //! while others write, flush and merge.
 
+use trommel_guards::kinds;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trommel::{
-    Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats,
-    Queue, Stats, Value,
-};
+use trommel::{Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats, Queue, Stats, Value};
 
 /// Keys that are prefixes of each other, in many short runs of blocks of a few entries.
 fn key(number: u16) -> Vec<u8> {
@@ -118,7 +116,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
 }
 
 fn guard() -> impl Strategy<Value = GuardKind> {
-    (0..GuardKind::ALL.len()).prop_map(|place| GuardKind::ALL[place])
+    (0..trommel_guards::all_guards().len()).prop_map(|place| trommel_guards::all_guards()[place])
 }
 
 /// Answers of all that is asked, with at most `together` under way, by tag.
@@ -176,7 +174,7 @@ proptest! {
                 }
             }
             // Units of `elastic` come and go with each get.
-            if guard != GuardKind::Table(trommel::FilterKind::Elastic) {
+            if guard != GuardKind::Table(kinds::ELASTIC) {
                 prop_assert_eq!(costs, others);
             }
         }

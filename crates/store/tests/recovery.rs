@@ -8,18 +8,17 @@
 //! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be
 //! missing, unless its own bytes are.
 
+use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync,
-};
+use trommel::{Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync};
 
 /// The folder of every store on a simulated disk.
 const DIR: &str = "db";
 const GUARDS: [GuardKind; 3] =
-    [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf];
+    [GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf];
 
 type Contents = BTreeMap<String, String>;
 type Files = BTreeMap<String, Vec<u8>>;

@@ -6,19 +6,17 @@
 //! ```
 //! Invariant: scans give what a map gives, whatever the view knows.
 
+use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
-use trommel::{
-    Background, Db, Environment, GuardKind, LocatedKind, Memory, Options, PausePoint, Pauses,
-    QueryStats, Storage, Sync,
-};
+use trommel::{Background, Db, Environment, GuardKind, RunLocatorKind, Memory, Options, PausePoint, Pauses, QueryStats, Storage, Sync};
 
 type Map = BTreeMap<[u8; 8], u8>;
 
-const SORTED: GuardKind = GuardKind::Located(LocatedKind::RemixSorted);
-const SEMI_SORTED: GuardKind = GuardKind::Located(LocatedKind::Remix);
+const SORTED: GuardKind = GuardKind::Located(kinds::REMIX_SORTED);
+const SEMI_SORTED: GuardKind = GuardKind::Located(kinds::REMIX);
 
 type Armed = (PausePoint, fn(&Db));
 

@@ -8,15 +8,13 @@
 //! Versions of a key count up; those that five divides are deletions. A writer has its keys to
 //! itself.
 
+use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, Environment, Granularity, GuardKind, LocatedKind, Memory, Options,
-    Snapshot, Sync,
-};
+use trommel::{Background, Batch, Db, Environment, Granularity, GuardKind, RunLocatorKind, Memory, Options, Snapshot, Sync};
 
 const WRITERS: usize = 2;
 /// Keys of a writer.
@@ -252,7 +250,7 @@ fn check(db: &Db, versions: &Versions) {
 
 #[test]
 fn what_is_read_beside_writers_and_merges_never_goes_back() {
-    let chucky = GuardKind::Located(LocatedKind::Chucky);
+    let chucky = GuardKind::Located(kinds::CHUCKY);
     let kinds = [GuardKind::Grf, GuardKind::Open, chucky];
     for (turn, guard) in (0..).zip(kinds) {
         for granularity in Granularity::ALL {

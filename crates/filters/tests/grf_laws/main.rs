@@ -15,10 +15,7 @@ mod twin;
 mod words;
 
 use proptest::prelude::*;
-use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
-    Shape, Span,
-};
+use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, Shape, Span};
 use twin::*;
 
 #[test]

@@ -6,9 +6,7 @@
 //! Invariant: keys and flushes follow from the seed alone.
 
 use std::collections::BTreeSet;
-use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
-};
+use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
 
 pub(crate) type Key = Vec<u8>;
 

@@ -7,9 +7,7 @@
 
 use crate::bed::{Key, Random};
 use std::collections::BTreeSet;
-use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
-};
+use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span};
 
 const BASE_KEYS: u64 = 200_000;
 const FLUSHES: u64 = 99;

@@ -3,10 +3,8 @@
 //! Invariant: what comes out is what went in: the forms below have the fields of the options that they stand for.
 
 use serde::{Deserialize, Serialize};
-use trommel::{
-    ElasticOptions, FilterTuning, GuardKind, Options, Policy, PrefixRule, RencoderPlan,
-    RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix,
-};
+use trommel::{FilterTuning, GuardKind, Options, Policy, SurfOptions, SurfSuffix};
+use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
 
 use crate::error::Result;
 

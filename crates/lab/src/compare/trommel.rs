@@ -23,12 +23,12 @@ impl Engine for Trommel {
     }
 
     fn filters(&self) -> Vec<String> {
-        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Grf);
+        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
         std::iter::once(GuardKind::Grf).chain(others).map(|guard| guard.name().into()).collect()
     }
 
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
-        let guard = GuardKind::ALL.into_iter().find(|guard| guard.name() == filter);
+        let guard = trommel_guards::all_guards().into_iter().find(|guard| guard.name() == filter);
         let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
         let defaults = Options {
             guard,

@@ -8,10 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory,
-    Options, Overlap, Policy, Scan, Snapshot, Storage, Sync,
-};
+use trommel::{Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options, Overlap, Policy, Scan, Snapshot, Storage, Sync};
 
 use super::draw::{History, history};
 use super::keys::Place;
@@ -199,7 +196,7 @@ impl Reader<'_> {
 
 /// Every guard four times, each option drawn by itself.
 fn variants() -> Vec<Options> {
-    (0..4 * GuardKind::ALL.len()).map(variant).collect()
+    (0..4 * trommel_guards::all_guards().len()).map(variant).collect()
 }
 
 fn variant(number: usize) -> Options {
@@ -209,7 +206,7 @@ fn variant(number: usize) -> Options {
     let rng = &mut Rng::new(number as u64);
     let short = Duration::from_millis(1);
     let mut options = Options {
-        guard: GuardKind::ALL[number % GuardKind::ALL.len()],
+        guard: trommel_guards::all_guards()[number % trommel_guards::all_guards().len()],
         size_ratio: one_of(&[2, 3, 5, 10], rng),
         policy: Policy::default(),
         write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),

@@ -6,10 +6,8 @@
 
 use std::time::Duration;
 
-use trommel::{
-    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Overlap,
-    Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
-};
+use trommel::{Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy, SurfOptions, SurfSuffix, Sync};
+use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
 
 use crate::rng::Rng;
 
@@ -23,7 +21,7 @@ pub(crate) fn options(seed: u64) -> Options {
         size_ratio: [2, 2, 3, 4, 10][rng.place(5)],
         policy: Policy::default(),
         write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
-        guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
+        guard: trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())],
         bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
         monkey: false,
         point_bits: [0, 0, 2, 4][rng.place(4)],

@@ -1,7 +1,6 @@
 //! What the tree is and should become: data and pure functions, without I/O.
 
 pub(crate) mod claims;
-pub(crate) mod filter_options;
 pub(crate) mod layout;
 pub(crate) mod options;
 pub(crate) mod partitions;
@@ -9,4 +8,5 @@ pub(crate) mod pick;
 pub(crate) mod pick_runs;
 pub(crate) mod pick_tables;
 pub(crate) mod policy;
+pub(crate) mod registry;
 pub(crate) mod run_limits;

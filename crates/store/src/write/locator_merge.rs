@@ -12,7 +12,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
+use trommel_filters::{AnyRunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::files::distinct_keys::KeyList;
@@ -46,7 +46,11 @@ enum Next {
     /// The version's guard, changed key by key.
     Changed { guard: LocatedGuard, output: Option<RunSlot> },
     /// A new one.
-    New { builder: AnyLocatedBuilder, plan: TreePlan },
+    New {
+        kind: &'static dyn RunLocatorKind,
+        builder: Box<dyn AnyRunLocatorBuilder>,
+        plan: TreePlan,
+    },
 }
 
 impl LocatedMerge {
@@ -149,7 +153,9 @@ impl LocatedMerge {
                 guard.remove_runs(inputs);
                 guard
             }
-            Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
+            Next::New { kind, builder, plan } => {
+                LocatedGuard::of_oldest(kind, builder.finish(), plan)
+            }
         };
         tree.counters.guard_worked(start.elapsed());
         guard
@@ -158,7 +164,7 @@ impl LocatedMerge {
 
 /// Room for what is to come until the next such merge. Until this one is done, nobody knows how
 /// much it drops: nothing.
-fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next {
+fn new_filter(tree: &OpenTree, kind: &'static dyn RunLocatorKind, inputs: &[PlacedRun]) -> Next {
     let options = &tree.table_files.options;
     let records: Vec<RunRecord> = inputs.iter().map(|placed| tree.run_record(placed.id)).collect();
     let (oldest, inner) = records.split_last().expect("a merge has inputs");
@@ -167,7 +173,7 @@ fn new_filter(tree: &OpenTree, kind: LocatedKind, inputs: &[PlacedRun]) -> Next 
     let level = flush.map_or(oldest.level, |flush| last_level(flush, entries, &schedule));
     let share = flush.map(|flush| overlay_share(flush, entries, &schedule));
     let plan = plan(options, level + 1, entries, share.map(|share| share.now));
-    Next::New { builder: AnyLocatedBuilder::new(kind, &plan), plan }
+    Next::New { kind, builder: kind.builder(&plan), plan }
 }
 
 /// The guard of `version` after `edit`, its view made anew. None: the guard has none, or some run
@@ -179,10 +185,10 @@ pub(crate) fn remade(
     opened: &HashMap<u64, Arc<Table>>,
 ) -> Option<LocatedGuard> {
     let Guard::Located(guard) = &version.guard else { return None };
-    if guard.kind() != LocatedKind::RemixSorted {
+    if !guard.kind().has_sorted_view() {
         return None;
     }
     let layout = version.layout.apply(edit).ok()?;
     let runs = version.reopen_runs(&layout, opened);
-    sorted_of_runs(&tree.table_files.options, &layout, &runs).ok()?
+    sorted_of_runs(guard.kind(), &tree.table_files.options, (&layout, &runs)).ok()?
 }

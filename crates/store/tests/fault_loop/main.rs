@@ -9,14 +9,12 @@
 
 mod faulty;
 
+use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Batch, Db, Environment, Error, Fault, GuardKind, LocatedKind, Options, Storage,
-    Sync,
-};
+use trommel::{Background, Batch, Db, Environment, Error, Fault, GuardKind, RunLocatorKind, Options, Storage, Sync};
 
 use faulty::Bed;
 
@@ -53,7 +51,7 @@ struct Mode {
 
 const MODES: [Mode; 4] = [
     Mode { guard: GuardKind::Grf, sync: Sync::Always },
-    Mode { guard: GuardKind::Located(LocatedKind::Chucky), sync: Sync::Always },
+    Mode { guard: GuardKind::Located(kinds::CHUCKY), sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Never },
 ];

@@ -14,10 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use trommel::{
-    Answer, Background, Batch, Db, Environment, Error, Expiry, GuardKind, KEY_BYTES_MAX, Memory,
-    Options, Storage as _,
-};
+use trommel::{Answer, Background, Batch, Db, Environment, Error, Expiry, GuardKind, KEY_BYTES_MAX, Memory, Options, Storage as _};
 
 use rows::{Row, rows, small};
 
@@ -218,7 +215,7 @@ fn same_as(db: &Db, model: &Model, guard: GuardKind) {
 
 #[test]
 fn keys_have_the_documented_length_under_every_guard() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let options = Options { guard, ..small() };
         let open = || Db::open_with("db", options.clone(), on(&disk)).expect("opens");

@@ -1,0 +1,151 @@
+//! The bytes of every filter, held fast.
+//! ```text
+//! fixed keys -> builder -> the bytes that are written down here -> reader -> maybe, for these keys
+//! ```
+//! Invariant: if a test here fails, filters that were written before no longer read. Then the encoding
+//! needs a new version, not the test new bytes.
+
+mod filters;
+
+use trommel_filters::{BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key};
+
+const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    let digit = |at: usize| u8::from_str_radix(&text[at..at + 2], 16).expect("hexadecimal");
+    (0..text.len()).step_by(2).map(digit).collect()
+}
+
+fn blocked_bloom(keys: &[&[u8]], bits_per_key: f64) -> Vec<u8> {
+    let mut builder = BlockedBloomBuilder::new(bits_per_key);
+    keys.iter().for_each(|key| builder.add(key).expect("in order"));
+    builder.finish()
+}
+
+/// The golden bytes read, and say "maybe" for the keys; the builder still makes them.
+fn check_blocked_bloom(keys: &[&[u8]], bits_per_key: f64, golden: &str, probes: u32) {
+    assert_eq!(hex(&blocked_bloom(keys, bits_per_key)), golden);
+    let filter = BlockedBloom::read(unhex(golden)).expect("golden bytes");
+    assert_eq!(filter.probes(), probes);
+    assert!(keys.iter().all(|key| filter.may_contain(key)));
+}
+
+#[test]
+fn hashes_of_keys() {
+    let hashes = KEYS.map(|key| format!("{:016x}", hash_key(key, HashUse::Table)));
+    let golden = [
+        "4c6176c077b13d7d",
+        "7582db84936528da",
+        "cf49a9141f049a7b",
+        "7ec14c8c1c6f0176",
+        "584482d258f4dbff",
+        "64eb3bc0e23110f8",
+    ];
+    assert_eq!(hashes[..], golden[..]);
+}
+
+#[test]
+fn blocked_bloom_without_keys() {
+    check_blocked_bloom(&[], 10.0, "00000000010001f0", 1);
+}
+
+#[test]
+fn blocked_bloom_of_one_line_and_most_probes() {
+    let golden = concat!(
+        "010840040110222014028001808080167260038d29002100000020000c000200",
+        "48001b10208a34001000800090400000080484806f20804000220850004a3032",
+        "010000000100010f",
+    );
+    check_blocked_bloom(&KEYS, 10.0, golden, 16);
+}
+
+#[test]
+fn blocked_bloom_of_two_lines() {
+    let keys: Vec<[u8; 8]> = (0..100u64).map(|id| (id * 1000).to_be_bytes()).collect();
+    let keys: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+    let golden = concat!(
+        "42d7b32b35abffbef65c31d1f6bac6fe3f195c5e9e2b23d7b56743068630d435",
+        "2a9f3e3710178eca257b5fbb1d59f864d2908169142cb313a7db0f8a5d57bf87",
+        "484e81baa15e81de76792a0e701a4499c00502165d9276162992d3e7f5a70700",
+        "b6d1600e1dd55b82342654025393562fa984adb85bf085a5c8475455c5d18752",
+        "0200000001000196",
+    );
+    check_blocked_bloom(&keys, 10.0, golden, 7);
+}
+
+/// A part of a few keys; one more was flushed and merged since, another one flushed.
+fn small_part(fingerprints: Fingerprints) -> Part {
+    let options = GrfOptions { fingerprints, ..GrfOptions::default() };
+    let mut builder = PartBuilder::new(&options);
+    KEYS.iter().for_each(|key| builder.push(key));
+    let part = builder.finish(FlushNumber(5));
+    let merged = Span::new(FlushNumber(5), FlushNumber(7)).expect("not empty");
+    let shape = Shape { levels: vec![vec![merged], vec![]] };
+    [(6, b"drum"), (7, b"sift")].into_iter().fold(part, |part, (flush, key)| {
+        let mut inserter = part.inserter(FlushNumber(flush), &shape);
+        inserter.push(key);
+        inserter.finish()
+    })
+}
+
+/// The bytes of a part's image are the golden ones, which read as that part.
+fn check_image(fingerprints: Fingerprints, golden: &str) {
+    let mut image = Vec::new();
+    small_part(fingerprints).write_image(&mut image);
+    assert_eq!(hex(&image), golden, "{fingerprints:?}");
+    let part = Part::read_image(&image).expect("golden bytes");
+    let flushes = |key: &[u8]| {
+        let mut codes = Codes::new();
+        part.candidates(&Query::Point(key), &mut codes);
+        [0, 4, 8, 5, 6, 7].map(|flush| codes.may_meet(Span::of_flush(FlushNumber(flush))))
+    };
+    KEYS.iter().for_each(|key| assert_eq!(flushes(key)[..3], [true, true, false], "{key:?}"));
+    assert_eq!(flushes(b"drum")[2..], [false, true, true, false], "the run's code");
+    assert_eq!(flushes(b"sift")[2..], [false, false, false, true]);
+}
+
+#[test]
+fn image_of_gap_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000400000000000000000028400a0000000200050000000000",
+        "000006000000000000000d00000000000000000014ffffffffffffffffffffff",
+        "ffffffffffffffffff0100000000000000000000000000000000000010000000",
+        "1004c6df7aee02476f90917000030000210b000d000004010000000105550000",
+        "020d050000000000000001000100000000000d07000000000000000000000000",
+        "0001000100010001000100010001000100010001000100010001000100010001",
+        "00000000000008000040577d0304982afc",
+    );
+    check_image(Fingerprints::Gap, golden);
+}
+
+#[test]
+fn image_of_cell_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000400000000000000000028400a0000000300050000000000",
+        "000006000000000000000d00000000000000000014ffffffffffffffffffffff",
+        "ffffffffffffffffff0100000000000000000000000000000000000010000000",
+        "00040a31050051db439fe00000030000210b000d000004010000000105550000",
+        "020d050000000000000001000100000000000d07000000000000000000000000",
+        "0001000100010001000100010001000100010001000100010001000100010001",
+        "0000000000000800000cad697c70999c26",
+    );
+    check_image(Fingerprints::Cell, golden);
+}
+
+#[test]
+fn image_of_spline_fingerprints() {
+    let golden = concat!(
+        "54524d4c475246000400000000000000000028400a0000000100050000000000",
+        "000006000000000000000d00000000000000000014ffffffffffffffffffffff",
+        "ffffffffffffffffff0100000000000000000000000000000000000018000000",
+        "20200001000f0000000000000005001f0000000000030000210b000d00000401",
+        "0000000105820000020d050000000000000001000100000000000d0700000000",
+        "0000000000000000000100010001000100010001000100010001000100010001",
+        "000100010001000100000000005406000037247c8fdb33ecda",
+    );
+    check_image(Fingerprints::Spline, golden);
+}

@@ -11,10 +11,12 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
+use trommel_filters::AnyFilterBuilder;
+use trommel_filters::read_filter;
 use trommel_guards::kinds;
 use std::time::Instant;
 use tools::{Random, all_names, kinds, read_arguments, set};
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
+use trommel_filters::{AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
 use trommel_guards::{ArfBuilder};
 
 const PAPER_KEYS: usize = 10_000_000;
@@ -99,7 +101,7 @@ fn build(kind: &'static dyn FilterKind, bits: f64, stored: &[u64], training: &[(
         let mut builder = ArfBuilder::new(bits);
         let train = || training.iter().for_each(|(range, _)| builder.train(&range_of(range)));
         let ((), train_seconds) = timed(train);
-        let (image, build_seconds) = timed(|| finished(builder, stored));
+        let (image, build_seconds) = timed(|| finished(Box::new(builder), stored));
         return Built { image, build_seconds, train_seconds };
     }
     let builder = FilterOptions::new(kind, bits).builder();
@@ -107,7 +109,7 @@ fn build(kind: &'static dyn FilterKind, bits: f64, stored: &[u64], training: &[(
     Built { image, build_seconds, train_seconds: 0.0 }
 }
 
-fn finished(mut builder: impl TableFilterBuilder, stored: &[u64]) -> Vec<u8> {
+fn finished(mut builder: Box<dyn AnyFilterBuilder>, stored: &[u64]) -> Vec<u8> {
     stored.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
     builder.finish()
 }
@@ -129,7 +131,7 @@ fn main() {
         let built = build(kind, bits, &stored, training);
         let grown = before.zip(peak_mb()).map_or("-".to_owned(), |(a, b)| format!("{:.0}", b - a));
         let size = built.image.len() as f64 * 8.0 / stored.len() as f64;
-        let filter = AnyFilter::read(AlignedBytes::from_slice(&built.image)).expect("whole");
+        let filter = read_filter(AlignedBytes::from_slice(&built.image), &kinds::TABLE_FILTERS).expect("whole");
         let ask = |(range, _): &&(Range, bool)| filter.may_overlap(&range_of(range));
         let (maybe, seconds) = timed(|| asked.iter().filter(ask).count());
         let lost = asked.iter().filter(|(range, holds)| *holds && !ask(&&(*range, *holds))).count();

@@ -118,7 +118,7 @@ fn main() {
     measure(&view, &keys, &held, &arguments);
 }
 
-fn measure(view: &impl Located, keys: &[u64], held: &[u64], arguments: &Arguments) {
+fn measure(view: &impl RunLocator, keys: &[u64], held: &[u64], arguments: &Arguments) {
     let bytes = view.size().bytes;
     let line = line_ns(bytes);
     println!("  {:.2} bits per key, line {line:.0} ns", bytes as f64 * 8.0 / keys.len() as f64);

@@ -11,10 +11,12 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
+use trommel_filters::FilterTuning;
+use trommel_filters::read_filter;
 use trommel_guards::kinds;
 use std::time::Instant;
 use tools::{Random, all_names, read_arguments, set, set_text};
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
+use trommel_filters::{AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
 use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit};
 
 const KEY_BITS: u32 = 50;
@@ -117,21 +119,22 @@ fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<Questions> {
 fn variants(kind: &'static dyn FilterKind, bits: f64) -> Vec<(String, FilterOptions)> {
     let usual = FilterOptions::new(kind, bits);
     let name = kind.name();
-    match kind {
-        kinds::ROSETTA => {
+    match name {
+        "rosetta" => {
             let splits = [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
             let plans = splits.into_iter().flat_map(|split| [4, 6, 10].map(|bits| (split, bits)));
             let varied = plans.map(|(split, range_bits)| {
                 let rosetta = RosettaPlan { range_bits, split };
-                let options = FilterOptions { rosetta, ..usual.clone() };
+                let options = usual.clone().tuned(FilterTuning::new().with(rosetta));
                 (format!("{name} {split:?} {range_bits}"), options)
             });
             varied.collect()
         }
-        kinds::RENCODER => {
+        "rencoder" => {
             let varied = [1, 2, 3, 4].map(|probes| {
                 let rencoder = RencoderPlan { probes };
-                (format!("{name} {probes}"), FilterOptions { rencoder, ..usual.clone() })
+                let options = usual.clone().tuned(FilterTuning::new().with(rencoder));
+                (format!("{name} {probes}"), options)
             });
             varied.to_vec()
         }
@@ -148,7 +151,7 @@ fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[Questions])
     let image = builder.finish();
     let build_ns = start.elapsed().as_nanos() as f64 / keys.len() as f64;
     let size = image.len() as f64 * 8.0 / keys.len() as f64;
-    let filter = AnyFilter::read(AlignedBytes::from_slice(&image)).expect("whole");
+    let filter = read_filter(AlignedBytes::from_slice(&image), &kinds::TABLE_FILTERS).expect("whole");
     let lost = keys.iter().filter(|key| !filter.may_contain(&key.to_be_bytes())).count();
     assert_eq!(lost, 0, "{name} lost keys");
     print!("| {name} | {size:.2} | {build_ns:.0} |");

@@ -11,7 +11,7 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_guards::kinds;
+use trommel_filters::SurfKind;
 use std::hint::black_box;
 use tools::{Random, kinds, now_ns, read_arguments, set};
 use trommel_filters::{AlignedBytes, FilterKind, KeyRange, Surf, SurfBuilder, SurfEffort, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
@@ -43,9 +43,9 @@ fn arguments() -> Arguments {
 type Filter = Surf<AlignedBytes>;
 
 #[inline(never)]
-fn build(keys: &[u64], kind: &'static dyn FilterKind, suffix: u32, size_ratio: u32) -> Vec<u8> {
+fn build(keys: &[u64], kind: SurfKind, suffix: u32, size_ratio: u32) -> Vec<u8> {
     let (hash, real) = match kind {
-        kinds::SURF_MIXED => (suffix / 2, suffix - suffix / 2),
+        SurfKind::Mixed => (suffix / 2, suffix - suffix / 2),
         _ => (suffix, suffix),
     };
     let options = SurfOptions { suffix: SurfSuffix::Bits { hash, real }, size_ratio };
@@ -166,7 +166,7 @@ fn range_rate(bed: &Bed, maybe: usize) -> f64 {
     (maybe - (bed.queries.len() - empty)) as f64 / empty.max(1) as f64
 }
 
-fn measure(bed: &Bed, kind: &'static dyn FilterKind, arguments: &Arguments) {
+fn measure(bed: &Bed, kind: SurfKind, arguments: &Arguments) {
     let keys = bed.keys.len();
     let work = || build(&bed.keys, kind, arguments.suffix, arguments.size_ratio);
     let (image, build_ns) = time(keys, work);
@@ -200,7 +200,7 @@ fn measure(bed: &Bed, kind: &'static dyn FilterKind, arguments: &Arguments) {
 fn figure_7(bed: &Bed) {
     println!("Figure 7, surf-base, ns per point (three rounds):");
     let filter = |size_ratio| {
-        let image = build(&bed.keys, kinds::SURF_BASE, 0, size_ratio);
+        let image = build(&bed.keys, SurfKind::Base, 0, size_ratio);
         Surf::read(AlignedBytes::from_slice(&image)).expect("what was built")
     };
     let (sparse, mixed) = (filter(u32::MAX), filter(64));
@@ -228,7 +228,7 @@ fn main() {
     let bed = bed(&arguments);
     println!("{} keys, {} queries", bed.keys.len(), bed.queries.len());
     let kinds =
-        [kinds::SURF_BASE, kinds::SURF_HASH, kinds::SURF_REAL, kinds::SURF_MIXED];
+        [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
     for kind in kinds {
         if arguments.only.as_deref().is_none_or(|only| only == kind.name()) {
             measure(&bed, kind, &arguments);

@@ -126,7 +126,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
     }
     let mut elastic = ElasticOptions::default();
     elastic.units = plan.elastic_units.unwrap_or(elastic.units);
-    Ok(Options { filter: plan.filter.clone(), elastic, ..Options::default() }.check()?)
+    let filter = plan.filter.clone().with(elastic);
+    Ok(Options { filter, ..Options::default() }.check()?)
 }
 
 /// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
@@ -183,7 +184,7 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        Filter::Global(_) | Filter::Located(_) => None,
+        Filter::Global(_) | Filter::Located { .. } => None,
         Filter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),

@@ -156,8 +156,7 @@ impl TreePlan {
             direct: if self.direct { DirectIo::ALL } else { DirectIo::default() },
             sync: Sync::Never,
             background: Background::Stepped,
-            filter: self.filter.clone(),
-            elastic: self.elastic.clone(),
+            filter: self.filter.clone().with(self.elastic.clone()),
             table_bytes: self.table_bytes.unwrap_or(defaults.table_bytes),
             ..defaults
         }

@@ -228,8 +228,10 @@ fn variant(number: usize) -> Options {
             rng,
         ),
         create_if_missing: true,
-        elastic: elastic(rng),
-        filter: filter(rng),
+        filter: {
+            let elastic = elastic(rng);
+            filter(rng).with(elastic)
+        },
         granularity: one_of(&Granularity::ALL, rng),
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         merges_at_once: None,

@@ -39,6 +39,11 @@ impl SurfKind {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        self.filter_kind().name()
+    }
+
     /// As a kind of filter.
     pub const fn filter_kind(self) -> &'static dyn FilterKind {
         match self {

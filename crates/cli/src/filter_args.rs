@@ -4,10 +4,11 @@
 //! ```
 //! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are typed.
 
-use trommel_guards::kinds;
 use clap::{Args, ValueEnum};
 use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
-use trommel_guards::{ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_guards::{
+    kinds, {ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+};
 
 /// How the guard's memory is divided.
 #[derive(Clone, Copy, Debug, Args)]

@@ -3,7 +3,9 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, FileStats, FilterRecovery, GuardKind, ObsoleteStats, Policy, QueryStats, Stats};
+use trommel::{
+    ElasticStats, FileStats, FilterRecovery, GuardKind, ObsoleteStats, Policy, QueryStats, Stats,
+};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};

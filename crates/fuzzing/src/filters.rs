@@ -6,8 +6,8 @@
 //! its bounds say agrees with itself: nothing is bounded from outside what was asked for.
 
 use trommel_filters::{
-    AlignedBytes, AnyFilter, BlockedBloom, Bloom, Corrupt, CountBounds, HashedKey, KeyRange, LowerBound,
-    Ribbon, Surf, UpperBound, read_filter,
+    AlignedBytes, AnyFilter, BlockedBloom, Bloom, Corrupt, CountBounds, HashedKey, KeyRange,
+    LowerBound, Ribbon, Surf, UpperBound, read_filter,
 };
 use trommel_guards::{
     Arf, BinaryFuse, Elastic, FingerprintFilter, PrefixBloom, Rencoder, Rosetta, Xor, kinds,
@@ -68,10 +68,7 @@ fn read_plain(bytes: Vec<u8>) -> Result<Box<dyn AnyFilter>, Corrupt> {
     })
 }
 
-fn ask_bounds(
-    filter: &dyn AnyFilter,
-    key: &[u8],
-) -> (Option<LowerBound>, Option<UpperBound>) {
+fn ask_bounds(filter: &dyn AnyFilter, key: &[u8]) -> (Option<LowerBound>, Option<UpperBound>) {
     let lower = filter.lower_bound(key);
     if let Some(LowerBound::From { key: bound, unsure }) = &lower {
         assert!(bound.as_slice() >= key && (!unsure || bound == key), "{bound:?} from {key:?}");
@@ -84,10 +81,7 @@ fn ask_bounds(
     (lower, upper)
 }
 
-fn ask_range(
-    filter: &dyn AnyFilter,
-    range: &KeyRange<'_>,
-) -> (bool, Option<CountBounds>) {
+fn ask_range(filter: &dyn AnyFilter, range: &KeyRange<'_>) -> (bool, Option<CountBounds>) {
     let count = filter.count(range);
     if let Some(CountBounds { least, estimate, most }) = count {
         assert!(least <= estimate && estimate <= most, "{count:?} of {range:?}");

@@ -4,13 +4,13 @@
 //! ```
 //! Invariant: seeds are the same whenever they are made.
 
-use trommel_guards::{all_guards, kinds};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
 use trommel_filters::FilterOptions;
+use trommel_guards::{all_guards, kinds};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};

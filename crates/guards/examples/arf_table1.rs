@@ -11,13 +11,14 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_filters::AnyFilterBuilder;
-use trommel_filters::read_filter;
-use trommel_guards::kinds;
 use std::time::Instant;
+
 use tools::{Random, all_names, kinds, read_arguments, set};
-use trommel_filters::{AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
-use trommel_guards::{ArfBuilder};
+use trommel_filters::{
+    AnyFilterBuilder, read_filter,
+    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+};
+use trommel_guards::{ArfBuilder, kinds};
 
 const PAPER_KEYS: usize = 10_000_000;
 const PAPER_RANGE_BITS: u32 = 40;
@@ -96,7 +97,12 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
     (result, start.elapsed().as_secs_f64())
 }
 
-fn build(kind: &'static dyn FilterKind, bits: f64, stored: &[u64], training: &[(Range, bool)]) -> Built {
+fn build(
+    kind: &'static dyn FilterKind,
+    bits: f64,
+    stored: &[u64],
+    training: &[(Range, bool)],
+) -> Built {
     if kind == kinds::ARF {
         let mut builder = ArfBuilder::new(bits);
         let train = || training.iter().for_each(|(range, _)| builder.train(&range_of(range)));
@@ -131,7 +137,8 @@ fn main() {
         let built = build(kind, bits, &stored, training);
         let grown = before.zip(peak_mb()).map_or("-".to_owned(), |(a, b)| format!("{:.0}", b - a));
         let size = built.image.len() as f64 * 8.0 / stored.len() as f64;
-        let filter = read_filter(AlignedBytes::from_slice(&built.image), &kinds::TABLE_FILTERS).expect("whole");
+        let filter = read_filter(AlignedBytes::from_slice(&built.image), &kinds::TABLE_FILTERS)
+            .expect("whole");
         let ask = |(range, _): &&(Range, bool)| filter.may_overlap(&range_of(range));
         let (maybe, seconds) = timed(|| asked.iter().filter(ask).count());
         let lost = asked.iter().filter(|(range, holds)| *holds && !ask(&&(*range, *holds))).count();

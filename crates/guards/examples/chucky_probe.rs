@@ -12,7 +12,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tools::{Random, read_arguments, set};
-use trommel_filters::{LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan, Untraced,
+};
 use trommel_guards::{Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel};
 
 struct Arguments {

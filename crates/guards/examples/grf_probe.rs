@@ -14,7 +14,10 @@
 mod tools;
 
 use tools::{Random, now_ns, read_arguments, set, set_text};
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, RunCodes, Shape, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
+    RunCodes, Shape, Span,
+};
 
 const KEY_BITS: u32 = 50;
 

@@ -12,15 +12,16 @@
 //! Keys are any bytes, ordered bytewise. Whoever stores the bytes keeps a checksum of them, too: a filter can tell that bytes
 //! are not its own, but not every flipped bit. One that does not read is left out, and its file is opened each time.
 
-use trommel_filters::read_filter;
-use trommel_filters::AlignedBytes;
-use trommel_guards::kinds;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
+use trommel_filters::{
+    AlignedBytes, read_filter,
+    {FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+};
+use trommel_guards::kinds;
 
 /// A sorted file, a key a line, and its filter, if that could be read.
 struct Guarded {
@@ -44,7 +45,11 @@ fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
 impl Guarded {
     fn open(path: PathBuf) -> io::Result<Guarded> {
         // The bytes say which kind of filter they are. Bytes that are damaged are an error: then there is no filter.
-        let filter = read_filter(AlignedBytes::from_slice(&fs::read(path.with_extension("filter"))?), &kinds::TABLE_FILTERS).ok();
+        let filter = read_filter(
+            AlignedBytes::from_slice(&fs::read(path.with_extension("filter"))?),
+            &kinds::TABLE_FILTERS,
+        )
+        .ok();
         Ok(Guarded { path, filter })
     }
 

@@ -16,7 +16,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tools::{Random, read_arguments, set, set_text};
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan,
+    Untraced,
+};
 use trommel_guards::{RemixBuilder, SortedRemixBuilder};
 
 struct Arguments {

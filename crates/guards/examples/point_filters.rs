@@ -12,8 +12,12 @@
 mod tools;
 
 use std::hint::black_box;
+
 use tools::now_ns;
-use trommel_filters::{AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, HashUse, Ribbon, RibbonBuilder, TableFilterBuilder, hash_key};
+use trommel_filters::{
+    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, HashUse, Ribbon,
+    RibbonBuilder, TableFilterBuilder, hash_key,
+};
 use trommel_guards::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 use xorf::{BinaryFuse8, Filter};
 

@@ -11,13 +11,16 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_filters::FilterTuning;
-use trommel_filters::read_filter;
-use trommel_guards::kinds;
 use std::time::Instant;
+
 use tools::{Random, all_names, read_arguments, set, set_text};
-use trommel_filters::{AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
-use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_filters::{
+    FilterTuning, read_filter,
+    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+};
+use trommel_guards::{
+    kinds, {RencoderPlan, RosettaPlan, RosettaSplit},
+};
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;
@@ -151,7 +154,8 @@ fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[Questions])
     let image = builder.finish();
     let build_ns = start.elapsed().as_nanos() as f64 / keys.len() as f64;
     let size = image.len() as f64 * 8.0 / keys.len() as f64;
-    let filter = read_filter(AlignedBytes::from_slice(&image), &kinds::TABLE_FILTERS).expect("whole");
+    let filter =
+        read_filter(AlignedBytes::from_slice(&image), &kinds::TABLE_FILTERS).expect("whole");
     let lost = keys.iter().filter(|key| !filter.may_contain(&key.to_be_bytes())).count();
     assert_eq!(lost, 0, "{name} lost keys");
     print!("| {name} | {size:.2} | {build_ns:.0} |");

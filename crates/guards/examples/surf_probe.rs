@@ -11,10 +11,16 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_filters::SurfKind;
 use std::hint::black_box;
+
 use tools::{Random, kinds, now_ns, read_arguments, set};
-use trommel_filters::{AlignedBytes, FilterKind, KeyRange, Surf, SurfBuilder, SurfEffort, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
+use trommel_filters::{
+    SurfKind,
+    {
+        AlignedBytes, FilterKind, KeyRange, Surf, SurfBuilder, SurfEffort, SurfOptions, SurfSuffix,
+        TableFilter, TableFilterBuilder,
+    },
+};
 
 struct Arguments {
     keys: usize,
@@ -227,8 +233,7 @@ fn main() {
     let arguments = arguments();
     let bed = bed(&arguments);
     println!("{} keys, {} queries", bed.keys.len(), bed.queries.len());
-    let kinds =
-        [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
+    let kinds = [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
     for kind in kinds {
         if arguments.only.as_deref().is_none_or(|only| only == kind.name()) {
             measure(&bed, kind, &arguments);

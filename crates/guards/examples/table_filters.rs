@@ -13,10 +13,15 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_filters::read_filter;
-use trommel_guards::kinds;
 use tools::{Random, all_names, kinds, now_ns, read_arguments, set};
-use trommel_filters::{AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, TableFilter, TableFilterBuilder};
+use trommel_filters::{
+    read_filter,
+    {
+        AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, TableFilter,
+        TableFilterBuilder,
+    },
+};
+use trommel_guards::kinds;
 
 type Filter = Box<dyn trommel_filters::AnyFilter>;
 
@@ -169,7 +174,8 @@ fn build(options: &FilterOptions, keys: &[u64]) -> Filter {
         builder.finish()
     });
     let bytes = AlignedBytes::from_slice(&bytes);
-    let (read_ns, filter) = timed(|| read_filter(bytes, &kinds::TABLE_FILTERS).expect("it was just built"));
+    let (read_ns, filter) =
+        timed(|| read_filter(bytes, &kinds::TABLE_FILTERS).expect("it was just built"));
     println!(
         "{}: {} keys, {:.3} bits per key; build {:.0} ns per key, read {:.1} ms; line {:.0} ns",
         options.kind.name(),

@@ -6,10 +6,15 @@
 //! Invariant: guesses change no answer (`laws.rs`); here they are shown to be right where keys are spread evenly. Lines are counted,
 //! not nanoseconds: counts repeat.
 
-use trommel_filters::SurfKind;
-use trommel_filters::read_filter;
+use trommel_filters::{
+    SurfKind, read_filter,
+    {
+        AlignedBytes, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, HashedKey,
+        LineCounter, Part, PartBuilder, Query, Shape, Surf, SurfBuilder, SurfOptions, SurfSuffix,
+        TableFilter, TableFilterBuilder,
+    },
+};
 use trommel_guards::kinds;
-use trommel_filters::{AlignedBytes, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, HashedKey, LineCounter, Part, PartBuilder, Query, Shape, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
 
 const KEYS: usize = 200_000;
 const QUERIES: usize = 2_000;
@@ -87,7 +92,8 @@ fn the_block_of_a_table_s_key_is_asked_for_before_its_group_is_read() {
         let mut builder = FilterOptions::new(kind, 16.0).builder();
         keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
         let bytes = AlignedBytes::from_slice(&builder.finish());
-        let filter = read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS).expect("what was built");
+        let filter = read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS)
+            .expect("what was built");
         let (lines, unasked) = lines_per_query(&hits, |key, counter| {
             assert!(filter.may_contain_traced(&HashedKey::new(key), counter));
         });

@@ -7,7 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan,
+    Untraced,
+};
 use trommel_guards::{Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel};
 
 /// A generator: splitmix64.

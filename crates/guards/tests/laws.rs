@@ -10,15 +10,19 @@
 //! ```
 //! Invariant: a law names no filter. A new filter adds one line to `FILTERS`.
 
-use trommel_filters::read_filter;
-use trommel_filters::AlignedBytes;
-use trommel_guards::kinds;
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::ops::Bound::{Included, Unbounded};
 
 use proptest::prelude::*;
-use trommel_filters::{Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter, TableFilterBuilder, UpperBound};
+use trommel_filters::{
+    AlignedBytes, read_filter,
+    {
+        Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter, TableFilterBuilder,
+        UpperBound,
+    },
+};
+use trommel_guards::kinds;
 
 type Key = Vec<u8>;
 type Filter = Box<dyn trommel_filters::AnyFilter>;

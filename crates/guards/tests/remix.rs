@@ -7,7 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, Selected, SlotSet, TreePlan, Untraced};
+
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, Selected, SlotSet,
+    TreePlan, Untraced,
+};
 use trommel_guards::{RemixBuilder, SortedRemix, SortedRemixBuilder};
 
 type Key = Vec<u8>;
@@ -121,7 +125,13 @@ fn the_laws_hold(filter: &impl RunLocator, twin: &Twin, slots: u8) {
 }
 
 /// Moves the keys of some slots to another one; some are dropped.
-fn merge(filter: &mut impl RunLocator, twin: &mut Twin, inputs: &[u8], output: u8, drop_one_in: u64) {
+fn merge(
+    filter: &mut impl RunLocator,
+    twin: &mut Twin,
+    inputs: &[u8],
+    output: u8,
+    drop_one_in: u64,
+) {
     let mut random = Random(u64::from(output));
     twin.retain(|key, held| {
         let from: Vec<u8> = inputs.iter().copied().filter(|slot| held.contains(slot)).collect();

@@ -5,13 +5,12 @@
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
 
-use trommel_guards::kinds;
 use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{FilterTuning, GuardKind, Options};
-use trommel_guards::{ElasticOptions};
 use trommel_filters::{Codes, HashedKey, Query, TableFilter};
+use trommel_guards::{ElasticOptions, kinds};
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
@@ -107,7 +106,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
         return Err(LabError::Plan("a guard and a query are the least to measure".into()));
     }
     if plan.guards.contains(&GuardKind::Open) {
-        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
         let others: Vec<&str> = others.map(GuardKind::name).collect();
         let problem = "--guard none: there is no filter to probe; guards that have one: ";
         return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));

@@ -9,8 +9,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::GuardKind;
+use trommel_filters::{
+    AlignedBytes, AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber,
+    GrfOptions, Part, PartBuilder, Query, RunLocatorKind, Shape, SlotSet, TreePlan,
+};
 use trommel_guards::ElasticUnits;
-use trommel_filters::{AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, Part, PartBuilder, Query, RunLocatorKind, Shape, SlotSet, TreePlan, AlignedBytes};
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
@@ -145,7 +148,11 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
-fn build_tables(plan: &ProbePlan, kind: &'static dyn FilterKind, keys: &SortedKeys) -> Result<Built> {
+fn build_tables(
+    plan: &ProbePlan,
+    kind: &'static dyn FilterKind,
+    keys: &SortedKeys,
+) -> Result<Built> {
     let tuning = plan.filter.clone().with(ElasticUnits(plan.elastic_units));
     let options = FilterOptions::new(kind, plan.bits_per_key).tuned(tuning);
     let start = Instant::now();

@@ -4,10 +4,12 @@
 //! ```
 //! Invariant: every step gives every point the same answer as the last one, or that is told; rounds take turns.
 
-use trommel_filters::SurfKind;
-use trommel_guards::kinds;
 use serde::Serialize;
-use trommel_filters::{AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder};
+use trommel_filters::{
+    SurfKind,
+    {AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder},
+};
+use trommel_guards::kinds;
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};

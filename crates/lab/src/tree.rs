@@ -12,8 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, DirectIo, Environment, FilterTuning, GuardKind, LevelRule, Options, Policy, Sync};
-use trommel_guards::{ElasticOptions};
+use trommel::{
+    Background, Db, DirectIo, Environment, FilterTuning, GuardKind, LevelRule, Options, Policy,
+    Sync,
+};
+use trommel_guards::ElasticOptions;
 
 use crate::deletions::Deletions;
 use crate::error::{LabError, Result};

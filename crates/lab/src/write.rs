@@ -12,8 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use trommel::{Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
-use trommel_guards::{ElasticOptions};
+use trommel::{
+    Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync,
+    VALUE_BYTES_MAX,
+};
+use trommel_guards::ElasticOptions;
 
 use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};

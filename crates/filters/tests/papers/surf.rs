@@ -1,7 +1,12 @@
 //! SuRF (SIGMOD 2018): Figure 4, and what sections 3.2 to 3.5 promise of each kind.
 
-use trommel_filters::SurfKind;
-use trommel_filters::{CountBounds, FilterKind, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, hash_key};
+use trommel_filters::{
+    SurfKind,
+    {
+        CountBounds, FilterKind, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfOptions,
+        SurfSuffix, TableFilter, TableFilterBuilder, hash_key,
+    },
+};
 
 const KEYS: [&[u8]; 3] = [b"SIGAI", b"SIGMOD", b"SIGOPS"];
 
@@ -151,8 +156,7 @@ fn section_3_rates_on_uniform_keys() {
     let mut keys: Vec<u64> = (0..KEYS).map(spread).collect();
     keys.sort_unstable();
     let kinds = [(SurfKind::Base, 0, 0), (SurfKind::Hash, 4, 0)];
-    let kinds =
-        kinds.into_iter().chain([(SurfKind::Real, 0, 4), (SurfKind::Mixed, 2, 3)]);
+    let kinds = kinds.into_iter().chain([(SurfKind::Real, 0, 4), (SurfKind::Mixed, 2, 3)]);
     for (kind, hash, real) in kinds {
         let options =
             SurfOptions { suffix: SurfSuffix::Bits { hash, real }, ..SurfOptions::default() };

@@ -1,12 +1,15 @@
 //! The bytes of every filter of one table.
 
-use trommel_filters::SurfKind;
-use trommel_filters::FilterTuning;
-use trommel_filters::read_filter;
-use trommel_filters::AlignedBytes;
-use trommel_guards::kinds;
-use trommel_filters::{FilterKind, FilterOptions, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
-use trommel_guards::{Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_filters::{
+    AlignedBytes, FilterTuning, SurfKind, read_filter,
+    {
+        FilterKind, FilterOptions, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter,
+        TableFilterBuilder,
+    },
+};
+use trommel_guards::{
+    kinds, {Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+};
 
 use super::{KEYS, hex, unhex};
 
@@ -15,7 +18,8 @@ fn check(options: &FilterOptions, keys: &[&[u8]], golden: &str) {
     let mut builder = options.builder();
     keys.iter().for_each(|key| builder.add(key).expect("in order"));
     assert_eq!(hex(&builder.finish()), golden, "{options:?}");
-    let filter = read_filter(AlignedBytes::from_slice(&unhex(golden)), &kinds::TABLE_FILTERS).expect("golden bytes");
+    let filter = read_filter(AlignedBytes::from_slice(&unhex(golden)), &kinds::TABLE_FILTERS)
+        .expect("golden bytes");
     assert_eq!(filter.kind(), options.kind);
     assert!(keys.iter().all(|key| filter.may_contain(key)), "{options:?}");
 }
@@ -60,11 +64,7 @@ fn binary_fuse() {
 
 #[test]
 fn xor() {
-    check_kind(
-        kinds::XOR,
-        15.0,
-        "000000185003400c0087bd03050000000000000000064994e22e05000100",
-    );
+    check_kind(kinds::XOR, 15.0, "000000185003400c0087bd03050000000000000000064994e22e05000100");
 }
 
 /// The golden bytes of a SuRF are made, and read as one that knows its keys.
@@ -74,7 +74,10 @@ fn check_surf(kind: SurfKind, (hash, real): (u32, u32), size_ratio: u32, golden:
     KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
     assert_eq!(hex(&builder.finish()), golden, "{}", kind.name());
     let filter = Surf::read(unhex(golden)).expect("golden bytes");
-    assert_eq!((filter.kind(), filter.keys(), filter.suffix_bits()), (kind.filter_kind(), 6, (hash, real)));
+    assert_eq!(
+        (filter.kind(), filter.keys(), filter.suffix_bits()),
+        (kind.filter_kind(), 6, (hash, real))
+    );
     assert!(KEYS.iter().all(|key| filter.may_contain(key)));
     assert!(!filter.may_contain(b"grain"));
 }

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use trommel::{FilterTuning, GuardKind, Options, Policy, SurfOptions, SurfSuffix};
-use trommel_guards::{ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 use crate::error::Result;
 

@@ -23,7 +23,8 @@ impl Engine for Trommel {
     }
 
     fn filters(&self) -> Vec<String> {
-        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
         std::iter::once(GuardKind::Grf).chain(others).map(|guard| guard.name().into()).collect()
     }
 

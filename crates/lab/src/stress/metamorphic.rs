@@ -8,7 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options, Overlap, Policy, Scan, Snapshot, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory,
+    Options, Overlap, Policy, Scan, Snapshot, Storage, Sync,
+};
 
 use super::draw::{History, history};
 use super::keys::Place;

@@ -6,8 +6,13 @@
 
 use std::time::Duration;
 
-use trommel::{Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy, SurfOptions, SurfSuffix, Sync};
-use trommel_guards::{ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel::{
+    Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy,
+    SurfOptions, SurfSuffix, Sync,
+};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 use crate::rng::Rng;
 
@@ -89,10 +94,7 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
             size_ratio: [0, 1, 64, u32::MAX][rng.place(4)],
         })
         .with([fixed(1), fixed(3), fixed(6), separator(b'/'), separator(0)][rng.place(5)])
-        .with(RosettaPlan {
-            range_bits: [0, 2, 6, 31][rng.place(4)],
-            split: splits[rng.place(3)],
-        })
+        .with(RosettaPlan { range_bits: [0, 2, 6, 31][rng.place(4)], split: splits[rng.place(3)] })
         .with(RencoderPlan { probes: [1, 2, 8][rng.place(3)] })
         .with(ArfOptions { questions: [0, 3, 200][rng.place(3)] })
 }

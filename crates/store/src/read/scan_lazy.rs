@@ -241,7 +241,6 @@ fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use trommel_filters::kinds;
     use super::*;
     use crate::entries::cursor::checks::Owned;
     use crate::entries::key_bounds::KeyBounds;
@@ -249,6 +248,7 @@ mod tests {
     use crate::files::table::tests::{TableFiles, options};
     use crate::files::table::writer::TableOptions;
     use crate::sync::Arc;
+    use trommel_filters::kinds;
     use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
 
     /// A run of tables with these keys.

@@ -74,7 +74,11 @@ pub const SURF_MIXED: &dyn FilterKind =
 
 type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;
 
-const fn kind(name: &'static str, of: SurfKind, builder: fn(&FilterOptions) -> Builder) -> TableKind {
+const fn kind(
+    name: &'static str,
+    of: SurfKind,
+    builder: fn(&FilterOptions) -> Builder,
+) -> TableKind {
     TableKind::new(name, builder, |bytes| Ok(Box::new(Surf::read(bytes)?)))
         .with_tag(of.tag())
         .with_ranges()

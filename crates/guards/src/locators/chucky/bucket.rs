@@ -8,8 +8,9 @@
 
 use std::fmt::Debug;
 
-use trommel_filters::Trace;
-use trommel_filters::{SlotSet, TreePlan};
+use trommel_filters::{
+    Trace, {SlotSet, TreePlan},
+};
 
 pub(super) use super::combinations::BUCKET_SLOTS;
 

@@ -20,13 +20,15 @@ mod peel;
 
 use std::marker::PhantomData;
 
-use trommel_filters::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace, Untraced, PointRate,
-    payload_bits,
-};
-use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
-use trommel_filters::{Corrupt, Reader, Signature, Writer};
 use cells::{Cells, READ_BYTES};
+use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
+use trommel_filters::{
+    {Corrupt, Reader, Signature, Writer},
+    {
+        FilterKind, HashedKey, OutOfOrder, PointRate, TableFilter, TableFilterBuilder, TableKind,
+        Trace, Untraced, payload_bits,
+    },
+};
 
 use graph::Graph;
 use graph::{Fuse, Xored};

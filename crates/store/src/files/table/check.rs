@@ -160,7 +160,10 @@ impl Check {
     /// Whether the next hash is that of the next key.
     fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
         let Some(hashes) = &mut self.hashes else { return Ok(()) };
-        require(hashes.next() == Some(hash_key(key, HashUse::Chucky)), "a hash that is not of its key")
+        require(
+            hashes.next() == Some(hash_key(key, HashUse::Chucky)),
+            "a hash that is not of its key",
+        )
     }
 
     pub(super) fn block(

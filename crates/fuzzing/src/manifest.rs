@@ -6,6 +6,7 @@
 //! store.
 
 use trommel::{FilterKind, GuardKind};
+use trommel_guards::kinds;
 
 use crate::{ask, frame, guard_of, seeds};
 
@@ -15,7 +16,7 @@ pub(crate) fn body(input: &[u8]) {
     if *mend != 0 {
         frame::mend_records(&mut manifest, 0);
     }
-    let mut files = seeds::small_store(GuardKind::Table(FilterKind::BlockedBloom)).files.clone();
+    let mut files = seeds::small_store(GuardKind::Table(kinds::BLOCKED_BLOOM)).files.clone();
     files.iter_mut().filter(|(name, _)| name == "MANIFEST").for_each(|(_, file)| {
         file.clone_from(&manifest);
     });

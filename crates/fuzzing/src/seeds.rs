@@ -10,7 +10,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
+use trommel_filters::FilterOptions;
+use trommel_guards::{all_guards, kinds};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};
@@ -25,10 +26,11 @@ pub(crate) struct SmallStore {
 
 /// The small store of a guard, made once.
 pub(crate) fn small_store(guard: GuardKind) -> &'static SmallStore {
-    static STORES: [OnceLock<SmallStore>; GuardKind::ALL.len()] =
-        [const { OnceLock::new() }; GuardKind::ALL.len()];
-    let place = GuardKind::ALL.iter().position(|kind| *kind == guard).expect("a guard of the list");
-    STORES[place].get_or_init(|| make_store(guard))
+    static STORES: OnceLock<Vec<(GuardKind, OnceLock<SmallStore>)>> = OnceLock::new();
+    let empty = |guard| (guard, OnceLock::new());
+    let stores = STORES.get_or_init(|| all_guards().into_iter().map(empty).collect());
+    let store = stores.iter().find(|(kind, _)| *kind == guard).expect("a guard of the list");
+    store.1.get_or_init(|| make_store(guard))
 }
 
 /// Writes, and what is to come of them.
@@ -105,7 +107,7 @@ type Seed = (&'static str, String, Vec<u8>);
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    for (place, guard) in GuardKind::ALL.into_iter().enumerate() {
+    for (place, guard) in all_guards().into_iter().enumerate() {
         let store = small_store(guard);
         for (name, bytes) in &store.files {
             add_file(&mut seeds, place as u8, name, bytes);
@@ -181,9 +183,9 @@ fn add_block(seeds: &mut Vec<Seed>, guard: u8, table: &[u8]) {
 
 /// Filters of every kind, of few keys and of some more.
 fn add_filters(seeds: &mut Vec<Seed>) {
-    for kind in FilterKind::ALL {
+    for kind in kinds::TABLE_FILTERS {
         for (keys, bits) in [(0u32, 12.0), (1, 20.0), (40, 16.0), (300, 10.0)] {
-            let mut builder = AnyFilterBuilder::new(&FilterOptions::new(kind, bits));
+            let mut builder = FilterOptions::new(kind, bits).builder();
             for key in 0..keys {
                 let key = [&b"key "[..], &(key * key).to_be_bytes()].concat();
                 builder.add(&key).expect("in order");

@@ -6,6 +6,7 @@
 //! store.
 
 use trommel::{FilterKind, GuardKind};
+use trommel_guards::kinds;
 
 use crate::frame::{self, About};
 use crate::{ask, guard_of};
@@ -25,7 +26,7 @@ pub(crate) fn body(input: &[u8]) {
     let guard = guard_of(*guard);
     if let Some(asked) = ask::ask(&disk, guard) {
         let contents = asked.is_sound.then_some(&asked.contents);
-        ask::go_on(&disk, (guard, GuardKind::Table(FilterKind::BlockedBloom)), contents);
+        ask::go_on(&disk, (guard, GuardKind::Table(kinds::BLOCKED_BLOOM)), contents);
     }
     // A tree that is made anew out of this table.
     let disk = ask::disk_of(&files[1..]);

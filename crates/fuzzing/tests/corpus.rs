@@ -104,7 +104,7 @@ fn found_keys_out_of_order_around_a_deleted_range() {
         let place = table.iter().position(|byte| *byte == from).expect("a key ends so");
         table[place] = to;
     }
-    for guard in 0..trommel::GuardKind::ALL.len() as u8 {
+    for guard in 0..trommel_guards::all_guards().len() as u8 {
         let input = [&[guard, 1][..], &table].concat();
         check(&TARGETS[1], &input, "keys out of order");
     }

@@ -9,7 +9,8 @@
 
 use std::ops::Range;
 
-use trommel::{ElasticOptions, FilterTuning, LevelRule, Policy};
+use trommel::{FilterTuning, LevelRule, Policy};
+use trommel_guards::ElasticOptions;
 
 use crate::error::{LabError, Result};
 

@@ -68,10 +68,10 @@ pub use error::{Error, Result};
 pub use files::log_check::LogCounts;
 pub use guard::elastic_stats::ElasticStats;
 pub use guard::filter_recovery::FilterRecovery;
-pub use plan::filter_options::FilterTuning;
-pub use plan::options::{Background, ElasticOptions, GuardKind, Options, Sync};
+pub use plan::options::{Background, GuardKind, Options, Sync};
 pub use plan::partitions::Granularity;
 pub use plan::policy::{LevelRule, Policy};
+pub use plan::registry::{register_filter, register_run_locator};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
 pub use storage::disk::Disk;
@@ -97,8 +97,10 @@ pub use tree::tree_view::PinnedTree;
 pub use tree::write_stalls::StallStats;
 
 pub use trommel_filters::{
-    CountBounds, FilterKind, LocatedKind, LocatedSize, PrefixRule, RencoderPlan, RosettaPlan,
-    RosettaSplit, SurfOptions, SurfSuffix,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, CountBounds, FilterKind, FilterOptions,
+    FilterTuning, HashedKey, KeyRange, LowerBound, OutOfOrder, RunLocatorKind, RunLocatorSize,
+    SurfKind, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, TableKind, Trace, Tuning,
+    UpperBound, kinds,
 };
 
 /// The README's example compiles and runs as it stands.

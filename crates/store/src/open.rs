@@ -25,6 +25,7 @@ use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
+use crate::plan::registry;
 use crate::storage::Storage;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
@@ -44,6 +45,7 @@ use crate::write::engine::Engine;
 /// Opens or makes a store, without its threads.
 pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Engine> {
     options.check()?;
+    registry::register(options.guard)?;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
     let found = Manifest::read(&folder)?;
     let mut manifest = match &found {

@@ -88,7 +88,7 @@ fn is_complete(copy: trommel::Result<Db>, expected: &Contents, case: &str) -> bo
 
 #[test]
 fn a_checkpoint_holds_what_the_store_held_and_both_go_on() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = busy_store(Arc::new(disk.clone()), guard);
         let expected = contents(&db);

@@ -9,6 +9,7 @@ use trommel::{
     Background, Db, Environment, Error, FilterKind, FilterRecovery, GuardKind, Memory, Options,
     Storage, Sync, repair_with,
 };
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
@@ -85,7 +86,7 @@ fn check_all(db: &Db, contents: &Contents) -> usize {
 
 #[test]
 fn every_flipped_byte_of_a_table_is_noticed_or_harmless() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let (pristine, contents) = small_store(guard);
         for path in files(&pristine, ".table") {
             let len = pristine.file(&path).expect("is there").len() as u64;
@@ -109,21 +110,21 @@ fn every_flipped_byte_of_a_table_is_noticed_or_harmless() {
 
 #[test]
 fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
-    let (pristine, _) = small_store(GuardKind::Table(FilterKind::BlockedBloom));
+    let (pristine, _) = small_store(GuardKind::Table(kinds::BLOCKED_BLOOM));
     let path = files(&pristine, ".table").remove(0);
     let len = pristine.file(&path).expect("is there").len() as u64;
     let damages_the_filter = |byte: &u64| {
         let disk = copy(&pristine);
         disk.flip_bit(&path, *byte, 0);
-        let opened = open(&disk, GuardKind::Table(FilterKind::BlockedBloom));
+        let opened = open(&disk, GuardKind::Table(kinds::BLOCKED_BLOOM));
         opened.is_ok_and(|db| !db.stats().expect("open").guard.damaged.is_empty())
     };
     let in_filter = (0..len).rev().find(damages_the_filter).expect("the table has a filter");
     let disk = copy(&pristine);
     disk.flip_bit(&path, in_filter, 0);
     let verify = |disk: &Memory| {
-        let db = open(disk, GuardKind::Table(FilterKind::BlockedBloom))
-            .expect("opens without the filter");
+        let db =
+            open(disk, GuardKind::Table(kinds::BLOCKED_BLOOM)).expect("opens without the filter");
         db.verify().expect("verifies").damage
     };
     assert_eq!(verify(&disk).len(), 1, "{:?}", verify(&disk));
@@ -148,7 +149,7 @@ fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
 #[test]
 fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
     // Units of `elastic` are read when they are worth it: elastic.rs.
-    let at_open = FilterKind::ALL.into_iter().filter(|kind| *kind != FilterKind::Elastic);
+    let at_open = kinds::TABLE_FILTERS.into_iter().filter(|kind| *kind != kinds::ELASTIC);
     for kind in at_open {
         let guard = GuardKind::Table(kind);
         let (pristine, contents) = small_store(guard);
@@ -236,7 +237,7 @@ fn an_image_that_rots_in_use_is_found() {
 
 #[test] // Its last bytes, by which opening finds all others, were not looked at again.
 fn every_byte_of_a_table_that_rots_in_use_is_found() {
-    let guard = GuardKind::Table(FilterKind::BlockedBloom);
+    let guard = GuardKind::Table(kinds::BLOCKED_BLOOM);
     let (disk, _) = small_store(guard);
     let db = open(&disk, guard).expect("opens");
     for path in files(&disk, ".table") {
@@ -255,14 +256,14 @@ fn every_byte_of_a_table_that_rots_in_use_is_found() {
 
 #[test]
 fn every_cut_of_a_table_is_noticed() {
-    let (pristine, _) = small_store(GuardKind::Table(FilterKind::BlockedBloom));
+    let (pristine, _) = small_store(GuardKind::Table(kinds::BLOCKED_BLOOM));
     let path = files(&pristine, ".table").remove(0);
     let len = pristine.file(&path).expect("is there").len() as u64;
     for cut in 0..len {
         let disk = copy(&pristine);
         disk.truncate(&path, cut);
-        let error = open(&disk, GuardKind::Table(FilterKind::BlockedBloom))
-            .expect_err("a table is cut short");
+        let error =
+            open(&disk, GuardKind::Table(kinds::BLOCKED_BLOOM)).expect_err("a table is cut short");
         assert!(error.to_string().contains(".table"), "{error}");
     }
 }

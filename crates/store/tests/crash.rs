@@ -287,7 +287,7 @@ fn a_store_is_open_once_and_other_folders_are_refused() {
 
 #[test]
 fn guards_agree_after_a_crash() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let with_guard = Options { guard, ..options(Sync::Always) };
         let db = open(&disk, &with_guard).expect("opens");

@@ -65,7 +65,7 @@ fn is_sound(db: &Db) {
 
 #[test]
 fn what_is_hidden_is_gone_wherever_it_is() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..100, "oldest");
@@ -100,7 +100,7 @@ fn what_is_hidden_is_gone_wherever_it_is() {
 
 #[test]
 fn a_snapshot_sees_what_was_deleted_later() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..50, "first");
@@ -142,7 +142,7 @@ fn a_snapshot_sees_what_was_deleted_later() {
 /// A range of many blocks is passed with a read or two, from both ends, in whatever direction.
 #[test]
 fn a_scan_does_not_walk_over_what_is_deleted() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..5000, "a value of some length, so that blocks are many");
@@ -183,7 +183,9 @@ fn a_scan_does_not_walk_over_what_is_deleted() {
 #[test]
 fn a_scan_within_what_is_deleted_reads_nothing_of_it() {
     // One view of all runs is gone through whatever is deleted.
-    for guard in GuardKind::ALL.into_iter().filter(|guard| guard.name() != "remix-sorted") {
+    for guard in
+        trommel_guards::all_guards().into_iter().filter(|guard| guard.name() != "remix-sorted")
+    {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..5000, "old");
@@ -244,7 +246,7 @@ fn a_batch_is_applied_in_its_order() {
 /// Nothing but deletions in memory, in runs, and in a store without anything to delete.
 #[test]
 fn a_run_may_have_no_entries() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard);
         db.delete_range("a", "z").expect("deletes");
@@ -281,7 +283,7 @@ fn a_run_may_have_no_entries() {
 /// The tables of a run share out what it deletes, and a merge of it loses nothing.
 #[test]
 fn deletions_are_cut_between_tables() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..500, "a value of some length, so that tables are many");

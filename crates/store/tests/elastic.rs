@@ -11,9 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, ElasticOptions, ElasticStats, Environment, Fault, FilterKind, GuardKind,
-    Memory, Options, Storage, Sync,
+    FilterTuning,
+    {
+        Background, Db, ElasticStats, Environment, Fault, FilterKind, GuardKind, Memory, Options,
+        Storage, Sync,
+    },
 };
+use trommel_guards::{ElasticOptions, kinds};
 
 const DIR: &str = "db";
 const KEYS: u32 = 4000;
@@ -22,7 +26,7 @@ const KEYS: u32 = 4000;
 fn options() -> Options {
     Options {
         size_ratio: 3,
-        guard: GuardKind::Table(FilterKind::Elastic),
+        guard: GuardKind::Table(kinds::ELASTIC),
         bits_per_key: 12.0,
         block_bytes: 256,
         table_bytes: 4096,
@@ -30,11 +34,11 @@ fn options() -> Options {
         block_cache_bytes: 0,
         sync: Sync::Never,
         background: Background::Stepped,
-        elastic: ElasticOptions {
+        filter: FilterTuning::new().with(ElasticOptions {
             unit_bits_per_key: Some(std::f64::consts::LOG2_E),
             sample_gets: 1,
             ..ElasticOptions::default()
-        },
+        }),
         ..Options::default()
     }
 }
@@ -108,8 +112,9 @@ fn units_come_to_where_gets_are() {
     assert!(units_at_first.is_some_and(|units| (1..8).contains(&units)), "{start:?}");
     ask_misses(&db, 2000, 0..1000);
     let hot = ask_misses(&db, 2000, 10_000..10_200);
-    let fixed = ElasticOptions { sample_gets: u32::MAX, ..options().elastic };
-    let fixed = open_with(&copy, Options { elastic: fixed, ..options() });
+    let mut fixed = options();
+    fixed.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = u32::MAX);
+    let fixed = open_with(&copy, fixed);
     let cold = ask_misses(&fixed, 2000, 10_000..10_200);
     assert!(elastic(&fixed).loads <= 1, "the first get of all is counted, whatever the sample");
     assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no unit is moved");
@@ -218,7 +223,7 @@ fn a_disk_that_refuses_units_stops_no_get() {
 fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
     let disk = Memory::new();
     drop(loaded(&disk));
-    let bloom = Options { guard: GuardKind::Table(FilterKind::BlockedBloom), ..options() };
+    let bloom = Options { guard: GuardKind::Table(kinds::BLOCKED_BLOOM), ..options() };
     let db = open_with(&disk, bloom.clone());
     assert_eq!(db.stats().expect("open").guard.elastic, None);
     assert_eq!(

@@ -49,7 +49,7 @@ fn pairs(list: &[(&str, &str)]) -> Vec<(String, String)> {
 /// hides what is older from then on.
 #[test]
 fn an_entry_is_gone_when_its_time_has_come_and_hides_what_is_older() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         for (place, steps) in ["memory", "a run", "the last level", "a log"].iter().zip(0..) {
             let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
             let mut db = open(&disk, &clock, guard);

@@ -6,51 +6,54 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, ElasticOptions, Environment, FilterKind, FilterTuning, GuardKind, Memory,
-    Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+    Background, Db, Environment, FilterKind, FilterTuning, GuardKind, Memory, Options, SurfOptions,
+    SurfSuffix, Sync,
+};
+use trommel_guards::{
+    kinds, {ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Kinds that can be told something.
-const KINDS: [FilterKind; 9] = [
-    FilterKind::SurfBase,
-    FilterKind::SurfHash,
-    FilterKind::SurfReal,
-    FilterKind::SurfMixed,
-    FilterKind::Rosetta,
-    FilterKind::Rencoder,
-    FilterKind::PrefixBloom,
-    FilterKind::Arf,
-    FilterKind::Elastic,
+const KINDS: [&'static dyn FilterKind; 9] = [
+    kinds::SURF_BASE,
+    kinds::SURF_HASH,
+    kinds::SURF_REAL,
+    kinds::SURF_MIXED,
+    kinds::ROSETTA,
+    kinds::RENCODER,
+    kinds::PREFIX_BLOOM,
+    kinds::ARF,
+    kinds::ELASTIC,
 ];
 
-fn tunings() -> [(FilterTuning, ElasticOptions); 4] {
-    let tuning = |suffix, size_ratio, prefix, (range_bits, split), probes: u8| FilterTuning {
-        surf: SurfOptions { suffix, size_ratio },
-        prefix,
-        rosetta: RosettaPlan { range_bits, split },
-        rencoder: RencoderPlan { probes },
-        arf_questions: 100 * u32::from(probes) - 100,
+fn tunings() -> [FilterTuning; 4] {
+    let tuning = |suffix, size_ratio, prefix: PrefixRule, (range_bits, split), probes: u8| {
+        FilterTuning::new()
+            .with(SurfOptions { suffix, size_ratio })
+            .with(prefix)
+            .with(RosettaPlan { range_bits, split })
+            .with(RencoderPlan { probes })
+            .with(ArfOptions { questions: 100 * u32::from(probes) - 100 })
     };
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     let (fixed, separator) = (PrefixRule::Fixed, PrefixRule::Separator);
     let units = |units| ElasticOptions { units, sample_gets: 1, ..ElasticOptions::default() };
     [
-        (FilterTuning::default(), ElasticOptions::default()),
-        (tuning(bits(0, 0), 0, fixed(1), (0, RosettaSplit::Single), 1), units(1)),
-        (tuning(bits(4, 9), u32::MAX, separator(b'/'), (12, RosettaSplit::Variable), 8), units(3)),
-        (tuning(bits(32, 32), 1, fixed(255), (31, RosettaSplit::FirstCut), 4), units(32)),
+        FilterTuning::default(),
+        tuning(bits(0, 0), 0, fixed(1), (0, RosettaSplit::Single), 1).with(units(1)),
+        tuning(bits(4, 9), u32::MAX, separator(b'/'), (12, RosettaSplit::Variable), 8)
+            .with(units(3)),
+        tuning(bits(32, 32), 1, fixed(255), (31, RosettaSplit::FirstCut), 4).with(units(32)),
     ]
 }
 
-fn open(disk: &Memory, kind: FilterKind, place: usize) -> Db {
-    let (filter, elastic) = tunings()[place].clone();
+fn open(disk: &Memory, kind: &'static dyn FilterKind, place: usize) -> Db {
     let options = Options {
         guard: GuardKind::Table(kind),
         bits_per_key: 20.0,
-        filter,
-        elastic,
+        filter: tunings()[place].clone(),
         size_ratio: 10,
         block_bytes: 512,
         sync: Sync::Never,
@@ -139,19 +142,29 @@ fn tuning_reaches_the_filters() {
         db.compact().expect("compacts");
         db.stats().expect("open").guard.bits_per_key
     };
-    let none = bits(FilterKind::SurfReal, |options| {
-        options.filter.surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 };
+    let none = bits(kinds::SURF_REAL, |options| {
+        options
+            .filter
+            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 });
     });
-    let thirty = bits(FilterKind::SurfReal, |options| {
-        options.filter.surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 };
+    let thirty = bits(kinds::SURF_REAL, |options| {
+        options
+            .filter
+            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 });
     });
     let mut options = Options::default();
-    options.filter.surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 };
+    options
+        .filter
+        .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 });
     let refused = options.check().expect_err("too many bits").to_string();
     assert!(refused.contains("filter.surf.suffix"), "{refused}");
     assert!((29.5..30.5).contains(&(thirty - none)), "{none} and {thirty} bits per key");
-    let dense = bits(FilterKind::SurfBase, |options| options.filter.surf.size_ratio = 0);
-    let sparse = bits(FilterKind::SurfBase, |options| options.filter.surf.size_ratio = u32::MAX);
+    let dense = bits(kinds::SURF_BASE, |options| {
+        options.filter.change(|surf: &mut SurfOptions| surf.size_ratio = 0);
+    });
+    let sparse = bits(kinds::SURF_BASE, |options| {
+        options.filter.change(|surf: &mut SurfOptions| surf.size_ratio = u32::MAX);
+    });
     assert!(dense > sparse * 1.5, "{dense} and {sparse} bits per key");
 }
 
@@ -178,11 +191,11 @@ fn empty_ranges(keys: &[u64], seed: u64) -> Vec<(u64, u64)> {
 
 #[test]
 fn arf_learns_from_scans_that_find_nothing() {
-    let rates = |arf_questions: u32| {
+    let rates = |questions: u32| {
         let options = Options {
-            guard: GuardKind::Table(FilterKind::Arf),
+            guard: GuardKind::Table(kinds::ARF),
             bits_per_key: 8.0,
-            filter: FilterTuning { arf_questions, ..FilterTuning::default() },
+            filter: FilterTuning::new().with(ArfOptions { questions }),
             background: Background::Stepped,
             ..Options::default()
         };

@@ -17,6 +17,7 @@ use trommel::{
     Access, Append, Background, Db, Environment, FilterKind, Folder, FolderWrapper, GuardKind,
     Memory, Options, Storage, StorageWrapper,
 };
+use trommel_guards::kinds;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEYS: u32 = 60;
@@ -263,7 +264,7 @@ fn reads_pass_while_a_merge_writes_and_installs() {
     fn merge(db: &Db) {
         db.compact().expect("merges");
     }
-    for guard in [GuardKind::Grf, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Open] {
+    for guard in [GuardKind::Grf, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Open] {
         for (operation, name) in
             [("append", ".table"), ("sync", ".table"), ("sync", "MANIFEST"), ("remove", ".table")]
         {

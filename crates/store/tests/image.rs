@@ -12,6 +12,7 @@ use trommel::{
     Background, Batch, Db, Environment, FilterKind, FilterRecovery, GuardKind, Memory, Options,
     PausePoint, Pauses, Policy, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 /// Keys that one round writes.
@@ -263,7 +264,7 @@ fn other_options_and_guards_leave_an_image_aside() {
         assert!(db.stats().expect("open").guard.damaged.is_empty());
         check(&db, 10);
     }
-    for guard in [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom)] {
+    for guard in [GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM)] {
         let db = open_with(&disk, Options { guard, ..options() }, Pauses::default());
         assert_eq!(db.stats().expect("open").filter_recovery, FilterRecovery::Nothing);
         check(&db, 10);
@@ -276,7 +277,7 @@ fn other_options_and_guards_leave_an_image_aside() {
 fn what_another_guard_has_written_is_replayed() {
     let disk = Memory::new();
     store_of_rounds(&disk, 0..10);
-    let bloom = Options { guard: GuardKind::Table(FilterKind::BlockedBloom), ..options() };
+    let bloom = Options { guard: GuardKind::Table(kinds::BLOCKED_BLOOM), ..options() };
     let db = open_with(&disk, bloom.clone(), Pauses::default());
     write_round(&db, 10);
     drop(db);

@@ -45,7 +45,7 @@ fn tables(disk: &Memory) -> usize {
 
 #[test]
 fn what_is_ingested_is_newer_than_all_before_and_older_than_all_behind() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let db = open(&disk, guard).expect("opens");
         assert_eq!(db.ingest(entries(0..1000, "first")).expect("ingests"), 1000);

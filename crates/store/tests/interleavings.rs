@@ -24,9 +24,10 @@ use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind,
-    Memory, Options, Pauses, Scan, Storage, Sync,
+    Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, Memory, Options,
+    Pauses, RunLocatorKind, Scan, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
 const KEYS: usize = 3;
@@ -311,10 +312,10 @@ fn explore(scene: fn(GuardKind), seed: u64) {
     let count: usize = count.unwrap_or(120);
     let guards = [
         GuardKind::Grf,
-        GuardKind::Table(FilterKind::BlockedBloom),
-        GuardKind::Located(LocatedKind::Chucky),
-        GuardKind::Located(LocatedKind::Remix),
-        GuardKind::Located(LocatedKind::RemixSorted),
+        GuardKind::Table(kinds::BLOCKED_BLOOM),
+        GuardKind::Located(kinds::CHUCKY),
+        GuardKind::Located(kinds::REMIX),
+        GuardKind::Located(kinds::REMIX_SORTED),
     ];
     for guard in guards {
         run(RandomScheduler::new_from_seed(seed, count), scene, guard);

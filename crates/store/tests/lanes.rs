@@ -15,18 +15,19 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use trommel::{
     Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind,
-    LocatedKind, Memory, Options, PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
+    Memory, Options, PausePoint, Pauses, Policy, RunLocatorKind, Snapshot, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 type Model = BTreeMap<u16, u32>;
 
 const GUARDS: [GuardKind; 6] = [
     GuardKind::Grf,
-    GuardKind::Table(FilterKind::BlockedBloom),
+    GuardKind::Table(kinds::BLOCKED_BLOOM),
     GuardKind::GrfHuffman,
-    GuardKind::Located(LocatedKind::Chucky),
+    GuardKind::Located(kinds::CHUCKY),
     GuardKind::Open,
-    GuardKind::Table(FilterKind::Elastic),
+    GuardKind::Table(kinds::ELASTIC),
 ];
 
 fn options(guard: GuardKind) -> Options {

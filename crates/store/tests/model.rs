@@ -77,7 +77,7 @@ fn op() -> impl Strategy<Value = Op> {
         4 => vec(any::<u8>(), 1..6).prop_map(Op::Steps),
         2 => Just(Op::Settle),
         1 => Just(Op::Compact),
-        1 => (0..GuardKind::ALL.len()).prop_map(Op::Reopen),
+        1 => (0..trommel_guards::all_guards().len()).prop_map(Op::Reopen),
         2 => Just(Op::Close),
         1 => Just(Op::Crash),
         1 => (key(), 1u8..80).prop_map(|(key, times)| Op::Repeat(key, times)),
@@ -410,7 +410,9 @@ fn policies() -> Vec<Policy> {
 
 /// Gives how often a filter came from its image.
 fn run(ops: &[Op], size_ratio: u32) -> u32 {
-    let mut worlds = GuardKind::ALL.map(|guard| World::new(guard, size_ratio));
+    let guards = trommel_guards::all_guards();
+    let mut worlds: Vec<World> =
+        guards.iter().map(|guard| World::new(*guard, size_ratio)).collect();
     for (place, world) in worlds.iter_mut().enumerate() {
         world.options.policy = policies()[place % policies().len()].clone();
         world.options.merges_at_once = [Some(3), None, Some(2)][place % 3];
@@ -420,7 +422,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
         if let Op::Reopen(shift) = op {
             // The worlds trade guards: what one wrote the next must read.
             for (place, world) in worlds.iter_mut().enumerate() {
-                world.options.guard = GuardKind::ALL[(place + shift) % GuardKind::ALL.len()];
+                world.options.guard = guards[(place + shift) % guards.len()];
                 world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
                 world.options.policy = policies()[(place + shift) % policies().len()].clone();
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
@@ -429,7 +431,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
                 world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];
             }
         }
-        let answers = worlds.each_mut().map(|world| world.apply(op));
+        let answers: Vec<_> = worlds.iter_mut().map(|world| world.apply(op)).collect();
         assert!(answers.iter().all(|answer| *answer == answers[0]), "guards differ at {op:?}");
     }
     for world in &worlds {

@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Stats, Sync};
+use trommel_guards::kinds;
 
 const FLUSHES: u64 = 63;
 const FLUSH_KEYS: u64 = 200;
@@ -21,7 +22,7 @@ fn key(number: u64) -> [u8; 8] {
     number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-fn open(disk: &Memory, kind: FilterKind, monkey: bool) -> Db {
+fn open(disk: &Memory, kind: &'static dyn FilterKind, monkey: bool) -> Db {
     let options = Options {
         guard: GuardKind::Table(kind),
         bits_per_key: BITS_PER_KEY,
@@ -72,7 +73,7 @@ fn needless(db: &Db) -> u64 {
 #[test]
 fn small_runs_first_and_no_more_memory() {
     // Theory for Bloom: 0.36. Lines of 512 bits give small runs more than their share anyway.
-    for (kind, bound) in [(FilterKind::Bloom, 0.5), (FilterKind::BlockedBloom, 0.6)] {
+    for (kind, bound) in [(kinds::BLOOM, 0.5), (kinds::BLOCKED_BLOOM, 0.6)] {
         let stores = [false, true].map(|monkey| {
             let db = open(&Memory::new(), kind, monkey);
             write(&db, 0, FLUSHES);
@@ -94,11 +95,11 @@ fn small_runs_first_and_no_more_memory() {
 fn a_store_may_begin_with_it_and_end() {
     let disk = Memory::new();
     for (session, monkey) in (0..).zip([false, true, false, true]) {
-        let db = open(&disk, FilterKind::Bloom, monkey);
+        let db = open(&disk, kinds::BLOOM, monkey);
         write(&db, session * 16, (session * 16 + 16).min(FLUSHES));
         db.close().expect("closes");
     }
-    let db = open(&disk, FilterKind::BlockedBloom, true);
+    let db = open(&disk, kinds::BLOCKED_BLOOM, true);
     needless(&db);
 }
 
@@ -107,7 +108,7 @@ fn a_store_may_begin_with_it_and_end() {
 #[test]
 fn a_run_that_would_get_hardly_any_bits_gets_no_filter() {
     let options = Options {
-        guard: GuardKind::Table(FilterKind::BinaryFuse),
+        guard: GuardKind::Table(kinds::BINARY_FUSE),
         bits_per_key: 1.0,
         monkey: true,
         sync: Sync::Never,

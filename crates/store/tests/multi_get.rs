@@ -17,6 +17,7 @@ use trommel::{
     Background, Clock, Db, Environment, Fault, FilterKind, GuardKind, ManualClock, Memory, Options,
     QueryStats, Snapshot, Sync,
 };
+use trommel_guards::kinds;
 
 type Key = Vec<u8>;
 
@@ -145,7 +146,7 @@ fn asked(costs: &QueryStats) -> [u64; 5] {
 
 #[test]
 fn a_batch_answers_and_counts_as_gets_do_under_every_guard() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let store = store(guard, CACHE_BYTES);
         let runs: usize =
             store.db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
@@ -157,7 +158,7 @@ fn a_batch_answers_and_counts_as_gets_do_under_every_guard() {
             assert_eq!(found, expected, "{guard}: {len} keys");
             assert_eq!((many.queries, many.reached_runs), (lone.queries, lone.reached_runs));
             // What was asked decides which units are in memory, and so what is asked next.
-            if guard != GuardKind::Table(FilterKind::Elastic) {
+            if guard != GuardKind::Table(kinds::ELASTIC) {
                 assert_eq!(asked(&many), asked(&lone), "{guard}: {len} keys");
             }
             let snapshot = |key: &Key| plain(store.snapshot.get(key));
@@ -184,7 +185,7 @@ fn ranges_in_a_batch_answer_as_one_by_one_under_every_guard() {
         let (from, to) = if drawn >> 50 & 15 == 0 { (to, from) } else { (from, to) };
         (bound(drawn >> 3, &keys[from]), bound(drawn >> 9, &keys[to]))
     };
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let store = store(guard, 0);
         let mut said_no = 0;
         for len in [0, 1, 7, 8, 9, 300] {
@@ -233,7 +234,7 @@ fn a_block_that_several_keys_miss_is_read_once() {
 
 #[test]
 fn a_damaged_block_is_an_error_for_its_keys_alone() {
-    for guard in [GuardKind::Open, GuardKind::Grf, GuardKind::Table(FilterKind::BlockedBloom)] {
+    for guard in [GuardKind::Open, GuardKind::Grf, GuardKind::Table(kinds::BLOCKED_BLOOM)] {
         let Store { disk, clock, db, snapshot } = store(guard, 0);
         let tables = disk.list_of("db", ".table");
         let keys = keys();
@@ -253,7 +254,7 @@ fn a_damaged_block_is_an_error_for_its_keys_alone() {
 
 #[test]
 fn a_disk_that_fails_once_costs_no_answer_and_one_that_stays_broken_all_it_is_asked_for() {
-    for guard in [GuardKind::Open, GuardKind::Grf, GuardKind::Table(FilterKind::Elastic)] {
+    for guard in [GuardKind::Open, GuardKind::Grf, GuardKind::Table(kinds::ELASTIC)] {
         let store = store(guard, 0);
         let keys = batch(77, 200);
         let sound = one_by_one(&store.db, &keys);

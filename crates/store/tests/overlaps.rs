@@ -103,7 +103,7 @@ impl World {
     }
 
     fn draw_options(dice: &mut Dice, options: &mut Options) {
-        let guards = GuardKind::ALL;
+        let guards = trommel_guards::all_guards();
         options.guard = guards[dice.roll(guards.len() as u64) as usize];
         if dice.roll(4) == 0 {
             options.guard = "remix-sorted".parse().unwrap();

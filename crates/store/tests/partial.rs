@@ -7,6 +7,7 @@ use trommel::{
     Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, Memory,
     Options, Policy, Stats, Sync,
 };
+use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 50;
@@ -88,8 +89,8 @@ fn write_amplification(stats: &Stats) -> f64 {
 fn every_answer_is_right_between_any_two_merges() {
     let guards = [
         GuardKind::Open,
-        GuardKind::Table(FilterKind::BlockedBloom),
-        GuardKind::Table(FilterKind::SurfReal),
+        GuardKind::Table(kinds::BLOCKED_BLOOM),
+        GuardKind::Table(kinds::SURF_REAL),
         GuardKind::Grf,
         GuardKind::GrfHuffman,
     ];

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, LocatedKind,
-    Memory, Options, Stats, Storage, Sync,
+    Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, Memory,
+    Options, RunLocatorKind, Stats, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 100;
@@ -113,17 +114,17 @@ fn check(db: &Db, keys: u64) {
 fn guards() -> [GuardKind; 6] {
     [
         GuardKind::Open,
-        GuardKind::Table(FilterKind::BlockedBloom),
-        GuardKind::Table(FilterKind::SurfReal),
+        GuardKind::Table(kinds::BLOCKED_BLOOM),
+        GuardKind::Table(kinds::SURF_REAL),
         GuardKind::Grf,
         GuardKind::GrfHuffman,
-        GuardKind::Table(FilterKind::Elastic),
+        GuardKind::Table(kinds::ELASTIC),
     ]
 }
 
 #[test]
 fn guards_that_merges_tell_of_every_key_are_made_anew_by_whole_merges() {
-    for kind in [LocatedKind::Chucky, LocatedKind::Remix, LocatedKind::RemixSorted] {
+    for kind in [kinds::CHUCKY, kinds::REMIX, kinds::REMIX_SORTED] {
         let disk = Memory::new();
         // What other guards have begun by partitions, these end.
         let db = open(&disk, &options(GuardKind::Grf));

@@ -11,6 +11,7 @@ use trommel::{
     Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats,
     Queue, Stats, Value,
 };
+use trommel_guards::kinds;
 
 /// Keys that are prefixes of each other, in many short runs of blocks of a few entries.
 fn key(number: u16) -> Vec<u8> {
@@ -118,7 +119,7 @@ fn asks() -> impl Strategy<Value = Vec<Ask>> {
 }
 
 fn guard() -> impl Strategy<Value = GuardKind> {
-    (0..GuardKind::ALL.len()).prop_map(|place| GuardKind::ALL[place])
+    (0..trommel_guards::all_guards().len()).prop_map(|place| trommel_guards::all_guards()[place])
 }
 
 /// Answers of all that is asked, with at most `together` under way, by tag.
@@ -176,7 +177,7 @@ proptest! {
                 }
             }
             // Units of `elastic` come and go with each get.
-            if guard != GuardKind::Table(trommel::FilterKind::Elastic) {
+            if guard != GuardKind::Table(kinds::ELASTIC) {
                 prop_assert_eq!(costs, others);
             }
         }

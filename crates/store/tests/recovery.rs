@@ -15,11 +15,12 @@ use std::sync::Arc;
 use trommel::{
     Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 /// The folder of every store on a simulated disk.
 const DIR: &str = "db";
 const GUARDS: [GuardKind; 3] =
-    [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf];
+    [GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf];
 
 type Contents = BTreeMap<String, String>;
 type Files = BTreeMap<String, Vec<u8>>;

@@ -12,14 +12,15 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
 use trommel::{
-    Background, Db, Environment, GuardKind, LocatedKind, Memory, Options, PausePoint, Pauses,
-    QueryStats, Storage, Sync,
+    Background, Db, Environment, GuardKind, Memory, Options, PausePoint, Pauses, QueryStats,
+    RunLocatorKind, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 type Map = BTreeMap<[u8; 8], u8>;
 
-const SORTED: GuardKind = GuardKind::Located(LocatedKind::RemixSorted);
-const SEMI_SORTED: GuardKind = GuardKind::Located(LocatedKind::Remix);
+const SORTED: GuardKind = GuardKind::Located(kinds::REMIX_SORTED);
+const SEMI_SORTED: GuardKind = GuardKind::Located(kinds::REMIX);
 
 type Armed = (PausePoint, fn(&Db));
 

@@ -11,6 +11,7 @@ use trommel::{
     Background, Db, Environment, Error, Fault, FilterKind, GuardKind, Memory, Options,
     RepairReport, Storage, Sync, repair_with,
 };
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
@@ -89,7 +90,7 @@ fn copy(disk: &Memory) -> Memory {
 #[track_caller]
 fn sound_contents(disk: &Memory, case: &str) -> Contents {
     let mut all = Vec::new();
-    for guard in [GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf] {
+    for guard in [GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf] {
         let db = open(disk, guard).unwrap_or_else(|error| panic!("{case}: {error}"));
         let report = db.verify().expect("verifies");
         assert!(report.damage.is_empty(), "{case}: {guard}: {:?}", report.damage);
@@ -135,7 +136,7 @@ fn all_from_history(found: &Contents) -> bool {
 
 #[test]
 fn a_sound_store_is_not_touched() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let (disk, expected) = small_store();
         let db = open(&disk, guard).expect("opens");
         db.put("one", "more").expect("puts");

@@ -37,7 +37,9 @@ impl Stage {
         let of = |guard, granularity| {
             (format!("{guard}, {granularity:?}"), Stage::of(guard, granularity))
         };
-        GuardKind::ALL.into_iter().flat_map(move |guard| granularities.map(|how| of(guard, how)))
+        trommel_guards::all_guards()
+            .into_iter()
+            .flat_map(move |guard| granularities.map(|how| of(guard, how)))
     }
 
     fn of(guard: GuardKind, granularity: Granularity) -> Self {
@@ -167,7 +169,7 @@ fn rule_2_a_get_pins_before_it_takes_its_sequence_number() {
 
 #[test]
 fn rule_2_a_batch_of_gets_pins_before_it_takes_its_number() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let stage = Stage::new(guard);
         put_and_flush(&stage.db, "k", "old");
         stage.at(PausePoint::GetPinned, |db| {
@@ -387,7 +389,7 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
 
 #[test]
 fn readers_writers_and_background_threads_agree() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let options = Options {
             guard,
             size_ratio: 3,

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use trommel::{
     Background, Db, Environment, FilterKind, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
 };
+use trommel_guards::kinds;
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
@@ -150,7 +151,7 @@ fn check_all(db: &Db, map: &Map, keys: &[Key], guard: GuardKind) {
 #[test]
 fn scans_equal_a_map_from_every_key_on_under_every_guard() {
     let keys = crowded_keys();
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let (_, db, map, snapshot, then) = crowded_store(guard, &keys);
         check_all(&db, &map, &keys, guard);
         for bounds in all_bounds(&keys).step_by(17) {
@@ -167,8 +168,9 @@ fn scans_equal_a_map_from_every_key_on_under_every_guard() {
 #[test]
 fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
     let keys = crowded_keys();
-    for (place, wrote) in GuardKind::ALL.into_iter().enumerate() {
-        let reads = GuardKind::ALL[(place * 7 + 1) % GuardKind::ALL.len()];
+    for (place, wrote) in trommel_guards::all_guards().into_iter().enumerate() {
+        let reads =
+            trommel_guards::all_guards()[(place * 7 + 1) % trommel_guards::all_guards().len()];
         let (disk, db, mut map, ..) = crowded_store(wrote, &keys);
         drop(db);
         let db = reopen(&disk, reads, 4096);
@@ -222,7 +224,7 @@ fn store_of_neighbours(guard: GuardKind) -> Db {
 
 #[test]
 fn a_run_that_begins_behind_the_first_key_is_not_read() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let db = store_of_neighbours(guard);
         let asked = costs(&db, OPEN, || {
             for run in 0..10 {
@@ -243,7 +245,7 @@ fn a_run_that_begins_behind_the_first_key_is_not_read() {
 
 #[test]
 fn ranges_between_tables_are_empty_without_a_read() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let db = store_of_neighbours(guard);
         db.put(key(20_000), b"in memory").expect("puts");
         let asked = costs(&db, CLOSED, || {
@@ -260,7 +262,7 @@ fn ranges_between_tables_are_empty_without_a_read() {
 /// Runs wait while keys of others are given and deleted, and are found when their turn comes.
 #[test]
 fn a_waiting_run_is_read_behind_deleted_keys() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let (_, db) = open(guard, 4096);
         db.put(key(1000), b"first").expect("puts");
         db.put(key(3000), b"last").expect("puts");
@@ -286,7 +288,7 @@ fn a_waiting_run_is_read_behind_deleted_keys() {
 /// little of keys that are alone in their corner.)
 fn guards_with_bounds() -> impl Iterator<Item = GuardKind> {
     let names = ["surf-real", "surf-mixed", "snarf", "cell", "gap", "grf"];
-    GuardKind::ALL.into_iter().filter(move |guard| names.contains(&guard.name()))
+    trommel_guards::all_guards().into_iter().filter(move |guard| names.contains(&guard.name()))
 }
 
 /// Runs that overlap everywhere: a large one and six small ones, of numbers without pattern.
@@ -372,14 +374,16 @@ fn a_backward_open_seek_reads_about_one_block() {
 /// A filter is asked once for each run, if it knows ranges or the range is one key.
 #[test]
 fn probes_of_ranges_are_counted_by_tables_that_are_asked() {
-    for guard in GuardKind::ALL.into_iter().filter(|guard| guard.table_filter().is_some()) {
+    for guard in
+        trommel_guards::all_guards().into_iter().filter(|guard| guard.table_filter().is_some())
+    {
         let (db, numbers) = store_of_layers(guard);
         let middle = *numbers.iter().nth(numbers.len() / 2).expect("there are some");
         let asked = costs(&db, OPEN, || assert!(first(db.range(key(middle)..)).is_some()));
         assert_eq!(asked.guard_probes, if guard.knows_ranges() { 7 } else { 0 }, "{guard}");
         let one = || first(db.range(key(middle)..=key(middle)));
         let asked = costs(&db, CLOSED, || assert_eq!(one(), Some(middle)));
-        if guard == GuardKind::Table(FilterKind::Elastic) {
+        if guard == GuardKind::Table(kinds::ELASTIC) {
             continue; // its units are for gets
         }
         assert_eq!(asked.guard_probes, 7, "{guard}");
@@ -391,7 +395,7 @@ fn probes_of_ranges_are_counted_by_tables_that_are_asked() {
 /// one of each run.
 #[test]
 fn a_scan_that_goes_on_reads_each_run_as_it_comes_to_it() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let (db, numbers) = store_of_layers(guard);
         for from in (0..20).map(|seek| spread(seek << 40)) {
             let expected: Vec<u64> = numbers.range(from..).take(60).copied().collect();

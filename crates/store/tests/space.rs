@@ -167,7 +167,7 @@ fn in_steps_replaced_tables_go_with_the_next_step() {
 #[test]
 fn at_rest_every_tree_has_its_own_files_alone() {
     let granularities = [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         for granularity in granularities {
             let disk = Memory::new();
             let stepped = options(Background::Stepped);

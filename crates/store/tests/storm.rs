@@ -14,9 +14,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, Fault, FilterKind, GuardKind, LocatedKind, Memory,
-    Options, Snapshot, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, Fault, FilterKind, GuardKind, Memory, Options,
+    RunLocatorKind, Snapshot, Storage, Sync,
 };
+use trommel_guards::kinds;
 
 const WRITERS: usize = 3;
 const KEYS: u32 = 12;
@@ -40,15 +41,15 @@ type Lanes = [Lane; WRITERS];
 /// One of each kind of guard: there are fewer generations than guards.
 const GUARDS: [GuardKind; 10] = [
     GuardKind::Grf,
-    GuardKind::Located(LocatedKind::Chucky),
-    GuardKind::Table(FilterKind::BlockedBloom),
-    GuardKind::Located(LocatedKind::Remix),
-    GuardKind::Located(LocatedKind::RemixSorted),
+    GuardKind::Located(kinds::CHUCKY),
+    GuardKind::Table(kinds::BLOCKED_BLOOM),
+    GuardKind::Located(kinds::REMIX),
+    GuardKind::Located(kinds::REMIX_SORTED),
     GuardKind::GrfHuffman,
-    GuardKind::Table(FilterKind::Elastic),
+    GuardKind::Table(kinds::ELASTIC),
     GuardKind::Open,
-    GuardKind::Table(FilterKind::SurfReal),
-    GuardKind::Table(FilterKind::Cell),
+    GuardKind::Table(kinds::SURF_REAL),
+    GuardKind::Table(kinds::CELL),
 ];
 
 fn options(generation: usize) -> Options {

@@ -15,9 +15,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, Environment, Granularity, GuardKind, LocatedKind, Memory, Options,
+    Background, Batch, Db, Environment, Granularity, GuardKind, Memory, Options, RunLocatorKind,
     Snapshot, Sync,
 };
+use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
 /// Keys of a writer.
@@ -253,7 +254,7 @@ fn check(db: &Db, versions: &Versions) {
 
 #[test]
 fn what_is_read_beside_writers_and_merges_never_goes_back() {
-    let chucky = GuardKind::Located(LocatedKind::Chucky);
+    let chucky = GuardKind::Located(kinds::CHUCKY);
     let kinds = [GuardKind::Grf, GuardKind::Open, chucky];
     for (turn, guard) in (0..).zip(kinds) {
         for granularity in Granularity::ALL {

@@ -87,7 +87,7 @@ fn write(db: &Db, model: &mut Model, draw: &mut Draw, n: u64) {
 
 #[test]
 fn every_snapshot_sees_its_own_version_wherever_it_is() {
-    for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {
+    for (seed, guard) in (1..).zip(trommel_guards::all_guards().into_iter().cycle().take(40)) {
         let (db, mut draw, mut model) = (open(guard, 1 << 20), Draw(seed), Model::new());
         let mut held: Vec<(Snapshot, Model)> = Vec::new();
         for n in 0..1200 {
@@ -133,7 +133,7 @@ const SIDE_BY_SIDE: u64 = 90;
 /// active memtable, in one that waits for its flush, in runs.
 #[test]
 fn what_short_ranges_side_by_side_leave_is_seen_at_every_snapshot() {
-    for (seed, guard) in (1..).zip(GuardKind::ALL.into_iter().cycle().take(40)) {
+    for (seed, guard) in (1..).zip(trommel_guards::all_guards().into_iter().cycle().take(40)) {
         // From memory alone to a buffer that is full after some dozen writes.
         let (db, mut draw) = (open(guard, 1 << (12 + 2 * (seed % 5))), Draw(seed));
         let (mut model, mut held) = (Model::new(), Vec::new());

@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use allocation_counter::measure;
 use trommel::{
-    Background, Clock, Db, ElasticOptions, Environment, GuardKind, Memory, Options, Sync,
+    FilterTuning, {Background, Clock, Db, Environment, GuardKind, Memory, Options, Sync},
 };
+use trommel_guards::ElasticOptions;
 
 /// Counts who asks it.
 #[derive(Default)]
@@ -57,7 +58,8 @@ fn store(guard: GuardKind) -> Store {
         sync: Sync::Never,
         background: Background::Stepped,
         // Who counts a get may have a unit read.
-        elastic: ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() },
+        filter: FilterTuning::new()
+            .with(ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() }),
         ..Options::default()
     };
     let (storage, of_store) = (Arc::new(disk.clone()), Arc::clone(&clock) as Arc<dyn Clock>);
@@ -88,7 +90,7 @@ fn costs(store: &Store, mut act: impl FnMut()) -> [u64; 3] {
 
 #[test]
 fn a_warm_get_allocates_nothing_and_makes_no_system_call() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let store = store(guard);
         let runs: usize =
             store.db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
@@ -128,7 +130,7 @@ fn costs_of_steps(store: &Store, from: &[u8], backward: bool) -> [u64; 3] {
 
 #[test]
 fn a_warm_step_of_a_scan_allocates_nothing() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let store = store(guard);
         // Far from both ends, and from the deleted range.
         let inner = |key: &&Vec<u8>| (0x48..0xb8).contains(&key[0]);

@@ -6,9 +6,9 @@
 //! typed.
 
 use clap::{Args, ValueEnum};
-use trommel::{
-    ElasticOptions, FilterTuning, Options, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
-    SurfOptions, SurfSuffix,
+use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
+use trommel_guards::{
+    kinds, {ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
 };
 
 /// How the guard's memory is divided.
@@ -53,7 +53,7 @@ pub(crate) struct FilterArgs {
     rencoder_probes: u8,
     /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new
     /// tables.
-    #[arg(long, value_name = "N", default_value_t = FilterTuning::default().arf_questions)]
+    #[arg(long, value_name = "N", default_value_t = ArfOptions::default().questions)]
     arf_questions: u32,
     /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are
     /// worth. [default: 8]
@@ -95,16 +95,15 @@ impl From<Split> for RosettaSplit {
 impl FilterArgs {
     /// The settings of the tables' filters.
     pub(crate) fn tuning(&self) -> FilterTuning {
-        FilterTuning {
-            surf: SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio },
-            prefix: self.prefix,
-            rosetta: RosettaPlan {
+        FilterTuning::new()
+            .with(SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio })
+            .with(self.prefix)
+            .with(RosettaPlan {
                 range_bits: self.rosetta_range_bits,
                 split: self.rosetta_split.into(),
-            },
-            rencoder: RencoderPlan { probes: self.rencoder_probes },
-            arf_questions: self.arf_questions,
-        }
+            })
+            .with(RencoderPlan { probes: self.rencoder_probes })
+            .with(ArfOptions { questions: self.arf_questions })
     }
 
     /// What the guard `elastic` is told.
@@ -183,19 +182,19 @@ mod tests {
     #[test]
     fn what_is_typed_is_told_and_what_is_told_can_be_typed() {
         for (kind, text) in [
-            (FilterKind::SurfMixed, "--surf-suffix hash:3+real:5 --surf-size-ratio 1"),
-            (FilterKind::SurfReal, "--surf-suffix fit --surf-size-ratio 64"),
-            (FilterKind::SurfBase, "--surf-size-ratio 7"),
-            (FilterKind::PrefixBloom, "--prefix 3"),
-            (FilterKind::PrefixBloom, "--prefix sep:/"),
-            (FilterKind::PrefixBloom, "--prefix sep:0x00"),
-            (FilterKind::Rosetta, "--rosetta-range-bits 10 --rosetta-split single"),
-            (FilterKind::Rosetta, "--rosetta-range-bits 0 --rosetta-split variable"),
-            (FilterKind::Rencoder, "--rencoder-probes 5"),
-            (FilterKind::Arf, "--arf-questions 70"),
+            (kinds::SURF_MIXED, "--surf-suffix hash:3+real:5 --surf-size-ratio 1"),
+            (kinds::SURF_REAL, "--surf-suffix fit --surf-size-ratio 64"),
+            (kinds::SURF_BASE, "--surf-size-ratio 7"),
+            (kinds::PREFIX_BLOOM, "--prefix 3"),
+            (kinds::PREFIX_BLOOM, "--prefix sep:/"),
+            (kinds::PREFIX_BLOOM, "--prefix sep:0x00"),
+            (kinds::ROSETTA, "--rosetta-range-bits 10 --rosetta-split single"),
+            (kinds::ROSETTA, "--rosetta-range-bits 0 --rosetta-split variable"),
+            (kinds::RENCODER, "--rencoder-probes 5"),
+            (kinds::ARF, "--arf-questions 70"),
         ] {
             let tuning = typed(text).tuning();
-            let told = tuning.told(kind).expect("it is told something");
+            let told = kind.told(&tuning).expect("it is told something");
             assert_eq!(format!("--{}", told.replace(", ", " --")), text);
         }
         let elastic = typed("--elastic-units 3 --elastic-unit-bits 1.5 --elastic-life-time 9");

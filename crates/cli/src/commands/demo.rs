@@ -4,7 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{ElasticOptions, FilterKind, FilterTuning, GuardKind, Policy};
+use trommel::{FilterKind, FilterTuning, GuardKind, Policy};
+use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
     Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,
     bench_read,
@@ -47,7 +48,7 @@ const QUESTIONS: [(&str, &str); 4] = [
 pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let folder = TemporaryFolder::new()?;
     let plan = ReadPlan {
-        guards: vec![GuardKind::Open, GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
+        guards: vec![GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf],
         dist: Dist::NaturalEarth,
         file_format: FileFormat::Lines,
         keys: arguments.keys,

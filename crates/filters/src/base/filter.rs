@@ -7,6 +7,7 @@
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
 use crate::base::hash::{HashUse, hash_key};
+use crate::base::kind::FilterKind;
 use crate::base::query::{KeyRange, Query};
 use crate::base::rank::CountBounds;
 use crate::base::shape::Codes;
@@ -72,7 +73,7 @@ pub enum UpperBound {
 /// The filter of one table, over checked bytes.
 pub trait TableFilter {
     /// Which filter it is.
-    fn kind(&self) -> FilterKind;
+    fn kind(&self) -> &'static dyn FilterKind;
 
     /// The size of the filter's bytes, everything included.
     fn size_bytes(&self) -> usize;
@@ -139,7 +140,7 @@ pub trait TableFilterBuilder {
 /// The bits that the filter of so many keys has for all but its trailer. In a small one the trailer
 /// takes an eighth at most: then the filter is larger than was asked for, rather than good for
 /// nothing.
-pub(crate) fn payload_bits(keys: usize, bits_per_key: f64, trailer_bytes: usize) -> f64 {
+pub fn payload_bits(keys: usize, bits_per_key: f64, trailer_bytes: usize) -> f64 {
     assert!(!bits_per_key.is_nan(), "bits per key is not a number");
     let bits = keys as f64 * bits_per_key.max(0.0);
     (bits - trailer_bytes as f64 * 8.0).max(bits * 0.875)
@@ -178,7 +179,7 @@ pub trait Trace {
 
 /// Asks for the cache line of an item, if there is one, without waiting for it.
 #[inline(always)]
-pub(crate) fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
+pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     prefetch(items, at);
     if let Some(item) = items.get(at) {
         trace.ask(std::ptr::from_ref(item) as usize);
@@ -188,11 +189,21 @@ pub(crate) fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
 /// Asks for some cache lines from that of an item on, which need not be there, without waiting for
 /// them.
 #[inline(always)]
-pub(crate) fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
+pub fn ask_for_lines<T, R: Trace>(items: &[T], at: usize, lines: usize, trace: &mut R) {
     const LINE_BYTES: usize = 64;
     prefetch_lines(items, at, lines);
     let address = items.as_ptr().wrapping_add(at) as usize;
     (0..lines).for_each(|line| trace.ask(address.wrapping_add(line * LINE_BYTES)));
+}
+
+impl<T: Trace + ?Sized> Trace for &mut T {
+    fn touch(&mut self, address: usize, len: usize) {
+        (**self).touch(address, len);
+    }
+
+    fn ask(&mut self, address: usize) {
+        (**self).ask(address);
+    }
 }
 
 /// A trace that records nothing.
@@ -257,140 +268,6 @@ impl Trace for LineCounter {
     }
 }
 
-/// The filters of one table, by tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FilterKind {
-    /// A Bloom filter whose bits for a key lie in one cache line.
-    BlockedBloom,
-    /// Positions of keys on a line through their neighbours.
-    Snarf,
-    /// Prefixes that tell keys from their neighbours.
-    Cell,
-    /// Numbers as fine as the gaps beside a key.
-    Gap,
-    /// A Bloom filter.
-    Bloom,
-    /// A homogeneous ribbon filter.
-    Ribbon,
-    /// A binary fuse filter of three cells a key.
-    BinaryFuse,
-    /// An xor filter of three cells a key.
-    Xor,
-    /// Bloom filters of the last levels of a binary tree over the keys.
-    Rosetta,
-    /// The same levels, eight of them in one cache line.
-    Rencoder,
-    /// A Bloom filter of whole keys and of their prefixes.
-    PrefixBloom,
-    /// A binary tree with empty leaves, trained with questions.
-    Arf,
-    /// ElasticBF: several small Bloom filters, of which the store keeps as many in memory as are
-    /// worth it.
-    Elastic,
-    /// A succinct trie of the keys' shortest distinguishing prefixes.
-    SurfBase,
-    /// The same, with some bits of each key's hash.
-    SurfHash,
-    /// The same, with some more bits of each key.
-    SurfReal,
-    /// The same, with some of both.
-    SurfMixed,
-}
-
-impl FilterKind {
-    /// Every kind there is.
-    pub const ALL: [FilterKind; 17] = [
-        FilterKind::BlockedBloom,
-        FilterKind::Bloom,
-        FilterKind::Ribbon,
-        FilterKind::BinaryFuse,
-        FilterKind::Xor,
-        FilterKind::SurfBase,
-        FilterKind::SurfHash,
-        FilterKind::SurfReal,
-        FilterKind::SurfMixed,
-        FilterKind::Snarf,
-        FilterKind::Cell,
-        FilterKind::Gap,
-        FilterKind::Rosetta,
-        FilterKind::Rencoder,
-        FilterKind::PrefixBloom,
-        FilterKind::Arf,
-        FilterKind::Elastic,
-    ];
-
-    /// The number that names the kind in files; never reused.
-    pub const fn tag(self) -> u16 {
-        match self {
-            FilterKind::BlockedBloom => 1,
-            FilterKind::Snarf => 10,
-            FilterKind::Cell => 11,
-            FilterKind::Gap => 12,
-            FilterKind::Bloom => 2,
-            FilterKind::Ribbon => 3,
-            FilterKind::BinaryFuse => 4,
-            FilterKind::Xor => 5,
-            FilterKind::Rosetta => 13,
-            FilterKind::Rencoder => 14,
-            FilterKind::PrefixBloom => 15,
-            FilterKind::Arf => 16,
-            FilterKind::Elastic => 17,
-            FilterKind::SurfBase => 6,
-            FilterKind::SurfHash => 7,
-            FilterKind::SurfReal => 8,
-            FilterKind::SurfMixed => 9,
-        }
-    }
-
-    /// The name that people write.
-    pub const fn name(self) -> &'static str {
-        match self {
-            FilterKind::BlockedBloom => "blocked-bloom",
-            FilterKind::Snarf => "snarf",
-            FilterKind::Cell => "cell",
-            FilterKind::Gap => "gap",
-            FilterKind::Bloom => "bloom",
-            FilterKind::Ribbon => "ribbon",
-            FilterKind::BinaryFuse => "binary-fuse",
-            FilterKind::Xor => "xor",
-            FilterKind::Rosetta => "rosetta",
-            FilterKind::Rencoder => "rencoder",
-            FilterKind::PrefixBloom => "prefix-bloom",
-            FilterKind::Arf => "arf",
-            FilterKind::Elastic => "elastic",
-            FilterKind::SurfBase => "surf-base",
-            FilterKind::SurfHash => "surf-hash",
-            FilterKind::SurfReal => "surf-real",
-            FilterKind::SurfMixed => "surf-mixed",
-        }
-    }
-
-    /// Whether it can answer for ranges; else it says "maybe" to every range of more than one key.
-    pub const fn knows_ranges(self) -> bool {
-        match self {
-            FilterKind::BlockedBloom | FilterKind::Elastic => false,
-            FilterKind::Snarf | FilterKind::Cell | FilterKind::Gap => true,
-            FilterKind::Bloom => false,
-            FilterKind::Ribbon => false,
-            FilterKind::BinaryFuse => false,
-            FilterKind::Xor => false,
-            FilterKind::Rosetta => true,
-            FilterKind::Rencoder => true,
-            FilterKind::PrefixBloom => true,
-            FilterKind::Arf => true,
-            FilterKind::SurfBase
-            | FilterKind::SurfHash
-            | FilterKind::SurfReal
-            | FilterKind::SurfMixed => true,
-        }
-    }
-
-    /// None: no kind has this tag.
-    pub fn from_tag(tag: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -407,15 +284,5 @@ mod tests {
         assert_eq!(counter.pages(), 3, "lines of three pages");
         assert_eq!(counter.take(), 5);
         assert_eq!(counter.take(), 0);
-    }
-
-    #[test]
-    fn tags_and_names_are_nobody_elses() {
-        for (place, kind) in FilterKind::ALL.into_iter().enumerate() {
-            assert_eq!(FilterKind::from_tag(kind.tag()), Some(kind));
-            let others = FilterKind::ALL[..place].iter();
-            assert!(others.clone().all(|other| other.name() != kind.name()), "{}", kind.name());
-        }
-        assert_eq!(FilterKind::from_tag(0), None);
     }
 }

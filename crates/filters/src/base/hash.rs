@@ -30,7 +30,7 @@ impl HashUse {
 const CHECKSUM_SEED: u64 = 0x7472_6f6d_6d65_6c03;
 
 /// The checksum of a filter's image (XXH3, 64 bits).
-pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(bytes, CHECKSUM_SEED)
 }
 
@@ -59,20 +59,20 @@ const FOLD: u64 = 0x9e6c_63d0_876a_68c5;
 /// Another hash of the same key: the two halves of a product, XORed. Every bit of it depends on
 /// every bit of `hash`.
 #[inline(always)]
-pub(crate) fn remix(hash: u64, seed: u64) -> u64 {
+pub fn remix(hash: u64, seed: u64) -> u64 {
     let product = u128::from(hash ^ seed) * u128::from(FOLD);
     (product >> 64) as u64 ^ product as u64
 }
 
 /// A place among `count`, by the high bits of a hash. 0 if there is none.
 #[inline(always)]
-pub(crate) fn scaled(hash: u64, count: usize) -> usize {
+pub fn scaled(hash: u64, count: usize) -> usize {
     ((u128::from(hash) * count as u128) >> 64) as usize
 }
 
 /// The n-th of a fixed sequence of numbers without pattern.
 #[inline]
-pub(crate) fn scattered(nth: u64) -> u64 {
+pub fn scattered(nth: u64) -> u64 {
     remix(nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15), 0x2545_f491_4f6c_dd1d)
 }
 
@@ -81,7 +81,7 @@ const GROUP_BITS: u32 = 9;
 
 /// What `map` makes of the hashes, roughly sorted: by the high bits. A user of the result stays in
 /// few places of memory.
-pub(crate) fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
+pub fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
     let group = |hash: u64| (hash >> (u64::BITS - GROUP_BITS)) as usize;
     let mut ends = [0usize; 1 << GROUP_BITS];
     hashes.iter().for_each(|&hash| ends[group(map(hash))] += 1);

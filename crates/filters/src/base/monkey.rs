@@ -11,8 +11,6 @@
 //!
 //! Invariant: the bits that all runs get together are the budget, and no run gets fewer than none.
 
-use crate::base::filter::FilterKind;
-
 /// How the false positive rate of a point filter falls with its bits per key: by the same factor
 /// with each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,34 +25,13 @@ impl PointRate {
         PointRate { slope: std::f64::consts::LN_2 * std::f64::consts::LN_2 };
 
     /// A filter that compares fingerprints, and takes so many bits of memory for each bit of them.
-    pub fn of_fingerprints(bits_per_bit: f64) -> Self {
+    pub const fn of_fingerprints(bits_per_bit: f64) -> Self {
         PointRate { slope: std::f64::consts::LN_2 / bits_per_bit }
     }
 
-    /// None: a filter of this kind answers for more than points, or its rate does not follow from
-    /// its bits.
-    pub fn of(kind: FilterKind) -> Option<Self> {
-        match kind {
-            // Between six and sixteen bits. (Lines are filled unevenly, which costs the more, the
-            // more bits there are.)
-            FilterKind::BlockedBloom => Some(PointRate { slope: 0.45 }),
-            FilterKind::Bloom => Some(Self::BLOOM),
-            FilterKind::Ribbon => Some(Self::of_fingerprints(1.047)),
-            FilterKind::BinaryFuse => Some(Self::of_fingerprints(1.125)),
-            FilterKind::Xor => Some(Self::of_fingerprints(1.23)),
-            FilterKind::SurfBase
-            | FilterKind::SurfHash
-            | FilterKind::SurfReal
-            | FilterKind::SurfMixed
-            | FilterKind::Snarf
-            | FilterKind::Cell
-            | FilterKind::Gap
-            | FilterKind::Rosetta
-            | FilterKind::Rencoder
-            | FilterKind::PrefixBloom
-            | FilterKind::Arf
-            | FilterKind::Elastic => None,
-        }
+    /// A filter whose rate is e^-(slope · bits per key).
+    pub const fn of_slope(slope: f64) -> Self {
+        PointRate { slope }
     }
 
     /// The rate with so many bits per key.

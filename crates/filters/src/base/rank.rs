@@ -52,7 +52,7 @@ impl CountBounds {
 
     /// The keys from one key up to another, both included, by their ranks. Requires: ranks ascend
     /// in keys.
-    pub(crate) fn between(low: RankBounds, high: RankBounds) -> Self {
+    pub fn between(low: RankBounds, high: RankBounds) -> Self {
         let least = high.least.saturating_sub(low.most);
         let most = high.most.saturating_sub(low.least);
         let estimate = if low == high {

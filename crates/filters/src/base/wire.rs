@@ -208,18 +208,18 @@ impl Writer {
 
 /// The signature at the end of a filter's bytes: the filter's kind, and a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Signature {
-    pub(crate) tag: u16,
-    pub(crate) version: u8,
-    pub(crate) parameter: u8,
+pub struct Signature {
+    pub tag: u16,
+    pub version: u8,
+    pub parameter: u8,
 }
 
 impl Signature {
     /// After a filter's fields: their checksum and the signature.
-    pub(crate) const BYTES: usize = 4 + 2 + 1 + 1;
+    pub const BYTES: usize = 4 + 2 + 1 + 1;
 
     /// Appends a filter's fields and signs them.
-    pub(crate) fn sign(self, fields: &[u8], out: &mut Vec<u8>) {
+    pub fn sign(self, fields: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(fields);
         out.extend_from_slice(&self.check(fields).to_le_bytes());
         out.extend_from_slice(&self.encode());
@@ -227,7 +227,7 @@ impl Signature {
 
     /// The fields of a filter with this tag and version, `fields_len` bytes long, and its
     /// parameter.
-    pub(crate) fn fields(
+    pub fn fields(
         image: &[u8],
         (tag, version): (u16, u8),
         fields_len: usize,

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// 64 bits of `key` from byte `at` on, the first bit on top.
 #[inline(always)]
-pub(crate) fn word_at(key: &[u8], at: usize) -> u64 {
+pub fn word_at(key: &[u8], at: usize) -> u64 {
     if let Some(word) = key.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         return u64::from_be_bytes(*word);
     }
@@ -33,14 +33,14 @@ fn padded_word(short: &[u8]) -> u64 {
 
 /// 64 bits of `key` from bit `at` on, the first bit on top.
 #[inline(always)]
-pub(crate) fn bits_at(key: &[u8], at: usize) -> u64 {
+pub fn bits_at(key: &[u8], at: usize) -> u64 {
     let (byte, shift) = (at / 8, at % 8);
     let next = key.get(byte + 8).copied().unwrap_or(0);
     word_at(key, byte) << shift | u64::from(next) >> (8 - shift)
 }
 
 /// The least string that is above all strings with this prefix. None: there is none.
-pub(crate) fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
+pub fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
     while let Some(last) = prefix.last_mut() {
         if let Some(next) = last.checked_add(1) {
             *last = next;
@@ -53,7 +53,7 @@ pub(crate) fn after_all_with(mut prefix: Vec<u8>) -> Option<Vec<u8>> {
 
 /// The number of leading bits that the two share; None if they are the same bit string.
 #[inline(always)]
-pub(crate) fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
+pub fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
     let longer = a.len().max(b.len());
     let mut at = 0;
     while at < longer {
@@ -68,7 +68,7 @@ pub(crate) fn common_bits(a: &[u8], b: &[u8]) -> Option<usize> {
 
 /// The order of the two bit strings.
 #[inline(always)]
-pub(crate) fn compare(a: &[u8], b: &[u8]) -> Ordering {
+pub fn compare(a: &[u8], b: &[u8]) -> Ordering {
     let longer = a.len().max(b.len());
     let mut at = 0;
     while at < longer {

@@ -12,12 +12,12 @@
 //! Invariant: nothing here knows of any one filter.
 
 mod aligned;
-pub(crate) mod key_bits;
-pub(crate) mod packed;
-pub(crate) mod rank_select;
-pub(crate) mod row;
-pub(crate) mod search;
-pub(crate) mod select;
-pub(crate) mod simd;
+pub mod key_bits;
+pub mod packed;
+pub mod rank_select;
+pub mod row;
+pub mod search;
+pub mod select;
+pub mod simd;
 
 pub use aligned::AlignedBytes;

@@ -7,57 +7,57 @@
 
 /// Bytes that must follow packed bits: as many as any reader loads at once.
 #[cfg(test)]
-pub(crate) const PADDING: usize = 32;
+pub const PADDING: usize = 32;
 
 /// The most bits that can be pushed or read at once.
-pub(crate) const LEN_MAX: usize = 57;
+pub const LEN_MAX: usize = 57;
 
 /// Eight bytes from `at` on, the first byte on top. Requires: they exist.
 #[inline(always)]
-pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
+pub fn word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes[at..].first_chunk::<8>().expect("packed bytes are padded");
     u64::from_be_bytes(*chunk)
 }
 
 /// As [`word`], but 0 where there are not as many bytes: to damaged ones anything may lead.
 #[inline(always)]
-pub(crate) fn word_or_zero(bytes: &[u8], at: usize) -> u64 {
+pub fn word_or_zero(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
     chunk.map_or(0, |chunk| u64::from_be_bytes(*chunk))
 }
 
 /// At least [`LEN_MAX`] bits from bit `at` on, the first on top.
 #[inline(always)]
-pub(crate) fn load(bytes: &[u8], at: usize) -> u64 {
+pub fn load(bytes: &[u8], at: usize) -> u64 {
     word(bytes, at / 8) << (at % 8)
 }
 
 /// As [`load`], but 0 where there are not as many bytes.
 #[inline(always)]
-pub(crate) fn load_or_zero(bytes: &[u8], at: usize) -> u64 {
+pub fn load_or_zero(bytes: &[u8], at: usize) -> u64 {
     word_or_zero(bytes, at / 8) << (at % 8)
 }
 
 /// The top `len` bits of `word`, as a number. Requires: `len` <= 64.
 #[inline(always)]
-pub(crate) fn top(word: u64, len: usize) -> u64 {
+pub fn top(word: u64, len: usize) -> u64 {
     if len == 0 { 0 } else { word >> (64 - len) }
 }
 
 /// The number of `len` bits at bit `at`. Requires: `len` <= [`LEN_MAX`].
 #[inline(always)]
-pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
+pub fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
     debug_assert!(len <= LEN_MAX, "{len} bits");
     top(load(bytes, at), len)
 }
 
 /// The most bits of a number that [`write_packed`] takes.
-pub(crate) const PACKED_BITS_MAX: usize = 32;
+pub const PACKED_BITS_MAX: usize = 32;
 
 /// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with
 /// fewer turns. Requires: `len` <= [`PACKED_BITS_MAX`].
 #[inline(always)]
-pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
+pub fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
     let (mut word, mut used) = (0u64, 0);
     for number in numbers {
         word = word << len | u64::from(number);
@@ -73,7 +73,7 @@ pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: 
 }
 
 /// Reads numbers of one length, one after the other.
-pub(crate) struct PackedReader<'a> {
+pub struct PackedReader<'a> {
     bytes: &'a [u8],
     at: usize,
     len: usize,
@@ -82,13 +82,13 @@ pub(crate) struct PackedReader<'a> {
 impl<'a> PackedReader<'a> {
     /// Starts at bit `at`. Requires: `len` <= [`LEN_MAX`].
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], at: usize, len: usize) -> Self {
+    pub fn new(bytes: &'a [u8], at: usize, len: usize) -> Self {
         PackedReader { bytes, at, len }
     }
 
     /// Takes the next number.
     #[inline(always)]
-    pub(crate) fn take(&mut self) -> u64 {
+    pub fn take(&mut self) -> u64 {
         let number = read(self.bytes, self.at, self.len);
         self.at += self.len;
         number
@@ -96,7 +96,7 @@ impl<'a> PackedReader<'a> {
 }
 
 /// Writes numbers of one length, one after the other, in place of bytes that are there already.
-pub(crate) struct PackedWriter<'a> {
+pub struct PackedWriter<'a> {
     bytes: &'a mut [u8],
     at: usize,
     len: usize,
@@ -107,14 +107,14 @@ pub(crate) struct PackedWriter<'a> {
 impl<'a> PackedWriter<'a> {
     /// Requires: `len` <= [`PACKED_BITS_MAX`], and room for the numbers and four bytes more.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a mut [u8], len: usize) -> Self {
+    pub fn new(bytes: &'a mut [u8], len: usize) -> Self {
         debug_assert!(len <= PACKED_BITS_MAX, "{len} bits");
         PackedWriter { bytes, at: 0, len, word: 0, used: 0 }
     }
 
     /// Writes the next number, which has no more than the low bits.
     #[inline(always)]
-    pub(crate) fn push(&mut self, number: u64) {
+    pub fn push(&mut self, number: u64) {
         self.word = self.word << self.len | number;
         self.used += self.len;
         // As in `write_packed`: never more than a word.
@@ -132,7 +132,7 @@ impl<'a> PackedWriter<'a> {
 
     /// Fills the last byte with zeros, and says how many bytes were written.
     #[inline(always)]
-    pub(crate) fn finish(mut self) -> usize {
+    pub fn finish(mut self) -> usize {
         let rest = self.used.div_ceil(8);
         self.store((self.word << (32 - self.used)) as u32);
         self.at - 4 + rest
@@ -140,7 +140,7 @@ impl<'a> PackedWriter<'a> {
 }
 
 /// Appends packed numbers to bytes.
-pub(crate) struct BitWriter<'a> {
+pub struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
     word: u64,
     used: usize,
@@ -148,13 +148,13 @@ pub(crate) struct BitWriter<'a> {
 
 impl<'a> BitWriter<'a> {
     /// Starts at the end of `out`.
-    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+    pub fn new(out: &'a mut Vec<u8>) -> Self {
         BitWriter { out, word: 0, used: 0 }
     }
 
     /// Appends the `len` low bits of `value`, which has no others. Requires: `len` <= 64.
     #[inline(always)]
-    pub(crate) fn push(&mut self, value: u64, len: usize) {
+    pub fn push(&mut self, value: u64, len: usize) {
         debug_assert!(len <= 64 && (len == 64 || value >> len == 0), "{value} in {len} bits");
         let free = 64 - self.used;
         if len < free {
@@ -173,7 +173,7 @@ impl<'a> BitWriter<'a> {
     }
 
     /// Fills the last byte with zeros.
-    pub(crate) fn finish(self) {
+    pub fn finish(self) {
         let len = self.used.div_ceil(8);
         self.out.extend_from_slice(&self.word.to_be_bytes()[..len]);
     }

@@ -14,38 +14,38 @@ const WORD_BITS: usize = 64;
 /// Words of a block of [`Ranked::rank_in_block`].
 const BLOCK_WORDS: usize = 8;
 /// Bits of such a block: a cache line.
-pub(crate) const BLOCK_BITS: usize = WORD_BITS * BLOCK_WORDS;
+pub const BLOCK_BITS: usize = WORD_BITS * BLOCK_WORDS;
 /// Every so many ones, one's place is kept.
-pub(crate) const SAMPLE_ONES: usize = 64;
+pub const SAMPLE_ONES: usize = 64;
 
 /// Bits in little-endian words of eight bytes. Beyond the last word there are zeros for ever.
 #[derive(Clone, Copy)]
-pub(crate) struct Bits<'a> {
+pub struct Bits<'a> {
     words: &'a [[u8; 8]],
 }
 
 impl<'a> Bits<'a> {
     /// Whole words; what is left of `bytes` is not looked at.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         Bits { words: bytes.as_chunks().0 }
     }
 
     /// 64 bits.
     #[inline(always)]
-    pub(crate) fn word(self, index: usize) -> u64 {
+    pub fn word(self, index: usize) -> u64 {
         self.words.get(index).map_or(0, |word| u64::from_le_bytes(*word))
     }
 
     /// One bit.
     #[inline(always)]
-    pub(crate) fn get(self, at: usize) -> bool {
+    pub fn get(self, at: usize) -> bool {
         self.word(at / WORD_BITS) >> (at % WORD_BITS) & 1 == 1
     }
 
     /// The first one in `from..end`; `end` if there is none.
     #[inline(always)]
-    pub(crate) fn next_one(self, from: usize, end: usize) -> usize {
+    pub fn next_one(self, from: usize, end: usize) -> usize {
         if from >= end {
             return end;
         }
@@ -63,7 +63,7 @@ impl<'a> Bits<'a> {
 
     /// The last one in `start..end`.
     #[inline(always)]
-    pub(crate) fn last_one(self, start: usize, end: usize) -> Option<usize> {
+    pub fn last_one(self, start: usize, end: usize) -> Option<usize> {
         if start >= end {
             return None;
         }
@@ -89,7 +89,7 @@ fn low_ones(count: usize) -> u64 {
 
 /// Bits with the number of ones before each word, or before each block of eight.
 #[derive(Clone, Copy)]
-pub(crate) struct Ranked<'a> {
+pub struct Ranked<'a> {
     bytes: &'a [u8],
     ranks: &'a [[u8; 4]],
 }
@@ -97,7 +97,7 @@ pub(crate) struct Ranked<'a> {
 impl<'a> Ranked<'a> {
     /// Bits, and the ranks that [`write_ranks`] made of them.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], ranks: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8], ranks: &'a [u8]) -> Self {
         Ranked { bytes, ranks: ranks.as_chunks().0 }
     }
 
@@ -108,7 +108,7 @@ impl<'a> Ranked<'a> {
 
     /// The ones before bit `at`, of bits whose ranks are kept for each word.
     #[inline(always)]
-    pub(crate) fn rank_in_word(self, at: usize) -> usize {
+    pub fn rank_in_word(self, at: usize) -> usize {
         let index = at / WORD_BITS;
         let word = Bits::new(self.bytes).word(index) & low_ones(at % WORD_BITS);
         self.kept_rank(index) + word.count_ones() as usize
@@ -117,21 +117,21 @@ impl<'a> Ranked<'a> {
     /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks
     /// save.
     #[inline(always)]
-    pub(crate) fn rank_from_eighth_word(self, at: usize) -> usize {
+    pub fn rank_from_eighth_word(self, at: usize) -> usize {
         let first = at / BLOCK_BITS * BLOCK_WORDS;
         self.kept_rank(first) + self.ones_of_block(at)
     }
 
     /// The ones before bit `at`, of bits whose ranks are kept for each block.
     #[inline(always)]
-    pub(crate) fn rank_in_block(self, at: usize) -> usize {
+    pub fn rank_in_block(self, at: usize) -> usize {
         self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
     }
 
     /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
     /// block as evenly spread. Requires: ranks are kept for each block. Of damaged ranks, anything.
     #[inline(always)]
-    pub(crate) fn rank_about(self, at: usize) -> usize {
+    pub fn rank_about(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
         let (before, after) = (self.kept_rank(block), self.kept_rank(block + 1));
         before + after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS
@@ -162,7 +162,7 @@ fn ones_before(words: &[[u8; 8]], at: usize) -> usize {
 
 /// Bits with the places of some ones.
 #[derive(Clone, Copy)]
-pub(crate) struct Selected<'a> {
+pub struct Selected<'a> {
     bits: Bits<'a>,
     samples: &'a [[u8; 4]],
 }
@@ -170,7 +170,7 @@ pub(crate) struct Selected<'a> {
 impl<'a> Selected<'a> {
     /// Bits, and the samples that [`write_samples`] made of them.
     #[inline(always)]
-    pub(crate) fn new(bits: Bits<'a>, samples: &'a [u8]) -> Self {
+    pub fn new(bits: Bits<'a>, samples: &'a [u8]) -> Self {
         Selected { bits, samples: samples.as_chunks().0 }
     }
 
@@ -178,7 +178,7 @@ impl<'a> Selected<'a> {
     /// one, without a look at the bits. It takes the ones between two samples as evenly spread. Of
     /// damaged samples, anything.
     #[inline(always)]
-    pub(crate) fn select_about(self, rank: usize) -> Option<(usize, usize)> {
+    pub fn select_about(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {
             self.samples.get(index).map(|sample| u32::from_le_bytes(*sample) as usize)
         };
@@ -190,7 +190,7 @@ impl<'a> Selected<'a> {
     /// Where the one with `rank` ones below it is; None: the search from the nearest sample below
     /// did not find it in `words_max` words. Only each `SKIP`-th sample is looked at: 1 is fastest.
     #[inline(always)]
-    pub(crate) fn select<const SKIP: usize>(self, rank: usize, words_max: usize) -> Option<usize> {
+    pub fn select<const SKIP: usize>(self, rank: usize, words_max: usize) -> Option<usize> {
         let sampled = rank / (SAMPLE_ONES * SKIP);
         let from = u32::from_le_bytes(*self.samples.get(sampled * SKIP)?) as usize;
         let mut left = (rank - sampled * SAMPLE_ONES * SKIP) as u32;
@@ -226,13 +226,13 @@ impl<'a> Selected<'a> {
 
 /// How many ranks [`write_ranks`] writes for so many bits: also one for the place after the last
 /// bit.
-pub(crate) fn ranks_len(bits: usize, block_bits: usize) -> usize {
+pub fn ranks_len(bits: usize, block_bits: usize) -> usize {
     bits / block_bits + 1
 }
 
 /// Writes how many ones come before each block of bits. Requires: `ranks` has the room that
 /// [`ranks_len`] tells.
-pub(crate) fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
+pub fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
     let mut blocks = bits.chunks(block_bits / 8);
     let mut ones = 0u32;
     for rank in ranks.as_chunks_mut::<4>().0 {
@@ -243,12 +243,12 @@ pub(crate) fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
 }
 
 /// How many samples [`write_samples`] writes for so many ones.
-pub(crate) fn samples_len(ones: usize) -> usize {
+pub fn samples_len(ones: usize) -> usize {
     ones.div_ceil(SAMPLE_ONES)
 }
 
 /// Writes the place of each 64th one. Requires: `samples` has the room that [`samples_len`] tells.
-pub(crate) fn write_samples(bits: &[u8], samples: &mut [u8]) {
+pub fn write_samples(bits: &[u8], samples: &mut [u8]) {
     let mut samples = samples.as_chunks_mut::<4>().0.iter_mut();
     let mut ones = 0usize;
     for (index, word) in bits.as_chunks::<8>().0.iter().enumerate() {

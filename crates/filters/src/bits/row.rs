@@ -6,7 +6,7 @@
 //! Invariant: the same numbers either way.
 
 /// Numbers one after the other.
-pub(crate) trait Row<N> {
+pub trait Row<N> {
     /// How many.
     fn len(&self) -> usize;
 

@@ -14,7 +14,7 @@ use std::hint::select_unpredictable;
 /// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place
 /// 0, and of the place before `from`: then for nothing.
 #[inline(always)]
-pub(crate) fn first_not<const STEPS: u32>(
+pub fn first_not<const STEPS: u32>(
     from: usize,
     end: usize,
     mut below: impl FnMut(usize) -> bool,

@@ -17,7 +17,7 @@ const TOPS: u64 = ONES << 7;
 
 /// The place of the one bit with `rank` ones below it, on every machine. Requires: there is one.
 #[inline(always)]
-pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
+pub fn select_one(word: u64, rank: u32) -> u32 {
     let pairs = word - ((word >> 1) & 0x5555_5555_5555_5555);
     let nibbles = (pairs & 0x3333_3333_3333_3333) + ((pairs >> 2) & 0x3333_3333_3333_3333);
     let bytes = (nibbles + (nibbles >> 4)) & 0x0f0f_0f0f_0f0f_0f0f;
@@ -38,7 +38,7 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 /// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean
 /// anything.
 #[inline(always)]
-pub(crate) fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
+pub fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
     let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORDS * WORD_BYTES }>());
     let Some(words) = words else { return select_zero_on(bytes, at, 0, rank) };
     let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
@@ -74,7 +74,7 @@ fn select_zero_on(bytes: &[u8], at: usize, mut skipped: usize, mut rank: u32) ->
 /// Eight bytes from `at` on, the first byte lowest. Where there are not as many: 0, which only
 /// damaged bytes lead to.
 #[inline(always)]
-pub(crate) fn little_word(bytes: &[u8], at: usize) -> u64 {
+pub fn little_word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());
     chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 const LINE_BYTES: usize = 64;
 
 /// What is worth being compiled twice. A trait, as closures cannot be told to be inlined.
-pub(crate) trait Work {
+pub trait Work {
     /// What comes out.
     type Output;
 
@@ -28,7 +28,7 @@ pub(crate) trait Work {
 
 /// Does `work` with the instructions that this processor has.
 #[inline(always)]
-pub(crate) fn fastest<W: Work>(work: W) -> W::Output {
+pub fn fastest<W: Work>(work: W) -> W::Output {
     #[cfg(target_arch = "x86_64")]
     if has_v3() {
         #[expect(unsafe_code, reason = "the one call of code for newer processors")]
@@ -72,7 +72,7 @@ fn with_v3<W: Work>(work: W) -> W::Output {
 
 /// Which of sixteen bytes equal `byte`: bit i for byte i.
 #[inline(always)]
-pub(crate) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
+pub fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     return sse2::equal(bytes, byte);
     #[cfg(not(target_arch = "x86_64"))]
@@ -81,7 +81,7 @@ pub(crate) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
 
 /// Which of sixteen bytes are `byte` or more: bit i for byte i.
 #[inline(always)]
-pub(crate) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
+pub fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
     #[cfg(target_arch = "x86_64")]
     return sse2::at_least(bytes, byte);
     #[cfg(not(target_arch = "x86_64"))]
@@ -90,7 +90,7 @@ pub(crate) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
 
 /// The place of the one bit with `rank` ones below it. Requires: there is one.
 #[inline(always)]
-pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
+pub fn select_one(word: u64, rank: u32) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if has_v3() {
         #[expect(unsafe_code, reason = "an instruction of newer processors")]
@@ -102,7 +102,7 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 
 /// The bits of sixty-four nibbles, low ones first: of each nibble bit 0, of each bit 1, and so on.
 #[inline(always)]
-pub(crate) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
+pub fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
     #[cfg(target_arch = "x86_64")]
     if has_v3() {
         #[expect(unsafe_code, reason = "instructions of newer processors")]
@@ -139,7 +139,7 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
 
 /// Asks for the cache line of item `at` of `items`, if there is one.
 #[inline(always)]
-pub(crate) fn prefetch<T>(items: &[T], at: usize) {
+pub fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(item) = items.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -30,25 +30,25 @@ const HEAD_BITS_MAX: usize = 64;
 
 /// How the groups of a run of keys are to be made.
 #[derive(Clone, Copy)]
-pub(crate) struct GroupsPlan {
-    pub(crate) fingerprints: Fingerprints,
+pub struct GroupsPlan {
+    pub fingerprints: Fingerprints,
     /// Bits for each key, directory included.
-    pub(crate) bits_per_key: f64,
+    pub bits_per_key: f64,
     /// Of these, so many are of a hash.
-    pub(crate) point_bits: usize,
+    pub point_bits: usize,
     /// What groups take elsewhere, more than is foreseen for each key.
-    pub(crate) beside: Beside,
+    pub beside: Beside,
 }
 
 /// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
 #[derive(Clone, Copy)]
-pub(crate) struct Beside {
-    pub(crate) share: f64,
-    pub(crate) bits: fn(keys: f64, share: f64) -> f64,
+pub struct Beside {
+    pub share: f64,
+    pub bits: fn(keys: f64, share: f64) -> f64,
 }
 
 impl Beside {
-    pub(crate) const NOTHING: Beside = Beside { share: 0.0, bits: |_, _| 0.0 };
+    pub const NOTHING: Beside = Beside { share: 0.0, bits: |_, _| 0.0 };
 
     fn bits(&self, keys: usize) -> f64 {
         (self.bits)(keys as f64, self.share)
@@ -56,18 +56,18 @@ impl Beside {
 }
 
 /// The groups of a run of keys, and what finds them.
-pub(crate) struct Groups {
+pub struct Groups {
     /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows
     /// them: see [`WINDOW`](super::gap::WINDOW).
-    pub(crate) arena: Vec<u8>,
-    pub(crate) directory: Directory,
-    pub(crate) starts: GroupStarts,
+    pub arena: Vec<u8>,
+    pub directory: Directory,
+    pub starts: GroupStarts,
     /// The number of keys.
-    pub(crate) entries: u64,
+    pub entries: u64,
 }
 
 /// Builds the groups of sorted keys.
-pub(crate) struct GroupsBuilder {
+pub struct GroupsBuilder {
     plan: GroupsPlan,
     keys: KeyBuffer,
     /// Ends of the blocks that were cut from the buffered keys.
@@ -88,7 +88,7 @@ pub(crate) struct GroupsBuilder {
 
 impl GroupsBuilder {
     /// Starts without keys.
-    pub(crate) fn new(plan: GroupsPlan) -> Self {
+    pub fn new(plan: GroupsPlan) -> Self {
         GroupsBuilder {
             plan,
             keys: KeyBuffer::default(),
@@ -109,7 +109,7 @@ impl GroupsBuilder {
     /// Adds the next key, if it is above the one before. Requires: of at most
     /// [`KEY_BYTES_MAX`](super::keys::KEY_BYTES_MAX) bytes.
     #[inline(always)]
-    pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
+    pub fn push(&mut self, key: &[u8]) -> Pushed {
         let pushed = self.keys.push(key);
         match pushed {
             Pushed::Kept => self.entries += 1,
@@ -124,7 +124,7 @@ impl GroupsBuilder {
 
     /// As [`GroupsBuilder::push`] of each, as long as they ascend. Gives the first one that does
     /// not.
-    pub(crate) fn push_words<'w>(
+    pub fn push_words<'w>(
         &mut self,
         mut words: &'w [[u8; WORD_BYTES]],
     ) -> Option<&'w [u8; WORD_BYTES]> {
@@ -147,7 +147,7 @@ impl GroupsBuilder {
     }
 
     /// The last key that is no zeros more than another one.
-    pub(crate) fn last(&self) -> Option<&[u8]> {
+    pub fn last(&self) -> Option<&[u8]> {
         self.keys.last()
     }
 
@@ -162,7 +162,7 @@ impl GroupsBuilder {
     }
 
     /// The groups of the keys pushed.
-    pub(crate) fn finish(mut self) -> Groups {
+    pub fn finish(mut self) -> Groups {
         let last = self.keys.last().unwrap_or_default().to_vec();
         if self.keys.len() > self.cut() {
             self.cuts.push(self.keys.len());
@@ -179,7 +179,7 @@ impl GroupsBuilder {
     }
 
     /// The most heap bytes that building has taken so far.
-    pub(crate) fn peak_bytes(&self) -> usize {
+    pub fn peak_bytes(&self) -> usize {
         self.bytes_peak.max(self.heap_bytes())
     }
 
@@ -193,7 +193,7 @@ impl GroupsBuilder {
     /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that
     /// one.
     #[cold]
-    pub(crate) fn count_more(&mut self) {
+    pub fn count_more(&mut self) {
         self.entries += 1;
         let place = self.keys.len() - 1;
         match self.zeros.last_mut() {

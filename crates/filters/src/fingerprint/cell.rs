@@ -21,9 +21,9 @@ use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
 use std::cmp::Ordering;
 
 /// Cells that a block can have.
-pub(crate) const CELLS_MAX: usize = 64;
+pub const CELLS_MAX: usize = 64;
 /// Spare bits that a cell can have.
-pub(crate) const SPARE_MAX: usize = 15;
+pub const SPARE_MAX: usize = 15;
 /// The nibble of a start that is written among the escapes.
 pub(super) const ESCAPE: usize = 15;
 /// The base in a header whose base follows it.
@@ -45,7 +45,7 @@ pub(super) fn header_base(base: usize) -> u16 {
 
 /// A key's bits from its group's prefix on.
 #[derive(Clone, Copy)]
-pub(crate) struct Tail<'a> {
+pub struct Tail<'a> {
     key: &'a [u8],
     start: usize,
     view: u64,
@@ -55,19 +55,19 @@ pub(crate) struct Tail<'a> {
 impl<'a> Tail<'a> {
     /// The bits of `key` from bit `start` on.
     #[inline(always)]
-    pub(crate) fn new(key: &'a [u8], start: usize) -> Self {
+    pub fn new(key: &'a [u8], start: usize) -> Self {
         Tail { key, start, view: bits_at(key, start), short: key.len() * 8 <= start + 64 }
     }
 
     /// The first 64 bits.
     #[inline]
-    pub(crate) fn view(&self) -> u64 {
+    pub fn view(&self) -> u64 {
         self.view
     }
 
     /// 64 bits from bit `at` on.
     #[inline(always)]
-    pub(crate) fn bits(&self, at: usize) -> u64 {
+    pub fn bits(&self, at: usize) -> u64 {
         match (self.short, at < 64) {
             (true, true) => self.view << at,
             (true, false) => 0,
@@ -86,10 +86,10 @@ struct Cell {
 }
 
 /// Bytes that can be read from a block's start on: its header and all nibbles that there may be.
-pub(crate) const HEAD_BYTES: usize = 2 + 3 + 1 + NIBBLE_BYTES + 2;
+pub const HEAD_BYTES: usize = 2 + 3 + 1 + NIBBLE_BYTES + 2;
 
 /// A block to be read. Of damaged bytes, any: then what is found means nothing.
-pub(crate) struct Block<'a> {
+pub struct Block<'a> {
     bytes: &'a [u8],
     count: usize,
     spare: usize,
@@ -102,7 +102,7 @@ pub(crate) struct Block<'a> {
 impl<'a> Block<'a> {
     /// Reads the header. Requires: `bytes` begin with a block and go on for [`HEAD_BYTES`].
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         let header = usize::from(u16::from_le_bytes([bytes[0], bytes[1]]));
         let (count, spare) = ((header & 63) + 1, header >> 6 & 15);
         let (mut base, mut at) = (header >> 11, 2);
@@ -176,7 +176,7 @@ impl<'a> Block<'a> {
 
     /// Where a key falls among the cells.
     #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+    pub fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         trace.touch(self.address(), self.bits_at / 8);
         if self.count == 1 {
             self.find_one_by_one(key, trace)
@@ -190,7 +190,7 @@ impl<'a> Block<'a> {
     /// Whether a key lies in a cell: less work than to find where it falls. The one cell that it
     /// can lie in is compared first, which is the end of most keys that lie in none.
     #[inline(always)]
-    pub(crate) fn holds<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
+    pub fn holds<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
         if self.count == 1 || self.bits_at != self.escapes_at * 8 {
             return self.find(key, trace).is_in();
         }
@@ -326,12 +326,12 @@ impl<'a> Block<'a> {
 
     /// The number of cells.
     #[inline]
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 
     /// Per cell, in order, the least and the greatest view that a key of it can have.
-    pub(crate) fn for_each_bounds(&self, mut visit: impl FnMut(u64, u64)) {
+    pub fn for_each_bounds(&self, mut visit: impl FnMut(u64, u64)) {
         let mut view = 0u64;
         for cell in self.cells() {
             if cell.start > 0 && cell.start <= 64 {
@@ -383,16 +383,16 @@ fn first_difference(
 
 /// Where a key falls among a block's cells.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Found {
+pub struct Found {
     /// The cells whose keys are all below the key.
-    pub(crate) before: usize,
-    pub(crate) fall: Fall,
+    pub before: usize,
+    pub fall: Fall,
 }
 
 impl Found {
     /// Whether the key lies in a cell. False: no key of the block equals it.
     #[inline(always)]
-    pub(crate) fn is_in(&self) -> bool {
+    pub fn is_in(&self) -> bool {
         matches!(self.fall, Fall::In)
     }
 }
@@ -401,7 +401,7 @@ impl Found {
 /// one in which these two differ. `shared` counts the bits that the key shares with the nearer one:
 /// at least `split`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Fall {
+pub enum Fall {
     /// In a cell.
     In,
     /// After a cell that it shares more with than with the next one.

@@ -29,22 +29,22 @@ const SLOT_STEPS: u32 = 2;
 const STEPS: usize = 6;
 
 /// Bits of how far a key lies from its group's separator to the next one's.
-pub(crate) const ACROSS_BITS: u32 = 16;
+pub const ACROSS_BITS: u32 = 16;
 
 /// Where a key's block is, guessed.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct Guess {
+pub struct Guess {
     /// Where the group begins, which is known.
-    pub(crate) group_at: usize,
+    pub group_at: usize,
     /// Where the block is about, in the same bytes.
-    pub(crate) at: usize,
+    pub at: usize,
     /// How far the key lies from the group's separator to the next one's, of 2^[`ACROSS_BITS`].
-    pub(crate) across: usize,
+    pub across: usize,
 }
 
 /// Where a key lies among the groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Among {
+pub enum Among {
     /// Before the first separator.
     Below,
     /// At or after this group's separator, before the next one's.
@@ -56,38 +56,38 @@ pub(crate) enum Among {
 /// The separators of all groups: words of eight bytes, numbers of four, and byte strings. They lie
 /// in memory of their own, or in place in an image.
 #[derive(Default)]
-pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
-    pub(crate) prefix: Prefix<B>,
-    pub(crate) separators: W,
-    pub(crate) offsets: N,
-    pub(crate) tails: Option<SeparatorTails<N, B>>,
-    pub(crate) radix: N,
-    pub(crate) radix_shift: u32,
+pub struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
+    pub prefix: Prefix<B>,
+    pub separators: W,
+    pub offsets: N,
+    pub tails: Option<SeparatorTails<N, B>>,
+    pub radix: N,
+    pub radix_shift: u32,
     /// No key is above it.
-    pub(crate) last: B,
+    pub last: B,
 }
 
 /// The bytes that all keys share.
 #[derive(Default)]
-pub(crate) struct Prefix<B> {
+pub struct Prefix<B> {
     bytes: B,
     /// The first eight of them.
     head: u64,
 }
 
 impl<B: Deref<Target = [u8]>> Prefix<B> {
-    pub(crate) fn new(bytes: B) -> Self {
+    pub fn new(bytes: B) -> Self {
         let head = word_at(&bytes, 0);
         Prefix { bytes, head }
     }
 
     /// As [`Prefix::new`], where the first eight bytes are known.
     #[inline(always)]
-    pub(crate) fn with_head(bytes: B, head: u64) -> Self {
+    pub fn with_head(bytes: B, head: u64) -> Self {
         Prefix { bytes, head }
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
@@ -114,7 +114,7 @@ impl<B: Deref<Target = [u8]>> Prefix<B> {
 
 /// Groups as they are built.
 #[derive(Default)]
-pub(crate) struct DirectoryBuilder {
+pub struct DirectoryBuilder {
     separators: Vec<u8>,
     ends: Vec<usize>,
     offsets: Vec<u32>,
@@ -125,7 +125,7 @@ pub(crate) struct DirectoryBuilder {
 impl DirectoryBuilder {
     /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units
     /// of 8 bytes. Gives the bytes that its separator takes beyond a word, about.
-    pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
+    pub fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
         let first = self.ends.is_empty();
         self.prefix_bits_min =
             if first { prefix_bits } else { self.prefix_bits_min.min(prefix_bits) };
@@ -136,13 +136,13 @@ impl DirectoryBuilder {
     }
 
     /// Heap bytes in use.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.separators.capacity() + 8 * self.ends.capacity() + 4 * self.offsets.capacity()
     }
 
     /// The directory of the groups pushed; `first` and `last` are the first and the last key of
     /// all.
-    pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
+    pub fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
         let (mut words, mut tails) = (Vec::new(), SeparatorTailsBuilder::default());
@@ -171,7 +171,7 @@ const SLOTS_PER_GROUP: usize = 2;
 
 /// The radix table: for each slot the first group whose separator is in the slot or after it, and
 /// an end.
-pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
+pub fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
     };
@@ -193,7 +193,7 @@ pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
 /// What only directories in memory of their own are asked.
 impl Directory {
     /// The allocations' sizes.
-    pub(crate) fn allocations(&self) -> [usize; 7] {
+    pub fn allocations(&self) -> [usize; 7] {
         let (rest_ends, rest_bytes) =
             self.tails.as_ref().map_or((0, 0), |tails| (4 * tails.ends.len(), tails.bytes.len()));
         let words = 8 * self.separators.len();
@@ -204,7 +204,7 @@ impl Directory {
     /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it
     /// is near.
     #[inline(always)]
-    pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
+    pub fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
         // The last group is left to the search, as it has an end of its own.
         let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
         if let Some(after) = after.filter(|after| self.tails.is_none() && word >= after[0]) {
@@ -221,7 +221,7 @@ impl Directory {
     /// Asks for the memory where the search for `key` begins, and where it ends if groups are
     /// spread evenly.
     #[inline(always)]
-    pub(crate) fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
+    pub fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
         let least = self.separators.first().copied().unwrap_or(0);
         let slot = self.radix_slot(word_at(key, self.prefix.len()).saturating_sub(least));
         // Slots are as wide as a power of two: of those for each group there are one to two.
@@ -233,7 +233,7 @@ impl Directory {
 
     /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the
     /// keys differ.
-    pub(crate) fn distance_above(&self, key: &[u8]) -> u64 {
+    pub fn distance_above(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
         match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
             Ordering::Greater => u64::MAX,
@@ -242,7 +242,7 @@ impl Directory {
     }
 
     /// How far `key` lies below the first separator, in the same numbers.
-    pub(crate) fn distance_below(&self, key: &[u8]) -> u64 {
+    pub fn distance_below(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
         match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
             Ordering::Less => u64::MAX,
@@ -267,13 +267,13 @@ impl Directory {
 
 impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// The number of groups.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.separators.len()
     }
 
     /// Where the group's data start, in units of 8 bytes.
     #[inline(always)]
-    pub(crate) fn offset(&self, group: usize) -> usize {
+    pub fn offset(&self, group: usize) -> usize {
         self.offsets.at(group) as usize
     }
 
@@ -282,7 +282,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// group is read, so that its block comes along with its header instead of after it. Of damaged
     /// bytes, anything.
     #[inline(always)]
-    pub(crate) fn guess(&self, group: usize, word: u64) -> Guess {
+    pub fn guess(&self, group: usize, word: u64) -> Guess {
         let (start, next) = (self.offset(group), group + 1);
         if next >= self.len() {
             return Guess { group_at: start * GROUP_ALIGN, at: start * GROUP_ALIGN, across: 0 };
@@ -302,7 +302,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
 
     /// Eight bytes of `key` after the prefix. If it lacks the prefix: where it lies.
     #[inline(always)]
-    pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
+    pub fn word(&self, key: &[u8]) -> Result<u64, Among> {
         if !self.prefix.begins(key) {
             match compare(&key[..key.len().min(self.prefix.len())], &self.prefix.bytes) {
                 Ordering::Less => return Err(Among::Below),
@@ -315,7 +315,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
 
     /// Where `key`, which has this word, lies. A base without groups is all above.
     #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
+    pub fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
         if self.len() == 0 {
             return Among::Above;
         }
@@ -376,14 +376,14 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     }
 
     /// The bytes of a separator after its word.
-    pub(crate) fn rest(&self, group: usize) -> SeparatorTail<'_> {
+    pub fn rest(&self, group: usize) -> SeparatorTail<'_> {
         self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
     /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of
     /// its separator.
     #[inline(always)]
-    pub(crate) fn shares_prefix(
+    pub fn shares_prefix(
         &self,
         group: usize,
         (key, word): (&[u8], u64),
@@ -399,20 +399,20 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
 
     /// How many of a prefix's bits are in the words.
     #[inline(always)]
-    pub(crate) fn shared_bits(&self, prefix_bits: usize) -> usize {
+    pub fn shared_bits(&self, prefix_bits: usize) -> usize {
         prefix_bits - 8 * self.prefix.len()
     }
 
     /// The eight bytes of `key` after its word.
     #[inline(always)]
-    pub(crate) fn tail(&self, key: &[u8]) -> u64 {
+    pub fn tail(&self, key: &[u8]) -> u64 {
         let at = self.prefix.len() + 8;
         if key.len() <= at { 0 } else { word_at(key, at) }
     }
 
     /// 64 bits of `key`, which has this word, from bit `prefix_bits` on.
     #[inline(always)]
-    pub(crate) fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
+    pub fn view(&self, (key, word): (&[u8], u64), prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();
         let at = prefix_bits - 8 * skip;
         if at >= 64 {
@@ -423,7 +423,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
 
     /// 64 bits of the group's separator from bit `prefix_bits` on.
     #[inline(always)]
-    pub(crate) fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
+    pub fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let at = prefix_bits - 8 * self.prefix.len();
         if at >= 64 {
             return self.rest(group).bits_at(at - 64);
@@ -438,7 +438,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a
     /// greater view.
     #[inline(always)]
-    pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
+    pub fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();
         if group + 1 == self.len() {
             return bits_at(&self.last, prefix_bits);

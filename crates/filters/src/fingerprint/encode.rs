@@ -13,22 +13,22 @@ use std::ops::Range;
 
 /// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that
 /// all share.
-pub(crate) struct BlockPlan<'a> {
+pub struct BlockPlan<'a> {
     /// The keys.
-    pub(crate) keys: &'a KeyBuffer,
+    pub keys: &'a KeyBuffer,
     /// Which of them.
-    pub(crate) range: Range<usize>,
+    pub range: Range<usize>,
     /// Bits that all keys of the group share.
-    pub(crate) prefix_bits: usize,
+    pub prefix_bits: usize,
     /// Bits of a cell past those that tell it from its neighbours.
-    pub(crate) spare_bits: usize,
+    pub spare_bits: usize,
     /// The length of the cell of a block's only key, before the spare bits.
-    pub(crate) lone_bits: usize,
+    pub lone_bits: usize,
 }
 
 /// Appends the block to `out`.
 #[inline(always)]
-pub(crate) fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
+pub fn encode_block(plan: &BlockPlan<'_>, out: &mut Vec<u8>) {
     let count = plan.range.len();
     assert!((1..=CELLS_MAX).contains(&count), "{count} keys in a block");
     assert!(plan.spare_bits <= SPARE_MAX, "{} spare bits", plan.spare_bits);

@@ -21,9 +21,9 @@ use crate::bits::packed::BitWriter;
 use crate::bits::simd::{Work, fastest};
 
 /// Keys that a block can have.
-pub(crate) const KEYS_MAX: usize = 64;
+pub const KEYS_MAX: usize = 64;
 /// Spare bits that a cell can have.
-pub(crate) const SPARE_MAX: usize = 15;
+pub const SPARE_MAX: usize = 15;
 /// Bytes before the nibbles.
 const HEADER_BYTES: usize = 2;
 /// The nibble of a key that lies in the cell before.
@@ -42,35 +42,35 @@ const READ_MAX: usize = 56;
 
 /// A view as a number of 63 bits: gap fingerprints do without the last bit.
 #[inline(always)]
-pub(crate) fn number(view: u64) -> u64 {
+pub fn number(view: u64) -> u64 {
     view >> 1
 }
 
 /// The least view that is this number.
-pub(crate) fn first_view(number: u64) -> u64 {
+pub fn first_view(number: u64) -> u64 {
     number << 1
 }
 
 /// The greatest view that is this number. Cells may reach beyond all numbers.
-pub(crate) fn last_view(number: u64) -> u64 {
+pub fn last_view(number: u64) -> u64 {
     number.min(u64::MAX >> 1) << 1 | 1
 }
 
 /// What a block is made of. Numbers have at most 63 bits.
-pub(crate) struct GapPlan<'a> {
+pub struct GapPlan<'a> {
     /// The keys as numbers, ascending; equal ones share a cell.
-    pub(crate) numbers: &'a [u64],
+    pub numbers: &'a [u64],
     /// Where the block begins: not above its first key.
-    pub(crate) anchor: u64,
+    pub anchor: u64,
     /// The key after the block, if one is known.
-    pub(crate) next: Option<u64>,
+    pub next: Option<u64>,
     /// A cell is at most 2^-spare as wide as the gaps around it.
-    pub(crate) spare: usize,
+    pub spare: usize,
 }
 
 /// The exponent of the distance between two neighbours; None if there is none.
 #[inline(always)]
-pub(crate) fn exponent(before: u64, number: u64) -> Option<u32> {
+pub fn exponent(before: u64, number: u64) -> Option<u32> {
     number.wrapping_sub(before).checked_ilog2()
 }
 
@@ -84,7 +84,7 @@ struct Code {
 
 /// Appends the block to `out`.
 #[inline(always)]
-pub(crate) fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
+pub fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
     let count = plan.numbers.len();
     assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");
     assert!(plan.spare <= SPARE_MAX, "{} spare bits", plan.spare);
@@ -183,7 +183,7 @@ fn best_base(codes: &[Code]) -> usize {
 
 /// Where a number falls among a block's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fall {
+pub enum Fall {
     /// In a cell: the keys before it, those before its end, and that.
     In { before: usize, through: usize, end: u64 },
     /// Between two: the keys below, the end of the last one's cell, the start of the next one's.
@@ -193,7 +193,7 @@ pub(crate) enum Fall {
 impl Fall {
     /// Whether a number that is not below the one that was sought falls there too.
     #[inline(always)]
-    pub(crate) fn reaches(&self, number: u64) -> bool {
+    pub fn reaches(&self, number: u64) -> bool {
         match *self {
             Fall::In { end, .. } => number < end,
             Fall::Between { next, .. } => next.is_none_or(|next| number < next),
@@ -202,7 +202,7 @@ impl Fall {
 
     /// The keys whose cells end before the number, and those whose cells begin at or before it.
     #[inline(always)]
-    pub(crate) fn ranks(&self) -> (usize, usize) {
+    pub fn ranks(&self) -> (usize, usize) {
         match *self {
             Fall::In { before, through, .. } => (before, through),
             Fall::Between { before, .. } => (before, before),
@@ -211,7 +211,7 @@ impl Fall {
 }
 
 /// Bytes that can be read from a block's start on, wherever it ends: no block is longer.
-pub(crate) const WINDOW: usize = 1024 + size_of::<u64>();
+pub const WINDOW: usize = 1024 + size_of::<u64>();
 const _: () = assert!(
     HEADER_BYTES + KEYS_MAX / 2 + 1 + KEYS_MAX * (EXPONENT_BITS + 64) / 8
         < WINDOW - size_of::<u64>()
@@ -219,7 +219,7 @@ const _: () = assert!(
 
 /// A block to be read. Of damaged bytes, any: then what is found means nothing.
 #[derive(Clone, Copy)]
-pub(crate) struct GapBlock<'a> {
+pub struct GapBlock<'a> {
     window: &'a [u8; WINDOW],
     count: usize,
     spare: u32,
@@ -229,7 +229,7 @@ pub(crate) struct GapBlock<'a> {
 impl<'a> GapBlock<'a> {
     /// Reads the header. Requires: `bytes` begin with a block and go on for [`WINDOW`] bytes.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
         let header = u32::from(u16::from_le_bytes([window[0], window[1]]));
         let count = (header & 63) as usize + 1;
@@ -238,20 +238,20 @@ impl<'a> GapBlock<'a> {
 
     /// The number of keys.
     #[inline(always)]
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 
     /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
     #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
+    pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
         let (fall, bits) = fastest(Find { block: *self, number, anchor });
         trace.touch(self.window.as_ptr() as usize, bits / 8 + 1);
         fall
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
-    pub(crate) fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
+    pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let (mut walk, mut start, mut done) = (Walk::new(self), anchor.wrapping_sub(1), 0);
         while walk.place <= self.count {
             let width;

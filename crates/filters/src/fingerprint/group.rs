@@ -14,7 +14,7 @@ use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::{word, word_or_zero};
 
 /// Blocks that a group can have.
-pub(crate) const BLOCKS_MAX: usize = 16;
+pub const BLOCKS_MAX: usize = 16;
 /// No head begins beyond this, of as many as there can be.
 const HEADS_MASK: usize = 127;
 const _: () = assert!((BLOCKS_MAX - 2) * size_of::<u64>() <= HEADS_MASK);
@@ -26,13 +26,13 @@ const WIDE: u32 = 1 << 27;
 const NARROW_BYTES: usize = 2;
 const WIDE_BYTES: usize = 3;
 /// Groups start at multiples of this.
-pub(crate) const GROUP_ALIGN: usize = 8;
+pub const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
-pub(crate) const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
+pub const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
 
 /// What the blocks of a group keep of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// Prefixes that tell a key from its neighbours.
     Cell,
     /// Numbers as fine as the gaps around them.
@@ -65,7 +65,7 @@ impl Kind {
 }
 
 /// What stands before the offsets.
-pub(crate) enum Lead<'a> {
+pub enum Lead<'a> {
     /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how
     /// hashed blocks are laid out.
     Heads { layout: Option<Layout>, views: &'a [u64], bytes: usize },
@@ -74,7 +74,7 @@ pub(crate) enum Lead<'a> {
 }
 
 /// Appends a group's header. `offsets` has that of block 0 too, which is 0.
-pub(crate) fn write_header(
+pub fn write_header(
     kind: Kind,
     prefix_bits: usize,
     lead: &Lead<'_>,
@@ -105,18 +105,18 @@ pub(crate) fn write_header(
 
 /// A group's header and what follows it.
 #[derive(Clone, Copy)]
-pub(crate) struct Group<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) prefix_bits: usize,
-    pub(crate) blocks: usize,
-    pub(crate) kind: Kind,
+pub struct Group<'a> {
+    pub bytes: &'a [u8],
+    pub prefix_bits: usize,
+    pub blocks: usize,
+    pub kind: Kind,
     head_bytes: usize,
     offset_bytes: usize,
 }
 
 impl<'a> Group<'a> {
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         let header = u32::from_le_bytes(*bytes.first_chunk().expect("a group has a header"));
         Group {
             bytes,
@@ -130,13 +130,13 @@ impl<'a> Group<'a> {
 
     /// The line of a spline group.
     #[inline(always)]
-    pub(crate) fn model(&self) -> Model {
+    pub fn model(&self) -> Model {
         Model::read(&self.bytes[HEADER_BYTES..])
     }
 
     /// How the blocks of a hashed group are laid out.
     #[inline(always)]
-    pub(crate) fn layout(&self) -> Layout {
+    pub fn layout(&self) -> Layout {
         Layout::read(&self.bytes[HEADER_BYTES..])
     }
 
@@ -157,14 +157,14 @@ impl<'a> Group<'a> {
 
     /// Bytes before block 0.
     #[inline(always)]
-    pub(crate) fn header_bytes(&self) -> usize {
+    pub fn header_bytes(&self) -> usize {
         self.offsets_at() + (self.blocks - 1) * self.offset_bytes
     }
 
     /// The view at which a block begins. Requires: not the first one, which begins at the
     /// separator; not a spline.
     #[inline(always)]
-    pub(crate) fn head(&self, block: usize) -> u64 {
+    pub fn head(&self, block: usize) -> u64 {
         let shift = 64 - 8 * self.head_bytes;
         let at = self.heads_at() + (block - 1) * self.head_bytes;
         word_or_zero(self.bytes, at) >> shift << shift
@@ -172,7 +172,7 @@ impl<'a> Group<'a> {
 
     /// The last block that begins at or before `view`. Requires: not a spline.
     #[inline(always)]
-    pub(crate) fn block_of(&self, view: u64) -> usize {
+    pub fn block_of(&self, view: u64) -> usize {
         let heads = self.bytes.get(self.heads_at()..).unwrap_or_default();
         let Some(heads) = heads.first_chunk::<HEADS_BYTES>() else {
             return (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum();
@@ -191,7 +191,7 @@ impl<'a> Group<'a> {
 
     /// Where a block begins.
     #[inline(always)]
-    pub(crate) fn block_at(&self, block: usize) -> usize {
+    pub fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
         if block > 0 {
             let offset = word(self.bytes, self.offsets_at() + (block - 1) * self.offset_bytes);
@@ -202,13 +202,13 @@ impl<'a> Group<'a> {
 
     /// The bytes from a block on.
     #[inline(always)]
-    pub(crate) fn block(&self, block: usize) -> &'a [u8] {
+    pub fn block(&self, block: usize) -> &'a [u8] {
         &self.bytes[self.block_at(block)..]
     }
 
     /// The bits that tell a block's first key from the keys of the block before.
     #[inline(always)]
-    pub(crate) fn head_bits(&self, block: usize) -> usize {
+    pub fn head_bits(&self, block: usize) -> usize {
         if block == 0 { 0 } else { 8 * self.head_bytes }
     }
 }

@@ -41,26 +41,26 @@ const HASH_ABOVE: f64 = 0.15;
 const CLEARLY: f64 = 1.5;
 
 /// The keys of a group, and what it may cost.
-pub(crate) struct GroupPlan<'a> {
-    pub(crate) keys: &'a KeyBuffer,
+pub struct GroupPlan<'a> {
+    pub keys: &'a KeyBuffer,
     /// Where each block ends, if blocks are cut by keys.
-    pub(crate) cuts: &'a [usize],
+    pub cuts: &'a [usize],
     /// Bits that all keys share.
-    pub(crate) prefix_bits: usize,
+    pub prefix_bits: usize,
     /// Bytes that tell the first keys of blocks from the keys before them.
-    pub(crate) head_bytes: usize,
+    pub head_bytes: usize,
     /// The separator's view: not above the first key's.
-    pub(crate) low: u64,
-    pub(crate) fingerprints: Fingerprints,
+    pub low: u64,
+    pub fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
-    pub(crate) point_bits: usize,
+    pub point_bits: usize,
     /// The bits that the group may take.
-    pub(crate) bits: f64,
+    pub bits: f64,
 }
 
 /// Keeps its buffers from group to group, and what rounding has left out.
 #[derive(Default)]
-pub(crate) struct GroupWriter {
+pub struct GroupWriter {
     blocks: Vec<u8>,
     offsets: Vec<u32>,
     /// The keys' views after the group's prefix, and for gap fingerprints the same as numbers.
@@ -87,7 +87,7 @@ struct Verdict {
 }
 
 impl GroupWriter {
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         let words = self.views.capacity() + self.numbers.capacity();
         let halves = self.offsets.capacity() + self.positions.capacity();
         self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves
@@ -108,7 +108,7 @@ impl GroupWriter {
 
     /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can
     /// begin.
-    pub(crate) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
+    pub fn finish_last_block(&mut self, out: &mut Vec<u8>) {
         let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
         out.resize(len - self.hashes.len(), 0);
         out.append(&mut self.hashes);
@@ -131,7 +131,7 @@ impl GroupPlan<'_> {
     /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys
     /// are huge.
     #[inline(always)]
-    pub(crate) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
+    pub fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
         writer.take_views(self);
         writer.blocks.clear();
         writer.offsets.clear();

@@ -12,13 +12,13 @@ use crate::bits::key_bits::{bits_at, common_bits};
 use std::cmp::Ordering;
 
 /// The longest key that is taken.
-pub(crate) const KEY_BYTES_MAX: usize = 1 << 16;
+pub const KEY_BYTES_MAX: usize = 1 << 16;
 /// Bytes of a word.
-pub(crate) const WORD_BYTES: usize = 8;
+pub const WORD_BYTES: usize = 8;
 
 /// What became of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pushed {
+pub enum Pushed {
     /// It is the last one now.
     Kept,
     /// It is above the last one, but only adds zero bits to it: not kept.
@@ -31,7 +31,7 @@ pub(crate) enum Pushed {
 
 /// Sorted keys, waiting to be encoded.
 #[derive(Default)]
-pub(crate) struct KeyBuffer {
+pub struct KeyBuffer {
     bytes: Vec<u8>,
     /// Where each key ends; empty if all keys are words.
     ends: Vec<u32>,
@@ -46,7 +46,7 @@ impl KeyBuffer {
     /// Adds the next key, if it is bytewise above the key before. Requires: of a length that a
     /// store takes; and at most 2^31 bytes in all.
     #[inline(always)]
-    pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
+    pub fn push(&mut self, key: &[u8]) -> Pushed {
         match key.first_chunk() {
             Some(word) if key.len() == WORD_BYTES && self.ends.is_empty() => self.push_word(word),
             _ => self.push_any(key),
@@ -74,7 +74,7 @@ impl KeyBuffer {
     /// Adds all of these words: true. Or none: the first key is one of them, not all keys are
     /// words, or they do not ascend.
     #[inline(always)]
-    pub(crate) fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
+    pub fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
         if self.commons.is_empty() || !self.ends.is_empty() {
             return false;
         }
@@ -130,41 +130,41 @@ impl KeyBuffer {
     }
 
     /// The number of keys.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.commons.len()
     }
 
     /// The bytes of all keys.
-    pub(crate) fn size_bytes(&self) -> usize {
+    pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
     /// Heap bytes in use.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         self.bytes.capacity() + 4 * (self.ends.capacity() + self.commons.capacity())
     }
 
     /// The key at a place.
     #[inline(always)]
-    pub(crate) fn get(&self, place: usize) -> &[u8] {
+    pub fn get(&self, place: usize) -> &[u8] {
         &self.bytes[self.start(place)..self.start(place + 1)]
     }
 
     /// The last key.
-    pub(crate) fn last(&self) -> Option<&[u8]> {
+    pub fn last(&self) -> Option<&[u8]> {
         (!self.commons.is_empty()).then(|| &self.bytes[self.last..])
     }
 
     /// Per key, the bits it shares with the key before it.
     #[inline(always)]
-    pub(crate) fn commons(&self) -> &[u32] {
+    pub fn commons(&self) -> &[u32] {
         &self.commons
     }
 
     /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what
     /// it has.
     #[inline(always)]
-    pub(crate) fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
+    pub fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
         out.clear();
         if self.ends.is_empty() && at < 64 {
             let (words, _) = self.bytes[..count * WORD_BYTES].as_chunks();
@@ -191,7 +191,7 @@ impl KeyBuffer {
     }
 
     /// Forgets the first `count` keys.
-    pub(crate) fn drop_front(&mut self, count: usize) {
+    pub fn drop_front(&mut self, count: usize) {
         let start = self.start(count);
         self.bytes.drain(..start);
         self.commons.drain(..count);

@@ -6,20 +6,20 @@
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
-pub(crate) mod builder;
-pub(crate) mod cell;
+pub mod builder;
+pub mod cell;
 mod choose_kind;
-pub(crate) mod directory;
-pub(crate) mod encode;
-pub(crate) mod gap;
-pub(crate) mod group;
-pub(crate) mod group_writer;
-pub(crate) mod hashes;
-pub(crate) mod keys;
-pub(crate) mod line;
-pub(crate) mod separator_tails;
-pub(crate) mod spline;
-pub(crate) mod starts;
+pub mod directory;
+pub mod encode;
+pub mod gap;
+pub mod group;
+pub mod group_writer;
+pub mod hashes;
+pub mod keys;
+pub mod line;
+pub mod separator_tails;
+pub mod spline;
+pub mod starts;
 mod trie;
 
 /// How a key becomes a fingerprint (DESIGN section 3).

@@ -19,20 +19,20 @@ const SHARED_MAX: usize = u16::MAX as usize;
 
 /// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory
 /// of its own or in place in an image.
-pub(crate) struct SeparatorTails<N = Box<[u32]>, B = Box<[u8]>> {
-    pub(crate) ends: N,
-    pub(crate) bytes: B,
+pub struct SeparatorTails<N = Box<[u32]>, B = Box<[u8]>> {
+    pub ends: N,
+    pub bytes: B,
 }
 
 /// The bytes of one separator after its word.
 #[derive(Clone, Copy, Default)]
-pub(crate) struct SeparatorTail<'a> {
+pub struct SeparatorTail<'a> {
     shared: &'a [u8],
     own: &'a [u8],
 }
 
 impl<N: Row<u32>, B: Deref<Target = [u8]>> SeparatorTails<N, B> {
-    pub(crate) fn get(&self, group: usize) -> SeparatorTail<'_> {
+    pub fn get(&self, group: usize) -> SeparatorTail<'_> {
         let kept = self.kept(group);
         let Some(first) = (group % STRETCH).checked_sub(1).map(|before| group - before - 1) else {
             return SeparatorTail { shared: &[], own: kept };
@@ -52,7 +52,7 @@ impl<N: Row<u32>, B: Deref<Target = [u8]>> SeparatorTails<N, B> {
 
 impl<'a> SeparatorTail<'a> {
     /// Its order to the bytes of a key, as bit strings.
-    pub(crate) fn compare(&self, key: &[u8]) -> Ordering {
+    pub fn compare(&self, key: &[u8]) -> Ordering {
         let cut = self.shared.len().min(key.len());
         self.shared[..cut]
             .cmp(&key[..cut])
@@ -61,7 +61,7 @@ impl<'a> SeparatorTail<'a> {
     }
 
     /// Whether the first `bits` bits are those of `key`.
-    pub(crate) fn begins_as(&self, key: &[u8], bits: usize) -> bool {
+    pub fn begins_as(&self, key: &[u8], bits: usize) -> bool {
         let in_shared = 8 * self.shared.len();
         let behind = key.get(self.shared.len()..).unwrap_or(&[]);
         same_bits(self.shared, key, bits.min(in_shared))
@@ -69,7 +69,7 @@ impl<'a> SeparatorTail<'a> {
     }
 
     /// Whether the first `bits` bits are those of another one.
-    pub(crate) fn begins_like(&self, other: &SeparatorTail<'_>, bits: usize) -> bool {
+    pub fn begins_like(&self, other: &SeparatorTail<'_>, bits: usize) -> bool {
         let in_shared = 8 * other.shared.len();
         self.begins_as(other.shared, bits.min(in_shared))
             && (bits <= in_shared
@@ -77,7 +77,7 @@ impl<'a> SeparatorTail<'a> {
     }
 
     /// 64 bits from bit `at` on, the first bit on top.
-    pub(crate) fn bits_at(&self, at: usize) -> u64 {
+    pub fn bits_at(&self, at: usize) -> u64 {
         let (byte, in_shared) = (at / 8, self.shared.len());
         if byte >= in_shared {
             return bits_at(self.own, at - 8 * in_shared);
@@ -90,7 +90,7 @@ impl<'a> SeparatorTail<'a> {
     }
 
     /// All bytes.
-    pub(crate) fn to_vec(self) -> Vec<u8> {
+    pub fn to_vec(self) -> Vec<u8> {
         [self.shared, self.own].concat()
     }
 
@@ -109,7 +109,7 @@ fn same_bits(a: &[u8], b: &[u8], bits: usize) -> bool {
 
 /// The tails of separators that come one after the other.
 #[derive(Default)]
-pub(crate) struct SeparatorTailsBuilder {
+pub struct SeparatorTailsBuilder {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     /// Where the first one of the stretch is.
@@ -118,7 +118,7 @@ pub(crate) struct SeparatorTailsBuilder {
 
 impl SeparatorTailsBuilder {
     /// Adds the next one.
-    pub(crate) fn push(&mut self, rest: &[u8]) {
+    pub fn push(&mut self, rest: &[u8]) {
         let start = self.bytes.len();
         if self.ends.len().is_multiple_of(STRETCH) {
             self.bytes.extend_from_slice(rest);
@@ -132,7 +132,7 @@ impl SeparatorTailsBuilder {
     }
 
     /// None: no separator is longer than a word.
-    pub(crate) fn finish(self) -> Option<SeparatorTails> {
+    pub fn finish(self) -> Option<SeparatorTails> {
         let is_any = self.bytes.iter().any(|&byte| byte != 0);
         is_any.then(|| SeparatorTails { ends: self.ends.into(), bytes: self.bytes.into() })
     }
@@ -147,7 +147,7 @@ fn shared_bytes(whole: &[u8], rest: &[u8]) -> usize {
 /// What the tails of separators will take, given one separator after the other. It assumes that no
 /// later separator shares less with the first one than those so far.
 #[derive(Default)]
-pub(crate) struct SeparatorTailsCost {
+pub struct SeparatorTailsCost {
     groups: usize,
     first: Vec<u8>,
     /// The bytes that all separators share.
@@ -158,7 +158,7 @@ pub(crate) struct SeparatorTailsCost {
 
 impl SeparatorTailsCost {
     /// The bytes that the rest of the next separator takes.
-    pub(crate) fn push(&mut self, separator: &[u8]) -> usize {
+    pub fn push(&mut self, separator: &[u8]) -> usize {
         const END_BYTES: usize = size_of::<u32>();
         if self.groups == 0 {
             separator.clone_into(&mut self.first);

@@ -16,11 +16,11 @@ use crate::bits::simd::select_one;
 use std::ops::Range;
 
 /// Bytes of a layout in its group's header.
-pub(crate) const LAYOUT_BYTES: usize = 3;
+pub const LAYOUT_BYTES: usize = 3;
 /// Bytes of a model in its group's header.
-pub(crate) const MODEL_BYTES: usize = 1 + LAYOUT_BYTES + 8;
+pub const MODEL_BYTES: usize = 1 + LAYOUT_BYTES + 8;
 /// Bits of a position that blocks do not keep; the overlay does.
-pub(crate) const FINE_BITS: u32 = 8;
+pub const FINE_BITS: u32 = 8;
 /// Bits by which factors are greater than positions per number.
 const FACTOR_BITS: u32 = 36;
 /// Numbers are measured in units that leave them so many bits.
@@ -28,24 +28,24 @@ const NUMBER_BITS: u32 = 32;
 /// Bytes before a block's quotients.
 const COUNT_BYTES: usize = 2;
 /// A group has fewer positions.
-pub(crate) const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
+pub const POSITIONS_END: u64 = 1 << (64 - FACTOR_BITS);
 /// The most bits of a remainder.
-pub(crate) const REMAINDER_MAX: u32 = 20;
+pub const REMAINDER_MAX: u32 = 20;
 /// Keys of a quotient that are looked at together.
 const LANES: usize = 2;
 const _: () = assert!(LANES * REMAINDER_MAX as usize <= LEN_MAX);
 
 /// How the positions of a block are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub struct Layout {
     /// Bits of a remainder.
-    pub(crate) remainder_bits: u32,
+    pub remainder_bits: u32,
     /// Quotients of a block.
-    pub(crate) quotients: u32,
+    pub quotients: u32,
 }
 
 impl Layout {
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         let quotients = u16::try_from(self.quotients).expect("fewer quotients than that");
         out.push(self.remainder_bits as u8);
         out.extend_from_slice(&quotients.to_le_bytes());
@@ -53,29 +53,29 @@ impl Layout {
 
     /// Reads what `write` has written. Requires: there are as many bytes.
     #[inline(always)]
-    pub(crate) fn read(bytes: &[u8]) -> Layout {
+    pub fn read(bytes: &[u8]) -> Layout {
         let quotients = u32::from(u16::from_le_bytes([bytes[1], bytes[2]]));
         Layout { remainder_bits: u32::from(bytes[0]), quotients }
     }
 
     /// Positions of a block.
     #[inline(always)]
-    pub(crate) fn positions(&self) -> u64 {
+    pub fn positions(&self) -> u64 {
         u64::from(self.quotients) << self.remainder_bits
     }
 }
 
 /// A line from numbers to positions, over all blocks of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Model {
+pub struct Model {
     shift: u32,
     factor: u64,
-    pub(crate) layout: Layout,
+    pub layout: Layout,
 }
 
 impl Model {
     /// The line on which numbers from 0 to `most` take all positions of `blocks` blocks.
-    pub(crate) fn new(most: u64, blocks: usize, layout: Layout) -> Model {
+    pub fn new(most: u64, blocks: usize, layout: Layout) -> Model {
         let shift = (64 - most.leading_zeros()).saturating_sub(NUMBER_BITS);
         let positions = blocks as u64 * layout.positions();
         assert!(positions < POSITIONS_END, "{positions} positions");
@@ -83,7 +83,7 @@ impl Model {
         Model { shift, factor, layout }
     }
 
-    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+    pub fn write(&self, out: &mut Vec<u8>) {
         out.push(self.shift as u8);
         self.layout.write(out);
         out.extend_from_slice(&self.factor.to_le_bytes());
@@ -91,7 +91,7 @@ impl Model {
 
     /// Reads what `write` has written. Requires: there are as many bytes.
     #[inline(always)]
-    pub(crate) fn read(bytes: &[u8]) -> Model {
+    pub fn read(bytes: &[u8]) -> Model {
         let bytes = bytes.first_chunk::<MODEL_BYTES>().expect("a model's bytes");
         let factor = bytes.last_chunk::<8>().expect("a model ends with them");
         let layout = Layout::read(&bytes[1..]);
@@ -99,7 +99,7 @@ impl Model {
     }
 
     /// Whether it may be asked, of `blocks` blocks. One that was just made always may.
-    pub(crate) fn is_sound(&self, blocks: usize) -> bool {
+    pub fn is_sound(&self, blocks: usize) -> bool {
         let Layout { remainder_bits, quotients } = self.layout;
         self.factor > 0
             && self.shift <= NUMBER_BITS
@@ -110,14 +110,14 @@ impl Model {
 
     /// Positions of a block.
     #[inline(always)]
-    pub(crate) fn block_positions(&self) -> u64 {
+    pub fn block_positions(&self) -> u64 {
         self.layout.positions()
     }
 
     /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all
     /// positions of `blocks` blocks.
     #[inline(always)]
-    pub(crate) fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
+    pub fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
         let number = number >> self.shift;
         if number >> NUMBER_BITS != 0 {
             return None;
@@ -130,13 +130,13 @@ impl Model {
     /// The position of a number that the line is drawn for: the product fits, as that of the
     /// greatest such number does.
     #[inline(always)]
-    pub(crate) fn position(&self, number: u64) -> u64 {
+    pub fn position(&self, number: u64) -> u64 {
         (number >> self.shift).wrapping_mul(self.factor) >> FACTOR_BITS
     }
 
     /// The least number whose fine position is at least this; the greatest number there is if there
     /// is none.
-    pub(crate) fn first_number(&self, fine: u64) -> u64 {
+    pub fn first_number(&self, fine: u64) -> u64 {
         let first =
             (u128::from(fine) << (FACTOR_BITS - FINE_BITS)).div_ceil(u128::from(self.factor));
         match u64::try_from(first) {
@@ -147,7 +147,7 @@ impl Model {
 
     /// The least number without a position: beyond all of `blocks` blocks, or of more bits than the
     /// line is drawn for.
-    pub(crate) fn first_beyond(&self, blocks: usize) -> u64 {
+    pub fn first_beyond(&self, blocks: usize) -> u64 {
         let positions = blocks as u64 * self.block_positions();
         let undrawn = 1u64.checked_shl(NUMBER_BITS + self.shift).unwrap_or(u64::MAX);
         self.first_number(positions << FINE_BITS).min(undrawn)
@@ -157,7 +157,7 @@ impl Model {
 /// Appends a block of the keys with these positions, ascending, of which `first` is the block's
 /// first one.
 #[inline(always)]
-pub(crate) fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
+pub fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
     out.extend_from_slice(&count.to_le_bytes());
     write_quotients(layout, first, positions, out);
@@ -189,12 +189,12 @@ fn write_quotients(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec
 
 /// The number of keys of a block, whatever its model.
 #[inline(always)]
-pub(crate) fn block_count(bytes: &[u8]) -> usize {
+pub fn block_count(bytes: &[u8]) -> usize {
     usize::from(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
 
 /// A block to be read. Of damaged bytes, any: then what is found means nothing.
-pub(crate) struct SplineBlock<'a> {
+pub struct SplineBlock<'a> {
     bytes: &'a [u8],
     count: usize,
     layout: Layout,
@@ -203,13 +203,13 @@ pub(crate) struct SplineBlock<'a> {
 impl<'a> SplineBlock<'a> {
     /// Requires: `bytes` begin with a block laid out like this and go on for some padding.
     #[inline(always)]
-    pub(crate) fn new(bytes: &'a [u8], layout: Layout) -> Self {
+    pub fn new(bytes: &'a [u8], layout: Layout) -> Self {
         SplineBlock { bytes, count: block_count(bytes), layout }
     }
 
     /// The number of keys.
     #[inline(always)]
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.count
     }
 
@@ -229,7 +229,7 @@ impl<'a> SplineBlock<'a> {
     /// The keys with positions below `position`, counted from the block's first one, and those up
     /// to it.
     #[inline(always)]
-    pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
+    pub fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
         let bits = self.layout.remainder_bits as usize;
         let quotient = (position >> bits) as usize;
         let remainder = position & ((1 << bits) - 1);
@@ -283,7 +283,7 @@ impl<'a> SplineBlock<'a> {
     }
 
     /// Per key, in order, its position, counted from the block's first one.
-    pub(crate) fn for_each_position(&self, mut visit: impl FnMut(u64)) {
+    pub fn for_each_position(&self, mut visit: impl FnMut(u64)) {
         let (mut place, bits) = (0, self.layout.quotients as usize + self.count);
         for from in (0..bits).step_by(64) {
             let mut word = self.unary(from);
@@ -297,7 +297,7 @@ impl<'a> SplineBlock<'a> {
 
     /// The position of a key, as [`SplineBlock::for_each_position`] tells it. Requires: there is
     /// the key.
-    pub(crate) fn position_of(&self, place: usize) -> u64 {
+    pub fn position_of(&self, place: usize) -> u64 {
         let bits = self.layout.quotients as usize + self.count;
         let mut before = place;
         for from in (0..bits).step_by(64) {

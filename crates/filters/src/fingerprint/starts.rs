@@ -8,15 +8,15 @@
 /// How many keys come before each group: the low halves of the numbers, and where the high halves
 /// grow.
 #[derive(Default)]
-pub(crate) struct GroupStarts {
-    pub(crate) low: Box<[u32]>,
+pub struct GroupStarts {
+    pub low: Box<[u32]>,
     /// For each multiple of 2^32, the first group with so many keys before it.
-    pub(crate) wraps: Box<[u32]>,
+    pub wraps: Box<[u32]>,
 }
 
 /// [`GroupStarts`] as they are built.
 #[derive(Default)]
-pub(crate) struct GroupStartsBuilder {
+pub struct GroupStartsBuilder {
     low: Vec<u32>,
     wraps: Vec<u32>,
     keys: u64,
@@ -24,7 +24,7 @@ pub(crate) struct GroupStartsBuilder {
 
 impl GroupStartsBuilder {
     /// Adds a group of `keys` keys. Requires: fewer than 2^32.
-    pub(crate) fn push(&mut self, keys: u64) {
+    pub fn push(&mut self, keys: u64) {
         assert!(keys >> u32::BITS == 0, "a group of {keys} keys");
         if self.keys >> u32::BITS > self.wraps.len() as u64 {
             self.wraps.push(self.low.len() as u32);
@@ -33,25 +33,25 @@ impl GroupStartsBuilder {
         self.keys += keys;
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub fn heap_bytes(&self) -> usize {
         4 * (self.low.capacity() + self.wraps.capacity())
     }
 
-    pub(crate) fn finish(self) -> GroupStarts {
+    pub fn finish(self) -> GroupStarts {
         GroupStarts { low: self.low.into_boxed_slice(), wraps: self.wraps.into_boxed_slice() }
     }
 }
 
 impl GroupStarts {
     /// The keys before a group; None: there are fewer groups.
-    pub(crate) fn before(&self, group: usize) -> Option<u64> {
+    pub fn before(&self, group: usize) -> Option<u64> {
         let low = self.low.get(group)?;
         let high = self.wraps.partition_point(|&first| first as usize <= group);
         Some((high as u64) << u32::BITS | u64::from(*low))
     }
 
     /// The allocations' sizes.
-    pub(crate) fn allocations(&self) -> [usize; 2] {
+    pub fn allocations(&self) -> [usize; 2] {
         [4 * self.low.len(), 4 * self.wraps.len()]
     }
 }

@@ -16,6 +16,8 @@
 //!
 //! Invariant: a slot is left out only if no key of the query was moved there (and not away again).
 
+use std::sync::Arc;
+
 use crate::base::filter::Trace;
 use crate::base::query::Query;
 
@@ -55,7 +57,7 @@ impl SlotSet {
     /// Adds the slots whose bits are set, the first in the low bit of the first byte. Requires: at
     /// most 32 bytes.
     #[inline(always)]
-    pub(crate) fn insert_bits(&mut self, bytes: &[u8]) {
+    pub fn insert_bits(&mut self, bytes: &[u8]) {
         for (word, bytes) in self.0.iter_mut().zip(bytes.chunks(8)) {
             let more = match bytes.first_chunk() {
                 Some(bytes) => u64::from_le_bytes(*bytes),
@@ -123,7 +125,7 @@ impl TreePlan {
 
 /// How large such a filter is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LocatedSize {
+pub struct RunLocatorSize {
     /// Bytes of memory, all tables included.
     pub bytes: usize,
     /// Of these, what holds what did not fit into its place.
@@ -135,13 +137,20 @@ pub struct LocatedSize {
 }
 
 /// A filter that knows for each key in which run it is now.
-pub trait Located: Clone + Send + Sync {
+pub trait RunLocator: Clone + Send + Sync {
     /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer
     /// entry or dropped. Requires: slots of the plan; and that the key was noted in `from`, and not
     /// away since. (Fingerprints of two keys may be equal: removing a key that is not there may
     /// take another one.) For a run without a slot, `from` is None. Keys may come in any order;
     /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
+
+    /// As `note`, for a key by its hash for [`HashUse::Chucky`](crate::HashUse). Requires: the kind
+    /// takes hashes.
+    fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
+        let _ = (hash, from, to);
+        unreachable!("a filter that knows keys alone");
+    }
 
     /// Notes that a slot's run is gone: no key is in it any more. To be called when a merge has
     /// noted all of its keys, for each input's slot but the output's own. (A filter that keeps sets
@@ -163,13 +172,18 @@ pub trait Located: Clone + Send + Sync {
     fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
 
     /// How large it is.
-    fn size(&self) -> LocatedSize;
+    fn size(&self) -> RunLocatorSize;
+
+    /// All entries of all runs in key order, if the filter has them.
+    fn sorted_view(&self) -> Option<Arc<dyn SortedView>> {
+        None
+    }
 }
 
 /// Makes such a filter from the keys of the oldest run, in ascending order.
-pub trait LocatedBuilder: Send {
+pub trait RunLocatorBuilder: Send {
     /// What it makes.
-    type Filter: Located;
+    type Filter: RunLocator;
 
     /// Requires: a plan of at most 256 slots. The keys go to its last slot.
     fn new(plan: &TreePlan) -> Self;
@@ -177,8 +191,59 @@ pub trait LocatedBuilder: Send {
     /// The next key. Requires: it is greater than the one before.
     fn push(&mut self, key: &[u8]);
 
+    /// As `push`, for a key by its hash for [`HashUse::Chucky`](crate::HashUse), in any order.
+    /// Requires: the kind takes hashes.
+    fn push_hash(&mut self, hash: u64) {
+        let _ = hash;
+        unreachable!("a filter that knows keys alone");
+    }
+
+    /// The next entry of all runs: keys ascend, and of one key the newest entry comes first.
+    /// Requires: the kind has a sorted view, and `push` is not called.
+    fn push_entry(&mut self, key: &[u8], slot: RunSlot) {
+        let _ = (key, slot);
+        unreachable!("a filter without a sorted view");
+    }
+
     /// The filter.
     fn finish(self) -> Self::Filter;
+}
+
+/// An entry, as a sorted view has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// Its run.
+    pub slot: RunSlot,
+    /// How many entries of that run come before it.
+    pub rank: u64,
+    /// Whether its key is that of the entry before it: then it is older.
+    pub is_older: bool,
+}
+
+/// All entries of all runs in key order, in segments: the run of each entry, not its key.
+pub trait SortedView: Send + Sync {
+    /// The segment in which a key is, if it is there.
+    fn seek(&self, key: &[u8]) -> usize;
+    /// How many entries a segment has.
+    fn segment_len(&self, segment: usize) -> usize;
+    /// The nth entry of a segment. None: it has fewer.
+    fn place(&self, segment: usize, nth: usize) -> Option<Selected>;
+    /// A walk that stands before the nth entry of a segment.
+    fn walk(&self, segment: usize, nth: usize) -> Box<dyn SortedWalk>;
+    /// A walk that stands behind the last entry.
+    fn walk_from_end(&self) -> Box<dyn SortedWalk>;
+}
+
+/// A place between two entries of a sorted view.
+pub trait SortedWalk: Send {
+    /// The next entry, which is then passed. None: there is none.
+    fn forward(&mut self) -> Option<Selected>;
+    /// The entry before, which is then ahead. None: there is none.
+    fn back(&mut self) -> Option<Selected>;
+    /// Whether the next entry is of the same key as the one before.
+    fn is_within_key(&self) -> bool;
+    /// Whether no entry is ahead.
+    fn is_at_end(&self) -> bool;
 }
 
 #[cfg(test)]

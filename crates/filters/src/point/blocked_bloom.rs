@@ -14,10 +14,25 @@
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.
 
 use crate::base::filter::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
+    HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
 };
 use crate::base::hash::{HashUse, hash_key};
+use crate::base::kind::{FilterKind, TableKind};
+use crate::base::monkey::PointRate;
 use crate::base::wire::{Corrupt, Reader, Writer};
+
+/// `blocked-bloom`: a Bloom filter whose bits for a key lie in one cache line.
+///
+/// Its rate is that between six and sixteen bits per key. (Lines are filled unevenly, which costs
+/// the more, the more bits there are.)
+pub const BLOCKED_BLOOM: &dyn FilterKind = &TableKind::new(
+    "blocked-bloom",
+    |options| Box::new(BlockedBloomBuilder::new(options.bits_per_key)),
+    |bytes| Ok(Box::new(BlockedBloom::read(bytes)?)),
+)
+.with_tag(TAG)
+.with_point_rate(PointRate::of_slope(0.45));
+const TAG: u16 = 1;
 
 const LINE_BYTES: usize = 64;
 const LINE_BITS: usize = LINE_BYTES * 8;
@@ -213,7 +228,7 @@ fn probes_byte(probes: u32) -> u8 {
 fn encode_trailer(lines: usize, probes: u32) -> Vec<u8> {
     let mut out = Writer::new();
     out.u32(u32::try_from(lines).expect("lines_for caps them"));
-    out.u16(FilterKind::BlockedBloom.tag());
+    out.u16(TAG);
     out.u8(VERSION);
     out.u8(probes_byte(probes));
     out.finish()
@@ -226,7 +241,7 @@ fn decode_trailer(trailer: &[u8], at: usize) -> Result<u32, Corrupt> {
     if input.u32()? as usize != at / LINE_BYTES {
         return wrong(0, "a blocked Bloom filter with as many lines as it has");
     }
-    if input.u16()? != FilterKind::BlockedBloom.tag() {
+    if input.u16()? != TAG {
         return wrong(4, "the tag of the blocked Bloom filter");
     }
     if input.u8()? != VERSION {
@@ -286,8 +301,8 @@ impl<B: AsRef<[u8]>> BlockedBloom<B> {
 }
 
 impl<B: AsRef<[u8]>> TableFilter for BlockedBloom<B> {
-    fn kind(&self) -> FilterKind {
-        FilterKind::BlockedBloom
+    fn kind(&self) -> &'static dyn FilterKind {
+        BLOCKED_BLOOM
     }
 
     fn size_bytes(&self) -> usize {

@@ -13,10 +13,22 @@
 //! Invariant: the bits of every key that was added are set. No words: nothing was added.
 
 use crate::base::filter::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, payload_bits,
+    HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, payload_bits,
 };
 use crate::base::hash::{HashUse, hash_key, scaled};
+use crate::base::kind::{FilterKind, TableKind};
+use crate::base::monkey::PointRate;
 use crate::base::wire::{Corrupt, Reader, Signature};
+
+/// `bloom`: a Bloom filter.
+pub const BLOOM: &dyn FilterKind = &TableKind::new(
+    "bloom",
+    |options| Box::new(BloomBuilder::new(options.bits_per_key)),
+    |bytes| Ok(Box::new(Bloom::read(bytes)?)),
+)
+.with_tag(TAG)
+.with_point_rate(PointRate::BLOOM);
+const TAG: u16 = 2;
 
 /// A multiplier whose powers lie well in up to eight dimensions.
 const STEP: u64 = 0xaf25_1af3_b0f0_25b5;
@@ -101,8 +113,7 @@ impl TableFilterBuilder for BloomBuilder {
         for &hash in &self.hashes {
             places(hash, bits, probes).for_each(|place| bytes[place / 8] |= 1 << (place % 8));
         }
-        let signature =
-            Signature { tag: FilterKind::Bloom.tag(), version: VERSION, parameter: probes as u8 };
+        let signature = Signature { tag: TAG, version: VERSION, parameter: probes as u8 };
         signature.sign(&words.to_le_bytes(), &mut bytes);
         bytes
     }
@@ -121,7 +132,7 @@ impl<B: AsRef<[u8]>> Bloom<B> {
     /// pattern of bits is a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
-        let kind = (FilterKind::Bloom.tag(), VERSION);
+        let kind = (TAG, VERSION);
         let (fields, probes) = Signature::fields(image, kind, FIELDS_BYTES)?;
         let at = image.len() - TRAILER_BYTES;
         let words = Reader::new(fields).u32()? as usize;
@@ -174,8 +185,8 @@ impl<B: AsRef<[u8]>> Bloom<B> {
 }
 
 impl<B: AsRef<[u8]>> TableFilter for Bloom<B> {
-    fn kind(&self) -> FilterKind {
-        FilterKind::Bloom
+    fn kind(&self) -> &'static dyn FilterKind {
+        BLOOM
     }
 
     fn size_bytes(&self) -> usize {

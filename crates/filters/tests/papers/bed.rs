@@ -7,6 +7,7 @@
 //! Invariant: keys and flushes follow from the seed alone.
 
 use std::collections::BTreeSet;
+
 use trommel_filters::{
     Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
 };

@@ -11,7 +11,8 @@
 //! here is measured, and a plan gives the same numbers on every machine.
 
 use serde::Serialize;
-use trommel_filters::{Alignment, ChuckyTables, LevelModel, TreePlan};
+use trommel_filters::TreePlan;
+use trommel_guards::{Alignment, ChuckyTables, LevelModel};
 
 use crate::error::{LabError, Result};
 

@@ -53,8 +53,7 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
         direct: if plan.direct { DirectIo::ALL } else { DirectIo::default() },
         sync: Sync::Never,
         background: Background::Stepped,
-        filter: plan.filter.clone(),
-        elastic: plan.elastic.clone(),
+        filter: plan.filter.clone().with(plan.elastic.clone()),
         table_bytes: plan.table_bytes.unwrap_or(defaults.table_bytes),
         ..defaults
     }

@@ -8,8 +8,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use trommel::{ElasticOptions, FilterTuning, GuardKind, Options};
+use trommel::{FilterTuning, GuardKind, Options};
 use trommel_filters::{Codes, HashedKey, Query, TableFilter};
+use trommel_guards::{ElasticOptions, kinds};
 
 use crate::bench::probe_filters::{Built, ProbedFilter, Table, build, flush_keys, per_key};
 use crate::bench::rounds::{median, medians_ns};
@@ -106,7 +107,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
         return Err(LabError::Plan("a guard and a query are the least to measure".into()));
     }
     if plan.guards.contains(&GuardKind::Open) {
-        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
         let others: Vec<&str> = others.map(GuardKind::name).collect();
         let problem = "--guard none: there is no filter to probe; guards that have one: ";
         return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
@@ -125,7 +127,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
     }
     let mut elastic = ElasticOptions::default();
     elastic.units = plan.elastic_units.unwrap_or(elastic.units);
-    Ok(Options { filter: plan.filter.clone(), elastic, ..Options::default() }.check()?)
+    let filter = plan.filter.clone().with(elastic);
+    Ok(Options { filter, ..Options::default() }.check()?)
 }
 
 /// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
@@ -182,7 +185,7 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        ProbedFilter::Global(_) | ProbedFilter::Located(_) => None,
+        ProbedFilter::Global(_) | ProbedFilter::Located { .. } => None,
         ProbedFilter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),
@@ -283,7 +286,7 @@ mod tests {
 
     fn plan() -> ProbePlan {
         ProbePlan {
-            guards: vec![GuardKind::Table(FilterKind::BlockedBloom), GuardKind::Grf],
+            guards: vec![GuardKind::Table(kinds::BLOCKED_BLOOM), GuardKind::Grf],
             dist: Dist::Uniform,
             file_format: FileFormat::Lines,
             keys: Some(70_000),
@@ -318,10 +321,10 @@ mod tests {
 
     #[test]
     fn every_filter_is_measured_and_denies_no_key() {
-        let guards = GuardKind::ALL[1..].to_vec();
+        let guards = trommel_guards::all_guards()[1..].to_vec();
         let plan = ProbePlan { guards, keys: Some(3000), queries: 100, ..plan() };
         let reports = bench_probe(&plan, &mut Silent).expect("measured");
-        assert_eq!(reports.len(), GuardKind::ALL.len() - 1);
+        assert_eq!(reports.len(), trommel_guards::all_guards().len() - 1);
         for report in &reports {
             assert_eq!(report.false_negatives, 0, "{}", report.guard);
             assert!(report.guard_bits_per_key > 0.0, "{}", report.guard);
@@ -331,7 +334,7 @@ mod tests {
     #[test]
     fn a_tree_of_ratio_10_has_19_tables() {
         let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(20_000), 1).expect("keys");
-        let options = FilterOptions::new(FilterKind::BlockedBloom, 12.0);
+        let options = FilterOptions::new(kinds::BLOCKED_BLOOM, 12.0);
         let tables = tables_of_a_tree(&plan(), &options, keys.stored(), &mut Rng::new(1));
         let tables = tables.expect("built");
         assert_eq!(tables.len(), 19);

@@ -10,10 +10,10 @@ use std::time::Instant;
 
 use trommel::GuardKind;
 use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, AnyLocated, AnyLocatedBuilder, Codes, FilterKind,
-    FilterOptions, FlushNumber, GrfOptions, Located, LocatedKind, Part, PartBuilder, Query, Shape,
-    SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced,
+    AlignedBytes, AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber,
+    GrfOptions, Part, PartBuilder, Query, RunLocatorKind, Shape, SlotSet, TreePlan,
 };
+use trommel_guards::ElasticUnits;
 
 use crate::bench::probe::ProbePlan;
 use crate::error::{LabError, Result};
@@ -28,7 +28,7 @@ const OVERLAY_SHARE: usize = 10;
 /// Levels of the tree over which `probe_all_ns` goes.
 const TREE_LEVELS: u32 = 3;
 
-pub(crate) type Table = AnyFilter<AlignedBytes>;
+pub(crate) type Table = Box<dyn AnyFilter>;
 
 /// A built filter, and what building it took.
 pub(crate) struct Built {
@@ -47,7 +47,10 @@ pub(crate) enum ProbedFilter {
     },
     Global(Part),
     /// A filter that knows in which run each key is.
-    Located(AnyLocated),
+    Located {
+        kind: &'static dyn RunLocatorKind,
+        filter: Box<dyn AnyRunLocator>,
+    },
 }
 
 pub(crate) fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
@@ -103,7 +106,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
 }
 
 /// The oldest run, and the runs of full inner levels.
-fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Built {
+fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
     let inner = (plan.size_ratio - 1).min(SLOTS_OF_LEVEL_MAX) as u8;
@@ -114,7 +117,7 @@ fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Buil
         bits_per_key: plan.bits_per_key,
     };
     let start = Instant::now();
-    let mut builder = AnyLocatedBuilder::new(kind, &tree);
+    let mut builder = kind.builder(&tree);
     oldest.iter().for_each(|key| builder.push(key));
     let mut filter = builder.finish();
     let build_ns_per_key = per_key(start, oldest.len());
@@ -132,22 +135,26 @@ fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Buil
     }
     let insert_ns_per_key = per_key(start, newer.len());
     let size_bytes = filter.size().bytes as u64;
-    let (guard, filter) = (GuardKind::Located(kind), ProbedFilter::Located(filter));
+    let (guard, filter) = (GuardKind::Located(kind), ProbedFilter::Located { kind, filter });
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
 fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> Result<Table> {
-    let mut builder = AnyFilterBuilder::new(options);
+    let mut builder = options.builder();
     for key in keys {
         builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
     }
-    let read = AnyFilter::read(AlignedBytes::from_slice(&builder.finish()));
+    let read = options.kind.read(AlignedBytes::from_slice(&builder.finish()));
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
-fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
-    let elastic_units = plan.elastic_units;
-    let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
+fn build_tables(
+    plan: &ProbePlan,
+    kind: &'static dyn FilterKind,
+    keys: &SortedKeys,
+) -> Result<Built> {
+    let tuning = plan.filter.clone().with(ElasticUnits(plan.elastic_units));
+    let options = FilterOptions::new(kind, plan.bits_per_key).tuned(tuning);
     let start = Instant::now();
     let whole = table(keys.iter(), &options)?;
     let build_ns_per_key = per_key(start, keys.len());
@@ -204,9 +211,9 @@ impl ProbedFilter {
                 part.candidates(query, codes);
                 !codes.is_empty()
             }
-            (ProbedFilter::Located(filter), _) => {
+            (ProbedFilter::Located { filter, .. }, _) => {
                 let mut slots = SlotSet::default();
-                filter.candidates(query, &mut slots, &mut Untraced);
+                filter.candidates(query, &mut slots);
                 !slots.is_empty()
             }
         }
@@ -215,7 +222,7 @@ impl ProbedFilter {
     pub(crate) fn answers(&self, kind: Kind) -> bool {
         let knows_ranges = match self {
             ProbedFilter::Global(_) => true,
-            ProbedFilter::Located(filter) => filter.kind().knows_ranges(),
+            ProbedFilter::Located { kind, .. } => kind.knows_ranges(),
             ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };
         knows_ranges || kind != Kind::EmptyRange

@@ -9,8 +9,10 @@
 
 use serde::Serialize;
 use trommel_filters::{
-    AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder,
+    SurfKind,
+    {AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder},
 };
+use trommel_guards::kinds;
 
 use crate::bench::rounds::medians_ns;
 use crate::error::{LabError, Result};
@@ -125,7 +127,7 @@ fn name(effort: SurfEffort) -> &'static str {
 /// dense.
 fn trie(keys: &SortedKeys, size_ratio: u32) -> Trie {
     let options = SurfOptions { size_ratio, ..SurfOptions::default() };
-    let mut builder = SurfBuilder::new(FilterKind::SurfBase, 0.0, &options);
+    let mut builder = SurfBuilder::new(SurfKind::Base, 0.0, &options);
     keys.iter().for_each(|key| builder.add(key).expect("keys ascend"));
     let image = builder.finish();
     let bits_per_key = image.len() as f64 * 8.0 / keys.len() as f64;

@@ -13,9 +13,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 use trommel::{
-    Background, Batch, Db, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy,
-    Stats, Sync, VALUE_BYTES_MAX,
+    Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync,
+    VALUE_BYTES_MAX,
 };
+use trommel_guards::ElasticOptions;
 
 use crate::bench::amplification::{ExpectedWrites, expected_writes};
 use crate::bench::folder_size::FolderSize;
@@ -260,8 +261,7 @@ fn options(plan: &WritePlan) -> Options {
         bits_per_key: plan.bits_per_key,
         monkey: plan.monkey,
         point_bits: plan.point_bits,
-        filter: plan.filter.clone(),
-        elastic: plan.elastic.clone(),
+        filter: plan.filter.clone().with(plan.elastic.clone()),
         size_ratio: plan.size_ratio,
         policy: plan.policy.clone(),
         granularity: plan.granularity,

@@ -23,12 +23,13 @@ impl Engine for Trommel {
     }
 
     fn filters(&self) -> Vec<String> {
-        let others = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Grf);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
         std::iter::once(GuardKind::Grf).chain(others).map(|guard| guard.name().into()).collect()
     }
 
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
-        let guard = GuardKind::ALL.into_iter().find(|guard| guard.name() == filter);
+        let guard = trommel_guards::all_guards().into_iter().find(|guard| guard.name() == filter);
         let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
         let defaults = Options {
             guard,
@@ -56,7 +57,7 @@ impl Engine for Trommel {
 
 /// What filters are told beside their memory.
 fn told(options: &Options) -> String {
-    let tuned = options.guard.table_filter().and_then(|kind| options.filter.told(kind));
+    let tuned = options.guard.table_filter().and_then(|kind| kind.told(&options.filter));
     let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
     let points = (options.point_bits > 0).then(|| format!("point bits {}", options.point_bits));
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()

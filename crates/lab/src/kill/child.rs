@@ -109,7 +109,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         size_ratio: [2, 3, 4, 10][rng.place(4)],
         policy: policy(rng),
         write_buffer_bytes: [8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)],
-        guard: GuardKind::ALL[rng.place(GuardKind::ALL.len())],
+        guard: trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())],
         block_bytes: [512, 4096][rng.place(2)],
         compression: rng.below(2) == 0,
         block_cache_bytes: [0, 1 << 16, 1 << 20][rng.place(3)],

@@ -201,7 +201,7 @@ impl AskedStore<'_> {
 
 /// Every guard four times, each option drawn by itself.
 fn variants() -> Vec<Options> {
-    (0..4 * GuardKind::ALL.len()).map(variant).collect()
+    (0..4 * trommel_guards::all_guards().len()).map(variant).collect()
 }
 
 fn variant(number: usize) -> Options {
@@ -211,7 +211,7 @@ fn variant(number: usize) -> Options {
     let rng = &mut Rng::new(number as u64);
     let short = Duration::from_millis(1);
     let mut options = Options {
-        guard: GuardKind::ALL[number % GuardKind::ALL.len()],
+        guard: trommel_guards::all_guards()[number % trommel_guards::all_guards().len()],
         size_ratio: one_of(&[2, 3, 5, 10], rng),
         policy: Policy::default(),
         write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
@@ -233,8 +233,10 @@ fn variant(number: usize) -> Options {
             rng,
         ),
         create_if_missing: true,
-        elastic: elastic(rng),
-        filter: filter(rng),
+        filter: {
+            let elastic = elastic(rng);
+            filter(rng).with(elastic)
+        },
         granularity: one_of(&Granularity::ALL, rng),
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         merges_at_once: None,

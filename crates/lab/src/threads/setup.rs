@@ -194,7 +194,7 @@ mod tests {
             options.check().expect("sensible");
             guards.insert(options.guard);
         }
-        assert_eq!(guards.len(), trommel::GuardKind::ALL.len());
+        assert_eq!(guards.len(), trommel_guards::all_guards().len());
         let themes: Vec<Theme> = (0..8).map(Theme::of).collect();
         let all = [Theme::Churn, Theme::HotKey, Theme::Log, Theme::SlowDisk];
         assert!(all.iter().all(|theme| themes.contains(theme)));

@@ -8,9 +8,7 @@
 
 use std::path::Path;
 
-use trommel_filters::{
-    AlignedBytes, AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, TableFilter as _, Trace,
-};
+use trommel_filters::{AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, Trace};
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -20,8 +18,9 @@ use crate::files::cache::{BlockCache, BlockSlots};
 use crate::files::keeper::{Farewell, Keeper};
 use crate::files::names::table_name;
 use crate::files::table::file::{CheckedFile, find};
+use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::format::{
-    Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes, filter_tag,
+    Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes,
 };
 use crate::files::table::units::TableUnits;
 use crate::files::table::writer::key_bounds;
@@ -29,7 +28,7 @@ use crate::storage::open_files::OpenFiles;
 use crate::sync::Arc;
 
 /// The filter of a table.
-pub(crate) type TableFilter = AnyFilter<AlignedBytes>;
+pub(crate) type TableFilter = Box<dyn AnyFilter>;
 
 /// A table that is open.
 pub(crate) struct Table {
@@ -40,8 +39,10 @@ pub(crate) struct Table {
     properties: Properties,
     tombstones: RangeTombstones,
     filter: Option<TableFilter>,
-    /// Of an `elastic` filter, which is not in `filter` then.
+    /// Of a filter in parts, which is not in `filter` then.
     units: Option<TableUnits>,
+    /// The name or the tag of its filter, of a kind that nobody registered.
+    unregistered: Option<String>,
     blocks: BlockSlots,
     farewell: Farewell,
 }
@@ -53,7 +54,7 @@ impl Table {
         files: &Arc<OpenFiles>,
         file: u64,
         cache: Arc<BlockCache>,
-        filter: Option<FilterKind>,
+        filter: Option<&'static dyn FilterKind>,
     ) -> Result<Arc<Table>> {
         let (bytes, path) = files.file(&table_name(file))?;
         let size = bytes.size().map_err(Error::io(&path))?;
@@ -67,11 +68,16 @@ impl Table {
         }
         let tombstones = opened.tombstones(&sections)?;
         check_tombstones(&properties, &tombstones).map_err(|what| opened.corrupt(at, what))?;
-        let section = filter.and_then(|kind| find(&sections, filter_tag(kind)));
-        let (filter, units) = match (filter, section) {
-            (Some(FilterKind::Elastic), Some(at)) => (None, Some(TableUnits::open(&opened, at)?)),
-            (_, at) => (at.map(|at| load_filter(&opened, at)).transpose()?, None),
+        let filters = FilterSection::all(&opened, &sections);
+        let of_kind = |kind| filters.iter().find(|section| section.is_of(kind));
+        let (filter, units) = match filter.and_then(|kind| Some((kind, of_kind(kind)?))) {
+            None => (None, None),
+            Some((kind, at)) => match kind.sub_filters() {
+                Some(parts) => (None, Some(TableUnits::open(&opened, (kind, parts), at)?)),
+                None => (Some(at.load(&opened, kind)?), None),
+            },
         };
+        let unregistered = unregistered(&filters);
         let blocks = BlockSlots::new(cache, index.block_count());
         Ok(Arc::new(Table {
             opened,
@@ -82,6 +88,7 @@ impl Table {
             tombstones,
             filter,
             units,
+            unregistered,
             blocks,
             farewell: Farewell::default(),
         }))
@@ -138,11 +145,16 @@ impl Table {
         &self.properties
     }
 
-    /// None: the table has no filter, it was not asked for, or it is `elastic`, whose units come
-    /// and go.
+    /// None: the table has no filter, it was not asked for, or it comes and goes in parts.
     #[inline]
     pub(crate) fn filter(&self) -> Option<&TableFilter> {
         self.filter.as_ref()
+    }
+
+    /// The name or the tag of its filter, if that is of a kind that nobody has registered. Such a
+    /// table is read without it.
+    pub(crate) fn unregistered_filter(&self) -> Option<&str> {
+        self.unregistered.as_deref()
     }
 
     /// False: the table surely has no entry of the key.
@@ -258,26 +270,12 @@ impl Table {
     }
 }
 
-/// Requires: the section is a filter's, of a kind that is known.
-fn load_filter(opened: &CheckedFile, at: &Section) -> Result<TableFilter> {
-    opened.believe(at)?;
-    // Its length was checked against the file's.
-    let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
-    let mut bytes = AlignedBytes::try_zeroed(at.len as usize).ok_or_else(beyond)?;
-    opened.fill(at.offset, &mut bytes)?;
-    opened.checked(at, &bytes)?;
-    let filter = AnyFilter::read(bytes).map_err(opened.damage(at.offset))?;
-    if filter_tag(filter.kind()) != at.tag {
-        return Err(opened.corrupt(at.offset, "a filter of another kind than its section's tag"));
-    }
-    Ok(filter)
-}
-
 pub(crate) mod ahead;
 mod batch;
 mod check;
 pub(crate) mod cursor;
 mod file;
+mod filter_section;
 pub(crate) mod format;
 mod get;
 pub(crate) mod parts;

@@ -15,13 +15,13 @@
 
 use std::collections::HashMap;
 
-use trommel_filters::{Adjustment, ElasticPolicy, FilterKind};
+use trommel_filters::{Adjustment, SubFilterPolicy};
 
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
 use crate::files::table::units::Unit;
 use crate::guard::elastic_stats::ElasticStats;
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::options::Options;
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
 
 /// Who decides which units are in memory.
@@ -31,9 +31,8 @@ pub(crate) struct Elastic {
     bits_per_key: f64,
 }
 
-#[derive(Default)]
 struct State {
-    policy: ElasticPolicy,
+    policy: Box<dyn SubFilterPolicy>,
     tables: HashMap<u64, Weak<Table>>,
     /// Someone is reading a unit.
     is_reading: bool,
@@ -53,12 +52,17 @@ pub(crate) struct Looked {
 impl Elastic {
     /// None: the store has another guard.
     pub(crate) fn of(options: &Options) -> Option<Elastic> {
-        (options.guard == GuardKind::Table(FilterKind::Elastic)).then(|| {
-            let policy = ElasticPolicy::new(options.elastic.life_time);
-            let state = Mutex::new(State { policy, ..State::default() });
-            let sample_gets = u64::from(options.elastic.sample_gets);
-            Elastic { state, sample_gets, bits_per_key: options.bits_per_key }
-        })
+        let parts = options.guard.table_filter()?.sub_filters()?;
+        let state = Mutex::new(State {
+            policy: parts.policy(&options.filter),
+            tables: HashMap::new(),
+            is_reading: false,
+            loads: 0,
+            drops: 0,
+            counted_gets: 0,
+        });
+        let sample_gets = u64::from(parts.sample_gets(&options.filter).max(1));
+        Some(Elastic { state, sample_gets, bits_per_key: options.bits_per_key })
     }
 
     /// A new version has come, with these files: its new tables begin with what they have in
@@ -68,7 +72,7 @@ impl Elastic {
         let tables: Vec<&Arc<Table>> = files.collect();
         let present: HashMap<u64, &Arc<Table>> =
             tables.iter().map(|&table| (table.file(), table)).collect();
-        for gone in state.policy.retain(|file| present.contains_key(&file)) {
+        for gone in state.policy.retain(&|file| present.contains_key(&file)) {
             let table = state.tables.remove(&gone).and_then(|table| table.upgrade());
             if let Some(units) = table.as_deref().and_then(Table::units) {
                 units.clear();
@@ -140,7 +144,7 @@ impl Elastic {
         ElasticStats {
             budget_bytes: policy.budget_bytes(),
             unit_bytes: policy.loaded_bytes(),
-            tables_by_units: policy.queues().map(|queue| queue.len() as u64).collect(),
+            tables_by_units: policy.queues().iter().map(|queue| queue.len() as u64).collect(),
             loads: state.loads,
             drops: state.drops,
             counted_gets: state.counted_gets,

@@ -7,14 +7,11 @@
 //! Invariant: at most as many as the options say, and none of long keys; under guards that do not
 //! learn, none at all.
 
-use trommel_filters::FilterKind;
+use trommel_filters::Question;
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::plan::options::Options;
 use crate::sync::{Mutex, lock};
-
-/// A range: its first key, and its last one.
-pub(crate) type Question = (Vec<u8>, Option<Vec<u8>>);
 
 /// Bytes of both keys of a range that is worth its memory: filters that learn tell keys apart by
 /// eight of them.
@@ -36,8 +33,8 @@ struct Ring {
 impl Questions {
     /// None yet.
     pub(crate) fn new(options: &Options) -> Self {
-        let learns = options.guard.table_filter() == Some(FilterKind::Arf);
-        let kept_max = if learns { options.filter.arf_questions as usize } else { 0 };
+        let filter = options.guard.table_filter();
+        let kept_max = filter.map_or(0, |kind| kind.questions_kept(&options.filter));
         Questions { kept_max, ring: Mutex::new(Ring::default()) }
     }
 
@@ -72,10 +69,11 @@ impl Questions {
 mod tests {
     use super::*;
     use crate::plan::options::GuardKind;
+    use trommel_guards::{ArfOptions, kinds};
 
     fn questions(guard: GuardKind, most: u32) -> Questions {
         let mut options = Options { guard, ..Options::default() };
-        options.filter.arf_questions = most;
+        options.filter.set(ArfOptions { questions: most });
         Questions::new(&options)
     }
 
@@ -85,7 +83,7 @@ mod tests {
 
     #[test]
     fn the_newest_questions_are_kept() {
-        let questions = questions(GuardKind::Table(FilterKind::Arf), 3);
+        let questions = questions(GuardKind::Table(kinds::ARF), 3);
         for lower in [b"a", b"b", b"c", b"d", b"e"] {
             questions.note_nothing(&KeyBounds { from: lower.to_vec(), to: Some(b"x".to_vec()) });
         }
@@ -101,10 +99,10 @@ mod tests {
     #[test]
     fn guards_that_do_not_learn_keep_none() {
         let bounds = KeyBounds { from: b"a".to_vec(), to: Some(b"b".to_vec()) };
-        for guard in GuardKind::ALL {
+        for guard in GuardKind::all() {
             let questions = questions(guard, 3);
             questions.note_nothing(&bounds);
-            let learns = guard == GuardKind::Table(FilterKind::Arf);
+            let learns = guard == GuardKind::Table(kinds::ARF);
             assert_eq!(questions.kept().len(), usize::from(learns), "{guard}");
         }
     }

@@ -11,8 +11,8 @@
 //! filter has room for, and no filter helps with them until they are merged.
 
 use trommel_filters::{
-    AnyLocated, AnyLocatedBuilder, Codes, Located, LocatedKind, LocatedSize, Query, RunSlot,
-    SlotSet, Span, Trace, TreePlan,
+    AnyRunLocator, Codes, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span, Trace,
+    TreePlan,
 };
 
 use crate::error::Result;
@@ -38,7 +38,8 @@ struct SlottedRun {
 /// The filter, and the slots of a version's runs.
 #[derive(Clone)]
 pub(crate) struct LocatedGuard {
-    filter: AnyLocated,
+    kind: &'static dyn RunLocatorKind,
+    filter: Box<dyn AnyRunLocator>,
     plan: TreePlan,
     runs: Vec<SlottedRun>,
     /// Of a run on its way.
@@ -49,10 +50,11 @@ pub(crate) struct LocatedGuard {
 
 impl LocatedGuard {
     /// Of a tree without runs.
-    pub(crate) fn empty(kind: LocatedKind, options: &Options) -> Self {
+    pub(crate) fn empty(kind: &'static dyn RunLocatorKind, options: &Options) -> Self {
         let plan = plan(options, 1, 0, None);
         LocatedGuard {
-            filter: AnyLocatedBuilder::new(kind, &plan).finish(),
+            kind,
+            filter: kind.builder(&plan).finish(),
             plan,
             runs: Vec::new(),
             reserved: None,
@@ -62,17 +64,34 @@ impl LocatedGuard {
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is
     /// reserved.
-    pub(crate) fn of_oldest(filter: AnyLocated, plan: TreePlan) -> Self {
+    pub(crate) fn of_oldest(
+        kind: &'static dyn RunLocatorKind,
+        filter: Box<dyn AnyRunLocator>,
+        plan: TreePlan,
+    ) -> Self {
         let last = plan.runs_of_levels.len() - 1;
         let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
-        LocatedGuard { filter, plan, runs: Vec::new(), reserved, is_whole: false }
+        LocatedGuard { kind, filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
     /// Asks once.
     #[inline]
-    pub(crate) fn ask<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+    pub(crate) fn ask(&self, query: &Query<'_>, codes: &mut Codes) {
         let mut slots = SlotSet::default();
-        self.filter.candidates(query, &mut slots, trace);
+        self.filter.candidates(query, &mut slots);
+        self.resolve(slots, codes);
+    }
+
+    /// As above, and `trace` sees the memory that is read.
+    pub(crate) fn ask_traced(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut dyn Trace) {
+        let mut slots = SlotSet::default();
+        self.filter.candidates_traced(query, &mut slots, trace);
+        self.resolve(slots, codes);
+    }
+
+    /// The spans of the runs in these slots, and of those without one.
+    #[inline]
+    fn resolve(&self, slots: SlotSet, codes: &mut Codes) {
         for run in &self.runs {
             if run.slot.is_none_or(|slot| slots.contains(slot)) {
                 codes.push(run.span);
@@ -96,11 +115,11 @@ impl LocatedGuard {
         }
     }
 
-    pub(crate) fn kind(&self) -> LocatedKind {
-        self.filter.kind()
+    pub(crate) fn kind(&self) -> &'static dyn RunLocatorKind {
+        self.kind
     }
 
-    pub(crate) fn size(&self) -> LocatedSize {
+    pub(crate) fn size(&self) -> RunLocatorSize {
         let mut size = self.filter.size();
         size.bytes += self.runs.capacity() * size_of::<SlottedRun>();
         size
@@ -195,10 +214,10 @@ impl LocatedGuard {
     /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists
     /// of what found no place would be long to search.
     fn has_room(&self, entries: u64) -> bool {
-        if self.kind().key_hash().is_none() {
+        if !self.kind.takes_hashes() {
             return true;
         }
-        let LocatedSize { entries: noted, room, .. } = self.filter.size();
+        let RunLocatorSize { entries: noted, room, .. } = self.filter.size();
         noted + entries <= room.saturating_mul(ROOM_FACTOR)
     }
 
@@ -220,9 +239,9 @@ pub(crate) fn with_flush(
 ) -> LocatedGuard {
     if guard.runs.is_empty() {
         let plan = plan(options, 1, keys.len() as u64, None);
-        let mut builder = AnyLocatedBuilder::new(guard.kind(), &plan);
+        let mut builder = guard.kind.builder(&plan);
         keys.iter().for_each(|key| builder.push(key));
-        let mut next = LocatedGuard::of_oldest(builder.finish(), plan);
+        let mut next = LocatedGuard::of_oldest(guard.kind, builder.finish(), plan);
         next.settle_run(id, span);
         return next;
     }
@@ -269,7 +288,7 @@ pub(crate) fn plan(
 /// The guard of a tree, from its runs, and what of them it was made from: hashes of their keys
 /// where these are enough.
 pub(crate) fn rebuild(
-    kind: LocatedKind,
+    kind: &'static dyn RunLocatorKind,
     options: &Options,
     (layout, runs): (&Layout, &[PlacedRun]),
 ) -> Result<(LocatedGuard, KeySource)> {
@@ -277,8 +296,8 @@ pub(crate) fn rebuild(
     let Some((oldest, newer)) = runs.split_last() else {
         return Ok((LocatedGuard::empty(kind, options), source));
     };
-    if kind == LocatedKind::RemixSorted
-        && let Some(guard) = sorted::of_runs(options, layout, runs)?
+    if kind.has_sorted_view()
+        && let Some(guard) = sorted::of_runs(kind, options, (layout, runs))?
     {
         return Ok((
             guard,
@@ -286,12 +305,12 @@ pub(crate) fn rebuild(
         ));
     }
     let plan = plan_of(options, layout);
-    let mut builder = AnyLocatedBuilder::new(kind, &plan);
+    let mut builder = kind.builder(&plan);
     source.run(&oldest.run, kind, |key| match key {
         KeyOrHash::Hash(hash) => builder.push_hash(hash),
         KeyOrHash::Key(key) => builder.push(key),
     })?;
-    let mut guard = LocatedGuard::of_oldest(builder.finish(), plan);
+    let mut guard = LocatedGuard::of_oldest(kind, builder.finish(), plan);
     guard.settle_run(oldest.id, oldest.span());
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut source))?;
     Ok((guard, source))

@@ -87,7 +87,7 @@ impl Guard {
             }
             Guard::Located(guard) => {
                 let mut codes = Codes::new();
-                guard.ask(query, &mut codes, &mut Untraced);
+                guard.ask(query, &mut codes);
                 Answer::Codes(codes)
             }
         }
@@ -185,7 +185,7 @@ impl Guard {
                 }
             }
             Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
-            Guard::Located(guard) => guard.ask(query, &mut Codes::new(), &mut counter),
+            Guard::Located(guard) => guard.ask_traced(query, &mut Codes::new(), &mut counter),
         }
         counter.take()
     }

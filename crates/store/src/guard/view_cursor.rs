@@ -10,7 +10,7 @@
 //! `passed` entries of whose key are before it. A run's cursor is opened when the view first names
 //! it.
 
-use trommel_filters::{RankBounds, RemixWalk, Selected, SortedRemix};
+use trommel_filters::{RankBounds, Selected, SortedView, SortedWalk};
 
 use crate::entries::cursor::{Cursor, Reads, RunsRead};
 use crate::entries::entry::{Entry, Sequence};
@@ -25,8 +25,8 @@ const STEPS_MAX: u64 = 4;
 
 /// A cursor over all runs.
 pub(crate) struct ViewCursor {
-    view: SortedRemix,
-    walk: RemixWalk,
+    view: Arc<dyn SortedView>,
+    walk: Box<dyn SortedWalk>,
     /// Entries of the walk's key that are before it.
     passed: usize,
     runs: Runs,
@@ -55,7 +55,7 @@ impl ViewCursor {
     /// Past the end. Of entries beyond the bounds it may tell, or be past an end there. Requires:
     /// `runs` has each run of the view, by slot, with as many entries as the view has of it.
     pub(crate) fn new(
-        view: SortedRemix,
+        view: Arc<dyn SortedView>,
         runs: Vec<Option<Arc<Run>>>,
         at: Sequence,
         bounds: KeyBounds,

@@ -1,6 +1,5 @@
 //! What the tree is and should become: data and pure functions, without I/O.
 
-pub(crate) mod filter_options;
 pub(crate) mod flush_size;
 pub(crate) mod layout;
 pub(crate) mod merge_job;
@@ -10,4 +9,5 @@ pub(crate) mod pick;
 pub(crate) mod pick_runs;
 pub(crate) mod pick_tables;
 pub(crate) mod policy;
+pub(crate) mod registry;
 pub(crate) mod run_limits;

@@ -4,12 +4,14 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use trommel_filters::{FilterKind, FilterOptions, Fingerprints, LocatedKind, PointRate, RunCodes};
+use trommel_filters::{
+    FilterKind, FilterTuning, Fingerprints, PointRate, RunCodes, RunLocatorKind, kinds,
+};
 
 use crate::error::{Error, Result};
-use crate::plan::filter_options::FilterTuning;
 use crate::plan::partitions::{Division, Granularity};
 use crate::plan::policy::{Policy, Schedule};
+use crate::plan::registry;
 use crate::plan::run_limits::RunLimits;
 use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
 
@@ -40,9 +42,8 @@ pub struct Options {
     /// filter says "maybe" for absent keys that are close to stored ones. Ranges pay for them. 0 to
     /// 16.
     pub point_bits: u8,
-    /// Of the guard `elastic`: its units.
-    pub elastic: ElasticOptions,
-    /// Of guards with a filter for each table: its parameters beside its memory.
+    /// Of guards with a filter for each table: what that is told beside its memory. (A filter's
+    /// bytes say how it was made: tables that there are keep theirs when this changes.)
     pub filter: FilterTuning,
     /// Bytes of entries in one block. A read takes whole blocks. More: less memory for fence
     /// pointers, better compression, more bytes per read.
@@ -120,7 +121,6 @@ impl Default for Options {
             bits_per_key: 12.0,
             monkey: false,
             point_bits: 0,
-            elastic: ElasticOptions::default(),
             filter: FilterTuning::default(),
             block_bytes: 4096,
             compression: true,
@@ -160,9 +160,6 @@ impl Options {
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
             ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
-            ("elastic.units", (1..=32).contains(&self.elastic.units), "must be 1 to 32"),
-            ("elastic.unit_bits_per_key", self.elastic.sensible_bits(), "must be 0.5 to 16"),
-            ("elastic.sample_gets", self.elastic.sample_gets > 0, "must be at least 1"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio (of level 0)"),
             (
@@ -236,52 +233,13 @@ fn sensible_buffer(bytes: usize) -> bool {
 /// Why a store may not be opened with `monkey`.
 const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
 
-/// How the guard `elastic` divides its memory: `bits_per_key` are what all tables together may
-/// take, for each of their keys. Each table has more than that on disk, in units, and as many of
-/// them in memory as gets for it are worth.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ElasticOptions {
-    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables
-    /// take longer to write.
-    pub units: u8,
-    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer
-    /// steps, more cache lines for a probe. Best are multiples of 1.44.
-    pub unit_bits_per_key: Option<f64>,
-    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as
-    /// there are tables.
-    pub life_time: Option<u64>,
-    /// One get in so many is counted. More: gets cost less, units follow later.
-    pub sample_gets: u32,
-}
-
-impl Default for ElasticOptions {
-    fn default() -> Self {
-        ElasticOptions { units: 8, unit_bits_per_key: None, life_time: None, sample_gets: 16 }
-    }
-}
-
-impl ElasticOptions {
-    /// What a table has on disk, if so many bits per key are in memory on average.
-    pub(crate) fn on_disk(&self, bits_per_key: f64) -> FilterOptions {
-        let probes = (bits_per_key * std::f64::consts::LN_2 / 3.0).round().max(1.0);
-        let unit_bits = self.unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
-        let bits_per_key = unit_bits * f64::from(self.units);
-        let elastic_units = Some(self.units);
-        FilterOptions { elastic_units, ..FilterOptions::new(FilterKind::Elastic, bits_per_key) }
-    }
-
-    fn sensible_bits(&self) -> bool {
-        self.unit_bits_per_key.is_none_or(|bits| (0.5..=16.0).contains(&bits))
-    }
-}
-
 /// What answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GuardKind {
     /// `none`: nothing. Every run is searched; fence pointers alone help. The baseline.
     Open,
     /// A filter of this kind for each table, by the kind's name: `blocked-bloom`, ...
-    Table(FilterKind),
+    Table(&'static dyn FilterKind),
     /// `grf`: the Global Range Filter, one filter for the whole tree, points and ranges.
     Grf,
     /// `grf-spline`: the same with the GRF paper's fingerprints alone.
@@ -295,30 +253,34 @@ pub enum GuardKind {
     GrfHuffman,
     /// One filter for the whole tree that knows in which run each key is now, by the kind's name:
     /// `remix`, ...
-    Located(LocatedKind),
+    Located(&'static dyn RunLocatorKind),
 }
 
 impl GuardKind {
-    /// Every guard there is.
-    pub const ALL: [GuardKind; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()] = {
-        let mut all = [GuardKind::Open; 6 + FilterKind::ALL.len() + LocatedKind::ALL.len()];
-        let mut place = 1;
-        while place <= FilterKind::ALL.len() {
-            all[place] = GuardKind::Table(FilterKind::ALL[place - 1]);
-            place += 1;
-        }
-        all[place] = GuardKind::Grf;
-        all[place + 1] = GuardKind::GrfSpline;
-        all[place + 2] = GuardKind::GrfGap;
-        all[place + 3] = GuardKind::GrfCell;
-        all[place + 4] = GuardKind::GrfHuffman;
-        let mut nth = 0;
-        while nth < LocatedKind::ALL.len() {
-            all[place + 5 + nth] = GuardKind::Located(LocatedKind::ALL[nth]);
-            nth += 1;
-        }
-        all
-    };
+    /// The guards that are not of an open family.
+    pub(crate) const CLOSED: [GuardKind; 6] = [
+        GuardKind::Open,
+        GuardKind::Grf,
+        GuardKind::GrfSpline,
+        GuardKind::GrfGap,
+        GuardKind::GrfCell,
+        GuardKind::GrfHuffman,
+    ];
+
+    /// The built-in guard with a Bloom filter for each table.
+    pub const BLOOM: GuardKind = GuardKind::Table(kinds::BLOOM);
+    /// The built-in guard with a Bloom filter for each table whose bits for a key lie in one cache
+    /// line.
+    pub const BLOCKED_BLOOM: GuardKind = GuardKind::Table(kinds::BLOCKED_BLOOM);
+
+    /// Every guard that is known: those built in, and those that were registered, in this order:
+    /// `none`, filters of one table, those of the whole tree.
+    pub fn all() -> Vec<GuardKind> {
+        let (open, global) = Self::CLOSED.split_first().expect("there is one");
+        let tables = registry::filters().into_iter().map(GuardKind::Table);
+        let located = registry::locators().into_iter().map(GuardKind::Located);
+        [*open].into_iter().chain(tables).chain(global.iter().copied()).chain(located).collect()
+    }
 
     /// The name that people write.
     pub fn name(self) -> &'static str {
@@ -355,7 +317,7 @@ impl GuardKind {
     }
 
     /// The kind of filter that it gives each table; None: it is another guard.
-    pub fn table_filter(self) -> Option<FilterKind> {
+    pub fn table_filter(self) -> Option<&'static dyn FilterKind> {
         match self {
             GuardKind::Table(kind) => Some(kind),
             GuardKind::Open
@@ -369,7 +331,7 @@ impl GuardKind {
     }
 
     /// Its kind, if it is one filter that knows in which run each key is now.
-    pub fn located(self) -> Option<LocatedKind> {
+    pub fn located(self) -> Option<&'static dyn RunLocatorKind> {
         match self {
             GuardKind::Located(kind) => Some(kind),
             _ => None,
@@ -379,7 +341,7 @@ impl GuardKind {
     /// How the false positives of its tables' filters fall with their memory, which Monkey divides.
     /// None: the guard has no point filter for each table.
     pub fn point_rate(self) -> Option<PointRate> {
-        self.table_filter().and_then(PointRate::of)
+        self.table_filter().and_then(FilterKind::point_rate)
     }
 
     /// Whether it can answer for ranges of keys.
@@ -407,8 +369,9 @@ impl FromStr for GuardKind {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name).ok_or_else(|| {
-            let known = Self::ALL.map(GuardKind::name).join(", ");
+        let all = Self::all();
+        all.iter().copied().find(|kind| kind.name() == name).ok_or_else(|| {
+            let known = all.iter().map(|kind| kind.name()).collect::<Vec<_>>().join(", ");
             let problem = format!("there is no guard '{name}'; there are: {known}");
             Error::Option { option: "guard", problem }
         })
@@ -467,7 +430,7 @@ mod tests {
 
     #[test]
     fn monkey_needs_point_filters() {
-        for guard in GuardKind::ALL {
+        for guard in GuardKind::all() {
             let checked = Options { guard, monkey: true, ..Options::default() }.check();
             assert_eq!(checked.is_ok(), guard.point_rate().is_some(), "{guard}");
         }

@@ -206,7 +206,7 @@ impl Side {
     ) -> Result<()> {
         let mut codes = Codes::new();
         match bounds.to {
-            Some(_) => guard.ask(&Query::Range(*range), &mut codes, &mut Untraced),
+            Some(_) => guard.ask(&Query::Range(*range), &mut codes),
             None => codes.push_all(),
         }
         let cursor =

@@ -248,6 +248,7 @@ mod tests {
     use crate::files::table::tests::{TableFiles, options};
     use crate::files::table::writer::TableOptions;
     use crate::sync::Arc;
+    use trommel_filters::kinds;
     use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
 
     /// A run of tables with these keys.
@@ -264,9 +265,9 @@ mod tests {
     fn surf_run(table_files: &TableFiles, keys: &[&str]) -> Run {
         let list: Vec<Owned> =
             keys.iter().map(|key| TableFiles::put(key.as_bytes(), 1, b"")).collect();
-        let filter = Some(FilterOptions::new(FilterKind::SurfReal, 30.0));
+        let filter = Some(FilterOptions::new(kinds::SURF_REAL, 30.0));
         let table = table_files.table(&list, &TableOptions { filter, ..options() });
-        let (kind, cache) = (Some(FilterKind::SurfReal), Arc::clone(&table_files.cache));
+        let (kind, cache) = (Some(kinds::SURF_REAL), Arc::clone(&table_files.cache));
         let table = Table::open(&table_files.files(), table.file(), cache, kind).expect("opens");
         let span = Span::of_flush(FlushNumber(1));
         Run::new(vec![RunTable::whole(table, span)]).expect("one table")

@@ -1,6 +1,8 @@
 //! `stats`: counters and the newest version, as plain data.
 
-use trommel_filters::{FilterKind, PartSize};
+use std::collections::BTreeMap;
+
+use trommel_filters::PartSize;
 
 use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
@@ -97,19 +99,25 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
         seconds: 0.0,
         rebuild_peak_bytes: 0,
         damaged: engine.damage_of_filters(version),
+        unregistered: unregistered(version),
         told: told(&engine.table_files.options),
         elastic: engine.elastic.as_ref().map(Elastic::stats),
         located,
     }
 }
 
-/// What new filters of tables are told besides their memory.
-fn told(options: &Options) -> Option<String> {
-    let units = options.elastic.units;
-    match options.guard.table_filter()? {
-        FilterKind::Elastic => Some(format!("elastic-units {units}")),
-        kind => options.filter.told(kind),
+/// Filters whose kinds nobody has registered, and of how many tables they are.
+fn unregistered(version: &Version) -> BTreeMap<String, u64> {
+    let mut tables = BTreeMap::new();
+    for name in version.tables().filter_map(|table| table.table.unregistered_filter()) {
+        *tables.entry(name.to_owned()).or_default() += 1;
     }
+    tables
+}
+
+/// What new filters of tables are told beside their memory.
+fn told(options: &Options) -> Option<String> {
+    options.guard.table_filter()?.told(&options.filter)
 }
 
 fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<LevelStats> {

@@ -5,9 +5,10 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use trommel_filters::LocatedSize;
+use trommel_filters::RunLocatorSize;
 
 use crate::guard::elastic_stats::ElasticStats;
 use crate::guard::filter_recovery::FilterRecovery;
@@ -232,13 +233,16 @@ pub struct GuardStats {
     /// Filters and images of filters that did not decode when the store was opened, with file and
     /// place, as long as the tree has them. They are not used. A merge makes new ones.
     pub damaged: Vec<String>,
+    /// Filters of tables that are of kinds which nobody has registered, by name or tag, and how many
+    /// tables have them. Such a table is read without its filter.
+    pub unregistered: BTreeMap<String, u64>,
     /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
     /// text. None: there are none.
     pub told: Option<String>,
     /// Of the guard `elastic`: which units are in memory.
     pub elastic: Option<ElasticStats>,
     /// Of a filter that knows in which run each key is: its entries, and what did not fit.
-    pub located: Option<LocatedSize>,
+    pub located: Option<RunLocatorSize>,
 }
 
 /// Tables that left the tree and whose files are still there, and what holds them for long. If none

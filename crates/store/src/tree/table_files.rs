@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use trommel_filters::{FilterKind, FilterOptions, LocatedKind};
+use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind};
 
 use crate::error::{Error, Result};
 use crate::files::cache::BlockCache;
@@ -79,7 +79,7 @@ impl TableFiles {
     pub(crate) fn open_table_with(
         &self,
         file: u64,
-        filter: Option<FilterKind>,
+        filter: Option<&'static dyn FilterKind>,
     ) -> Result<Arc<Table>> {
         let cache = Arc::clone(&self.cache);
         let table = Table::open(&self.files, file, cache, filter)?;
@@ -87,7 +87,7 @@ impl TableFiles {
         Ok(table)
     }
 
-    /// A table with an `elastic` filter begins with as many units as an equal share of the memory
+    /// A table with a filter in parts begins with as many units as an equal share of the memory
     /// has room for.
     pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
         let Some(units) = table.units() else { return Ok(()) };
@@ -105,14 +105,13 @@ impl TableFiles {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
-            key_hash: self.options.guard.located().and_then(LocatedKind::key_hash),
-            filter: filter.map(|kind| match kind {
-                FilterKind::Elastic => self.options.elastic.on_disk(bits_per_key),
-                FilterKind::Arf => FilterOptions {
-                    arf_questions: self.questions.kept(),
-                    ..FilterOptions::new(FilterKind::Arf, bits_per_key)
-                },
-                kind => self.options.filter.options(kind, bits_per_key),
+            hashes: self.options.guard.located().is_some_and(RunLocatorKind::takes_hashes),
+            filter: filter.map(|kind| {
+                let options = FilterOptions {
+                    questions: self.questions.kept(),
+                    ..FilterOptions::new(kind, bits_per_key).tuned(self.options.filter.clone())
+                };
+                kind.sub_filters().map_or(options.clone(), |parts| parts.on_disk(options))
             }),
         }
     }

@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use trommel_filters::{AnyLocatedBuilder, LocatedKind, RunSlot, TreePlan};
+use trommel_filters::{AnyRunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan};
 
 use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
@@ -44,7 +44,11 @@ enum Next {
     /// The version's guard, changed key by key.
     Changed { guard: LocatedGuard, output: Option<RunSlot> },
     /// A new one.
-    New { builder: AnyLocatedBuilder, plan: TreePlan },
+    New {
+        kind: &'static dyn RunLocatorKind,
+        builder: Box<dyn AnyRunLocatorBuilder>,
+        plan: TreePlan,
+    },
 }
 
 impl LocatedMerge {
@@ -69,7 +73,8 @@ impl LocatedMerge {
             }
             Target::Last => {
                 let plan = new_plan();
-                Next::New { builder: AnyLocatedBuilder::new(guard.kind(), &plan), plan }
+                let kind = guard.kind();
+                Next::New { kind, builder: kind.builder(&plan), plan }
             }
         };
         Some(LocatedMerge {
@@ -147,7 +152,9 @@ impl LocatedMerge {
                 guard.remove_runs(inputs);
                 guard
             }
-            Next::New { builder, plan } => LocatedGuard::of_oldest(builder.finish(), plan),
+            Next::New { kind, builder, plan } => {
+                LocatedGuard::of_oldest(kind, builder.finish(), plan)
+            }
         })
     }
 }
@@ -161,10 +168,10 @@ pub(crate) fn remade(
     opened: &HashMap<u64, Arc<Table>>,
 ) -> Option<LocatedGuard> {
     let Guard::Located(guard) = &version.guard else { return None };
-    if guard.kind() != LocatedKind::RemixSorted {
+    if !guard.kind().has_sorted_view() {
         return None;
     }
     let layout = version.layout.apply(edit).ok()?;
     let runs = version.reopen_runs(&layout, opened);
-    sorted_of_runs(&tree.table_files.options, &layout, &runs).ok()?
+    sorted_of_runs(guard.kind(), &tree.table_files.options, (&layout, &runs)).ok()?
 }

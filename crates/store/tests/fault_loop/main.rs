@@ -15,12 +15,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use faulty::Bed;
 use trommel::{
-    Background, Batch, Db, Environment, Error, Fault, GuardKind, LocatedKind, Options, Storage,
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, RunLocatorKind, Storage,
     Sync,
 };
-
-use faulty::Bed;
+use trommel_guards::kinds;
 
 const STORE: &str = "db";
 const COPY: &str = "copy";
@@ -55,7 +55,7 @@ struct Mode {
 
 const MODES: [Mode; 4] = [
     Mode { guard: GuardKind::Grf, sync: Sync::Always },
-    Mode { guard: GuardKind::Located(LocatedKind::Chucky), sync: Sync::Always },
+    Mode { guard: GuardKind::Located(kinds::CHUCKY), sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Never },
 ];

@@ -219,7 +219,7 @@ fn same_as(db: &Db, model: &Model, guard: GuardKind) {
 
 #[test]
 fn keys_have_the_documented_length_under_every_guard() {
-    for guard in GuardKind::ALL {
+    for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
         let options = Options { guard, ..small() };
         let open = || Db::open_with("db", options.clone(), on(&disk)).expect("opens");

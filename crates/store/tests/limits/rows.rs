@@ -4,8 +4,11 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use trommel::{
-    Background, DirectIo, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Overlap,
-    Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
+    Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy,
+    SurfOptions, SurfSuffix, Sync,
+};
+use trommel_guards::{
+    ArfOptions, {ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
 };
 
 /// Small in everything, so that a life has flushes, merges and levels; deterministic.
@@ -68,7 +71,6 @@ pub(crate) fn rows() -> Vec<Row> {
         bits_per_key,
         monkey,
         point_bits,
-        elastic,
         filter,
         block_bytes,
         compression,
@@ -97,8 +99,8 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_rows(merges_at_once, merge_piece_bytes, background),
         session_rows(sync, create_if_missing),
         policy_rows(policy),
-        elastic_rows(elastic),
-        filter_rows(filter),
+        elastic_rows(filter.get()),
+        filter_rows(&filter),
     ]
     .into_iter()
     .flatten()
@@ -107,7 +109,9 @@ pub(crate) fn rows() -> Vec<Row> {
 
 fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool) -> Vec<Row> {
     let mut rows = vec![
-        row("guard", small(), guard, GuardKind::ALL.to_vec(), vec![], |o, v| o.guard = v),
+        row("guard", small(), guard, trommel_guards::all_guards().to_vec(), vec![], |o, v| {
+            o.guard = v
+        }),
         row("point_bits", small(), point_bits, vec![0, 16], vec![17, u8::MAX], |o, v| {
             o.point_bits = v;
         }),
@@ -325,12 +329,12 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
     let ElasticOptions { units, unit_bits_per_key, life_time, sample_gets } = elastic;
     let base = || {
         let mut base = guarded("elastic");
-        base.elastic.sample_gets = 1;
+        base.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = 1);
         base
     };
     vec![
         row("elastic.units", base(), units, vec![1, 32], vec![0, 33, u8::MAX], |o, v| {
-            o.elastic.units = v;
+            o.filter.change(|elastic: &mut ElasticOptions| elastic.units = v);
         }),
         row(
             "elastic.unit_bits_per_key",
@@ -338,7 +342,7 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
             unit_bits_per_key,
             vec![None, Some(0.5), Some(16.0)],
             vec![Some(0.49), Some(16.1), Some(f64::NAN)],
-            |o, v| o.elastic.unit_bits_per_key = v,
+            |o, v| o.filter.change(|elastic: &mut ElasticOptions| elastic.unit_bits_per_key = v),
         ),
         row(
             "elastic.life_time",
@@ -346,19 +350,20 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
             life_time,
             vec![None, Some(0), Some(1), Some(u64::MAX)],
             vec![],
-            |o, v| o.elastic.life_time = v,
+            |o, v| o.filter.change(|elastic: &mut ElasticOptions| elastic.life_time = v),
         ),
         row("elastic.sample_gets", base(), sample_gets, vec![1, 2, u32::MAX], vec![0], |o, v| {
-            o.elastic.sample_gets = v;
+            o.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = v);
         }),
     ]
 }
 
-fn filter_rows(filter: FilterTuning) -> Vec<Row> {
-    let FilterTuning { surf, prefix, rosetta, rencoder, arf_questions } = filter;
-    let SurfOptions { suffix, size_ratio } = surf;
-    let RosettaPlan { range_bits, split } = rosetta;
-    let RencoderPlan { probes } = rencoder;
+fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
+    let SurfOptions { suffix, size_ratio } = filter.get();
+    let RosettaPlan { range_bits, split } = filter.get();
+    let RencoderPlan { probes } = filter.get();
+    let ArfOptions { questions } = filter.get();
+    let prefix: PrefixRule = filter.get();
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     vec![
         row(
@@ -367,7 +372,7 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
             suffix,
             vec![SurfSuffix::Fitted, bits(0, 0), bits(64, 0), bits(0, 64), bits(32, 32)],
             vec![bits(65, 0), bits(0, 65), bits(32, 33), bits(u32::MAX, u32::MAX)],
-            |o, v| o.filter.surf.suffix = v,
+            |o, v| o.filter.change(|surf: &mut SurfOptions| surf.suffix = v),
         ),
         row(
             "filter.surf.size_ratio",
@@ -375,7 +380,7 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
             size_ratio,
             vec![0, 1, u32::MAX],
             vec![],
-            |o, v| o.filter.surf.size_ratio = v,
+            |o, v| o.filter.change(|surf: &mut SurfOptions| surf.size_ratio = v),
         ),
         row(
             "filter.prefix",
@@ -386,7 +391,7 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
                 .chain([PrefixRule::Separator(u8::MAX)])
                 .collect(),
             vec![PrefixRule::Fixed(0)],
-            |o, v| o.filter.prefix = v,
+            |o, v| o.filter.set(v),
         ),
         row(
             "filter.rosetta.range_bits",
@@ -394,7 +399,7 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
             range_bits,
             vec![0, 31],
             vec![32, u8::MAX],
-            |o, v| o.filter.rosetta.range_bits = v,
+            |o, v| o.filter.change(|plan: &mut RosettaPlan| plan.range_bits = v),
         ),
         row(
             "filter.rosetta.split",
@@ -402,7 +407,7 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
             split,
             vec![RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut],
             vec![],
-            |o, v| o.filter.rosetta.split = v,
+            |o, v| o.filter.change(|plan: &mut RosettaPlan| plan.split = v),
         ),
         row(
             "filter.rencoder.probes",
@@ -410,15 +415,15 @@ fn filter_rows(filter: FilterTuning) -> Vec<Row> {
             probes,
             vec![1, 8],
             vec![0, 9, u8::MAX],
-            |o, v| o.filter.rencoder.probes = v,
+            |o, v| o.filter.change(|plan: &mut RencoderPlan| plan.probes = v),
         ),
         row(
             "filter.arf_questions",
             guarded("arf"),
-            arf_questions,
+            questions,
             vec![0, 1, u32::MAX],
             vec![],
-            |o, v| o.filter.arf_questions = v,
+            |o, v| o.filter.set(ArfOptions { questions: v }),
         ),
     ]
 }

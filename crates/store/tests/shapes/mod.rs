@@ -14,9 +14,10 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use trommel::{
-    Background, Clock, Db, Environment, FilterKind, Granularity, GuardKind, LocatedKind,
-    ManualClock, Memory, Options, PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with,
+    Background, Clock, Db, Environment, FilterKind, Granularity, GuardKind, ManualClock, Memory,
+    Options, PausePoint, Pauses, Policy, RunLocatorKind, Scan, Snapshot, Sync, repair_with,
 };
+use trommel_guards::kinds;
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -152,9 +153,9 @@ pub(crate) struct World {
 
 /// Guards of each sort.
 pub(crate) fn guards() -> Vec<GuardKind> {
-    let tables = [FilterKind::BlockedBloom, FilterKind::SurfReal, FilterKind::Cell];
+    let tables = [kinds::BLOCKED_BLOOM, kinds::SURF_REAL, kinds::CELL];
     let tables = tables.into_iter().map(GuardKind::Table);
-    let located = [LocatedKind::Chucky, LocatedKind::Remix, LocatedKind::RemixSorted];
+    let located = [kinds::CHUCKY, kinds::REMIX, kinds::REMIX_SORTED];
     let located = located.into_iter().map(GuardKind::Located);
     let whole = [GuardKind::Grf, GuardKind::Open, GuardKind::GrfHuffman];
     whole.into_iter().chain(tables).chain(located).collect()

@@ -79,7 +79,7 @@ struct AnswerRanges<'a> {
 }
 
 /// Where a key is, as far as is known before its block was read.
-struct Located<'a> {
+struct RunLocator<'a> {
     site: Site<'a>,
     entries: ListEntries<'a>,
     slot: Slot,
@@ -87,7 +87,7 @@ struct Located<'a> {
 
 /// Where at most [`BATCH`] keys are.
 #[inline(always)]
-fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<Located<'a>>; BATCH] {
+fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<RunLocator<'a>>; BATCH] {
     let mut lists = [Found::default(); BATCH];
     let mut located = [const { None }; BATCH];
     find_lists(keys, &mut lists[..keys.len()]);
@@ -113,7 +113,7 @@ fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
 fn locate<'a>(
     keys: &[Asked<'a>],
     lists: &[Found; BATCH],
-    located: &mut [Option<Located<'a>>; BATCH],
+    located: &mut [Option<RunLocator<'a>>; BATCH],
 ) {
     for ((&(part, key), &found), located) in keys.iter().zip(lists).zip(located) {
         let Part { base, overlay, .. } = part;
@@ -121,7 +121,7 @@ fn locate<'a>(
         site.load_block();
         let entries = overlay.list(site.list, base);
         let slot = entries.slot(site.bucket);
-        *located = Some(Located { site, entries, slot });
+        *located = Some(RunLocator { site, entries, slot });
     }
 }
 
@@ -133,7 +133,7 @@ impl Work for AnswerKeys<'_> {
         let AnswerKeys { keys, codes, visit } = self;
         let located = locate_all(keys);
         let located = located.iter().flatten().zip(keys);
-        for (place, (Located { site, entries, slot }, (part, key))) in located.enumerate() {
+        for (place, (RunLocator { site, entries, slot }, (part, key))) in located.enumerate() {
             let spot = part.base.place(site, Role::Point, &mut Untraced);
             codes.clear();
             if part.base.may_hold(key, &spot) {
@@ -180,8 +180,13 @@ impl Part {
     /// Adds the codes of all entries between two ends; without a second one, of all from the first
     /// on.
     #[inline(always)]
-    fn collect_between(&self, low: &Located<'_>, high: Option<&Located<'_>>, codes: &mut Codes) {
-        let spot = |end: &Located<'_>, role: Role<'_>| {
+    fn collect_between(
+        &self,
+        low: &RunLocator<'_>,
+        high: Option<&RunLocator<'_>>,
+        codes: &mut Codes,
+    ) {
+        let spot = |end: &RunLocator<'_>, role: Role<'_>| {
             let mut spot: Spot = self.base.place(&end.site, role, &mut Untraced);
             spot.slot = end.slot;
             spot

@@ -19,12 +19,23 @@
 mod solve;
 
 use crate::base::filter::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
-    payload_bits,
+    HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced, payload_bits,
 };
 use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
+use crate::base::kind::{FilterKind, TableKind};
+use crate::base::monkey::PointRate;
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::simd::{Work, fastest};
+
+/// `ribbon`: a homogeneous ribbon filter.
+pub const RIBBON: &dyn FilterKind = &TableKind::new(
+    "ribbon",
+    |options| Box::new(RibbonBuilder::new(options.bits_per_key)),
+    |bytes| Ok(Box::new(Ribbon::read(bytes)?)),
+)
+.with_tag(TAG)
+.with_point_rate(PointRate::of_fingerprints(1.047));
+const TAG: u16 = 3;
 
 /// Bits of a row, and slots of a block.
 const WIDTH: usize = 128;
@@ -172,7 +183,7 @@ impl TableFilterBuilder for RibbonBuilder {
         let hashes = grouped(&self.hashes, |hash| hash);
         drop(self.hashes);
         let mut bytes = fastest(solve::Solve { hashes, columns });
-        let signature = Signature { tag: FilterKind::Ribbon.tag(), version: VERSION, parameter: 0 };
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         signature.sign(&columns.encode(), &mut bytes);
         bytes
     }
@@ -190,7 +201,7 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
     /// columns are a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
-        let kind = (FilterKind::Ribbon.tag(), VERSION);
+        let kind = (TAG, VERSION);
         let (fields, parameter) = Signature::fields(image, kind, FIELDS_BYTES)?;
         let at = image.len() - TRAILER_BYTES;
         let columns = Columns::decode(fields).map_err(|error| Corrupt { at, ..error })?;
@@ -261,8 +272,8 @@ fn is_even(word: u128) -> bool {
 }
 
 impl<B: AsRef<[u8]>> TableFilter for Ribbon<B> {
-    fn kind(&self) -> FilterKind {
-        FilterKind::Ribbon
+    fn kind(&self) -> &'static dyn FilterKind {
+        RIBBON
     }
 
     fn size_bytes(&self) -> usize {

@@ -53,13 +53,14 @@ fn filled_with_ones(bits: u64, count: u32) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::filter::{FilterKind, TableFilter, TableFilterBuilder};
+    use crate::base::filter::{TableFilter, TableFilterBuilder};
+    use crate::range::surf::kind::SurfKind;
     use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
     fn surf(keys: &[&[u8]], real: u32) -> Surf<Vec<u8>> {
         let suffix = SurfSuffix::Bits { hash: 0, real };
         let options = SurfOptions { suffix, ..SurfOptions::default() };
-        let mut builder = SurfBuilder::new(FilterKind::SurfReal, 0.0, &options);
+        let mut builder = SurfBuilder::new(SurfKind::Real, 0.0, &options);
         keys.iter().for_each(|key| builder.add(key).expect("sorted"));
         Surf::read(builder.finish()).expect("whole")
     }
@@ -107,11 +108,11 @@ mod tests {
         numbers.sort_unstable();
         let keys: Vec<[u8; 8]> = numbers.iter().map(|number| number.to_be_bytes()).collect();
         for (kind, bits, size_ratio) in [
-            (FilterKind::SurfReal, 32.0, 64),
-            (FilterKind::SurfMixed, 40.0, 0),
-            (FilterKind::SurfReal, 14.0, u32::MAX),
-            (FilterKind::SurfHash, 20.0, 64),
-            (FilterKind::SurfBase, 10.0, 64),
+            (SurfKind::Real, 32.0, 64),
+            (SurfKind::Mixed, 40.0, 0),
+            (SurfKind::Real, 14.0, u32::MAX),
+            (SurfKind::Hash, 20.0, 64),
+            (SurfKind::Base, 10.0, 64),
         ] {
             let options = SurfOptions { size_ratio, ..SurfOptions::default() };
             let mut builder = SurfBuilder::new(kind, bits, &options);

@@ -8,10 +8,10 @@
 //! shortest prefix that no other key has. A key that is a prefix of the next one has a mark at the
 //! node where it ends.
 
-use crate::base::filter::{FilterKind, OutOfOrder, TableFilterBuilder};
+use crate::base::filter::{OutOfOrder, TableFilterBuilder};
 use crate::base::hash::{HashUse, hash_key};
 use crate::range::surf::encode::{Shape, encode};
-use crate::range::surf::layout::KINDS;
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::levels::{Edge, Level};
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfSuffix};
 
@@ -49,10 +49,8 @@ pub struct SurfBuilder {
 }
 
 impl SurfBuilder {
-    /// A SuRF of about so many bits for each key, if its suffixes are fitted. Requires: `kind` is
-    /// one of SuRF.
-    pub fn new(kind: FilterKind, bits_per_key: f64, options: &SurfOptions) -> Self {
-        assert!(KINDS.contains(&kind), "{} is no SuRF", kind.name());
+    /// A SuRF of about so many bits for each key, if its suffixes are fitted.
+    pub fn new(kind: SurfKind, bits_per_key: f64, options: &SurfOptions) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let (kept, fitted) = match options.suffix {
             SurfSuffix::Bits { hash, real } => (SuffixBits::explicit(kind, hash, real), None),
@@ -176,14 +174,14 @@ mod tests {
     use crate::base::query::KeyRange;
     use crate::range::surf::Surf;
 
-    fn builder(kind: FilterKind, bits_per_key: f64) -> SurfBuilder {
+    fn builder(kind: SurfKind, bits_per_key: f64) -> SurfBuilder {
         SurfBuilder::new(kind, bits_per_key, &SurfOptions::default())
     }
 
     #[test]
     fn keys_out_of_order_are_refused_and_leave_no_trace() {
-        let mut built = builder(FilterKind::SurfReal, 20.0);
-        let mut plain = builder(FilterKind::SurfReal, 20.0);
+        let mut built = builder(SurfKind::Real, 20.0);
+        let mut plain = builder(SurfKind::Real, 20.0);
         let keys: [&[u8]; 6] = [b"", b"a", b"ab", b"abc", b"b", b"b\xff"];
         for (place, key) in keys.iter().enumerate() {
             built.add(key).expect("in order");
@@ -199,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_trie_too_large_to_be_counted_says_maybe_to_everything() {
-        let mut built = builder(FilterKind::SurfHash, 20.0);
+        let mut built = builder(SurfKind::Hash, 20.0);
         built.edges_max = 100;
         (0..200u64).for_each(|key| built.add(&key.to_be_bytes()).expect("in order"));
         let surf = Surf::read(built.finish()).expect("whole");
@@ -211,7 +209,7 @@ mod tests {
     #[test]
     fn building_takes_at_most_three_times_the_result_and_the_suffixes_to_be_cut() {
         let spread = |n: u64| n * 3_000_000_019 / 7 * 13;
-        for kind in KINDS {
+        for kind in SurfKind::ALL {
             let mut built = builder(kind, 16.0);
             (0..300_000).for_each(|n| built.add(&spread(n).to_be_bytes()).expect("in order"));
             let (trie, suffixes) = built.heap_bytes();

@@ -333,13 +333,14 @@ impl<'a> SurfCursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::filter::{FilterKind, TableFilterBuilder};
+    use crate::base::filter::TableFilterBuilder;
+    use crate::range::surf::kind::SurfKind;
     use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
     fn surf(keys: &[Vec<u8>], size_ratio: u32) -> Surf<Vec<u8>> {
         let suffix = SurfSuffix::Bits { hash: 3, real: 20 };
         let options = SurfOptions { suffix, size_ratio };
-        let mut builder = SurfBuilder::new(FilterKind::SurfMixed, 0.0, &options);
+        let mut builder = SurfBuilder::new(SurfKind::Mixed, 0.0, &options);
         keys.iter().for_each(|key| builder.add(key).expect("sorted"));
         Surf::read(builder.finish()).expect("whole")
     }

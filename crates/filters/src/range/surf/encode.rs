@@ -6,15 +6,15 @@
 //! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is
 //! written.
 
-use crate::base::filter::FilterKind;
 use crate::bits::rank_select::{BLOCK_BITS, write_ranks, write_samples};
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{Counts, FANOUT, Layout, SECTIONS, Section};
 use crate::range::surf::levels::Level;
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits};
 
 /// What is to be made of the levels.
 pub(super) struct Shape {
-    pub(super) kind: FilterKind,
+    pub(super) kind: SurfKind,
     pub(super) keys: u64,
     /// Lengths of the suffixes in the levels.
     pub(super) kept: SuffixBits,

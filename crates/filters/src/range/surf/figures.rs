@@ -7,11 +7,12 @@
 //! The paper counts set bits from one: its `rank(i)` includes bit i, its `select(i)` is the i-th
 //! one. Invariant: what is written here is the paper's; the code under test answers the same.
 
-use crate::base::filter::{FilterKind, TableFilter, TableFilterBuilder, Untraced};
+use crate::base::filter::{TableFilter, TableFilterBuilder, Untraced};
 use crate::bits::rank_select::{
     Bits, Ranked, Selected, ranks_len, samples_len, write_ranks, write_samples,
 };
 use crate::range::surf::encode::encode_at;
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{FANOUT, Section};
 use crate::range::surf::trie::{FULL, Trie};
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions};
@@ -92,7 +93,7 @@ const KEYS: [&str; 11] =
 
 /// The figure's trie: levels 0 and 1 dense.
 fn figure_2() -> Surf<Vec<u8>> {
-    let mut builder = SurfBuilder::new(FilterKind::SurfBase, 0.0, &SurfOptions::default());
+    let mut builder = SurfBuilder::new(SurfKind::Base, 0.0, &SurfOptions::default());
     KEYS.iter().for_each(|key| builder.add(key.as_bytes()).expect("in order"));
     let (shape, levels) = builder.into_levels();
     Surf::read(encode_at(&shape, levels, 2)).expect("whole")

@@ -6,8 +6,9 @@
 
 use std::hint::black_box;
 
-use crate::base::filter::{FilterKind, TableFilter, TableFilterBuilder};
+use crate::base::filter::{TableFilter, TableFilterBuilder};
 use crate::base::query::KeyRange;
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{Counts, Layout, TRAILER_BYTES};
 use crate::range::surf::suffix::SuffixBits;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
@@ -59,7 +60,7 @@ fn sections_of_any_bytes_are_walked_without_harm() {
     for round in 0..120u32 {
         let suffix = SurfSuffix::Bits { hash: round % 9, real: round % 23 };
         let options = SurfOptions { suffix, size_ratio: [0, 3, 64, u32::MAX][round as usize % 4] };
-        let mut builder = SurfBuilder::new(FilterKind::SurfMixed, 0.0, &options);
+        let mut builder = SurfBuilder::new(SurfKind::Mixed, 0.0, &options);
         let mut keys: Vec<u64> = (0..400).map(|_| random.next() >> (round % 40)).collect();
         keys.sort_unstable();
         keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
@@ -105,7 +106,7 @@ fn trailers_of_any_counts_are_refused_or_harmless() {
             counts.keys = edges.wrapping_sub(inner);
         }
         let suffix = SuffixBits { hash: random.count() % 65, real: random.count() % 65 };
-        let trailer = Layout::trailer_of(FilterKind::SurfMixed, counts, suffix);
+        let trailer = Layout::trailer_of(SurfKind::Mixed, counts, suffix);
         let len = match counts.image_len_if_small(suffix) {
             Some(len) if !random.next().is_multiple_of(4) => len,
             _ => TRAILER_BYTES + random.next() as usize % 300,

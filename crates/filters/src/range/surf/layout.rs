@@ -10,10 +10,10 @@
 
 use std::ops::Range;
 
-use crate::base::filter::FilterKind;
 use crate::base::hash::checksum;
 use crate::base::wire::{Corrupt, Reader, Writer};
 use crate::bits::rank_select::{BLOCK_BITS, ranks_len, samples_len};
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::suffix::SuffixBits;
 
 /// Labels that a node can have.
@@ -144,7 +144,7 @@ impl Counts {
 /// A trie's counts, the lengths of its suffixes, and where its sections are.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    pub(super) kind: FilterKind,
+    pub(super) kind: SurfKind,
     pub(super) counts: Counts,
     pub(super) suffix: SuffixBits,
     /// Where each section begins, and where the last one ends.
@@ -153,7 +153,7 @@ pub(super) struct Layout {
 
 impl Layout {
     /// Requires: the image fits into memory.
-    pub(super) fn new(kind: FilterKind, counts: Counts, suffix: SuffixBits) -> Self {
+    pub(super) fn new(kind: SurfKind, counts: Counts, suffix: SuffixBits) -> Self {
         let mut at = [0; SECTIONS + 1];
         for (place, len) in counts.section_bytes(suffix).into_iter().enumerate() {
             at[place + 1] = at[place] + usize::try_from(len).expect("it fits into memory");
@@ -240,7 +240,7 @@ impl Layout {
 #[cfg(test)]
 impl Layout {
     /// The trailer of any counts, whether they fit each other or not.
-    pub(super) fn trailer_of(kind: FilterKind, counts: Counts, suffix: SuffixBits) -> Vec<u8> {
+    pub(super) fn trailer_of(kind: SurfKind, counts: Counts, suffix: SuffixBits) -> Vec<u8> {
         Layout { kind, counts, suffix, at: [0; SECTIONS + 1] }.encode()
     }
 }
@@ -260,18 +260,14 @@ fn trailer_checksum(before: &[u8], behind: &[u8]) -> u32 {
 }
 
 /// The kind, if it is a SuRF's, in the last four bytes.
-fn decode_kind(bytes: &[u8]) -> Result<FilterKind, &'static str> {
+fn decode_kind(bytes: &[u8]) -> Result<SurfKind, &'static str> {
     let &[low, high, version, zero] = bytes else {
         return Err("the end of a trailer");
     };
-    let kind = FilterKind::from_tag(u16::from_le_bytes([low, high]));
-    let kind = kind.filter(|kind| KINDS.contains(kind)).ok_or("the tag of a SuRF")?;
+    let kind = SurfKind::from_tag(u16::from_le_bytes([low, high]));
+    let kind = kind.ok_or("the tag of a SuRF")?;
     match (version, zero) {
         (VERSION, 0) => Ok(kind),
         _ => Err("a version of SuRF that is known"),
     }
 }
-
-/// The kinds of SuRF.
-pub(super) const KINDS: [FilterKind; 4] =
-    [FilterKind::SurfBase, FilterKind::SurfHash, FilterKind::SurfReal, FilterKind::SurfMixed];

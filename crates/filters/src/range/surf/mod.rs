@@ -21,6 +21,7 @@ mod encode;
 mod figures;
 #[cfg(test)]
 mod hostile;
+mod kind;
 mod layout;
 mod levels;
 mod lookup;
@@ -29,9 +30,8 @@ mod sparse;
 mod suffix;
 mod trie;
 
-use crate::base::filter::{
-    FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound,
-};
+use crate::base::filter::{HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound};
+use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
 use crate::base::wire::Corrupt;
@@ -39,6 +39,7 @@ use crate::bits::simd::{Work, fastest};
 
 pub use builder::{SurfBuilder, SurfOptions};
 pub use cursor::SurfCursor;
+pub use kind::{SURF_BASE, SURF_HASH, SURF_MIXED, SURF_REAL, SurfKind};
 use layout::Layout;
 pub use suffix::SurfSuffix;
 pub use trie::SurfEffort;
@@ -157,8 +158,8 @@ impl Work for Count<'_> {
 }
 
 impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
-    fn kind(&self) -> FilterKind {
-        self.layout.kind
+    fn kind(&self) -> &'static dyn FilterKind {
+        self.layout.kind.filter_kind()
     }
 
     fn size_bytes(&self) -> usize {

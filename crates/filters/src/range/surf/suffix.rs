@@ -8,7 +8,7 @@
 
 use std::cmp::Ordering;
 
-use crate::base::filter::FilterKind;
+use crate::range::surf::kind::SurfKind;
 
 /// How many bits of a key are kept behind its prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,29 +40,29 @@ pub(super) struct SuffixBits {
 impl SuffixBits {
     /// A suffix of `total` bits, as `kind` divides it. Monotone: more bits in all, no fewer of
     /// either.
-    pub(super) fn of_kind(kind: FilterKind, total: u32) -> Self {
+    pub(super) fn of_kind(kind: SurfKind, total: u32) -> Self {
         match kind {
-            FilterKind::SurfHash => SuffixBits { hash: total, real: 0 },
-            FilterKind::SurfReal => SuffixBits { hash: 0, real: total },
-            FilterKind::SurfMixed => SuffixBits { hash: total / 2, real: total - total / 2 },
+            SurfKind::Hash => SuffixBits { hash: total, real: 0 },
+            SurfKind::Real => SuffixBits { hash: 0, real: total },
+            SurfKind::Mixed => SuffixBits { hash: total / 2, real: total - total / 2 },
             _ => SuffixBits::default(),
         }
     }
 
     /// As asked for, without what `kind` does not keep, and cut to the most that there may be.
-    pub(super) fn explicit(kind: FilterKind, hash: u32, real: u32) -> Self {
+    pub(super) fn explicit(kind: SurfKind, hash: u32, real: u32) -> Self {
         let real = real.min(SUFFIX_BITS_MAX);
         let asked = SuffixBits { hash: hash.min(SUFFIX_BITS_MAX - real), real };
         match kind {
-            FilterKind::SurfHash => SuffixBits { hash: hash.min(SUFFIX_BITS_MAX), real: 0 },
-            FilterKind::SurfReal => SuffixBits { hash: 0, real },
-            FilterKind::SurfMixed => asked,
+            SurfKind::Hash => SuffixBits { hash: hash.min(SUFFIX_BITS_MAX), real: 0 },
+            SurfKind::Real => SuffixBits { hash: 0, real },
+            SurfKind::Mixed => asked,
             _ => SuffixBits::default(),
         }
     }
 
     /// Whether `kind` has such suffixes.
-    pub(super) fn fit(self, kind: FilterKind) -> bool {
+    pub(super) fn fit(self, kind: SurfKind) -> bool {
         self.total() <= SUFFIX_BITS_MAX && self == Self::explicit(kind, self.hash, self.real)
     }
 
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_cut_suffix_is_the_one_of_the_shorter_lengths() {
         let (rest, hash) = (b"trommel", 0xdead_beef_0bad_cafe);
-        for kind in [FilterKind::SurfHash, FilterKind::SurfReal, FilterKind::SurfMixed] {
+        for kind in [SurfKind::Hash, SurfKind::Real, SurfKind::Mixed] {
             for (from, to) in (0..=64).flat_map(|from| (0..=from).map(move |to| (from, to))) {
                 let (from, to) = (SuffixBits::of_kind(kind, from), SuffixBits::of_kind(kind, to));
                 assert_eq!(from.cut(from.of(rest, hash), to), to.of(rest, hash), "{from:?} {to:?}");
@@ -171,11 +171,11 @@ mod tests {
             assert!(bits.fit(kind));
             (bits.hash, bits.real)
         };
-        assert_eq!(explicit(FilterKind::SurfBase, 3, 4), (0, 0));
-        assert_eq!(explicit(FilterKind::SurfHash, 99, 4), (64, 0));
-        assert_eq!(explicit(FilterKind::SurfReal, 3, 99), (0, 64));
-        assert_eq!(explicit(FilterKind::SurfMixed, 30, 40), (24, 40));
-        assert!(!SuffixBits { hash: 1, real: 0 }.fit(FilterKind::SurfReal));
-        assert!(!SuffixBits { hash: 33, real: 32 }.fit(FilterKind::SurfMixed));
+        assert_eq!(explicit(SurfKind::Base, 3, 4), (0, 0));
+        assert_eq!(explicit(SurfKind::Hash, 99, 4), (64, 0));
+        assert_eq!(explicit(SurfKind::Real, 3, 99), (0, 64));
+        assert_eq!(explicit(SurfKind::Mixed, 30, 40), (24, 40));
+        assert!(!SuffixBits { hash: 1, real: 0 }.fit(SurfKind::Real));
+        assert!(!SuffixBits { hash: 33, real: 32 }.fit(SurfKind::Mixed));
     }
 }

@@ -1,6 +1,7 @@
 //! Tests of `bench read`: right answers, the planned trees, the fields of reports.
 
-use trommel::{ElasticOptions, FilterTuning};
+use trommel::FilterTuning;
+use trommel_guards::ElasticOptions;
 
 use super::*;
 use crate::progress::Silent;
@@ -8,7 +9,7 @@ use crate::questions::read_workload::{DeletedBy, Deletion};
 
 fn plan(folder: &Path) -> ReadPlan {
     ReadPlan {
-        guards: GuardKind::ALL.to_vec(),
+        guards: trommel_guards::all_guards().to_vec(),
         dist: Dist::Clustered,
         file_format: FileFormat::Lines,
         keys: Some(4000),
@@ -47,7 +48,7 @@ fn plan(folder: &Path) -> ReadPlan {
 fn every_guard_answers_rightly_over_the_planned_tree() {
     let folder = tempfile::tempdir().expect("a folder");
     let measured = bench_read(&plan(folder.path()), &mut Silent).expect("measured");
-    assert_eq!(measured.len(), GuardKind::ALL.len());
+    assert_eq!(measured.len(), trommel_guards::all_guards().len());
     for Measured { report, .. } in &measured {
         assert_eq!(report.false_negatives, 0, "{}", report.guard);
         assert_eq!(report.runs, report.runs_planned, "{}", report.guard);
@@ -55,7 +56,7 @@ fn every_guard_answers_rightly_over_the_planned_tree() {
         assert!(report.kinds().iter().all(|(_, kind)| kind.ops == 200 && kind.ns_p99 > 0.0));
     }
     let of = |guard| {
-        let place = GuardKind::ALL.into_iter().position(|kind| kind == guard);
+        let place = trommel_guards::all_guards().into_iter().position(|kind| kind == guard);
         &measured[place.expect("all were measured")].report
     };
     let grf = of(GuardKind::Grf);

@@ -1,6 +1,7 @@
 //! Tests of workloads: what is written and what is left.
 
-use trommel::{ElasticOptions, FilterTuning, Policy};
+use trommel::{FilterTuning, Policy};
+use trommel_guards::ElasticOptions;
 
 use super::*;
 

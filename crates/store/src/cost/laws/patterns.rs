@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: what is written lies in the area m: there are keys before and behind it.
 
-use trommel_filters::LocatedKind;
+use trommel_guards::kinds;
 
 use super::{World, key};
 use crate::{GuardKind, Options};
@@ -87,7 +87,7 @@ pub(super) const PATTERNS: [Pattern; 22] = [
     Pattern {
         name: "staggered ranges over a view of all runs",
         small: 1000,
-        options: |options| options.guard = GuardKind::Located(LocatedKind::RemixSorted),
+        options: |options| options.guard = GuardKind::Located(kinds::REMIX_SORTED),
         build: |world, n| {
             (0..2 * n).for_each(|i| {
                 world.put(b'm', 500 * i + 7);

@@ -5,9 +5,10 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use trommel_filters::{Chucky, FilterKind, KeyRange, LowerBound, TableFilter as _, UpperBound};
+use trommel_filters::{HashUse, KeyRange, LowerBound, TableFilter as _, UpperBound, hash_key};
 
-use super::{Table, TableFilter, load_filter};
+use super::filter_section::FilterSection;
+use super::{Table, TableFilter};
 use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::Reads;
@@ -15,19 +16,18 @@ use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::keys::successor;
 use crate::error;
-use crate::files::table::format::{Properties, Section, filter_tag, is_filter_tag};
+use crate::files::table::format::{Properties, is_filter_tag};
 
 impl Table {
     /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
     /// counts, and that the filter knows every key.
     pub(crate) fn verify(&self) -> error::Result<()> {
         // A filter comes last: damage to it must not hide damage to entries.
-        let is_filter = |section: &&Section| is_filter_tag(section.tag);
-        let (filters, others): (Vec<_>, Vec<_>) = self.sections.iter().partition(is_filter);
+        let others = self.sections.iter().filter(|section| !is_filter_tag(section.tag));
         for section in others {
             self.opened.section(section)?;
         }
-        let (filters, damage) = self.load_filters(&filters);
+        let (filters, damage) = self.load_filters();
         let (hashes, wrong_hashes) = match self.key_hashes() {
             Ok(hashes) => (hashes, Ok(())),
             Err(wrong) => (None, Err(wrong)),
@@ -46,14 +46,12 @@ impl Table {
 
     /// The filters that can be read, whether they are in use or not, and what is wrong with the
     /// first that cannot.
-    fn load_filters(&self, sections: &[&Section]) -> (Vec<TableFilter>, error::Result<()>) {
+    fn load_filters(&self) -> (Vec<TableFilter>, error::Result<()>) {
         let (mut filters, mut damage) = (Vec::new(), Ok(()));
-        for at in sections {
-            let known = FilterKind::ALL.iter().any(|kind| filter_tag(*kind) == at.tag);
-            let loaded = if known {
-                load_filter(&self.opened, at).map(|filter| filters.push(filter))
-            } else {
-                self.opened.section(at).map(drop)
+        for at in FilterSection::all(&self.opened, &self.sections) {
+            let loaded = match at.kind() {
+                Some(kind) => at.load(&self.opened, kind).map(|filter| filters.push(filter)),
+                None => self.opened.section(&at.section).map(drop),
             };
             damage = damage.and(loaded);
         }
@@ -162,7 +160,10 @@ impl Check {
     /// Whether the next hash is that of the next key.
     fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
         let Some(hashes) = &mut self.hashes else { return Ok(()) };
-        require(hashes.next() == Some(Chucky::key_hash(key)), "a hash that is not of its key")
+        require(
+            hashes.next() == Some(hash_key(key, HashUse::Chucky)),
+            "a hash that is not of its key",
+        )
     }
 
     pub(super) fn block(

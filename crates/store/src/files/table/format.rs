@@ -29,12 +29,36 @@ pub(crate) const TAG_PROPERTIES: u16 = 2;
 pub(crate) const TAG_HASHES: u16 = 3;
 /// Deletions of ranges of keys.
 pub(crate) const TAG_TOMBSTONES: u16 = 4;
-/// A filter's section has its kind's tag on top of this.
-const TAG_FILTERS: u16 = 0x100;
+/// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
+/// name before the filter's bytes.
+pub(crate) const TAG_FILTERS: u16 = 0x100;
 
 /// The tag of the section of a filter.
-pub(crate) fn filter_tag(kind: FilterKind) -> u16 {
-    TAG_FILTERS + kind.tag()
+pub(crate) fn filter_tag(kind: &dyn FilterKind) -> u16 {
+    TAG_FILTERS + kind.tag().unwrap_or(0)
+}
+
+/// What comes before a filter's bytes in its section: nothing, or the name of a kind without a tag.
+pub(crate) fn filter_head(kind: &dyn FilterKind) -> Vec<u8> {
+    match kind.tag() {
+        Some(_) => Vec::new(),
+        None => {
+            let name = kind.name().as_bytes();
+            let len = u8::try_from(name.len()).expect("names are short");
+            [&[len], name].concat()
+        }
+    }
+}
+
+/// The longest head of a filter's section.
+pub(crate) const FILTER_HEAD_BYTES_MAX: usize = 1 + u8::MAX as usize;
+
+/// The name in the head of a filter's section.
+pub(crate) fn decode_filter_name(head: &[u8]) -> Result<&str> {
+    let wrong = Corrupt { at: 0, what: "the name of a filter" };
+    let (&len, rest) = head.split_first().ok_or(wrong.clone())?;
+    let name = rest.get(..usize::from(len)).filter(|name| !name.is_empty());
+    name.and_then(|name| std::str::from_utf8(name).ok()).ok_or(wrong)
 }
 
 /// Whether a section of this tag is a filter.

@@ -5,15 +5,16 @@
 //! Invariant: a returned part has passed its checksum. Every other part is in the list of damage.
 //! Without the index nobody knows where blocks begin.
 
-use trommel_filters::{FilterKind, FilterOptions};
+use trommel_filters::FilterOptions;
 
 use crate::entries::block::Block;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::fragments::Fragment;
 use crate::files::table::file::{CheckedFile, find};
+use crate::files::table::filter_section::FilterSection;
 use crate::files::table::format::{
-    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, filter_tag,
+    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
 };
 use crate::storage::open_folder::OpenFolder;
 
@@ -79,10 +80,9 @@ impl TableParts {
     /// A filter like that of the table, which may be damaged: of its kind and about its size. None:
     /// the table has no known filter, or the number of its entries is unknown.
     pub(crate) fn filter(&self) -> Option<FilterOptions> {
-        let (section, kind) = self.sections.iter().find_map(|section| {
-            let mut kinds = FilterKind::ALL.into_iter();
-            Some((section, kinds.find(|kind| filter_tag(*kind) == section.tag)?))
-        })?;
+        let filters = FilterSection::all(&self.opened, &self.sections);
+        let (section, kind) =
+            filters.iter().find_map(|filter| Some((filter.section, filter.kind()?)))?;
         let entries = self.index.as_ref()?.entry_count().max(1);
         let bits_per_key = (section.len as f64 * 8.0 / entries as f64).clamp(1.0, FILTER_BITS_MAX);
         Some(FilterOptions::new(kind, bits_per_key))

@@ -4,13 +4,13 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use trommel_filters::FilterOptions;
+use trommel_filters::{FilterOptions, kinds};
 
 use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::{Kind, Sequence};
-use crate::files::table::format::{TAG_INDEX, TAIL_SIZE};
+use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::Storage as _;
 use crate::storage::io_mode::Access;
@@ -25,12 +25,12 @@ pub(crate) struct TableFiles {
 }
 
 fn bloom(bits_per_key: f64) -> FilterOptions {
-    FilterOptions::new(FilterKind::BlockedBloom, bits_per_key)
+    FilterOptions::new(kinds::BLOCKED_BLOOM, bits_per_key)
 }
 
 /// Small blocks with everything that can be in a table.
 pub(crate) fn options() -> TableOptions {
-    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)), key_hash: None }
+    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)), hashes: false }
 }
 
 impl TableFiles {
@@ -75,7 +75,7 @@ impl TableFiles {
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {
-        let kind = Some(FilterKind::BlockedBloom);
+        let kind = Some(kinds::BLOCKED_BLOOM);
         Table::open(&self.files(), file, Arc::clone(&self.cache), kind)
     }
 
@@ -107,7 +107,7 @@ proptest! {
     ) {
         let list = sorted(list);
         let table_files = TableFiles::new(cache_bytes);
-        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), key_hash: None };
+        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), hashes: false };
         let table = table_files.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
@@ -296,7 +296,7 @@ fn a_damaged_filter_can_be_left_alone() {
     let table_files = TableFiles::new(0);
     let (file, _) = table_files.write(&numbers(1_000), &options());
     let table = table_files.open(file).unwrap();
-    let tag = filter_tag(FilterKind::BlockedBloom);
+    let tag = filter_tag(kinds::BLOCKED_BLOOM);
     let at = find(&table.sections, tag).expect("a filter").offset;
     table_files.disk.flip_bit(table.path(), at + 5, 0);
     match table_files.open(file).map(|_| ()) {
@@ -402,8 +402,7 @@ fn entries_out_of_order_are_refused() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let table_files = TableFiles::new(0);
-    let plain =
-        TableOptions { block_bytes: 4096, compression: false, filter: None, key_hash: None };
+    let plain = TableOptions { block_bytes: 4096, compression: false, filter: None, hashes: false };
     let list =
         [TableFiles::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
     let (file, _) = table_files.write(&list, &plain);

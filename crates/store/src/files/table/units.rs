@@ -1,4 +1,4 @@
-//! The units of a table's `elastic` filter: where they are in the file, and those that are in
+//! The units of a table's filter in parts, such as `elastic`: where they are in the file, and those that are in
 //! memory.
 //! ```text
 //! file     | unit 0 | unit 1 | unit 2 | ... | unit n-1 | directory |        read when the table is opened: the directory
@@ -9,19 +9,21 @@
 //! else knows the table).
 
 use trommel_filters::{
-    Corrupt, ElasticDirectory, ElasticUnit, FilterKind, HashedKey, Trace, UnitsOfTable,
+    Corrupt, FilterKind, HashedKey, SubFilter, SubFilterDirectory, SubFilterKind, Trace,
+    UnitsOfTable,
 };
 
-use super::{CheckedFile, Section, Table};
+use super::{CheckedFile, FilterSection, Table};
 use crate::error::{Error, Result};
 use crate::sync::{Arc, Mutex, Switch, lock};
 
 /// A unit in memory.
-pub(crate) type Unit = ElasticUnit<Vec<u8>>;
+pub(crate) type Unit = Box<dyn SubFilter>;
 
 /// The units of one table.
 pub(crate) struct TableUnits {
-    directory: ElasticDirectory,
+    kind: &'static dyn FilterKind,
+    directory: Box<dyn SubFilterDirectory>,
     /// Where in the file unit 0 begins.
     offset: u64,
     loaded: Switch<Vec<Arc<Unit>>>,
@@ -29,21 +31,27 @@ pub(crate) struct TableUnits {
 }
 
 impl TableUnits {
-    /// Reads the directory, and no unit. Requires: the section is of an `elastic` filter.
-    pub(super) fn open(opened: &CheckedFile, at: &Section) -> Result<TableUnits> {
-        let tail_len = at.len.min(ElasticDirectory::SIZE_MAX as u64);
-        let tail_at = at.offset + at.len - tail_len;
+    /// Reads the directory, and no unit. Requires: the section is of this kind, whose filters come
+    /// in parts.
+    pub(super) fn open(
+        opened: &CheckedFile,
+        (kind, parts): (&'static dyn FilterKind, &dyn SubFilterKind),
+        at: &FilterSection,
+    ) -> Result<TableUnits> {
+        let (offset, len) = at.filter_bytes(kind);
+        let tail_len = len.min(parts.directory_bytes_max() as u64);
+        let tail_at = offset + len - tail_len;
         let tail = opened.read(tail_at, tail_len)?;
-        let directory = match ElasticDirectory::read(&tail, at.len) {
+        let directory = match parts.read_directory(&tail, len) {
             Ok(directory) => directory,
             // It is told as any other filter's damage is.
             Err(error) => {
-                opened.section(at)?;
+                opened.section(&at.section)?;
                 return Err(opened.damage(tail_at)(error));
             }
         };
         let (loaded, damaged) = (Switch::new(Arc::new(Vec::new())), Mutex::default());
-        Ok(TableUnits { directory, offset: at.offset, loaded, damaged })
+        Ok(TableUnits { kind, directory, offset, loaded, damaged })
     }
 
     /// False: the table has no entry of the key. True: it may have one. No unit is in memory: true.
@@ -59,9 +67,9 @@ impl TableUnits {
 
     /// What the multi-queue has to know: units that are damaged do not count.
     pub(crate) fn of_table(&self) -> UnitsOfTable {
-        let units = self.directory.unit_count() - lock(&self.damaged).len() as u8;
-        let unit_bytes = self.directory.unit_bytes();
-        UnitsOfTable { unit_bytes, unit_rate: self.directory.unit_rate(), units }
+        let units = self.directory.count() - lock(&self.damaged).len() as u8;
+        let unit_bytes = self.directory.part_bytes();
+        UnitsOfTable { unit_bytes, unit_rate: self.directory.part_rate(), units }
     }
 
     /// How many units are in memory.
@@ -90,7 +98,7 @@ impl TableUnits {
         let (loaded, damaged) = (self.loaded.pin(), lock(&self.damaged));
         let is_loaded = |number: u8| loaded.iter().any(|unit| unit.number() == number);
         let is_damaged = |number: u8| damaged.iter().any(|(known, _)| *known == number);
-        (0..self.directory.unit_count()).find(|number| !is_loaded(*number) && !is_damaged(*number))
+        (0..self.directory.count()).find(|number| !is_loaded(*number) && !is_damaged(*number))
     }
 
     /// Puts a unit into memory. False: it is not the one to come next any more.
@@ -118,7 +126,7 @@ impl TableUnits {
 }
 
 impl Table {
-    /// The units of an `elastic` filter. None: the table has another filter, or none.
+    /// The units of a filter in parts. None: the table has another filter, or none.
     #[inline]
     pub(crate) fn units(&self) -> Option<&TableUnits> {
         self.units.as_ref()
@@ -131,12 +139,12 @@ impl Table {
         else {
             return Ok(None);
         };
-        let range = units.directory.unit_range(number);
+        let range = units.directory.range(number);
         let at = units.offset + range.start;
         let read = self.opened.read(at, range.end - range.start).and_then(|bytes| {
-            let checked = units.directory.unit(number, bytes.to_vec());
+            let checked = units.directory.part(number, bytes.to_vec());
             checked.map_err(|Corrupt { .. }| {
-                let name = FilterKind::Elastic.name();
+                let name = units.kind.name();
                 let what =
                     format!("the checksum of unit {number} of the {name} filter does not match");
                 self.opened.corrupt(at, what)

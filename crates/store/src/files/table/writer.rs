@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
 use crate::entries::entry::{Entry, Kind, Sequence, order};
@@ -20,7 +20,7 @@ use crate::files::fences::separator;
 use crate::files::names::table_name;
 use crate::files::table::format::{
     IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
-    encode_footer, encode_hashes, filter_tag,
+    encode_footer, encode_hashes, filter_head, filter_tag,
 };
 use crate::storage::Append;
 use crate::storage::io_mode::Access;
@@ -35,8 +35,8 @@ pub(crate) struct TableOptions {
     pub(crate) compression: bool,
     /// Some: with such a filter.
     pub(crate) filter: Option<FilterOptions>,
-    /// Some: with such a hash of each user key.
-    pub(crate) key_hash: Option<fn(&[u8]) -> u64>,
+    /// Whether with a hash of each user key.
+    pub(crate) hashes: bool,
 }
 
 /// What was written.
@@ -72,8 +72,8 @@ pub(crate) fn key_bounds(
 
 /// Collects a filter's keys, a block at a time so that the clock is asked seldom.
 struct FilterFeed {
-    kind: FilterKind,
-    builder: AnyFilterBuilder,
+    kind: &'static dyn FilterKind,
+    builder: Box<dyn AnyFilterBuilder>,
     keys: Vec<u8>,
     key_ends: Vec<usize>,
     seconds: f64,
@@ -82,7 +82,7 @@ struct FilterFeed {
 impl FilterFeed {
     fn new(options: &FilterOptions) -> Self {
         let (keys, key_ends) = (Vec::new(), Vec::new());
-        let builder = AnyFilterBuilder::new(options);
+        let builder = options.builder();
         FilterFeed { kind: options.kind, builder, keys, key_ends, seconds: 0.0 }
     }
 
@@ -189,8 +189,9 @@ impl TableWriter {
         }
         let is_new_key = first || last_key != entry.key;
         self.user_keys += u64::from(is_new_key);
-        if let Some(key_hash) = self.options.key_hash.filter(|_| is_new_key) {
-            self.hashes.extend_from_slice(&key_hash(entry.key).to_le_bytes());
+        if self.options.hashes && is_new_key {
+            let hash = hash_key(entry.key, HashUse::Chucky);
+            self.hashes.extend_from_slice(&hash.to_le_bytes());
         }
         if first {
             self.properties.first_key = entry.key.to_vec();
@@ -229,12 +230,17 @@ impl TableWriter {
         }
         let mut filter_seconds = 0.0;
         if let Some(filter) = self.filter.take() {
-            let tag = filter_tag(filter.kind);
+            let (tag, mut section) = (filter_tag(filter.kind), filter_head(filter.kind));
             let (bytes, seconds) = filter.finish();
             filter_seconds = seconds;
-            self.add_section(tag, true, &bytes)?;
+            if section.is_empty() {
+                section = bytes;
+            } else {
+                section.extend_from_slice(&bytes);
+            }
+            self.add_section(tag, true, &section)?;
         }
-        if self.options.key_hash.is_some() {
+        if self.options.hashes {
             let hashes = encode_hashes(self.user_keys, &std::mem::take(&mut self.hashes));
             self.add_section(TAG_HASHES, true, &hashes)?;
         }

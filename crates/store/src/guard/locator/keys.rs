@@ -9,7 +9,7 @@
 
 use std::fmt;
 
-use trommel_filters::LocatedKind;
+use trommel_filters::RunLocatorKind;
 
 use crate::error::Result;
 use crate::files::distinct_keys::for_each_key;
@@ -39,10 +39,10 @@ impl KeySource {
     pub(super) fn run(
         &mut self,
         run: &Arc<Run>,
-        kind: LocatedKind,
+        kind: &dyn RunLocatorKind,
         mut f: impl FnMut(KeyOrHash<'_>),
     ) -> Result<()> {
-        if kind.key_hash().is_none() {
+        if !kind.takes_hashes() {
             self.keys += run.tables().len();
             return for_each_key(run, |key| f(KeyOrHash::Key(key)));
         }
@@ -102,10 +102,11 @@ mod tests {
     use crate::storage::memory::Memory;
     use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};
+    use trommel_guards::kinds;
 
     const KEYS: u64 = 900;
 
-    fn open(disk: &Memory, kind: LocatedKind) -> Engine {
+    fn open(disk: &Memory, kind: &'static dyn RunLocatorKind) -> Engine {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
         let options = Options {
             background: Background::Stepped,
@@ -117,7 +118,7 @@ mod tests {
     }
 
     /// A store of two runs, the older one of several tables; and the tables' paths, oldest first.
-    fn store(kind: LocatedKind) -> (Memory, Vec<PathBuf>) {
+    fn store(kind: &'static dyn RunLocatorKind) -> (Memory, Vec<PathBuf>) {
         let disk = Memory::new();
         let engine = open(&disk, kind);
         for (first, count) in [(0, KEYS), (KEYS, 5)] {
@@ -161,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_filter_is_made_of_hashes_without_reading_a_block() {
-        for kind in [LocatedKind::Chucky, LocatedKind::ChuckyPlain] {
+        for kind in [kinds::CHUCKY, kinds::CHUCKY_PLAIN] {
             let (disk, tables) = store(kind);
             assert!(tables.len() > 3);
             let engine = open(&disk, kind);
@@ -175,17 +176,17 @@ mod tests {
             disk.flip_bit(&tables[0], 100, 0);
             assert_eq!(open(&disk, kind).filter_recovery.to_string(), expected);
         }
-        let (disk, tables) = store(LocatedKind::RemixSorted);
-        let recovery = open(&disk, LocatedKind::RemixSorted).filter_recovery.to_string();
+        let (disk, tables) = store(kinds::REMIX_SORTED);
+        let recovery = open(&disk, kinds::REMIX_SORTED).filter_recovery.to_string();
         assert_eq!(recovery, format!("rebuilt: from the keys of {} tables", tables.len()));
     }
 
     #[test]
     fn a_table_with_a_hash_too_few_gives_its_keys() {
-        let (disk, tables) = store(LocatedKind::Chucky);
+        let (disk, tables) = store(kinds::CHUCKY);
         cut_hashes(&disk, &tables[0]);
         cut_hashes(&disk, &tables[tables.len() - 1]);
-        let engine = open(&disk, LocatedKind::Chucky);
+        let engine = open(&disk, kinds::CHUCKY);
         let rest = tables.len() - 2;
         let expected = format!(
             "rebuilt: from hashes in {rest} tables and the keys of 2 tables, as hashes in 2 tables \

@@ -8,10 +8,7 @@
 //! 3.2): that is what this guard costs. Invariant: a view that is whole has each entry of the
 //! guard's runs, at its rank.
 
-use trommel_filters::{
-    AnyLocated, AnyLocatedBuilder, LocatedBuilder, LocatedKind, RunSlot, SortedRemix,
-    SortedRemixBuilder, TreePlan,
-};
+use trommel_filters::{AnyRunLocator, RunLocatorKind, RunSlot, TreePlan};
 
 use super::{LocatedGuard, SLOTS_MAX, plan_of};
 use crate::entries::entry::Sequence;
@@ -40,26 +37,27 @@ impl LocatedGuard {
             let slot = self.slot_of(placed.id)?;
             by_slot[usize::from(slot.0)] = Some(Arc::clone(&placed.run));
         }
-        Some(ViewCursor::new(view.clone(), by_slot, at, bounds.clone()))
+        Some(ViewCursor::new(view, by_slot, at, bounds.clone()))
     }
 }
 
-/// The guard of these runs, which are the layout's. None: there are none.
+/// The guard of these runs, which are the layout's. None: there are none. Requires: the kind has a
+/// sorted view.
 pub(crate) fn of_runs(
+    kind: &'static dyn RunLocatorKind,
     options: &Options,
-    layout: &Layout,
-    runs: &[PlacedRun],
+    (layout, runs): (&Layout, &[PlacedRun]),
 ) -> Result<Option<LocatedGuard>> {
     let Some((oldest, newer)) = runs.split_last() else { return Ok(None) };
     let plan = with_slots_for(newer, plan_of(options, layout));
-    let empty = AnyLocatedBuilder::new(LocatedKind::RemixSorted, &plan).finish();
-    let mut guard = LocatedGuard::of_oldest(empty, plan);
+    let empty = kind.builder(&plan).finish();
+    let mut guard = LocatedGuard::of_oldest(kind, empty, plan);
     guard.settle_run(oldest.id, oldest.span());
     for placed in newer.iter().rev() {
         guard.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count());
     }
     let slots: Vec<Option<RunSlot>> = runs.iter().map(|placed| guard.slot_of(placed.id)).collect();
-    guard.filter = AnyLocated::RemixSorted(view(&guard, runs, &slots)?);
+    guard.filter = view(&guard, runs, &slots)?;
     guard.is_whole = slots.iter().all(Option::is_some);
     Ok(Some(guard))
 }
@@ -80,16 +78,16 @@ fn view(
     guard: &LocatedGuard,
     runs: &[PlacedRun],
     slots: &[Option<RunSlot>],
-) -> Result<SortedRemix> {
+) -> Result<Box<dyn AnyRunLocator>> {
     let mut merged = MergeCursor::over(runs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
-    let mut builder = <SortedRemixBuilder as LocatedBuilder>::new(&guard.plan);
+    let mut builder = guard.kind.builder(&guard.plan);
     let mut last = Vec::new();
     while let Some(entry) = merged.entry() {
         let placed = merged.input();
         is_in_order(&last, entry.key, runs[placed].run.path())?;
         entry.key.clone_into(&mut last);
         if let Some(slot) = slots[placed] {
-            builder.add(entry.key, slot);
+            builder.push_entry(entry.key, slot);
         }
         merged.next()?;
     }

@@ -1,7 +1,8 @@
 //! A view's cursor is held to the list of what a reader sees of its runs.
 
 use proptest::prelude::*;
-use trommel_filters::{FlushNumber, LocatedBuilder, RunSlot, SortedRemixBuilder, Span, TreePlan};
+use trommel_filters::{FlushNumber, RunLocatorBuilder, RunSlot, Span, TreePlan};
+use trommel_guards::SortedRemixBuilder;
 
 use super::*;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
@@ -42,7 +43,8 @@ fn view_of(
         Run::new(tables).map(Arc::new)
     };
     let runs = (0..SLOTS).map(run).collect();
-    ViewCursor::new(builder.finish(), runs, Sequence(at), KeyBounds::default())
+    let view = Arc::new(RunLocatorBuilder::finish(builder));
+    ViewCursor::new(view, runs, Sequence(at), KeyBounds::default())
 }
 
 proptest! {

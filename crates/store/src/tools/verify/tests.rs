@@ -84,7 +84,7 @@ fn verify_ends_whatever_the_next_file_is() {
 
 #[test]
 fn a_sound_store_has_no_damage() {
-    for guard in GuardKind::ALL {
+    for guard in GuardKind::all() {
         let (disk, _) = store();
         let engine = open(&disk, guard);
         let report = verify(&engine).expect("verifies");

@@ -1,5 +1,7 @@
 //! Whoever follows a tree hears of everything that happens to it, and is told the truth about keys.
 
+use trommel_guards::kinds;
+
 use super::*;
 use crate::db::Db;
 use crate::plan::options::{Background, GuardKind, Options};
@@ -7,7 +9,6 @@ use crate::plan::policy::Policy;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Mutex;
-use crate::{FilterKind, LocatedKind};
 
 fn options(guard: GuardKind, background: Background) -> Options {
     Options { guard, background, size_ratio: 3, ..Options::default() }
@@ -65,8 +66,8 @@ fn what_is_said_of_keys_is_so() {
     let guards = [
         GuardKind::Grf,
         GuardKind::Open,
-        GuardKind::Table(FilterKind::BlockedBloom),
-        GuardKind::Located(LocatedKind::Chucky),
+        GuardKind::Table(kinds::BLOCKED_BLOOM),
+        GuardKind::Located(kinds::CHUCKY),
     ];
     for guard in guards {
         let policy = Policy::tiering();

@@ -1,0 +1,164 @@
+//! Kinds of filters that know in which run each key is now, and such a filter of whichever kind.
+//! ```text
+//! kind + plan -> AnyRunLocatorBuilder -- keys of the oldest run --> AnyRunLocator -- moves --> AnyRunLocator
+//! ```
+//! Kinds are an open family, as those of [`FilterKind`](crate::FilterKind) are.
+//!
+//! Invariants: two kinds are the same if their names are. The object answers as the filter does.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use crate::base::filter::Trace;
+use crate::base::query::Query;
+use crate::locators::located::{
+    RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, SortedView, TreePlan,
+};
+
+/// A kind of filter that knows in which run each key is now.
+pub trait RunLocatorKind: Any + Send + Sync {
+    /// The name that people write.
+    fn name(&self) -> &'static str;
+
+    /// Whether it can answer for ranges of keys.
+    fn knows_ranges(&self) -> bool;
+
+    /// A builder for such a tree, without a key.
+    fn builder(&self, plan: &TreePlan) -> Box<dyn AnyRunLocatorBuilder>;
+
+    /// Whether the hash of a key for [`HashUse::Chucky`](crate::HashUse) is all that it has to be
+    /// told of the key. Then tables keep these hashes, and no block is read to make the filter.
+    fn takes_hashes(&self) -> bool {
+        false
+    }
+
+    /// Whether its filters have a [`SortedView`]. Then one is made of all entries of all runs.
+    fn has_sorted_view(&self) -> bool {
+        false
+    }
+}
+
+impl PartialEq for dyn RunLocatorKind {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for dyn RunLocatorKind {}
+
+impl Hash for dyn RunLocatorKind {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for dyn RunLocatorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A filter that knows in which run each key is now, of whichever kind. Every [`RunLocator`] is
+/// one.
+pub trait AnyRunLocator: Send + Sync {
+    /// A clone, which shares most of its memory with this one.
+    fn boxed_clone(&self) -> Box<dyn AnyRunLocator>;
+    /// See [`RunLocator::note`].
+    fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
+    /// See [`RunLocator::note_hash`].
+    fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>);
+    /// See [`RunLocator::vacate`].
+    fn vacate(&mut self, slot: RunSlot);
+    /// See [`RunLocator::candidates`].
+    fn candidates(&self, query: &Query<'_>, slots: &mut SlotSet);
+    /// See [`RunLocator::candidates`].
+    fn candidates_traced(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut dyn Trace);
+    /// See [`RunLocator::lower_bound`].
+    fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>>;
+    /// See [`RunLocator::upper_bound`].
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>>;
+    /// See [`RunLocator::size`].
+    fn size(&self) -> RunLocatorSize;
+    /// See [`RunLocator::sorted_view`].
+    fn sorted_view(&self) -> Option<Arc<dyn SortedView>>;
+}
+
+impl<F: RunLocator + 'static> AnyRunLocator for F {
+    fn boxed_clone(&self) -> Box<dyn AnyRunLocator> {
+        Box::new(self.clone())
+    }
+
+    fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
+        RunLocator::note(self, key, from, to);
+    }
+
+    fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
+        RunLocator::note_hash(self, hash, from, to);
+    }
+
+    fn vacate(&mut self, slot: RunSlot) {
+        RunLocator::vacate(self, slot);
+    }
+
+    fn candidates(&self, query: &Query<'_>, slots: &mut SlotSet) {
+        RunLocator::candidates(self, query, slots, &mut crate::base::filter::Untraced);
+    }
+
+    fn candidates_traced(&self, query: &Query<'_>, slots: &mut SlotSet, mut trace: &mut dyn Trace) {
+        RunLocator::candidates(self, query, slots, &mut trace);
+    }
+
+    fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
+        RunLocator::lower_bound(self, slot, from)
+    }
+
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        RunLocator::upper_bound(self, slot, before)
+    }
+
+    fn size(&self) -> RunLocatorSize {
+        RunLocator::size(self)
+    }
+
+    fn sorted_view(&self) -> Option<Arc<dyn SortedView>> {
+        RunLocator::sorted_view(self)
+    }
+}
+
+impl Clone for Box<dyn AnyRunLocator> {
+    fn clone(&self) -> Self {
+        (**self).boxed_clone()
+    }
+}
+
+/// A builder of whichever kind. Every [`RunLocatorBuilder`] is one.
+pub trait AnyRunLocatorBuilder: Send {
+    /// See [`RunLocatorBuilder::push`].
+    fn push(&mut self, key: &[u8]);
+    /// See [`RunLocatorBuilder::push_hash`].
+    fn push_hash(&mut self, hash: u64);
+    /// See [`RunLocatorBuilder::push_entry`].
+    fn push_entry(&mut self, key: &[u8], slot: RunSlot);
+    /// See [`RunLocatorBuilder::finish`].
+    fn finish(self: Box<Self>) -> Box<dyn AnyRunLocator>;
+}
+
+impl<B: RunLocatorBuilder<Filter: 'static>> AnyRunLocatorBuilder for B {
+    fn push(&mut self, key: &[u8]) {
+        RunLocatorBuilder::push(self, key);
+    }
+
+    fn push_hash(&mut self, hash: u64) {
+        RunLocatorBuilder::push_hash(self, hash);
+    }
+
+    fn push_entry(&mut self, key: &[u8], slot: RunSlot) {
+        RunLocatorBuilder::push_entry(self, key, slot);
+    }
+
+    fn finish(self: Box<Self>) -> Box<dyn AnyRunLocator> {
+        Box::new(RunLocatorBuilder::finish(*self))
+    }
+}

@@ -1,0 +1,125 @@
+//! The kinds of SuRF: what it keeps of a key behind its shortest distinguishing prefix.
+//!
+//! Invariant: a kind's tag is nobody else's.
+
+use crate::base::kind::{FilterKind, FilterOptions, TableKind};
+use crate::base::tuning::{FilterTuning, Tuning};
+use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
+
+/// What a SuRF keeps of a key behind its shortest distinguishing prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SurfKind {
+    /// Nothing.
+    Base,
+    /// Some bits of the key's hash.
+    Hash,
+    /// Some more bits of the key.
+    Real,
+    /// Some of both.
+    Mixed,
+}
+
+impl SurfKind {
+    /// Every kind there is.
+    pub const ALL: [SurfKind; 4] =
+        [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
+
+    /// The number that names the kind in files.
+    pub(super) const fn tag(self) -> u16 {
+        match self {
+            SurfKind::Base => 6,
+            SurfKind::Hash => 7,
+            SurfKind::Real => 8,
+            SurfKind::Mixed => 9,
+        }
+    }
+
+    /// None: no kind of SuRF has this tag.
+    pub(super) fn from_tag(tag: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
+    }
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        self.filter_kind().name()
+    }
+
+    /// As a kind of filter.
+    pub const fn filter_kind(self) -> &'static dyn FilterKind {
+        match self {
+            SurfKind::Base => SURF_BASE,
+            SurfKind::Hash => SURF_HASH,
+            SurfKind::Real => SURF_REAL,
+            SurfKind::Mixed => SURF_MIXED,
+        }
+    }
+}
+
+/// `surf-base`: a succinct trie of the keys' shortest distinguishing prefixes.
+pub const SURF_BASE: &dyn FilterKind =
+    &kind("surf-base", SurfKind::Base, |options| builder(SurfKind::Base, options))
+        .with_told(|tuning| Some(ratio_text(tuning)));
+
+/// `surf-hash`: the same, with some bits of each key's hash.
+pub const SURF_HASH: &dyn FilterKind =
+    &kind("surf-hash", SurfKind::Hash, |options| builder(SurfKind::Hash, options));
+
+/// `surf-real`: the same, with some more bits of each key.
+pub const SURF_REAL: &dyn FilterKind =
+    &kind("surf-real", SurfKind::Real, |options| builder(SurfKind::Real, options));
+
+/// `surf-mixed`: the same, with some of both.
+pub const SURF_MIXED: &dyn FilterKind =
+    &kind("surf-mixed", SurfKind::Mixed, |options| builder(SurfKind::Mixed, options));
+
+type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;
+
+const fn kind(
+    name: &'static str,
+    of: SurfKind,
+    builder: fn(&FilterOptions) -> Builder,
+) -> TableKind {
+    TableKind::new(name, builder, |bytes| Ok(Box::new(Surf::read(bytes)?)))
+        .with_tag(of.tag())
+        .with_ranges()
+        .with_told(|tuning| Some(told(tuning)))
+}
+
+fn builder(kind: SurfKind, options: &FilterOptions) -> Builder {
+    Box::new(SurfBuilder::new(kind, options.bits_per_key, &options.tuning.get()))
+}
+
+fn ratio_text(tuning: &FilterTuning) -> String {
+    format!("surf-size-ratio {}", tuning.get::<SurfOptions>().size_ratio)
+}
+
+fn told(tuning: &FilterTuning) -> String {
+    let suffix = match tuning.get::<SurfOptions>().suffix {
+        SurfSuffix::Fitted => "fit".into(),
+        SurfSuffix::Bits { hash, real } => format!("hash:{hash}+real:{real}"),
+    };
+    format!("surf-suffix {suffix}, {}", ratio_text(tuning))
+}
+
+impl Tuning for SurfOptions {
+    fn problem(&self) -> Option<(&'static str, &'static str)> {
+        let fits = match self.suffix {
+            SurfSuffix::Fitted => true,
+            SurfSuffix::Bits { hash, real } => u64::from(hash) + u64::from(real) <= 64,
+        };
+        (!fits).then_some(("filter.surf.suffix", "must be at most 64 bits together"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_suffix_beyond_a_word_is_named() {
+        assert_eq!(SurfOptions::default().problem(), None);
+        let suffix = SurfSuffix::Bits { hash: u32::MAX, real: 1 };
+        let wrong = SurfOptions { suffix, ..SurfOptions::default() };
+        assert_eq!(wrong.problem().map(|(option, _)| option), Some("filter.surf.suffix"));
+    }
+}

@@ -1,0 +1,125 @@
+//! Guards plain sorted files, as someone with another engine would: ask a small filter first, open
+//! the file only if it says "maybe".
+//! ```text
+//! cargo run -p trommel-filters --example guard_sorted_files
+//!
+//! write    lines in order ──> words-0.txt                 every line is also given to a builder,
+//!                         └─> words-0.filter              whose bytes go to a file beside
+//! ask      filter: may the file have this key, or a key of this range?
+//!          no: it has none. maybe: open it and look
+//! ```
+//! A filter errs one way only: "no" is proof, "maybe" proves nothing. So an answer never changes by
+//! asking; there are only fewer files to open. The filter knows nothing of files: it takes keys and
+//! gives bytes, it takes bytes and gives answers. Keys are any bytes, ordered bytewise. Whoever
+//! stores the bytes keeps a checksum of them, too: a filter can tell that bytes are not its own,
+//! but not every flipped bit. One that does not read is left out, and its file is opened each time.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use trommel_filters::{
+    AlignedBytes, read_filter,
+    {FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+};
+use trommel_guards::kinds;
+
+/// A sorted file, a key a line, and its filter, if that could be read.
+struct Guarded {
+    path: PathBuf,
+    filter: Option<Box<dyn trommel_filters::AnyFilter>>,
+}
+
+/// Writes the file and, beside it, its filter. Requires: keys in ascending order, without line
+/// ends.
+fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
+    // Any kind will do; this one answers for ranges, too. More bits per key: fewer files opened for
+    // nothing.
+    let mut builder = FilterOptions::new(kinds::GAP, 16.0).builder();
+    let mut file = BufWriter::new(File::create(path)?);
+    for key in keys {
+        builder.add(key.as_bytes()).map_err(io::Error::other)?;
+        writeln!(file, "{key}")?;
+    }
+    file.flush()?;
+    fs::write(path.with_extension("filter"), builder.finish())
+}
+
+impl Guarded {
+    fn open(path: PathBuf) -> io::Result<Guarded> {
+        // The bytes say which kind of filter they are. Bytes that are damaged are an error: then
+        // there is no filter.
+        let filter = read_filter(
+            AlignedBytes::from_slice(&fs::read(path.with_extension("filter"))?),
+            &kinds::TABLE_FILTERS,
+        )
+        .ok();
+        Ok(Guarded { path, filter })
+    }
+
+    fn may_contain(&self, key: &str) -> bool {
+        self.filter.as_ref().is_none_or(|filter| filter.may_contain(key.as_bytes()))
+    }
+
+    fn may_overlap(&self, keys: &RangeInclusive<&str>) -> bool {
+        let range = KeyRange::new(keys.start().as_bytes(), Some(keys.end().as_bytes()));
+        // None: the range is upside down, so that nothing lies in it.
+        let Some(range) = range else { return false };
+        self.filter.as_ref().is_none_or(|filter| filter.may_overlap(&range))
+    }
+
+    /// The file's first key that `wanted` accepts.
+    fn look(&self, wanted: impl Fn(&str) -> bool) -> io::Result<Option<String>> {
+        let mut lines = BufReader::new(File::open(&self.path)?).lines();
+        lines.find(|line| line.as_ref().map_or(true, |key| wanted(key))).transpose()
+    }
+}
+
+/// Asks all files, and prints which of them are opened for it.
+fn ask(
+    what: &str,
+    files: &[Guarded],
+    may_have: impl Fn(&Guarded) -> bool,
+    wanted: impl Fn(&str) -> bool,
+) -> io::Result<()> {
+    let (mut opened, mut found) = (0, None);
+    for file in files.iter().filter(|file| may_have(file)) {
+        opened += 1;
+        found = file.look(&wanted)?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let answer = found.map_or("nothing".to_owned(), |key| format!("'{key}'"));
+    println!("{what}: {answer}, {opened} of {} files opened", files.len());
+    Ok(())
+}
+
+fn main() -> io::Result<()> {
+    const FILES: usize = 8;
+    let folder = std::env::temp_dir().join(format!("guard-sorted-files-{}", std::process::id()));
+    fs::create_dir_all(&folder)?;
+    let mut files = Vec::new();
+    for file in 0..FILES {
+        // Each file has other users of the same names: their ranges overlap, so that bounds alone
+        // would not help.
+        let keys: Vec<String> =
+            (0..5000).map(|user| format!("user{:08}", (user * FILES + file) * 37)).collect();
+        let path = folder.join(format!("words-{file}.txt"));
+        write_guarded(&path, &keys)?;
+        files.push(Guarded::open(path)?);
+    }
+    let bytes: usize = files.iter().flat_map(|file| &file.filter).map(|it| it.size_bytes()).sum();
+    println!("{FILES} files of 5000 keys, {bytes} bytes of filters");
+
+    for key in ["user00000370", "user00000371", "user00740000"] {
+        ask(key, &files, |file| file.may_contain(key), |line| line == key)?;
+    }
+    for (from, to) in [("user00000371", "user00000380"), ("user00000371", "user00000410")] {
+        let range = from..=to;
+        let within = |line: &str| range.contains(&line);
+        ask(&format!("{from} to {to}"), &files, |file| file.may_overlap(&range), within)?;
+    }
+    fs::remove_dir_all(&folder)
+}

@@ -1,0 +1,162 @@
+//! Where the units of a filter are, so that each can be read alone.
+//! ```text
+//! | unit 0 | ... | unit n-1 | checksum of each unit: 8 bytes |
+//! | unit bytes | keys | probes | checksum | kind | version | n |
+//!       8         8      4        4        2       1      1
+//! ```
+//! Invariant: the holder of a directory has checked its checksum, and that units and directory are
+//! as long as the image.
+
+use std::ops::Range;
+
+use trommel_filters::hash::checksum;
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use super::unit::{ElasticUnit, PROBES_MAX, rate};
+
+pub(super) const UNITS_MAX: u8 = 32;
+/// The number that names the kind in files.
+pub(super) const TAG: u16 = 17;
+const VERSION: u8 = 1;
+const CHECKSUM_BYTES: usize = 8;
+/// What follows the checksums of units.
+const NUMBERS_BYTES: usize = 8 + 8 + 4;
+const OWN_CHECKSUM_BYTES: usize = 4;
+const TRAILER_BYTES: usize = 2 + 1 + 1;
+const FIXED_BYTES: usize = NUMBERS_BYTES + OWN_CHECKSUM_BYTES + TRAILER_BYTES;
+
+/// Where the units of a filter are, and how they are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ElasticDirectory {
+    /// One for each unit.
+    pub(super) checksums: Box<[u64]>,
+    /// The length of each of them.
+    pub(super) unit_bytes: u64,
+    /// Distinct keys of the table.
+    pub(super) keys: u64,
+    /// Bits that are looked at in a unit.
+    pub(super) probes: u8,
+}
+
+impl ElasticDirectory {
+    /// As many bytes at an image's end hold any directory.
+    pub const SIZE_MAX: usize = UNITS_MAX as usize * CHECKSUM_BYTES + FIXED_BYTES;
+
+    /// Reads it off the end of an image. `tail`: the image's last bytes, at least
+    /// [`SIZE_MAX`](Self::SIZE_MAX) of them, or all. A place of damage counts from the start of
+    /// `tail`.
+    pub fn read(tail: &[u8], image_bytes: u64) -> Result<Self, Corrupt> {
+        let too_short = Corrupt { at: 0, what: "a directory of units" };
+        let trailer_at = tail.len().checked_sub(TRAILER_BYTES).ok_or(too_short.clone())?;
+        let units = read_trailer(&tail[trailer_at..], trailer_at)?;
+        let size = usize::from(units) * CHECKSUM_BYTES + FIXED_BYTES;
+        let at = tail.len().checked_sub(size).ok_or(too_short)?;
+        let wrong = |place: usize, what| Corrupt { at: place, what };
+        let inside = |error: Corrupt| wrong(at + error.at, error.what);
+        let mut input = Reader::new(&tail[at..]);
+        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>();
+        let checksums = checksums.map_err(inside)?;
+        let unit_bytes = input.u64().map_err(inside)?;
+        let keys = input.u64().map_err(inside)?;
+        let probes = input.u32().map_err(inside)?;
+        let own_at = at + input.at();
+        if input.u32().map_err(inside)? != own_checksum(&tail[at..own_at], units) {
+            return Err(wrong(own_at, "the checksum of a directory of units"));
+        }
+        let units_bytes = unit_bytes.checked_mul(u64::from(units));
+        if units_bytes.and_then(|bytes| bytes.checked_add(size as u64)) != Some(image_bytes) {
+            return Err(wrong(at, "as many bytes of units as the directory says"));
+        }
+        let probes = u8::try_from(probes).ok().filter(|probes| (1..=PROBES_MAX).contains(probes));
+        let probes = probes.ok_or(wrong(own_at, "a number of probes"))?;
+        if keys > 0 && unit_bytes == 0 {
+            return Err(wrong(at, "units for as many keys"));
+        }
+        Ok(ElasticDirectory { checksums, unit_bytes, keys, probes })
+    }
+
+    /// The image: units first, then the directory.
+    pub(super) fn encode_into(&self, units: Vec<u8>) -> Vec<u8> {
+        let mut out = Writer::new();
+        self.checksums.iter().for_each(|sum| out.u64(*sum));
+        out.u64(self.unit_bytes);
+        out.u64(self.keys);
+        out.u32(u32::from(self.probes));
+        out.u32(own_checksum(out.as_slice(), self.unit_count()));
+        out.bytes(&trailer(self.unit_count()));
+        let mut image = units;
+        image.extend_from_slice(out.as_slice());
+        image
+    }
+
+    /// How many units there are.
+    pub fn unit_count(&self) -> u8 {
+        self.checksums.len() as u8
+    }
+
+    /// How many bytes each unit has.
+    pub fn unit_bytes(&self) -> u64 {
+        self.unit_bytes
+    }
+
+    /// How many distinct keys the table has.
+    pub fn key_count(&self) -> u64 {
+        self.keys
+    }
+
+    /// The false positive rate that theory promises for one unit; that of several is the product of
+    /// theirs.
+    pub fn unit_rate(&self) -> f64 {
+        if self.keys == 0 {
+            return 0.0;
+        }
+        rate(self.unit_bytes as f64 * 8.0 / self.keys as f64, self.probes)
+    }
+
+    /// The memory that the directory takes.
+    pub fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
+    }
+
+    /// Where in the image a unit is. Requires: there is such a unit.
+    pub fn unit_range(&self, number: u8) -> Range<u64> {
+        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
+        let start = u64::from(number) * self.unit_bytes;
+        start..start + self.unit_bytes
+    }
+
+    /// A unit over the bytes of its range, checked against its checksum. Requires: there is such a
+    /// unit.
+    pub fn unit<B: AsRef<[u8]>>(&self, number: u8, bytes: B) -> Result<ElasticUnit<B>, Corrupt> {
+        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
+        let fits = bytes.as_ref().len() as u64 == self.unit_bytes;
+        if !fits || checksum(bytes.as_ref()) != self.checksums[usize::from(number)] {
+            return Err(Corrupt { at: 0, what: "the checksum of a unit" });
+        }
+        Ok(ElasticUnit { bytes, number, probes: self.probes })
+    }
+}
+
+fn trailer(units: u8) -> [u8; TRAILER_BYTES] {
+    let [low, high] = TAG.to_le_bytes();
+    [low, high, VERSION, units]
+}
+
+/// The number of units.
+fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
+    let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
+    let mut input = Reader::new(bytes);
+    if input.u16()? != TAG {
+        return wrong(0, "the tag of ElasticBF");
+    }
+    if input.u8()? != VERSION {
+        return wrong(2, "a version of ElasticBF that is known");
+    }
+    let units = input.u8()?;
+    if (1..=UNITS_MAX).contains(&units) { Ok(units) } else { wrong(3, "a number of units") }
+}
+
+/// The checksum of a directory's bytes before it and of the trailer behind it.
+fn own_checksum(bytes: &[u8], units: u8) -> u32 {
+    checksum(&[bytes, &trailer(units)].concat()) as u32
+}

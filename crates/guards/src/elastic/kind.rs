@@ -1,0 +1,236 @@
+//! The kind `elastic`, as the store knows it: sub-filters on disk, and who decides which of them are
+//! in memory.
+//!
+//! Invariant: the store asks through the traits alone.
+
+use std::ops::Range;
+
+use trommel_filters::{
+    Adjustment, AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions,
+    FilterTuning, HashedKey, SubFilter, SubFilterDirectory, SubFilterKind, SubFilterPolicy, Trace,
+    Tuning, UnitsOfTable,
+};
+
+use super::directory::TAG;
+use super::{Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit};
+
+/// `elastic`: ElasticBF, several small Bloom filters, of which the store keeps as many in memory as
+/// are worth it.
+pub const ELASTIC: &dyn FilterKind = &ElasticKind;
+
+struct ElasticKind;
+
+/// How `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each
+/// of their keys. Each table has more than that on disk, in units, and as many of them in memory as
+/// gets for it are worth.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ElasticOptions {
+    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables
+    /// take longer to write.
+    pub units: u8,
+    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer
+    /// steps, more cache lines for a probe. Best are multiples of 1.44.
+    pub unit_bits_per_key: Option<f64>,
+    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as
+    /// there are tables.
+    pub life_time: Option<u64>,
+    /// One get in so many is counted. More: gets cost less, units follow later.
+    pub sample_gets: u32,
+}
+
+impl Default for ElasticOptions {
+    fn default() -> Self {
+        ElasticOptions { units: 8, unit_bits_per_key: None, life_time: None, sample_gets: 16 }
+    }
+}
+
+impl Tuning for ElasticOptions {
+    fn problem(&self) -> Option<(&'static str, &'static str)> {
+        let sensible = |bits: f64| (0.5..=16.0).contains(&bits);
+        let rules = [
+            ("elastic.units", (1..=32).contains(&self.units), "must be 1 to 32"),
+            (
+                "elastic.unit_bits_per_key",
+                self.unit_bits_per_key.is_none_or(sensible),
+                "must be 0.5 to 16",
+            ),
+            ("elastic.sample_gets", self.sample_gets > 0, "must be at least 1"),
+        ];
+        let wrong = rules.into_iter().find(|(_, holds, _)| !holds);
+        wrong.map(|(option, _, problem)| (option, problem))
+    }
+}
+
+/// How many units share the bits of one filter, 1 to 32. None: as many as is usual, at most 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ElasticUnits(pub Option<u8>);
+
+impl Tuning for ElasticUnits {}
+
+impl FilterKind for ElasticKind {
+    fn name(&self) -> &'static str {
+        "elastic"
+    }
+
+    fn tag(&self) -> Option<u16> {
+        Some(TAG)
+    }
+
+    fn knows_ranges(&self) -> bool {
+        false
+    }
+
+    fn builder(&self, options: &FilterOptions) -> Box<dyn AnyFilterBuilder> {
+        let ElasticUnits(units) = options.tuning.get();
+        Box::new(ElasticBuilder::new(options.bits_per_key, units))
+    }
+
+    fn read(&self, bytes: AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt> {
+        Ok(Box::new(Elastic::read(bytes)?))
+    }
+
+    fn sub_filters(&self) -> Option<&dyn SubFilterKind> {
+        Some(self)
+    }
+
+    fn told(&self, tuning: &FilterTuning) -> Option<String> {
+        Some(format!("elastic-units {}", tuning.get::<ElasticOptions>().units))
+    }
+}
+
+impl SubFilterKind for ElasticKind {
+    fn on_disk(&self, mut options: FilterOptions) -> FilterOptions {
+        let ElasticOptions { units, unit_bits_per_key, .. } = options.tuning.get();
+        let probes = (options.bits_per_key * std::f64::consts::LN_2 / 3.0).round().max(1.0);
+        let unit_bits = unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
+        options.bits_per_key = unit_bits * f64::from(units);
+        options.tuning.set(ElasticUnits(Some(units)));
+        options
+    }
+
+    fn directory_bytes_max(&self) -> usize {
+        ElasticDirectory::SIZE_MAX
+    }
+
+    fn read_directory(
+        &self,
+        tail: &[u8],
+        filter_bytes: u64,
+    ) -> Result<Box<dyn SubFilterDirectory>, Corrupt> {
+        Ok(Box::new(ElasticDirectory::read(tail, filter_bytes)?))
+    }
+
+    fn policy(&self, tuning: &FilterTuning) -> Box<dyn SubFilterPolicy> {
+        Box::new(ElasticPolicy::new(tuning.get::<ElasticOptions>().life_time))
+    }
+
+    fn sample_gets(&self, tuning: &FilterTuning) -> u32 {
+        tuning.get::<ElasticOptions>().sample_gets
+    }
+}
+
+impl SubFilterDirectory for ElasticDirectory {
+    fn count(&self) -> u8 {
+        self.unit_count()
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.unit_bytes()
+    }
+
+    fn part_rate(&self) -> f64 {
+        self.unit_rate()
+    }
+
+    fn range(&self, number: u8) -> Range<u64> {
+        self.unit_range(number)
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes()
+    }
+
+    fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
+        Ok(Box::new(self.unit(number, bytes)?))
+    }
+}
+
+impl SubFilter for ElasticUnit<Vec<u8>> {
+    fn number(&self) -> u8 {
+        self.number()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.size_bytes()
+    }
+
+    fn may_contain(&self, key: &HashedKey<'_>) -> bool {
+        self.may_contain(key)
+    }
+
+    fn may_contain_traced(&self, key: &HashedKey<'_>, mut trace: &mut dyn Trace) -> bool {
+        self.may_contain_traced(key, &mut trace)
+    }
+}
+
+impl SubFilterPolicy for ElasticPolicy {
+    fn set_budget_bytes(&mut self, bytes: u64) {
+        self.set_budget_bytes(bytes);
+    }
+
+    fn budget_bytes(&self) -> u64 {
+        self.budget_bytes()
+    }
+
+    fn loaded_bytes(&self) -> u64 {
+        self.loaded_bytes()
+    }
+
+    fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
+        self.insert(table, of, loaded);
+    }
+
+    fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64> {
+        self.retain(stays)
+    }
+
+    fn lose_unit(&mut self, table: u64) {
+        self.lose_unit(table);
+    }
+
+    fn queues(&self) -> Vec<Vec<u64>> {
+        self.queues().collect()
+    }
+
+    fn expected_needless_reads(&self) -> f64 {
+        self.expected_needless_reads()
+    }
+
+    fn counted_questions(&self) -> f64 {
+        self.counted_questions()
+    }
+
+    fn tick(&mut self) {
+        self.tick();
+    }
+
+    fn asked(&mut self, table: u64) {
+        self.asked(table);
+    }
+
+    fn worth(&self, table: u64) -> f64 {
+        self.worth(table)
+    }
+
+    fn adjustment(&self, table: u64) -> Option<Adjustment> {
+        self.adjustment(table)
+    }
+
+    fn apply(&mut self, adjustment: &Adjustment) {
+        self.apply(adjustment);
+    }
+
+    fn shrink(&mut self) -> Vec<u64> {
+        self.shrink()
+    }
+}

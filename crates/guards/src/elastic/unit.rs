@@ -1,0 +1,107 @@
+//! One unit: a small Bloom filter with hash functions of its own.
+//! ```text
+//! hash, number of the unit, number of the probe ──mixed──> multiply-shift ──> one bit of the unit
+//! ```
+//! A unit of a bit and a half per key has one probe. A lookup reads one cache line, which refutes
+//! half of the absent keys.
+//!
+//! Invariant: the bits of every key that was added are set. No bytes: no key was added.
+
+use trommel_filters::{HashedKey, Trace, Untraced};
+
+const WORD_BYTES: usize = 8;
+const WORD_BITS: usize = 64;
+pub(super) const PROBES_MAX: u8 = 16;
+/// The step of the numbers that are mixed with a hash: odd, its bits are spread (2^64 by the golden
+/// ratio).
+const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// As many bytes as give each key its bits: whole words.
+pub(super) fn unit_bytes_for(keys: usize, bits_per_key: f64) -> usize {
+    let words = (keys as f64 * bits_per_key / WORD_BITS as f64).ceil();
+    words as usize * WORD_BYTES
+}
+
+/// The rate of a unit of so many bits per key over many keys.
+pub(super) fn rate(bits_per_key: f64, probes: u8) -> f64 {
+    let probes = f64::from(probes);
+    (1.0 - (-probes / bits_per_key).exp()).powf(probes)
+}
+
+/// The number of probes with the least rate.
+pub(super) fn best_probes(bits_per_key: f64) -> u8 {
+    let better = |a: &u8, b: &u8| rate(bits_per_key, *a).total_cmp(&rate(bits_per_key, *b));
+    (1..=PROBES_MAX).min_by(better).expect("there is a least number of probes")
+}
+
+/// A bit of a unit of `bits` bits. Each unit and each probe of it has a hash function of its own.
+#[inline]
+fn place(hash: u64, number: u8, probe: u8, bits: usize) -> usize {
+    let nth = u64::from(number) * u64::from(PROBES_MAX) + u64::from(probe) + 1;
+    let mut mixed = hash.wrapping_add(nth.wrapping_mul(STEP));
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    ((u128::from(mixed ^ (mixed >> 31)) * bits as u128) >> 64) as usize
+}
+
+/// The bytes of a unit with the bits of all hashes set. Requires: bytes if there are hashes.
+pub(super) fn build_unit(hashes: &[u64], number: u8, bytes: usize, probes: u8) -> Vec<u8> {
+    let mut unit = vec![0u8; bytes];
+    for &hash in hashes {
+        for probe in 0..probes {
+            let bit = place(hash, number, probe, bytes * 8);
+            unit[bit / 8] |= 1 << (bit % 8);
+        }
+    }
+    unit
+}
+
+/// False: no key with this hash was added to the unit.
+#[inline]
+pub(super) fn may_contain<T: Trace>(
+    unit: &[u8],
+    number: u8,
+    probes: u8,
+    hash: u64,
+    trace: &mut T,
+) -> bool {
+    !unit.is_empty()
+        && (0..probes).all(|probe| {
+            let bit = place(hash, number, probe, unit.len() * 8);
+            let byte = &unit[bit / 8..bit / 8 + 1];
+            trace.touch_bytes(byte);
+            byte[0] >> (bit % 8) & 1 == 1
+        })
+}
+
+/// A unit that was read alone. [`ElasticDirectory::unit`](super::ElasticDirectory::unit) makes it.
+#[derive(Clone, Debug)]
+pub struct ElasticUnit<B> {
+    pub(super) bytes: B,
+    pub(super) number: u8,
+    pub(super) probes: u8,
+}
+
+impl<B: AsRef<[u8]>> ElasticUnit<B> {
+    /// Which of its table's units it is.
+    pub fn number(&self) -> u8 {
+        self.number
+    }
+
+    /// The memory that its bits take.
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    /// False: the table has no entry of the key. True: it may have one.
+    #[inline]
+    pub fn may_contain(&self, key: &HashedKey<'_>) -> bool {
+        self.may_contain_traced(key, &mut Untraced)
+    }
+
+    /// As [`may_contain`](Self::may_contain); `trace` sees the memory that is read.
+    #[inline]
+    pub fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        may_contain(self.bytes.as_ref(), self.number, self.probes, key.hash(), trace)
+    }
+}

@@ -1,0 +1,41 @@
+use trommel_filters::{FilterKind, RunLocatorKind};
+
+pub use trommel_filters::kinds::*;
+
+pub use crate::elastic::ELASTIC;
+pub use crate::locators::chucky::{CHUCKY, CHUCKY_PLAIN};
+pub use crate::locators::remix::{REMIX, REMIX_SORTED};
+pub use crate::point::fuse::{BINARY_FUSE, XOR};
+pub use crate::range::arf::ARF;
+pub use crate::range::fingerprint_filter::{CELL, GAP, SNARF};
+pub use crate::range::prefix::PREFIX_BLOOM;
+pub use crate::range::rencoder::RENCODER;
+pub use crate::range::rosetta::ROSETTA;
+
+/// The filters of one table that this crate has.
+pub const FURTHER: [&dyn FilterKind; 10] =
+    [BINARY_FUSE, XOR, SNARF, CELL, GAP, ROSETTA, RENCODER, PREFIX_BLOOM, ARF, ELASTIC];
+
+/// All filters of one table.
+pub const TABLE_FILTERS: [&dyn FilterKind; 17] = [
+    BLOCKED_BLOOM,
+    BLOOM,
+    RIBBON,
+    BINARY_FUSE,
+    XOR,
+    SURF_BASE,
+    SURF_HASH,
+    SURF_REAL,
+    SURF_MIXED,
+    SNARF,
+    CELL,
+    GAP,
+    ROSETTA,
+    RENCODER,
+    PREFIX_BLOOM,
+    ARF,
+    ELASTIC,
+];
+
+/// All filters that know in which run each key is now.
+pub const RUN_LOCATORS: [&dyn RunLocatorKind; 4] = [CHUCKY, CHUCKY_PLAIN, REMIX, REMIX_SORTED];

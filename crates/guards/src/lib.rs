@@ -1,0 +1,31 @@
+//! Further filters for Trommel: those of the papers that the store is compared with.
+//!
+//! [`register`] is all that a program needs to call: then the store knows them by their names, and
+//! reads them wherever they are on disk. A program that names one by its value in [`kinds`] need
+//! not even do that.
+
+mod elastic;
+mod locators;
+mod point;
+mod range;
+mod register;
+
+/// Kinds of filters: those of this crate, and those that every store knows.
+pub mod kinds;
+
+pub use elastic::{
+    Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnit,
+    ElasticUnits,
+};
+pub use locators::chucky::{
+    Alignment, Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder, ChuckyShape, ChuckyTables,
+    Cuckoo, CuckooBuilder, LevelModel,
+};
+pub use locators::remix::{Remix, RemixBuilder, RemixWalk, SortedRemix, SortedRemixBuilder};
+pub use point::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
+pub use range::arf::{Arf, ArfBuilder, ArfOptions};
+pub use range::fingerprint_filter::{FingerprintFilter, FingerprintFilterBuilder};
+pub use range::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
+pub use range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
+pub use range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};
+pub use register::{all_guards, register};

@@ -1,0 +1,153 @@
+//! The kinds of guards that this process knows by name.
+//! ```text
+//! built in    none, blocked-bloom, bloom, ribbon, surf-*, grf*
+//! registered  what others bring: trommel_guards::register(), or a filter of one's own
+//! ```
+//! Names are read where no options are at hand: on the command line, and in files. A guard in a
+//! store's options is known from the opening on without being registered.
+//!
+//! Invariant: no two kinds have one name or one tag, and none is ever taken away.
+
+use std::any::Any;
+use std::sync::{PoisonError, RwLock};
+
+use trommel_filters::{FilterKind, RunLocatorKind, kinds};
+
+use crate::error::{Error, Result};
+use crate::plan::options::GuardKind;
+
+/// What was registered. It is outside of what models of threads look at: nothing waits for it.
+static REGISTERED: RwLock<Registered> =
+    RwLock::new(Registered { filters: Vec::new(), locators: Vec::new() });
+
+struct Registered {
+    filters: Vec<&'static dyn FilterKind>,
+    locators: Vec<&'static dyn RunLocatorKind>,
+}
+
+/// Names in files have their length in a byte.
+const NAME_BYTES_MAX: usize = u8::MAX as usize;
+
+/// Makes a kind of filter of one table known by its name, and by its tag if it has one. Once more
+/// is as good as once. An error: another kind has the name or the tag.
+pub fn register_filter(kind: &'static dyn FilterKind) -> Result<()> {
+    let name = kind.name();
+    if name.is_empty() || name.len() > NAME_BYTES_MAX {
+        return Err(refused(name, "a name has 1 to 255 bytes"));
+    }
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    let known = kinds::BUILT_IN.into_iter().chain(registered.filters.iter().copied());
+    for other in known {
+        let same_tag = kind.tag().is_some() && kind.tag() == other.tag();
+        if other.name() == name && is_same(kind, other) {
+            return Ok(());
+        }
+        if other.name() == name || same_tag {
+            return Err(refused(name, &format!("the filter '{}' is another one", other.name())));
+        }
+    }
+    if is_taken(name, &registered.locators) {
+        return Err(refused(name, "another guard has this name"));
+    }
+    registered.filters.push(kind);
+    Ok(())
+}
+
+/// Makes a kind of filter that knows in which run each key is known by its name. Once more is as
+/// good as once. An error: another kind has the name.
+pub fn register_run_locator(kind: &'static dyn RunLocatorKind) -> Result<()> {
+    let name = kind.name();
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    if let Some(other) = registered.locators.iter().find(|other| other.name() == name) {
+        let same = type_of(kind) == type_of(*other);
+        let problem = "another filter that knows in which run each key is has this name";
+        return if same { Ok(()) } else { Err(refused(name, problem)) };
+    }
+    let filters = kinds::BUILT_IN.iter().chain(&registered.filters);
+    if is_taken(name, &[]) || filters.into_iter().any(|filter| filter.name() == name) {
+        return Err(refused(name, "another guard has this name"));
+    }
+    registered.locators.push(kind);
+    Ok(())
+}
+
+/// Makes the guard known by its name.
+pub(crate) fn register(guard: GuardKind) -> Result<()> {
+    match guard {
+        GuardKind::Table(kind) => register_filter(kind),
+        GuardKind::Located(kind) => register_run_locator(kind),
+        _ => Ok(()),
+    }
+}
+
+/// All kinds of filters of one table that are known.
+pub(crate) fn filters() -> Vec<&'static dyn FilterKind> {
+    let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+    kinds::BUILT_IN.into_iter().chain(registered.filters.iter().copied()).collect()
+}
+
+/// All kinds of filters that know in which run each key is, as far as they are known.
+pub(crate) fn locators() -> Vec<&'static dyn RunLocatorKind> {
+    REGISTERED.read().unwrap_or_else(PoisonError::into_inner).locators.clone()
+}
+
+fn is_taken(name: &str, locators: &[&'static dyn RunLocatorKind]) -> bool {
+    GuardKind::CLOSED.iter().any(|guard| guard.name() == name)
+        || locators.iter().any(|locator| locator.name() == name)
+}
+
+/// Whether two values stand for one kind, as far as can be seen.
+fn is_same(one: &'static dyn FilterKind, other: &'static dyn FilterKind) -> bool {
+    let traits = |kind: &dyn FilterKind| (kind.tag(), kind.knows_ranges());
+    let types = [one, other].map(|kind| (kind as &dyn Any).type_id());
+    types[0] == types[1] && traits(one) == traits(other)
+}
+
+fn type_of(kind: &'static dyn RunLocatorKind) -> std::any::TypeId {
+    (kind as &dyn Any).type_id()
+}
+
+fn refused(name: &str, problem: &str) -> Error {
+    Error::Option { option: "guard", problem: format!("'{name}' cannot be registered: {problem}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use trommel_filters::{Bloom, BloomBuilder, TableKind};
+
+    use super::*;
+
+    const fn bloom(name: &'static str) -> TableKind {
+        let builder: fn(&trommel_filters::FilterOptions) -> _ =
+            |options| Box::new(BloomBuilder::new(options.bits_per_key)) as _;
+        TableKind::new(name, builder, |bytes| Ok(Box::new(Bloom::read(bytes)?)))
+    }
+
+    #[test]
+    fn a_kind_is_registered_once_and_by_its_own_name() {
+        const SIEVE: &dyn FilterKind = &bloom("sieve-of-this-test");
+        assert!("sieve-of-this-test".parse::<GuardKind>().is_err());
+        register_filter(SIEVE).expect("a new name");
+        register_filter(SIEVE).expect("once more");
+        let guard = "sieve-of-this-test".parse::<GuardKind>().expect("it is known");
+        assert_eq!(guard, GuardKind::Table(SIEVE));
+        assert!(GuardKind::all().contains(&guard));
+    }
+
+    #[test]
+    fn names_and_tags_of_others_are_refused() {
+        const CASES: [&dyn FilterKind; 5] = [
+            &bloom("bloom"),
+            &bloom("grf"),
+            &bloom("none"),
+            &bloom(""),
+            &bloom("ribbon-of-this-test").with_tag(3),
+        ];
+        for kind in CASES {
+            let error = register_filter(kind).expect_err("it is taken").to_string();
+            assert!(error.contains("guard"), "{error}");
+            assert!(!filters().into_iter().any(|known| std::ptr::eq(known, kind)));
+        }
+        kinds::BUILT_IN.into_iter().try_for_each(register_filter).expect("they are built in");
+    }
+}

@@ -249,12 +249,17 @@ impl Part {
 
     /// The entries that may have keys from `from` on, in key order.
     pub fn cursor(&self, from: &[u8]) -> Cursor {
-        Cursor::new(self.clone(), from)
+        self.cursor_on(Some(from))
     }
 
     /// The entries that may have keys up to `from` (None: up to the end), in reverse key order.
     pub fn cursor_back(&self, from: Option<&[u8]>) -> CursorBack {
-        CursorBack::new(self.clone(), from)
+        self.cursor_on(from)
+    }
+
+    /// Either of both; `from` None: from the end that is first on the way.
+    pub fn cursor_on<const BACK: bool>(&self, from: Option<&[u8]>) -> Cursor<BACK> {
+        Cursor::new(self.clone(), from.or((!BACK).then_some(&[])))
     }
 
     /// The memory it takes.

@@ -109,7 +109,7 @@ fn check_table(
         return Err(wrong(format!("it has {there} bytes; the manifest names {named}")));
     }
     table.table.verify()?;
-    if table.key_bounds() != (record.from.clone(), record.to.clone()) {
+    if table.key_bounds() != record.key_bounds() {
         return Err(wrong("its keys are not those that the manifest names".into()));
     }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);

@@ -279,7 +279,6 @@ mod check;
 pub(crate) mod cursor;
 mod file;
 pub(crate) mod format;
-mod get;
 pub(crate) mod parts;
 mod queue;
 pub(crate) mod units;

@@ -39,13 +39,16 @@ impl KeyBounds {
 
     /// As a closed range, which may hold one key more. None: no key can lie in it.
     pub(crate) fn closed(&self) -> Option<KeyRange<'_>> {
-        let Some(to) = &self.to else { return KeyRange::new(&self.from, None) };
-        if *to <= self.from {
+        if !self.ends_after(&self.from) {
             return None;
         }
-        // The last key before k and a zero is k.
-        let upper = to.strip_suffix(&[0]).unwrap_or(to);
-        KeyRange::new(&self.from, Some(upper))
+        KeyRange::new(&self.from, self.upper())
+    }
+
+    /// A key that no key in the range is behind: the last one before k and a zero is k.
+    #[inline]
+    pub(crate) fn upper(&self) -> Option<&[u8]> {
+        self.to.as_deref().map(|to| to.strip_suffix(&[0]).unwrap_or(to))
     }
 
     pub(crate) fn pass_front(&mut self, key: &[u8]) {
@@ -55,6 +58,15 @@ impl KeyBounds {
 
     pub(crate) fn pass_back(&mut self, key: &[u8]) {
         key.clone_into(self.to.get_or_insert_default());
+    }
+
+    /// Becomes another range, in the memory of the one before it.
+    pub(crate) fn set(&mut self, from: &[u8], to: Option<&[u8]>) {
+        from.clone_into(&mut self.from);
+        match to {
+            Some(to) => to.clone_into(self.to.get_or_insert_default()),
+            None => self.to = None,
+        }
     }
 
     /// All keys.
@@ -67,10 +79,12 @@ impl KeyBounds {
     }
 
     /// Whether a key is before the range's end.
+    #[inline]
     pub(crate) fn ends_after(&self, key: &[u8]) -> bool {
         self.to.as_deref().is_none_or(|to| key < to)
     }
 
+    #[inline]
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.ends_after(key)
     }

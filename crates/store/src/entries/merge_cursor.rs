@@ -3,13 +3,12 @@
 //! cursor 0   a9      c3  d8
 //! cursor 1   a4  b7      d2      ->   a9 a4 b7 c3 d8 d2
 //! ```
-//! Invariant: a heap of the cursors that are at an entry, by the order of entries; the top one has
-//! the next. A cursor's head, its key's first bytes as a number, is kept beside it for the heap.
+//! Invariant: every cursor of the heap is at an entry; those that came to their ends are gone.
 
 use std::cmp::Ordering;
 
-use crate::cost;
-use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::cursor::Reads;
+use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
 use crate::entries::entry::Entry;
 use crate::entries::keys::key_head;
 #[cfg(test)]
@@ -17,45 +16,42 @@ use crate::entries::value::Value;
 use crate::error::Result;
 
 /// A cursor that is merged with others.
-type Input = Box<dyn Cursor + Send>;
-
-struct Source {
-    head: u64,
-    cursor: Input,
+struct Input {
+    cursor: AnyCursor,
     /// Its place among the inputs.
     place: usize,
 }
 
 /// The entries of all inputs, in order; none is dropped.
 pub(crate) struct MergeCursor {
-    /// A heap, the least first. Every cursor here is at an entry.
-    heap: Vec<Source>,
+    heap: CursorHeap<Input>,
     /// What the cursors that came to their ends have read.
     reads: Reads,
 }
 
-fn is_before(a: &Source, b: &Source) -> bool {
-    cost::step();
-    let entries = || match (a.cursor.entry(), b.cursor.entry()) {
-        (Some(a), Some(b)) => a.order(&b),
-        _ => Ordering::Equal,
-    };
-    a.head.cmp(&b.head).then_with(entries).is_lt()
+impl Input {
+    fn head(&self) -> Option<u64> {
+        self.cursor.entry().map(|entry| key_head(entry.key))
+    }
+
+    fn order(&self, other: &Input) -> Ordering {
+        order(&self.cursor, &other.cursor)
+    }
 }
 
 impl MergeCursor {
     /// At the first entry of all. Requires: no two inputs share an entry.
-    pub(crate) fn new(inputs: Vec<Input>) -> Result<MergeCursor> {
-        let mut merged = MergeCursor { heap: Vec::new(), reads: Reads::default() };
+    pub(crate) fn new(inputs: Vec<AnyCursor>) -> Result<MergeCursor> {
+        let (heap, reads) = (CursorHeap::new(Ordering::Less), Reads::default());
+        let mut merged = MergeCursor { heap, reads };
         for (place, mut cursor) in inputs.into_iter().enumerate() {
             cursor.seek_first()?;
-            let head = cursor.entry().map(|entry| key_head(entry.key));
-            match head {
-                Some(head) => merged.heap.push(Source { head, cursor, place }),
-                None => merged.reads += cursor.reads(),
+            let mut input = Input { cursor, place };
+            match input.head() {
+                Some(head) => merged.heap.push(head, input, Input::order),
+                None => merged.reads += input.cursor.reads(),
             }
         }
-        (0..merged.heap.len() / 2).rev().for_each(|place| sift_down(&mut merged.heap, place));
         Ok(merged)
     }
 
@@ -69,34 +65,29 @@ impl MergeCursor {
     /// The entry. None: past the end of all.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        self.heap.first()?.cursor.entry()
+        self.heap.top()?.1.cursor.entry()
     }
 
     /// Which input the entry is of. Past the end of all: none, 0.
     #[inline]
     pub(crate) fn input(&self) -> usize {
-        self.heap.first().map_or(0, |source| source.place)
+        self.heap.top().map_or(0, |(_, input)| input.place)
     }
 
     /// A handle on the entry's value; empty past the end.
     #[cfg(test)]
     pub(crate) fn value(&self) -> Value {
-        self.heap.first().map(|source| source.cursor.value()).unwrap_or_default()
+        self.heap.top().map(|(_, input)| input.cursor.value()).unwrap_or_default()
     }
 
     /// To the entry after. Past the end it stays. After an error the merge cannot go on.
     pub(crate) fn next(&mut self) -> Result<()> {
-        let Some(top) = self.heap.first_mut() else { return Ok(()) };
+        let Some(top) = self.heap.top_mut() else { return Ok(()) };
         top.cursor.next()?;
-        let head = top.cursor.entry().map(|entry| key_head(entry.key));
-        match head {
-            Some(head) => top.head = head,
-            None => {
-                let mut ended = self.heap.swap_remove(0);
-                self.reads += ended.cursor.reads();
-            }
+        let head = top.head();
+        if let Some(mut ended) = self.heap.settle_top(head, Input::order) {
+            self.reads += ended.cursor.reads();
         }
-        sift_down(&mut self.heap, 0);
         Ok(())
     }
 
@@ -104,21 +95,8 @@ impl MergeCursor {
     #[cfg(test)]
     pub(crate) fn reads(&mut self) -> Reads {
         let mut reads = std::mem::take(&mut self.reads);
-        self.heap.iter_mut().for_each(|source| reads += source.cursor.reads());
+        self.heap.iter_mut().for_each(|input| reads += input.cursor.reads());
         reads
-    }
-}
-
-/// Puts the source at `place` in order with those below it, which are.
-fn sift_down(heap: &mut [Source], mut place: usize) {
-    loop {
-        let children = 2 * place + 1..heap.len().min(2 * place + 3);
-        let least = children.reduce(|a, b| if is_before(&heap[b], &heap[a]) { b } else { a });
-        match least {
-            Some(child) if is_before(&heap[child], &heap[place]) => heap.swap(child, place),
-            _ => return,
-        }
-        place = least.unwrap_or(place);
     }
 }
 
@@ -133,7 +111,7 @@ mod tests {
     use proptest::prelude::*;
     use std::sync::Arc;
 
-    fn memtable(list: &[Owned]) -> Input {
+    fn memtable(list: &[Owned]) -> AnyCursor {
         let memtable = Arc::new(Memtable::new(1 << 10));
         for (key, sequence, kind, value) in list {
             memtable.insert(key, Sequence(*sequence), *kind, value);
@@ -152,7 +130,7 @@ mod tests {
             let mut parts: Vec<Vec<Owned>> = vec![Vec::new(); 7];
             list.iter().zip(places).for_each(|(owned, place)| parts[place].push(owned.clone()));
             let inputs = parts.iter().enumerate().map(|(number, part)| match number % 2 {
-                1 if !part.is_empty() => Box::new(table_files.table(part, &options()).cursor()) as Input,
+                1 if !part.is_empty() => Box::new(table_files.table(part, &options()).cursor()) as AnyCursor,
                 _ => memtable(part),
             });
             let mut merged = MergeCursor::new(inputs.collect()).unwrap();

@@ -5,6 +5,7 @@ pub(crate) mod batch;
 pub(crate) mod block;
 pub(crate) mod block_cursor;
 pub(crate) mod cursor;
+pub(crate) mod cursor_heap;
 pub(crate) mod entry;
 pub(crate) mod expiry;
 pub(crate) mod interval_tree;

@@ -17,6 +17,6 @@ pub(crate) mod run;
 pub(crate) mod run_table;
 pub(crate) mod store_folder;
 pub(crate) mod table;
+pub(crate) mod table_search;
 pub(crate) mod unsynced;
-pub(crate) mod version_search;
 pub(crate) mod wal;

@@ -173,8 +173,9 @@ impl Run {
         if bounds.is_all() {
             return Ok(Some(Arc::clone(self)));
         }
-        let first = self.tables.partition_point(|table| table.key_bounds().1 <= bounds.from);
-        let begun = |table: &&RunTable| bounds.ends_after(&table.key_bounds().0);
+        let first =
+            self.tables.partition_point(|table| !table.key_bounds().ends_after(&bounds.from));
+        let begun = |table: &&RunTable| bounds.ends_after(&table.key_bounds().from);
         let tables = self.tables[first..].iter().take_while(begun);
         let clipped = tables.map(|table| table.clip(bounds));
         let tables: Vec<RunTable> = clipped.filter_map(Result::transpose).collect::<Result<_>>()?;

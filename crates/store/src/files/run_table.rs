@@ -14,7 +14,7 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
 use crate::files::table::Table;
-use crate::files::table::cursor::{Limits, TableCursor};
+use crate::files::table::cursor::TableCursor;
 use crate::plan::layout::TableRecord;
 use crate::sync::Arc;
 
@@ -29,8 +29,8 @@ pub(crate) struct RunTable {
 
 /// What a table has of the tree.
 struct Trim {
-    limits: Arc<Limits>,
-    /// Entries of the table before these limits, and within them.
+    bounds: Arc<KeyBounds>,
+    /// Entries of the table before these bounds, and within them.
     skipped: u64,
     entries: u64,
     tombstones: RangeTombstones,
@@ -58,10 +58,9 @@ impl RunTable {
 
     /// What a record says that there is of its table.
     pub(crate) fn of_record(table: Arc<Table>, record: &TableRecord) -> Self {
-        let trim = record.is_trimmed.then(|| {
-            let limits = Limits { from: record.from.clone(), to: record.to.clone() };
-            Trim::new(&table, limits, record.skipped, record.entries)
-        });
+        let trim = record
+            .is_trimmed
+            .then(|| Trim::new(&table, record.key_bounds(), record.skipped, record.entries));
         RunTable { table, span: record.span, trim }
     }
 
@@ -70,17 +69,15 @@ impl RunTable {
     pub(crate) fn first_key(&self) -> &[u8] {
         match &self.trim {
             None => self.table.first_key(),
-            Some(trim) => &trim.limits.from,
+            Some(trim) => &trim.bounds.from,
         }
     }
 
     /// The last key with an entry. (Of a trimmed table: none is behind it.)
     #[inline]
     pub(crate) fn last_key(&self) -> &[u8] {
-        match &self.trim {
-            None => self.table.last_key(),
-            Some(trim) => trim.limits.to.strip_suffix(&[0]).unwrap_or(&trim.limits.to),
-        }
+        let trimmed = self.trim.as_ref().and_then(|trim| trim.bounds.upper());
+        trimmed.unwrap_or_else(|| self.table.last_key())
     }
 
     /// Whether all of its entries are before a key.
@@ -88,15 +85,18 @@ impl RunTable {
     pub(crate) fn ends_before(&self, key: &[u8]) -> bool {
         match &self.trim {
             None => self.table.last_key() < key,
-            Some(trim) => *trim.limits.to <= *key,
+            Some(trim) => !trim.bounds.ends_after(key),
         }
     }
 
-    /// Its keys, and those that it deletes, lie in [from, to).
-    pub(crate) fn key_bounds(&self) -> (Vec<u8>, Vec<u8>) {
+    /// Its keys, and those that it deletes, lie within these.
+    pub(crate) fn key_bounds(&self) -> KeyBounds {
         match &self.trim {
-            None => self.table.key_bounds(),
-            Some(trim) => (trim.limits.from.clone(), trim.limits.to.clone()),
+            None => {
+                let (from, to) = self.table.key_bounds();
+                KeyBounds { from, to: Some(to) }
+            }
+            Some(trim) => (*trim.bounds).clone(),
         }
     }
 
@@ -139,40 +139,41 @@ impl RunTable {
 
     /// A cursor at no entry.
     pub(crate) fn cursor(&self) -> TableCursor {
-        self.table.cursor().within(self.trim.as_ref().map(|trim| &trim.limits))
+        self.table.cursor().within(self.trim.as_ref().map(|trim| &trim.bounds))
     }
 
     /// What it has in the range; None: nothing. Reads the blocks at the range's ends, where these
     /// are among its keys.
     pub(crate) fn clip(&self, bounds: &KeyBounds) -> Result<Option<RunTable>> {
-        let (from, to) = self.key_bounds();
-        if to <= bounds.from || !bounds.ends_after(&from) {
+        let own = self.key_bounds();
+        if !own.ends_after(&bounds.from) || !bounds.ends_after(&own.from) {
             return Ok(None);
         }
-        let mut limits = Limits { from, to };
+        let mut clipped = own.clone();
         let mut cursor = self.cursor().fill_cache(false);
         let (mut skipped, mut end) = (self.skipped(), self.skipped() + self.entry_count());
-        if limits.from < bounds.from {
+        if own.from < bounds.from {
             cursor.seek(&bounds.from)?;
             skipped = if cursor.entry().is_some() { cursor.rank() } else { end };
-            limits.from.clone_from(&bounds.from);
+            clipped.from.clone_from(&bounds.from);
         }
-        if let Some(to) = bounds.to.as_ref().filter(|to| limits.to > **to) {
+        if let Some(to) = bounds.to.as_ref().filter(|to| own.ends_after(to)) {
             cursor.seek_before(to)?;
             end = if cursor.entry().is_some() { cursor.rank() + 1 } else { skipped };
-            limits.to.clone_from(to);
+            clipped.to = Some(to.clone());
         }
-        if (&limits.from, &limits.to) == (&self.key_bounds().0, &self.key_bounds().1) {
+        if clipped == own {
             return Ok(Some(self.clone()));
         }
-        let trim = Trim::new(&self.table, limits, skipped, end.saturating_sub(skipped));
+        let trim = Trim::new(&self.table, clipped, skipped, end.saturating_sub(skipped));
         let is_empty = trim.entries == 0 && trim.tombstones.is_empty();
         Ok((!is_empty).then(|| RunTable { trim: Some(trim), ..self.clone() }))
     }
 
     /// The record of these keys, where another one is `of` the table.
     pub(crate) fn record(&self, of: &TableRecord) -> TableRecord {
-        let (from, to) = self.key_bounds();
+        let KeyBounds { from, to } = self.key_bounds();
+        let to = to.unwrap_or_else(|| of.to.clone());
         let (is_trimmed, skipped, entries) =
             (self.is_trimmed(), self.skipped(), self.entry_count());
         TableRecord { from, to, is_trimmed, skipped, entries, ..of.clone() }
@@ -180,8 +181,8 @@ impl RunTable {
 }
 
 impl Trim {
-    fn new(table: &Table, limits: Limits, skipped: u64, entries: u64) -> Arc<Self> {
-        let tombstones = table.tombstones().cut(Some(&limits.from), Some(&limits.to));
-        Arc::new(Trim { limits: Arc::new(limits), skipped, entries, tombstones })
+    fn new(table: &Table, bounds: KeyBounds, skipped: u64, entries: u64) -> Arc<Self> {
+        let tombstones = table.tombstones().cut(Some(&bounds.from), bounds.to.as_deref());
+        Arc::new(Trim { bounds: Arc::new(bounds), skipped, entries, tombstones })
     }
 }

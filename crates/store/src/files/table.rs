@@ -277,7 +277,6 @@ pub(crate) mod cursor;
 mod file;
 mod filter_section;
 pub(crate) mod format;
-mod get;
 pub(crate) mod parts;
 mod queue;
 pub(crate) mod units;

@@ -12,8 +12,7 @@
 use std::ops::Range;
 
 use trommel_filters::{
-    Codes, Cursor as PartCursor, CursorBack as PartCursorBack, GrfOptions, KeyRange, Part,
-    PartSize, Query, Span, Trace, Untraced,
+    Codes, Cursor as PartCursor, GrfOptions, KeyRange, Part, PartSize, Query, Span, Trace, Untraced,
 };
 
 use crate::entries::key_bounds::KeyBounds;
@@ -249,85 +248,42 @@ impl Place {
     }
 }
 
-/// The entries of all parts that may have keys from some key on, in key order.
-pub(crate) struct PartsCursor {
+/// The entries of all parts that may have keys from some key on, in key order; `BACK`: up to some
+/// key, in reverse.
+pub(crate) struct PartsCursor<const BACK: bool> {
     parts: Parts,
     at: usize,
-    cursor: PartCursor,
+    cursor: PartCursor<BACK>,
 }
 
-impl PartsCursor {
-    pub(crate) fn new(parts: &Parts, from: &[u8]) -> Self {
-        let at = parts.place_of(from);
-        PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor(from) }
-    }
-
-    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no
-    /// bound).
-    pub(crate) fn next_at_most(
-        &mut self,
-        key: Option<&[u8]>,
-        wanted: impl Fn(Span) -> bool,
-    ) -> Option<Span> {
-        loop {
-            if let Some(code) = self.cursor.next_at_most(key, &wanted) {
-                return Some(code);
-            }
-            // No key up to the next part's is left in this one, if that part is reached at all.
-            let next = self.parts.places.get(self.at + 1)?;
-            if key.is_some_and(|key| *key < *next.lower) {
-                return None;
-            }
-            self.cursor = next.part.cursor(&next.lower);
-            self.at += 1;
-        }
-    }
-
-    /// Gives a code no more, as long as it goes through the same part.
-    pub(crate) fn mute(&mut self, code: Span) {
-        self.cursor.mute(code);
-    }
-
-    /// The range of the part that the last code came from.
-    pub(crate) fn bounds(&self) -> KeyBounds {
-        self.parts.bounds(self.at)
-    }
-}
-
-/// The entries of all parts up to some key, in reverse key order.
-pub(crate) struct PartsCursorBack {
-    parts: Parts,
-    at: usize,
-    cursor: PartCursorBack,
-}
-
-impl PartsCursorBack {
+impl<const BACK: bool> PartsCursor<BACK> {
+    /// `from` None: from the end that is first on the way.
     pub(crate) fn new(parts: &Parts, from: Option<&[u8]>) -> Self {
-        let at = from.map_or(parts.places.len() - 1, |from| parts.place_of(from));
-        PartsCursorBack {
-            parts: parts.clone(),
-            at,
-            cursor: parts.places[at].part.cursor_back(from),
-        }
+        let end = if BACK { parts.places.len() - 1 } else { 0 };
+        let at = from.map_or(end, |from| parts.place_of(from));
+        PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor_on(from) }
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no
-    /// bound).
-    pub(crate) fn next_at_least(
+    /// The code of the next entry that is wanted, if a key of it may be at `key` or come before it
+    /// on the way (None: no bound).
+    pub(crate) fn next_due(
         &mut self,
         key: Option<&[u8]>,
         wanted: impl Fn(Span) -> bool,
     ) -> Option<Span> {
         loop {
-            if let Some(code) = self.cursor.next_at_least(key, &wanted) {
+            if let Some(code) = self.cursor.next_due(key, &wanted) {
                 return Some(code);
             }
-            let before = self.at.checked_sub(1)?;
-            if key.is_some_and(|key| *key >= *self.parts.places[self.at].lower) {
+            let at = if BACK { self.at.checked_sub(1)? } else { self.at + 1 };
+            let next = self.parts.places.get(at)?;
+            // No key up to the next part's is left in this one, if that part is reached at all.
+            let border = &self.parts.places[self.at.max(at)].lower;
+            if key.is_some_and(|key| (*key < **border) != BACK) {
                 return None;
             }
-            self.cursor = self.parts.places[before].part.cursor_back(None);
-            self.at = before;
+            self.cursor = next.part.cursor_on((!BACK).then_some(&next.lower));
+            self.at = at;
         }
     }
 
@@ -415,32 +371,28 @@ mod tests {
     #[test]
     fn cursors_go_from_part_to_part() {
         let parts = parts();
-        let mut forward = PartsCursor::new(&parts, b"");
+        let mut forward = PartsCursor::<false>::new(&parts, None);
         let mut ends = Vec::new();
-        while let Some(code) = forward.next_at_most(Some(b"r"), |_| true) {
+        while let Some(code) = forward.next_due(Some(b"r"), |_| true) {
             ends.push((code.hi().0, forward.bounds().from));
         }
         ends.dedup();
         assert_eq!(ends, [(3, b"".to_vec()), (5, b"p".to_vec())]);
-        assert_eq!(
-            forward.next_at_most(None, |_| true).map(|code| code.hi().0),
-            Some(5),
-            "z is left"
-        );
-        assert_eq!(forward.next_at_most(None, |_| true), None);
-        let mut near = PartsCursor::new(&parts, b"");
-        assert_eq!(near.next_at_most(Some(b"b"), |_| true).map(|code| code.hi().0), Some(3));
-        assert_eq!(near.next_at_most(Some(b"b"), |_| true), None, "c is behind");
+        assert_eq!(forward.next_due(None, |_| true).map(|code| code.hi().0), Some(5), "z is left");
+        assert_eq!(forward.next_due(None, |_| true), None);
+        let mut near = PartsCursor::<false>::new(&parts, Some(b""));
+        assert_eq!(near.next_due(Some(b"b"), |_| true).map(|code| code.hi().0), Some(3));
+        assert_eq!(near.next_due(Some(b"b"), |_| true), None, "c is behind");
 
-        let mut backward = PartsCursorBack::new(&parts, None);
+        let mut backward = PartsCursor::<true>::new(&parts, None);
         let mut ends = Vec::new();
-        while let Some(code) = backward.next_at_least(Some(b"b"), |_| true) {
+        while let Some(code) = backward.next_due(Some(b"b"), |_| true) {
             ends.push((code.hi().0, backward.bounds().from));
         }
         ends.dedup();
         assert_eq!(ends, [(5, b"p".to_vec()), (3, b"".to_vec())]);
         assert_eq!(
-            PartsCursorBack::new(&parts, Some(b"o")).next_at_least(Some(b"d"), |_| true),
+            PartsCursor::<true>::new(&parts, Some(b"o")).next_due(Some(b"d"), |_| true),
             None
         );
     }

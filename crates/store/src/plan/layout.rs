@@ -48,6 +48,11 @@ pub(crate) struct TableRecord {
 }
 
 impl TableRecord {
+    /// Its keys that belong to the tree, and those that it deletes, lie within these.
+    pub(crate) fn key_bounds(&self) -> KeyBounds {
+        KeyBounds { from: self.from.clone(), to: Some(self.to.clone()) }
+    }
+
     /// Of the file's bytes, the share of the entries within the bounds.
     pub(crate) fn bytes_within(&self) -> u64 {
         let share = self.entries as f64 / self.file_entries.max(1) as f64;

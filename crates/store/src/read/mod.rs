@@ -2,6 +2,7 @@
 
 pub(crate) mod estimate;
 pub(crate) mod get;
+pub(crate) mod lookup;
 pub(crate) mod multi_get;
 pub(crate) mod queue;
 pub(crate) mod queue_get;

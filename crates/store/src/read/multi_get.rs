@@ -18,12 +18,12 @@ use crate::entries::entry::Sequence;
 use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
-use crate::files::run_table::RunTable;
-use crate::files::version_search::VersionSearch;
-use crate::read::get::{Candidates, count_get, count_reads, get_in_memory};
+use crate::files::table::Table;
+use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
 use crate::storage::environment::PausePoint;
+use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
-use crate::tree::stats::QueryStats;
+use crate::tree::stats::{QueryKind, QueryStats};
 use crate::tree::version::Version;
 
 /// Keys whose next step is taken together: their reads are about as many as a tree has under way.
@@ -77,22 +77,14 @@ struct Batch<'v, 'a> {
 struct Search<'v, 'k> {
     /// Among the keys of the batch.
     place: usize,
-    key: &'k [u8],
-    candidates: Candidates<'k>,
-    table: &'v RunTable,
-    /// The block of the table that is searched next. None: the fences were not asked yet.
-    number: Option<usize>,
-    /// Some: among the blocks that the key's entries fill.
-    versions: Option<Box<VersionSearch>>,
-    is_done: bool,
+    lookup: Lookup<'v, 'k>,
+    step: Step<'v>,
 }
 
-/// A block that the cache has not. In the order in which blocks are read.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Missing {
-    file: u64,
+/// A block that the cache has not, and the place of the search that needs it.
+struct Missing<'v> {
+    table: &'v Arc<Table>,
     number: usize,
-    /// Of the search that needs it.
     place: usize,
 }
 
@@ -104,10 +96,10 @@ impl<'v> Batch<'v, '_> {
         }
         while !searches.is_empty() {
             self.round(&mut searches);
-            searches.retain(|search| !search.is_done);
+            searches.retain(|search| !matches!(search.step, Step::Done(_)));
         }
         count_reads(&mut self.costs, &self.reads);
-        self.tree.counters.queried(crate::tree::stats::QueryKind::Point, &self.costs);
+        self.tree.counters.queried(QueryKind::Point, &self.costs);
     }
 
     /// Asks memory and guard for at most [`GROUP`] keys, the first of which is at `first`.
@@ -116,9 +108,10 @@ impl<'v> Batch<'v, '_> {
         let (mut places, mut waiting) = ([0; GROUP], [&[][..]; GROUP]);
         let mut count = 0;
         for (place, key) in (first..).zip(keys) {
-            match get_in_memory(version, key, at) {
+            let query = PointQuery { version, key, at };
+            match query.in_memory() {
                 Some(found) => {
-                    self.count(key, |_| ());
+                    self.count(query, |_| ());
                     self.answers[place] = Ok(found.into_put(&*self.tree.env.clock));
                 }
                 None => {
@@ -129,15 +122,10 @@ impl<'v> Batch<'v, '_> {
         }
         version.guard.ask_many(&waiting[..count], |number, answer| {
             let (place, key) = (places[number], waiting[number]);
-            let mut candidates = Candidates::new(answer, version, key, at);
-            match candidates.next(version, key) {
-                Some(table) => {
-                    let (number, versions, is_done) = (None, None, false);
-                    let search =
-                        Search { place, key, candidates, table, number, versions, is_done };
-                    searches.push(search);
-                }
-                None => self.end(place, key, &candidates, Ok(None)),
+            let mut lookup = Lookup::new(PointQuery { version, key, at }, answer);
+            match lookup.next_table() {
+                Step::Done(found) => self.end(place, &lookup, Ok(found)),
+                step => searches.push(Search { place, lookup, step }),
             }
         });
     }
@@ -146,21 +134,23 @@ impl<'v> Batch<'v, '_> {
     fn round(&mut self, searches: &mut [Search<'v, '_>]) {
         let mut missing = Vec::new();
         for (group, searches) in searches.chunks_mut(GROUP).enumerate() {
-            for search in searches.iter().filter(|search| search.number.is_none()) {
-                search.table.table.ask_for_fences(search.key);
+            for Search { lookup, step, .. } in &*searches {
+                if let Step::Fences(table) = step {
+                    table.ask_for_fences(lookup.query.key);
+                }
             }
             searches.iter_mut().for_each(|search| self.find_block(search));
             for search in &*searches {
-                search.number.iter().for_each(|number| search.table.table.ask_for_block(*number));
+                if let Step::Block(table, number) = search.step {
+                    table.ask_for_block(number);
+                }
             }
             for (place, search) in (group * GROUP..).zip(searches) {
-                let Some(number) = search.number else { continue };
+                let Step::Block(table, number) = search.step else { continue };
                 self.reads.blocks += 1;
-                match search.table.table.cached_block(number) {
-                    Some(block) => self.search_block(search, number, block),
-                    None => {
-                        missing.push(Missing { file: search.table.table.file(), number, place })
-                    }
+                match table.cached_block(number) {
+                    Some(block) => self.search_block(search, table, block),
+                    None => missing.push(Missing { table, number, place }),
                 }
             }
         }
@@ -169,62 +159,30 @@ impl<'v> Batch<'v, '_> {
         }
     }
 
-    /// Asks fences which block may have the key, and for its slot in the cache. A table without
-    /// blocks has none: then the next one.
+    /// Asks fences which block may have the key, and for its slot in the cache.
     fn find_block(&mut self, search: &mut Search<'v, '_>) {
-        while search.number.is_none() && !search.is_done {
-            match search.table.table.block_for(search.key) {
-                Some(number) => search.number = Some(number),
-                None => self.next_table(search),
-            }
+        while let Step::Fences(table) = search.step {
+            search.step = search.lookup.ask_fences(table);
+            self.find_table(search);
         }
-        search.number.iter().for_each(|number| search.table.table.ask_for_slot(*number));
-    }
-
-    fn search_block(&mut self, search: &mut Search<'v, '_>, number: usize, block: Block) {
-        if search.versions.is_some() {
-            return self.search_version(search, block);
-        }
-        if let Some((sequence, kind, range)) = block.get(search.key, self.at) {
-            let value = Value::in_block(block, range);
-            return self.finish(search, Ok(Some(Found { sequence, kind, value })));
-        }
-        match VersionSearch::behind(&search.table.table, number, search.key) {
-            Some(versions) => {
-                search.number = Some(versions.number());
-                search.versions = Some(Box::new(versions));
-            }
-            None => self.next_table(search),
+        if let Step::Block(table, number) = search.step {
+            table.ask_for_slot(number);
         }
     }
 
-    #[cold]
-    fn search_version(&mut self, search: &mut Search<'v, '_>, block: Block) {
-        let Some(versions) = &mut search.versions else { return };
-        match versions.saw(block, search.key, self.at) {
-            None => search.number = Some(versions.number()),
-            Some(Some(found)) => self.finish(search, Ok(Some(found))),
-            Some(None) => {
-                search.versions = None;
-                self.next_table(search);
-            }
-        }
-    }
-
-    fn next_table(&mut self, search: &mut Search<'v, '_>) {
-        search.number = None;
-        match search.candidates.next(self.version, search.key) {
-            Some(table) => search.table = table,
-            None => self.finish(search, Ok(None)),
-        }
+    fn search_block(&mut self, search: &mut Search<'v, '_>, table: &'v Arc<Table>, block: Block) {
+        search.step = search.lookup.saw(table, block);
+        self.find_table(search);
     }
 
     /// Reads the blocks that some keys need and the cache has not, each of them once.
     #[cold]
-    fn read_missing(&mut self, searches: &mut [Search<'v, '_>], mut missing: Vec<Missing>) {
-        missing.sort_unstable();
-        for of_file in missing.chunk_by(|one, other| one.file == other.file) {
-            let table = &searches[of_file[0].place].table.table;
+    fn read_missing(&mut self, searches: &mut [Search<'v, '_>], mut missing: Vec<Missing<'v>>) {
+        missing.sort_unstable_by_key(|Missing { table, number, place }| {
+            (table.file(), *number, *place)
+        });
+        for of_file in missing.chunk_by(|one, other| one.table.file() == other.table.file()) {
+            let table = of_file[0].table;
             let mut numbers: Vec<usize> = of_file.iter().map(|missing| missing.number).collect();
             numbers.dedup();
             let blocks = table.read_blocks(&numbers, &mut self.reads);
@@ -235,43 +193,44 @@ impl<'v> Batch<'v, '_> {
                 // wrong with it.
                 let alone = || table.missing_block(*number, &mut self.reads);
                 match read.map_or_else(alone, Ok) {
-                    Ok(block) => self.search_block(search, *number, block),
-                    Err(error) => self.finish(search, Err(error)),
+                    Ok(block) => self.search_block(search, table, block),
+                    Err(error) => {
+                        search.step = Step::Done(None);
+                        self.end(search.place, &search.lookup, Err(error));
+                    }
                 }
             }
         }
     }
 
-    fn finish(&mut self, search: &mut Search<'v, '_>, found: Result<Option<Found>>) {
-        search.is_done = true;
-        search.number = None;
-        self.end(search.place, search.key, &search.candidates, found);
+    /// Finds the next table, if that is the next step, and ends the search if nothing is left.
+    fn find_table(&mut self, search: &mut Search<'v, '_>) {
+        if matches!(search.step, Step::Table) {
+            search.step = search.lookup.next_table();
+        }
+        if let Step::Done(found) = &mut search.step {
+            let found = found.take();
+            self.end(search.place, &search.lookup, Ok(found));
+        }
     }
 
     /// Notes what was found in tables for a key.
-    fn end(
-        &mut self,
-        place: usize,
-        key: &[u8],
-        candidates: &Candidates<'_>,
-        found: Result<Option<Found>>,
-    ) {
-        let has_found = matches!(found, Ok(Some(_)));
-        self.count(key, |costs| candidates.count(has_found, costs));
+    fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<Found>>) {
+        let found = self.count(lookup.query, |costs| lookup.end(found, costs));
         let clock = &*self.tree.env.clock;
-        let value = |found| candidates.or_deleted(found).and_then(|found| found.into_put(clock));
-        self.answers[place] = found.map(value);
+        self.answers[place] = found.map(|found| found.and_then(|found| found.into_put(clock)));
     }
 
     /// Counts one key. The guard `elastic` takes its sample of gets one by one.
     #[inline]
-    fn count(&mut self, key: &[u8], add: impl FnOnce(&mut QueryStats)) {
+    fn count<T>(&mut self, query: PointQuery<'_, '_>, add: impl FnOnce(&mut QueryStats) -> T) -> T {
         if self.tree.elastic.is_none() {
             self.costs.queries += 1;
             return add(&mut self.costs);
         }
         let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
-        add(&mut costs);
-        count_get(self.tree, self.version, key, &costs);
+        let added = add(&mut costs);
+        query.count(self.tree, &costs);
+        added
     }
 }

@@ -18,7 +18,7 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
-use crate::read::queue_get::{GetSearch, Step};
+use crate::read::queue_get::{GetSearch, Got};
 use crate::read::queue_range::RangeSearch;
 use crate::read::scan::KeyValue;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
@@ -93,12 +93,8 @@ impl Queue {
 
     /// Asks for the value of a key.
     pub fn submit_get(&mut self, key: impl AsRef<[u8]>, tag: u64) {
-        match GetSearch::begin(&self.tree, key.as_ref()) {
-            Step::Done(value) => {
-                self.done.push_back(Answered { tag, answer: Answer::Value(value) })
-            }
-            Step::Read(search, wanted) => self.read(tag, wanted, Query::Get(search)),
-        }
+        let got = GetSearch::begin(&self.tree, key.as_ref());
+        self.get(tag, got);
     }
 
     /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the
@@ -175,12 +171,10 @@ impl Queue {
         let Search { tag, wanted, query } = search;
         let block = wanted.table.block_of_bytes(wanted.number, bytes);
         match query {
-            Query::Get(search) => match search.go_on(&self.tree, &wanted, block) {
-                Step::Done(value) => {
-                    self.done.push_back(Answered { tag, answer: Answer::Value(value) });
-                }
-                Step::Read(search, wanted) => self.read(tag, wanted, Query::Get(search)),
-            },
+            Query::Get(search) => {
+                let got = search.go_on(&self.tree, &wanted, block);
+                self.get(tag, got);
+            }
             Query::Range(search) => {
                 match block {
                     Ok(block) => search.arrived(&wanted, block),
@@ -188,6 +182,13 @@ impl Queue {
                 }
                 self.scan(tag, search);
             }
+        }
+    }
+
+    fn get(&mut self, tag: u64, got: Got) {
+        match got {
+            Ok(value) => self.done.push_back(Answered { tag, answer: Answer::Value(value) }),
+            Err((search, wanted)) => self.read(tag, wanted, Query::Get(search)),
         }
     }
 

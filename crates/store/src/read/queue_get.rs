@@ -1,15 +1,12 @@
-//! A get that is put aside while a block is read: the same steps as [`read::get`](crate::read),
-//! taken apart.
+//! A get that is put aside while a block is read.
 //! ```text
 //! begin ----> Done
-//!   '-> Read(block 7 of a table) -- read --> go_on(block) ----> Done
+//!   '-> block 7 of a table -- read --> go_on(block) ----> Done
 //!                                                     '-> Read(the next block, or one of the next table)
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
 //! says the same of a key (or, of `elastic`, nothing false), so it is asked again where the search
 //! goes on, and counted once.
-
-use trommel_filters::Query;
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -18,9 +15,7 @@ use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
-use crate::files::table::Table;
-use crate::files::version_search::VersionSearch;
-use crate::read::get::{Candidates, Progress, count_get, count_reads, get_in_memory};
+use crate::read::lookup::{Lookup, PointQuery, Progress, Step, count_reads};
 use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
@@ -33,47 +28,32 @@ pub(crate) struct GetSearch {
     version: Arc<Version>,
     at: Sequence,
     progress: Progress,
-    /// Some: among the blocks that the key's entries fill.
-    versions: Option<VersionSearch>,
     reads: Reads,
 }
 
-/// What a get needs next.
-pub(crate) enum Step {
-    Read(Box<GetSearch>, Wanted),
-    Done(Result<Option<Value>>),
-}
-
-/// Where a search of blocks in the cache has ended.
-enum Searched {
-    Found(Found),
-    Missing(Wanted),
-    Nothing,
-}
+/// A get's answer. An error: it is put aside until a block has come.
+pub(crate) type Got = std::result::Result<Result<Option<Value>>, (Box<GetSearch>, Wanted)>;
 
 impl GetSearch {
     /// The value of a key as of now.
-    pub(crate) fn begin(tree: &OpenTree, key: &[u8]) -> Step {
+    pub(crate) fn begin(tree: &OpenTree, key: &[u8]) -> Got {
         let version = tree.current.hold();
         if let Err(error) = tree.life().check() {
-            return Step::Done(Err(error));
+            return Ok(Err(error));
         }
         tree.env.pauses.at(PausePoint::GetPinned);
         let at = tree.snapshots.visible();
-        if let Some(found) = get_in_memory(&version, key, at) {
-            let costs = QueryStats { queries: 1, ..QueryStats::default() };
-            count_get(tree, &version, key, &costs);
-            return Step::Done(Ok(found.into_put(&*tree.env.clock)));
+        let query = PointQuery { version: &version, key, at };
+        if let Some(found) = query.in_memory() {
+            query.count(tree, &QueryStats { queries: 1, ..QueryStats::default() });
+            return Ok(Ok(found.into_put(&*tree.env.clock)));
         }
         let mut reads = Reads::default();
-        let answer = version.guard.ask(&Query::Point(key));
-        let mut candidates = Candidates::new(answer, &version, key, at);
-        let mut versions = None;
-        let searched =
-            search_tables(&version, (key, at), &mut candidates, &mut versions, &mut reads);
-        let progress = candidates.progress();
-        let search = GetSearch { key: key.to_vec(), version, at, progress, versions, reads };
-        Box::new(search).after(tree, searched)
+        let lookup = Lookup::new(query, query.ask_guard());
+        search(tree, lookup, Step::Table, &mut reads).map_err(|(progress, wanted)| {
+            let search = GetSearch { key: key.to_vec(), version, at, progress, reads };
+            (Box::new(search), wanted)
+        })
     }
 
     /// Goes on with the block that it has waited for.
@@ -82,102 +62,52 @@ impl GetSearch {
         tree: &OpenTree,
         wanted: &Wanted,
         block: Result<Block>,
-    ) -> Step {
+    ) -> Got {
+        let progress = std::mem::take(&mut self.progress);
+        let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
+        let mut lookup = Lookup::resume(query, progress);
         let block = match block {
             Ok(block) => block,
-            Err(error) => return Step::Done(self.end(tree, Err(error))),
+            Err(error) => return Ok(end(tree, &lookup, Err(error), &self.reads)),
         };
         self.reads.disk_reads += 1;
         self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
-        let searched = self.search_from(wanted, block);
-        self.after(tree, searched)
-    }
-
-    fn search_from(&mut self, wanted: &Wanted, block: Block) -> Searched {
-        let (key, at, reads) = (&self.key[..], self.at, &mut self.reads);
-        let Wanted { table, number } = wanted;
-        let versions = &mut self.versions;
-        match search_block(table, (*number, Some(block)), (key, at), versions, reads) {
-            Searched::Nothing => {}
-            end => return end,
-        }
-        let version = &*self.version;
-        let answer = version.guard.ask(&Query::Point(key));
-        let mut candidates = Candidates::resume(answer, &self.progress);
-        let searched = search_tables(version, (key, at), &mut candidates, versions, reads);
-        self.progress = candidates.progress();
-        searched
-    }
-
-    fn after(self: Box<Self>, tree: &OpenTree, searched: Searched) -> Step {
-        match searched {
-            Searched::Missing(wanted) => Step::Read(self, wanted),
-            Searched::Found(found) => Step::Done(self.end(tree, Ok(Some(found)))),
-            Searched::Nothing => Step::Done(self.end(tree, Ok(None))),
-        }
-    }
-
-    /// Counts the get, and makes a value of what was found in tables.
-    fn end(&self, tree: &OpenTree, found: Result<Option<Found>>) -> Result<Option<Value>> {
-        let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
-        self.progress.count(matches!(found, Ok(Some(_))), &mut costs);
-        count_reads(&mut costs, &self.reads);
-        count_get(tree, &self.version, &self.key, &costs);
-        let found = self.progress.or_deleted(found?);
-        Ok(found.and_then(|found| found.into_put(&*tree.env.clock)))
+        let next = lookup.saw(&wanted.table, block);
+        search(tree, lookup, next, &mut self.reads).map_err(|(progress, wanted)| {
+            self.progress = progress;
+            (self, wanted)
+        })
     }
 }
 
-/// Searches the tables that may have the key and were not searched yet, as far as their blocks are
-/// in the cache.
-fn search_tables(
-    version: &Version,
-    (key, at): (&[u8], Sequence),
-    candidates: &mut Candidates<'_>,
-    versions: &mut Option<VersionSearch>,
+/// Goes on from a step as far as blocks are in the cache. An error: how far that was, and the block
+/// that is missing.
+fn search<'v>(
+    tree: &OpenTree,
+    mut lookup: Lookup<'v, '_>,
+    step: Step<'v>,
     reads: &mut Reads,
-) -> Searched {
-    while let Some(candidate) = candidates.next(version, key) {
-        let table = &candidate.table;
-        let Some(number) = table.block_for(key) else { continue };
-        match search_block(table, (number, None), (key, at), versions, reads) {
-            Searched::Nothing => {}
-            end => return end,
-        }
+) -> std::result::Result<Result<Option<Value>>, (Progress, Wanted)> {
+    let found = lookup.run(step, |table, number| {
+        reads.blocks += 1;
+        table.cached_block(number).ok_or_else(|| Wanted { table: Arc::clone(table), number })
+    });
+    match found {
+        Ok(found) => Ok(end(tree, &lookup, Ok(found), reads)),
+        Err(wanted) => Err((lookup.into_progress(), wanted)),
     }
-    Searched::Nothing
 }
 
-/// Searches a table from one of its blocks on, which may have been read for the search.
-fn search_block(
-    table: &Arc<Table>,
-    (mut number, mut read): (usize, Option<Block>),
-    (key, at): (&[u8], Sequence),
-    versions: &mut Option<VersionSearch>,
-    reads: &mut Reads,
-) -> Searched {
-    loop {
-        // What was read was counted when it was found missing.
-        reads.blocks += u64::from(read.is_none());
-        let Some(block) = read.take().or_else(|| table.cached_block(number)) else {
-            return Searched::Missing(Wanted { table: Arc::clone(table), number });
-        };
-        match versions {
-            Some(search) => {
-                if let Some(end) = search.saw(block, key, at) {
-                    *versions = None;
-                    return end.map_or(Searched::Nothing, Searched::Found);
-                }
-            }
-            None => {
-                if let Some((sequence, kind, range)) = block.get(key, at) {
-                    let value = Value::in_block(block, range);
-                    return Searched::Found(Found { sequence, kind, value });
-                }
-                *versions = VersionSearch::behind(table, number, key);
-            }
-        }
-        let Some(search) = versions else { return Searched::Nothing };
-        number = search.number();
-    }
+/// Counts the get, and makes a value of what was found in tables.
+fn end(
+    tree: &OpenTree,
+    lookup: &Lookup<'_, '_>,
+    found: Result<Option<Found>>,
+    reads: &Reads,
+) -> Result<Option<Value>> {
+    let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
+    let found = lookup.end(found, &mut costs);
+    count_reads(&mut costs, reads);
+    lookup.query.count(tree, &costs);
+    Ok(found?.and_then(|found| found.into_put(&*tree.env.clock)))
 }

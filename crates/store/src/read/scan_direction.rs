@@ -24,9 +24,9 @@ use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run::Run;
 use crate::guard::locator::LocatedGuard;
-use crate::guard::parts::{Parts, PartsCursor, PartsCursorBack};
+use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
-use crate::read::get::count_reads;
+use crate::read::lookup::count_reads;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
@@ -91,8 +91,8 @@ pub(crate) struct Side {
 enum Lazy {
     /// Nothing waits.
     Done,
-    Forward(Box<PartsCursor>),
-    Backward(Box<PartsCursorBack>),
+    Forward(Box<PartsCursor<false>>),
+    Backward(Box<PartsCursor<true>>),
     /// Each run has a bound of its own.
     Runs(WaitingRuns),
 }
@@ -179,10 +179,10 @@ impl Side {
             self.waiting = spans.enumerate().collect();
             self.guard = match self.direction {
                 Direction::Forward => {
-                    Lazy::Forward(Box::new(PartsCursor::new(parts, range.lower())))
+                    Lazy::Forward(Box::new(PartsCursor::new(parts, Some(range.lower()))))
                 }
                 Direction::Backward => {
-                    Lazy::Backward(Box::new(PartsCursorBack::new(parts, range.upper())))
+                    Lazy::Backward(Box::new(PartsCursor::new(parts, range.upper())))
                 }
             };
             return Ok(());
@@ -357,12 +357,10 @@ impl Side {
                     self.position_run_at(place, bound, bounds)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => {
-                    cursor.next_at_most(in_hand.or(bounds.to.as_deref()), wanted)
-                }
+                Lazy::Forward(cursor) => cursor.next_due(in_hand.or(bounds.to.as_deref()), wanted),
                 Lazy::Backward(cursor) => {
                     let lower = Some(bounds.from.as_slice()).filter(|lower| !lower.is_empty());
-                    cursor.next_at_least(in_hand.or(lower), wanted)
+                    cursor.next_due(in_hand.or(lower), wanted)
                 }
             };
             let Some(code) = code else { return Ok(()) };

@@ -1,17 +1,15 @@
 //! The cursors of one direction of a scan as one.
 //! ```text
 //! sources   memtable, run, run, ...         in the order in which they were positioned
-//! heap      (head of its key, source)       of those that have an entry: the next one on top
+//! heap      numbers of sources              of those that have an entry: the next one on top
 //! ```
-//! A key's head, its first eight bytes as a number, tells most keys apart without looking at the
-//! cursors. Invariant: heads are those of the keys that the sources are at; only the top one's
-//! cursor moves, and it is put in order before anything else is asked.
+//! Invariant: only the top one's cursor moves, and it is put in order before anything else is
+//! asked.
 
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use crate::cost;
-use crate::entries::cursor::Cursor;
+use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::key_head;
 use crate::error::Error;
@@ -32,7 +30,7 @@ pub(crate) struct Age {
 
 /// A cursor over what a memtable, a run or all runs have.
 pub(crate) struct Source {
-    pub(crate) cursor: Box<dyn Cursor + Send>,
+    pub(crate) cursor: AnyCursor,
     /// None: a memtable's, or one of all runs.
     pub(crate) run: Option<Arc<Run>>,
     /// Whether it is one of all runs, which has but one entry of each key.
@@ -42,32 +40,28 @@ pub(crate) struct Source {
     pub(crate) useful: bool,
 }
 
-/// A source that has an entry.
-#[derive(Clone, Copy)]
-struct Place {
-    head: u64,
-    source: usize,
-}
-
 /// The sources of one direction.
 pub(crate) struct Sources {
     list: Vec<Source>,
-    heap: Vec<Place>,
-    direction: Direction,
+    /// By their numbers: the order in which they were added.
+    heap: CursorHeap<usize>,
 }
 
 impl Sources {
     pub(crate) fn new(direction: Direction) -> Self {
-        Sources { list: Vec::new(), heap: Vec::new(), direction }
+        let next = match direction {
+            Direction::Forward => Ordering::Less,
+            Direction::Backward => Ordering::Greater,
+        };
+        Sources { list: Vec::new(), heap: CursorHeap::new(next) }
     }
 
     /// Adds a source whose cursor is positioned.
     pub(crate) fn add(&mut self, source: Source) {
-        let head = source.cursor.entry().map(|entry| key_head(entry.key));
+        let (number, head) = (self.list.len(), source.head());
         self.list.push(source);
         if let Some(head) = head {
-            self.heap.push(Place { head, source: self.list.len() - 1 });
-            self.sift_up(self.heap.len() - 1);
+            self.heap.push(head, number, ties(&self.list));
         }
     }
 
@@ -79,33 +73,33 @@ impl Sources {
     /// The next entry in the scan's direction.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        self.list[self.heap.first()?.source].cursor.entry()
+        self.list[self.heap.top()?.1].cursor.entry()
     }
 
     /// The source that has it.
     #[inline]
     pub(crate) fn top(&mut self) -> Option<&mut Source> {
-        Some(&mut self.list[self.heap.first()?.source])
+        Some(&mut self.list[self.heap.top()?.1])
     }
 
     /// Its number, in the order in which sources were added.
     pub(crate) fn top_number(&self) -> Option<usize> {
-        Some(self.heap.first()?.source)
+        Some(self.heap.top()?.1)
     }
 
     /// Whether the next entry is of `key`.
     #[inline]
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
-        self.heap.first().is_some_and(|top| top.head == key_head(key))
+        self.heap.top().is_some_and(|(head, _)| *head == key_head(key))
             && self.entry().is_some_and(|entry| entry.key == key)
     }
 
     /// Whether the next entry is the last one of `key` in its block, and no other source is at one.
     /// Requires: there is a next entry, which is of `key`.
     pub(crate) fn ends_key_and_block(&self, key: &[u8]) -> bool {
-        let cursor = |place: &Place| &self.list[place.source].cursor;
-        let mut others = self.heap.iter().skip(1).take(2).map(cursor);
-        self.heap.first().is_some_and(|top| cursor(top).ends_key_and_block())
+        let cursor = |number: &usize| &self.list[*number].cursor;
+        let mut others = self.heap.after_top().map(cursor);
+        self.heap.top().is_some_and(|(_, top)| cursor(top).ends_key_and_block())
             && !others.any(|other| other.entry().is_some_and(|entry| entry.key == key))
     }
 
@@ -114,7 +108,7 @@ impl Sources {
     #[cold]
     pub(crate) fn disorder(&self, before: &[u8], version: &Version) -> Error {
         let key = self.entry().map(|entry| entry.key).unwrap_or_default();
-        let run = self.heap.first().and_then(|top| self.list[top.source].run.as_deref());
+        let run = self.heap.top().and_then(|(_, top)| self.list[*top].run.as_deref());
         // Memtables are in order; what goes through all runs is told by the first.
         let run = run.or_else(|| Some(&*version.runs.first()?.run));
         let path = run.map_or_else(PathBuf::new, |run| {
@@ -126,49 +120,18 @@ impl Sources {
 
     /// Puts the top source in order after its cursor has moved.
     pub(crate) fn settle_top(&mut self) {
-        let source = self.heap[0].source;
-        match self.list[source].cursor.entry() {
-            Some(entry) => self.heap[0].head = key_head(entry.key),
-            None => drop(self.heap.swap_remove(0)),
-        }
-        self.sift_down();
+        let head = self.heap.top().and_then(|(_, top)| self.list[*top].head());
+        self.heap.settle_top(head, ties(&self.list));
     }
+}
 
-    /// Whether the source at one place of the heap comes before the one at another.
-    #[inline]
-    fn before(&self, one: usize, other: usize) -> bool {
-        cost::step();
-        let (one, other) = (self.heap[one], self.heap[other]);
-        let heads = one.head.cmp(&other.head);
-        let order = if heads == Ordering::Equal { self.order(one, other) } else { heads };
-        order
-            == if self.direction == Direction::Forward { Ordering::Less } else { Ordering::Greater }
+impl Source {
+    fn head(&self) -> Option<u64> {
+        self.cursor.entry().map(|entry| key_head(entry.key))
     }
+}
 
-    /// The order of the entries of two sources whose keys begin alike.
-    fn order(&self, one: Place, other: Place) -> Ordering {
-        let entry = |place: Place| self.list[place.source].cursor.entry();
-        match (entry(one), entry(other)) {
-            (Some(one), Some(other)) => one.order(&other),
-            _ => Ordering::Equal,
-        }
-    }
-
-    fn sift_up(&mut self, mut place: usize) {
-        while place > 0 && self.before(place, (place - 1) / 2) {
-            self.heap.swap(place, (place - 1) / 2);
-            place = (place - 1) / 2;
-        }
-    }
-
-    fn sift_down(&mut self) {
-        let mut place = 0;
-        loop {
-            let children = (2 * place + 1..self.heap.len()).take(2);
-            let least = children.reduce(|a, b| if self.before(b, a) { b } else { a });
-            let Some(least) = least.filter(|&least| self.before(least, place)) else { return };
-            self.heap.swap(place, least);
-            place = least;
-        }
-    }
+/// The order of the entries of two sources.
+fn ties(list: &[Source]) -> impl Fn(&usize, &usize) -> Ordering + '_ {
+    |one, other| order(&list[*one].cursor, &list[*other].cursor)
 }

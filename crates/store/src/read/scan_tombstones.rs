@@ -29,8 +29,8 @@ struct Known {
     newest: Option<Sequence>,
     /// The place in the list of the memtable that has it. None: a run has it.
     deleter: Option<usize>,
-    from: Option<Vec<u8>>,
-    until: Option<Vec<u8>>,
+    /// As far as it is the newest.
+    keys: KeyBounds,
 }
 
 /// A memtable with deletions that the scan sees.
@@ -67,12 +67,8 @@ impl ScanDeleted {
         if self.memtables.is_empty() && !self.version.deletes_ranges {
             return None;
         }
-        let is_within = |known: &Known| {
-            known.from.as_deref().is_none_or(|from| from <= key)
-                && known.until.as_deref().is_none_or(|until| key < until)
-        };
         match &self.known {
-            Some(known) if is_within(known) => known.newest,
+            Some(known) if known.keys.contains(key) => known.newest,
             _ => self.look_up(key),
         }
     }
@@ -92,8 +88,7 @@ impl ScanDeleted {
         let Stretch { newest, from, until } = all;
         let known = self.known.get_or_insert_default();
         (known.newest, known.deleter) = (newest, deleter);
-        replace(&mut known.from, from);
-        replace(&mut known.until, until);
+        known.keys.set(from.unwrap_or_default(), until);
         newest
     }
 
@@ -153,20 +148,11 @@ impl ScanDeleted {
     }
 
     fn known_from(&self) -> &[u8] {
-        let from = self.known.as_ref().and_then(|known| known.from.as_deref());
-        from.expect("what is deleted begins somewhere")
+        &self.known.as_ref().expect("a key was asked for").keys.from
     }
 
     fn known_until(&self) -> &[u8] {
-        let until = self.known.as_ref().and_then(|known| known.until.as_deref());
+        let until = self.known.as_ref().and_then(|known| known.keys.to.as_deref());
         until.expect("what is deleted ends somewhere")
-    }
-}
-
-/// Keeps a key in the memory of the one before it.
-fn replace(kept: &mut Option<Vec<u8>>, key: Option<&[u8]>) {
-    match key {
-        Some(key) => key.clone_into(kept.get_or_insert_default()),
-        None => *kept = None,
     }
 }

@@ -113,7 +113,7 @@ fn check_table(
     let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
     check_size(&table.table, record)?;
     table.table.verify()?;
-    if table.key_bounds() != (record.from.clone(), record.to.clone()) {
+    if table.key_bounds() != record.key_bounds() {
         return Err(wrong("its keys are not those that the manifest names".into()));
     }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);

@@ -66,7 +66,7 @@ fn sample(table: &RunTable, submerge_bytes: u64, samples: &mut Vec<Sample>) -> R
     let (entries, bytes) = (table.entry_count(), table.bytes_within());
     let count = (bytes.saturating_mul(SAMPLES_PER_SUBMERGE) / submerge_bytes).min(entries).max(1);
     let bytes = bytes / count;
-    samples.push(Sample { key: table.key_bounds().0, bytes });
+    samples.push(Sample { key: table.key_bounds().from, bytes });
     let mut cursor = table.cursor().fill_cache(false);
     for nth in 1..count {
         cursor.seek_rank(table.skipped() + entries * nth / count)?;

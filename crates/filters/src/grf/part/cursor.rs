@@ -21,72 +21,25 @@ use std::ops::Range;
 impl Part {
     /// The entries that may have keys from `from` on, in key order.
     pub fn cursor(&self, from: &[u8]) -> Cursor {
-        Cursor::new(self.clone(), from)
+        self.cursor_on(Some(from))
     }
 
     /// The entries that may have keys up to `from` (None: up to the end), in reverse key order.
     pub fn cursor_back(&self, from: Option<&[u8]>) -> CursorBack {
-        CursorBack::new(self.clone(), from)
+        self.cursor_on(from)
+    }
+
+    /// Either of both; `from` None: from the end that is first on the way.
+    pub fn cursor_on<const BACK: bool>(&self, from: Option<&[u8]>) -> Cursor<BACK> {
+        Cursor::new(self.clone(), from.or((!BACK).then_some(&[])))
     }
 }
 
 /// A key's bucket and its view in that bucket's list.
 type Position = ((usize, usize), u64);
 
-/// The codes of the entries from some key on, in key order.
-pub struct Cursor(Walk<false>);
-
-impl Cursor {
-    pub(crate) fn new(part: Part, from: &[u8]) -> Self {
-        Cursor(Walk::new(part, Some(from)))
-    }
-
-    /// Gives `code` no more: what it stands for is known. One code at a time.
-    pub fn mute(&mut self, code: Span) {
-        self.0.muted = Some(code);
-    }
-
-    /// The code of the next entry that is wanted, if a key of it may be at most `key` (None: no
-    /// bound). None: no such entry is left with a key from the cursor's start up to `key`. A later
-    /// call with a greater key goes on. What is not wanted once is passed over, and not given
-    /// later.
-    pub fn next_at_most(
-        &mut self,
-        key: Option<&[u8]>,
-        wanted: impl Fn(Span) -> bool,
-    ) -> Option<Span> {
-        self.0.next(key, wanted)
-    }
-}
-
-/// The codes of the entries up to some key, in reverse key order.
-pub struct CursorBack(Walk<true>);
-
-impl CursorBack {
-    pub(crate) fn new(part: Part, from: Option<&[u8]>) -> Self {
-        CursorBack(Walk::new(part, from))
-    }
-
-    /// Gives `code` no more: what it stands for is known. One code at a time.
-    pub fn mute(&mut self, code: Span) {
-        self.0.muted = Some(code);
-    }
-
-    /// The code of the next entry that is wanted, if a key of it may be at least `key` (None: no
-    /// bound). None: no such entry is left with a key from `key` up to the cursor's start. A later
-    /// call with a smaller key goes on. What is not wanted once is passed over, and not given
-    /// later.
-    pub fn next_at_least(
-        &mut self,
-        key: Option<&[u8]>,
-        wanted: impl Fn(Span) -> bool,
-    ) -> Option<Span> {
-        self.0.next(key, wanted)
-    }
-}
-
-/// Both ways in one.
-struct Walk<const BACK: bool> {
+/// The codes of the entries from some key on, in key order; `BACK`: up to some key, in reverse.
+pub struct Cursor<const BACK: bool = false> {
     part: Part,
     bucket: (usize, usize),
     views: BucketViews,
@@ -98,6 +51,31 @@ struct Walk<const BACK: bool> {
     muted: Option<Span>,
     /// Forward, nothing is due for keys with a lesser word than this; backward, with a greater one.
     quiet: Option<u64>,
+}
+
+/// The codes of the entries up to some key, in reverse key order.
+pub type CursorBack = Cursor<true>;
+
+impl Cursor {
+    /// [`next_due`](Self::next_due) at or before `key`.
+    pub fn next_at_most(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
+        self.next_due(key, wanted)
+    }
+}
+
+impl CursorBack {
+    /// [`next_due`](Self::next_due) at or behind `key`.
+    pub fn next_at_least(
+        &mut self,
+        key: Option<&[u8]>,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<Span> {
+        self.next_due(key, wanted)
+    }
 }
 
 /// What an entry is one of.
@@ -117,14 +95,19 @@ struct Head {
     code: Span,
 }
 
-impl<const BACK: bool> Walk<BACK> {
-    fn new(part: Part, from: Option<&[u8]>) -> Self {
+impl<const BACK: bool> Cursor<BACK> {
+    pub(super) fn new(part: Part, from: Option<&[u8]>) -> Self {
         let (views, entries) = (BucketViews::default(), BucketEntries::default());
         let bucket = part.base().last_bucket();
         let (keys, heads, muted, quiet) = (0..0, [None; SOURCES.len()], None, None);
-        let mut walk = Walk { part, bucket, views, keys, entries, heads, muted, quiet };
-        walk.begin(from);
-        walk
+        let mut cursor = Cursor { part, bucket, views, keys, entries, heads, muted, quiet };
+        cursor.begin(from);
+        cursor
+    }
+
+    /// Gives `code` no more: what it stands for is known. One code at a time.
+    pub fn mute(&mut self, code: Span) {
+        self.muted = Some(code);
     }
 
     /// Goes to the bucket of a key, and there to the first entries on its way. Without a key, it
@@ -157,7 +140,11 @@ impl<const BACK: bool> Walk<BACK> {
         word.is_ok_and(|word| if BACK { word > quiet } else { word < quiet })
     }
 
-    fn next(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
+    /// The code of the next entry that is wanted, if a key of it may be at `key` or come before it
+    /// on the way (None: no bound). None: no such entry that is left has a key from the cursor's
+    /// start up to `key`; a later call with a key further on goes on. What is not wanted once is
+    /// passed over, and not given later.
+    pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
         if key.is_some_and(|key| self.is_quiet(key)) {
             return None;
         }

@@ -54,7 +54,7 @@ pub(crate) struct Sought {
 }
 
 /// Four numbers, the lengths, the kind. None: the bytes are no head.
-#[inline]
+#[inline(always)]
 fn parse(bytes: &[u8], at: Place) -> Option<Parsed> {
     let mut key_at = at.head;
     let shared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;

@@ -1,27 +1,21 @@
 //! A cursor over a table, one block at a time.
 //! ```text
 //! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
-//! limits              keys before the first and behind the last one of a trimmed table are passed over
+//! bounds              keys before the first and behind the last one of a trimmed table are passed over
 //! ```
 //! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry
-//! beyond its limits.
+//! beyond its bounds.
 
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence, order};
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
 use crate::files::table::Table;
 use crate::files::table::ahead::Ahead;
 use crate::sync::Arc;
-
-/// Of a table's keys, those in [from, to) belong to the tree.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Limits {
-    pub(crate) from: Vec<u8>,
-    pub(crate) to: Vec<u8>,
-}
 
 /// A cursor over a table, which it keeps open.
 pub(crate) struct TableCursor {
@@ -33,8 +27,8 @@ pub(crate) struct TableCursor {
     ahead: Ahead,
     /// Some: it reads none, but ends where it needs one that is neither here nor in the cache.
     blocks: Option<Arc<Fetched>>,
-    /// None: all of the table's keys.
-    limits: Option<Arc<Limits>>,
+    /// Which of the table's keys belong to the tree. None: all.
+    bounds: Option<Arc<KeyBounds>>,
     reads: Reads,
 }
 
@@ -55,15 +49,15 @@ impl TableCursor {
             fill_cache: true,
             ahead: Ahead::default(),
             blocks: None,
-            limits: None,
+            bounds: None,
             reads,
         }
     }
 
-    /// With no keys but those within the limits.
+    /// With no keys but those within the bounds.
     #[must_use]
-    pub(crate) fn within(mut self, limits: Option<&Arc<Limits>>) -> Self {
-        self.limits = limits.cloned();
+    pub(crate) fn within(mut self, bounds: Option<&Arc<KeyBounds>>) -> Self {
+        self.bounds = bounds.cloned();
         self
     }
 
@@ -79,12 +73,9 @@ impl TableCursor {
     #[must_use]
     pub(crate) fn end_to_end(mut self) -> Self {
         let (table, end) = (&self.table, self.table.block_count());
-        let blocks = match &self.limits {
-            None => 0..end,
-            Some(limits) => {
-                table.first_block_of(&limits.from)..end.min(table.first_block_of(&limits.to) + 1)
-            }
-        };
+        let (from, to) = ends(self.bounds.as_deref());
+        let first = from.map_or(0, |from| table.first_block_of(from));
+        let blocks = first..to.map_or(end, |to| end.min(table.first_block_of(to) + 1));
         self.ahead = Ahead::all_of(blocks);
         self.fill_cache(false)
     }
@@ -131,11 +122,11 @@ impl TableCursor {
         Ok(self.place.insert(place))
     }
 
-    /// Past an end, if it is at an entry beyond the limits.
+    /// Past an end, if it is at an entry beyond the bounds.
     fn clip(&mut self) {
-        if let Some(limits) = &self.limits
+        if let Some(bounds) = &self.bounds
             && let Some(Entry { key, .. }) = self.entry()
-            && !(*limits.from <= *key && *key < *limits.to)
+            && !bounds.contains(key)
         {
             self.place = None;
         }
@@ -217,12 +208,16 @@ impl TableCursor {
     }
 }
 
+/// The least key that bounds have, if there are bounds, and the one where they end, if they do.
+fn ends(bounds: Option<&KeyBounds>) -> (Option<&[u8]>, Option<&[u8]>) {
+    (bounds.map(|bounds| &bounds.from[..]), bounds.and_then(|bounds| bounds.to.as_deref()))
+}
+
 impl Cursor for TableCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        match self.limits.clone() {
-            None => self.seek_in_table(key)?,
-            Some(limits) => self.seek_in_table(key.max(&limits.from))?,
-        }
+        let bounds = self.bounds.clone();
+        let (from, _) = ends(bounds.as_deref());
+        self.seek_in_table(from.map_or(key, |from| key.max(from)))?;
         self.clip();
         Ok(())
     }
@@ -236,29 +231,27 @@ impl Cursor for TableCursor {
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        match self.limits.clone() {
-            None if self.is_empty() => {}
-            None => self.load(0)?.seek_first(),
-            Some(limits) => self.seek_in_table(&limits.from)?,
-        }
+        let bounds = self.bounds.clone();
+        let (from, _) = ends(bounds.as_deref());
+        self.seek_in_table(from.unwrap_or_default())?;
         self.clip();
         Ok(())
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        match self.limits.clone() {
-            None => self.seek_before_in_table(key)?,
-            Some(limits) => self.seek_before_in_table(key.min(&limits.to))?,
-        }
+        let bounds = self.bounds.clone();
+        let (_, to) = ends(bounds.as_deref());
+        self.seek_before_in_table(to.map_or(key, |to| key.min(to)))?;
         self.clip();
         Ok(())
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        match self.limits.clone() {
-            None if self.is_empty() => {}
-            None => self.load(self.table.block_count() - 1)?.seek_last(),
-            Some(limits) => self.seek_before_in_table(&limits.to)?,
+        let bounds = self.bounds.clone();
+        match ends(bounds.as_deref()) {
+            (_, Some(to)) => self.seek_before_in_table(to)?,
+            _ if self.is_empty() => {}
+            _ => self.load(self.table.block_count() - 1)?.seek_last(),
         }
         self.clip();
         Ok(())

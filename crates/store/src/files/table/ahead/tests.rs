@@ -8,7 +8,7 @@ use std::thread::ThreadId;
 use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::Owned;
-use crate::files::table::cursor::Limits;
+use crate::entries::key_bounds::KeyBounds;
 use crate::files::table::tests::{TableFiles, options};
 use crate::files::table::writer::TableOptions;
 use crate::storage::ReadAt;
@@ -283,8 +283,8 @@ fn a_walk_over_what_is_left_of_a_trimmed_table_reads_no_more_than_that() {
     let table_files = TableFiles::new(0);
     let list = numbers(60_000);
     let (table, log) = noting(&table_files, &list);
-    let limits = Limits { from: list[10_000].0.clone(), to: list[10_050].0.clone() };
-    let mut cursor = table.cursor().within(Some(&Arc::new(limits))).end_to_end();
+    let bounds = KeyBounds { from: list[10_000].0.clone(), to: Some(list[10_050].0.clone()) };
+    let mut cursor = table.cursor().within(Some(&Arc::new(bounds))).end_to_end();
     cursor.seek_first().unwrap();
     for owned in &list[10_000..10_050] {
         assert_eq!(cursor.entry().unwrap().key, owned.0);

@@ -1,0 +1,115 @@
+//! A search of one table for a key, block by block; whoever drives it reads the blocks.
+//! ```text
+//! fences -> block --> found, or nothing
+//!                \-> the key goes on in the next block: its blocks by halves
+//!
+//! blocks        4            5            6            7
+//! entries       .. k 90 k 80 k 70 .. k 50 k 40 .. k 20 k 10 ..
+//! get k at 30   4: all newer -> 6: found, behind its first entry
+//!               (had it been the first entry, 5 might have a newer one)
+//! ```
+//! Snapshots that are held keep any number of a key's entries. Invariants: a key whose entries are
+//! in one block costs one block. By halves, entries in `newer` and before it are newer than what is
+//! sought; those from `behind` on are not newer than `best`.
+
+use crate::entries::block::Block;
+use crate::entries::cursor::Reads;
+use crate::entries::entry::Sequence;
+use crate::entries::memtable::Found;
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::files::table::Table;
+
+/// A search on its way.
+#[derive(Default)]
+pub(crate) struct TableSearch {
+    /// The block that is searched next.
+    number: usize,
+    newer: usize,
+    /// 0: the first block was not searched yet.
+    behind: usize,
+    best: Option<Found>,
+}
+
+impl TableSearch {
+    /// Begins with a table, wherever the search was before. Its first block; None: it has none.
+    #[inline]
+    pub(crate) fn begin(&mut self, table: &Table, key: &[u8]) -> Option<usize> {
+        (self.number, self.behind) = (table.first_block_of(key), 0);
+        (table.block_count() > 0).then_some(self.number)
+    }
+
+    /// The block that is searched next.
+    #[inline]
+    pub(crate) fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Searches that block for the newest entry of the key with a sequence number of at most `at`.
+    /// Some: the search of the table is over, and that was found. Requires: table and key are those
+    /// that it began with.
+    #[inline]
+    pub(crate) fn saw(
+        &mut self,
+        table: &Table,
+        block: Block,
+        key: &[u8],
+        at: Sequence,
+    ) -> Option<Option<Found>> {
+        if self.behind > 0 {
+            return self.saw_half(block, key, at);
+        }
+        if let Some((sequence, kind, range)) = block.get(key, at) {
+            let value = Value::in_block(block, range);
+            return Some(Some(Found { sequence, kind, value }));
+        }
+        if !table.continues(self.number + 1, key) {
+            return Some(None);
+        }
+        self.begin_halves(table, key);
+        None
+    }
+
+    #[cold]
+    fn begin_halves(&mut self, table: &Table, key: &[u8]) {
+        let (_, last) = table.blocks_of(key);
+        (self.newer, self.behind) = (self.number, last.max(self.number + 1) + 1);
+        self.number = self.newer.midpoint(self.behind);
+    }
+
+    #[cold]
+    fn saw_half(&mut self, block: Block, key: &[u8], at: Sequence) -> Option<Option<Found>> {
+        match block.seek(key, at).filter(|sought| sought.is_of_key) {
+            None => self.newer = self.number,
+            Some(sought) => {
+                let (entry, is_first) = (sought.entry, sought.place == block.first());
+                let value = Value::in_block(block, entry.value_at..entry.next.value);
+                let found = Found { sequence: entry.sequence, kind: entry.kind, value };
+                if !is_first {
+                    self.best = None;
+                    return Some(Some(found));
+                }
+                (self.behind, self.best) = (self.number, Some(found));
+            }
+        }
+        self.number = self.newer.midpoint(self.behind);
+        (self.newer + 1 >= self.behind).then(|| self.best.take())
+    }
+}
+
+impl Table {
+    /// The newest entry of `key` with a sequence number of at most `at`. Asks no filter, and reads
+    /// a block even for a key beyond the bounds: those are for the run to compare.
+    pub(crate) fn get(&self, key: &[u8], at: Sequence, reads: &mut Reads) -> Result<Option<Found>> {
+        let mut search = TableSearch::default();
+        if search.begin(self, key).is_none() {
+            return Ok(None);
+        }
+        loop {
+            let block = self.block(search.number(), true, reads)?;
+            if let Some(found) = search.saw(self, block, key, at) {
+                return Ok(found);
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Time series: points by sensor and time, ranges that are often empty, and old points that go.
 //! ```text
-//! key    sensor u32 | milliseconds u64, both big-endian: so points of a sensor lie beside each other, in time
+//! key    sensor u32 | milliseconds u64, both big-endian:
+//!        so points of a sensor lie beside each other, in time
 //! ```
 //! A dashboard asks "anything between ten and eleven?" far more often than there is something. The
 //! guard answers such a question from memory.

@@ -4,14 +4,12 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::{Value, json};
-use trommel::{
-    DirectIo, FileStats, FilterRecovery, GuardKind, IoStats, ObsoleteStats, QueryStats, Stats,
-};
+use trommel::{DirectIo, FileStats, FilterRecovery, GuardKind, IoStats, ObsoleteStats, Stats};
 
 use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
 use crate::output::table::{TextTable, bytes, whole};
-use crate::output::tree_json::{guard_json, levels_json, policy_json};
+use crate::output::tree_json::{extend, guard_json, levels_json, metrics_json, policy_json};
 use crate::output::tree_picture::tables_by_units;
 use crate::process::failure::{Outcome, Status};
 
@@ -37,66 +35,27 @@ pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Out
     Ok(Status::Fine)
 }
 
-fn query_json(stats: &QueryStats) -> Value {
-    json!({
-        "queries": stats.queries,
-        "reached_runs": stats.reached_runs,
-        "guard_probes": stats.guard_probes,
-        "true_positives": stats.true_positives,
-        "false_positives": stats.false_positives,
-        "true_negatives": stats.true_negatives,
-        "blocks_read": stats.blocks_read,
-        "blocks_saved": stats.blocks_saved(),
-        "disk_reads": stats.disk_reads,
-        "cache_hits": stats.cache_hits(),
-        "bytes_read": stats.bytes_read,
-    })
-}
-
-fn obsolete_json(obsolete: &ObsoleteStats) -> Value {
-    json!({
-        "tables": obsolete.tables,
-        "bytes": obsolete.bytes,
-        "scans": obsolete.scans,
-        "pinned_trees": obsolete.pinned_trees,
-        "followed_trees": obsolete.followed_trees,
-    })
-}
-
 fn as_json(stats: &Stats) -> Value {
-    json!({
-        "point": query_json(&stats.point),
-        "open_seek": query_json(&stats.open_seek),
-        "closed_seek": query_json(&stats.closed_seek),
+    let mut all = metrics_json(stats);
+    let queries = [
+        ("point", &stats.point),
+        ("open_seek", &stats.open_seek),
+        ("closed_seek", &stats.closed_seek),
+    ];
+    for (kind, stats) in queries {
+        all[kind]["blocks_saved"] = json!(stats.blocks_saved());
+        all[kind]["cache_hits"] = json!(stats.cache_hits());
+    }
+    let others = json!({
         "guard": guard_json(stats),
         "filter_recovery": stats.filter_recovery.to_string(),
         "policy": policy_json(stats),
         "levels": levels_json(stats),
         "ranges": partitions_json(stats),
-        "memtables": stats.memtables,
-        "memtable_bytes": stats.memtable_bytes,
-        "memtable_entries": stats.memtable_entries,
-        "logs": stats.logs,
-        "log_bytes": stats.log_bytes,
-        "fence_bytes": stats.fence_bytes,
-        "cache_bytes": stats.cache_bytes,
-        "memory_bytes": stats.memory_bytes(),
         "resident_bytes": resident_bytes("VmRSS"),
         "resident_heap_bytes": resident_bytes("RssAnon"),
-        "writes": stats.writes,
-        "bytes_written_user": stats.bytes_written_user,
-        "bytes_flushed": stats.bytes_flushed,
-        "bytes_merged": stats.bytes_merged,
-        "write_amplification": stats.write_amplification(),
-        "flushes": stats.flushes,
-        "merges": stats.merges,
-        "merging": stats.merging,
-        "stalls": stats.stalls,
-        "stall_seconds": stats.stall_seconds,
-        "sequence": stats.sequence,
         "oldest_pin": stats.oldest_pin,
-        "leaving_tables": stats.leaving_tables,
-        "obsolete": obsolete_json(&stats.obsolete),
+        // None is not 0: all is durable.
         "unsynced_seconds": stats.unsynced_seconds,
         "direct": {
             "reads": stats.io.direct.reads,
@@ -104,13 +63,10 @@ fn as_json(stats: &Stats) -> Value {
             "merges": stats.io.direct.merges,
         },
         "overlap": stats.io.overlap.name(),
-        "files": {
-            "open": stats.files.open,
-            "max": stats.files.max,
-            "reopened": stats.files.reopened,
-        },
         "failure": stats.failure,
-    })
+    });
+    extend(&mut all, others);
+    all
 }
 
 /// What this process has in memory, by the name of a line of its status. None: this system does not

@@ -5,7 +5,7 @@
 //! Invariant: the field names are an interface, and stay.
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, Policy, Stats};
+use trommel::{Metric, MetricValue, Policy, Stats};
 
 /// When runs merge, as JSON.
 pub(crate) fn policy_json(stats: &Stats) -> Value {
@@ -39,41 +39,59 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
     levels.collect()
 }
 
-fn elastic_json(elastic: &ElasticStats) -> Value {
-    json!({
-        "budget_bytes": elastic.budget_bytes,
-        "unit_bytes": elastic.unit_bytes,
-        "tables_by_units": elastic.tables_by_units,
-        "loads": elastic.loads,
-        "drops": elastic.drops,
-        "counted_gets": elastic.counted_gets,
-        "expected_rate": elastic.expected_rate,
-    })
+/// Every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers of
+/// queries lie below the kind of query, others that have a label are a list.
+pub(crate) fn metrics_json(stats: &Stats) -> Value {
+    let mut all = json!({});
+    for Metric { name, label, value, .. } in stats.metrics() {
+        let value = match value {
+            MetricValue::Whole(value) => json!(value),
+            MetricValue::Real(value) => json!(value),
+        };
+        match (label, name.strip_prefix("query.")) {
+            (Some((_, kind)), Some(field)) => all[kind][field] = value,
+            (label, _) => {
+                let place = name.split('.').fold(&mut all, |place, step| &mut place[step]);
+                match (label, place) {
+                    (None, place) => *place = value,
+                    (Some(_), Value::Array(values)) => values.push(value),
+                    (Some(_), place) => *place = json!([value]),
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Puts the fields of one object into another.
+pub(crate) fn extend(object: &mut Value, fields: Value) {
+    if let (Value::Object(object), Value::Object(fields)) = (object, fields) {
+        object.extend(fields);
+    }
 }
 
 /// The guard as JSON.
 pub(crate) fn guard_json(stats: &Stats) -> Value {
     let guard = &stats.guard;
-    json!({
-        "kind": guard.kind.name(),
-        "bits_per_key": guard.bits_per_key,
-        "memory_bytes": guard.memory_bytes,
-        "base_bytes": guard.base_bytes,
-        "overlay_bytes": guard.overlay_bytes,
-        "base_entries": guard.base_entries,
-        "overlay_entries": guard.overlay_entries,
-        "built_at_open": guard.built_at_open,
-        "open_seconds": guard.open_seconds,
-        "seconds": guard.seconds,
-        "rebuild_peak_bytes": guard.rebuild_peak_bytes,
-        "damaged": guard.damaged,
-        "told": guard.told,
-        "elastic": guard.elastic.as_ref().map(elastic_json),
-        "located": guard.located.map(|located| json!({
+    let mut all = metrics_json(stats)["guard"].take();
+    if guard.elastic.is_none() {
+        all["elastic"] = Value::Null;
+    }
+    let located = guard.located.map(|located| {
+        json!({
             "bytes": located.bytes,
             "overflow_bytes": located.overflow_bytes,
             "entries": located.entries,
             "room": located.room,
-        })),
-    })
+        })
+    });
+    let others = json!({
+        "kind": guard.kind.name(),
+        "built_at_open": guard.built_at_open,
+        "damaged": guard.damaged,
+        "told": guard.told,
+        "located": located,
+    });
+    extend(&mut all, others);
+    all
 }

@@ -2,7 +2,8 @@
 //! that is told of a length.
 //! ```text
 //! row    option, base, values that are allowed, values that are not
-//!          allowed      -> a store lives through writes, flushes, merges, reads and reopening, in memory that has a bound
+//!          allowed      -> a store lives through writes, flushes, merges, reads and reopening,
+//!                       in memory that has a bound
 //!          not allowed  -> `check` and `open` name the option
 //! ```
 //! Invariant: `rows` takes the options apart without `..`: one that is new does not compile before

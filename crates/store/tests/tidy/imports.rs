@@ -1,6 +1,7 @@
 //! Which file of a crate uses which: what `LAYERS` and the bound on circles look at.
 //! ```text
-//! use crate::a::{b, c};   super::x   self::y   child::z     -> module paths -> the files that have them
+//! use crate::a::{b, c};   super::x   self::y   child::z
+//!                         -> module paths -> the files that have them
 //! ```
 //! Invariant: tests are left out, files and inline modules alike.
 

@@ -18,7 +18,7 @@ struct House {
     apart: Option<(&'static str, &'static str)>,
 }
 
-const LAYERS: [House; 3] = [
+const LAYERS: [House; 4] = [
     House {
         sources: "crates/store/src/",
         layers: &[
@@ -26,6 +26,21 @@ const LAYERS: [House; 3] = [
             "read", "write", "tools", "open", "db",
         ],
         apart: Some(("read", "write")),
+    },
+    House {
+        sources: "crates/filters/src/",
+        layers: &[
+            "bits",
+            "base",
+            "fingerprint",
+            "point",
+            "range",
+            "elastic",
+            "grf",
+            "locators",
+            "family",
+        ],
+        apart: None,
     },
     House {
         sources: "crates/lab/src/",

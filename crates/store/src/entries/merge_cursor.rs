@@ -7,7 +7,7 @@
 
 use std::cmp::Ordering;
 
-use crate::entries::cursor::Reads;
+use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
 use crate::entries::entry::Entry;
 use crate::entries::keys::key_head;
@@ -59,7 +59,7 @@ impl MergeCursor {
     pub(crate) fn over<C: Cursor + Send + 'static>(
         inputs: impl Iterator<Item = C>,
     ) -> Result<MergeCursor> {
-        Self::new(inputs.map(|cursor| Box::new(cursor) as Input).collect())
+        Self::new(inputs.map(|cursor| Box::new(cursor) as AnyCursor).collect())
     }
 
     /// The entry. None: past the end of all.

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{FilterKind, FilterTuning, GuardKind, Policy};
+use trommel::{FilterTuning, GuardKind, Policy};
 use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
     Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,

@@ -1,8 +1,8 @@
 //! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the questions, beside other filters of
 //! the same size.
 //! ```text
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 10
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 1 --filters arf,surf-real,cell --bits 14
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 10
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 1 --filters arf,surf-real,cell --bits 14
 //! ```
 //! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all keys (Zipf, 0.99) and are 2^40 * scale wide;
 //! some 36 % of them are empty (the paper: "roughly 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much
@@ -15,8 +15,7 @@ use std::time::Instant;
 
 use tools::{Random, all_names, kinds, read_arguments, set};
 use trommel_filters::{
-    AnyFilterBuilder, read_filter,
-    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+    AlignedBytes, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, read_filter,
 };
 use trommel_guards::{ArfBuilder, kinds};
 

@@ -1,7 +1,7 @@
 //! Measures the filters of one table: bits per key, false positive rates by width of ranges, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example range_filters -- --keys 1000000 --bits 10,14 --filters rosetta,rencoder
-//! cargo run --release -p trommel-filters --example range_filters -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example range_filters -- --keys 1000000 --bits 10,14 --filters rosetta,rencoder
+//! cargo run --release -p trommel-guards --example range_filters -- --file keys.u64le
 //! ```
 //! Keys are uniform below 2^50, or those of a file (ascending, 8 bytes each, least byte first), of which every eighth is held
 //! out. Questions begin at a number that is drawn as the keys are ("near": up to 32 behind a key), and no key answers them. A cell is the
@@ -15,12 +15,9 @@ use std::time::Instant;
 
 use tools::{Random, all_names, read_arguments, set, set_text};
 use trommel_filters::{
-    FilterTuning, read_filter,
-    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, KeyRange, read_filter,
 };
-use trommel_guards::{
-    kinds, {RencoderPlan, RosettaPlan, RosettaSplit},
-};
+use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit, kinds};
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;

@@ -1,7 +1,7 @@
 //! Measures the filters of one table side by side: bits per key, false positive rate by width, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example table_filters -- --kinds cell,gap --keys 5000000 --bits 16
-//! cargo run --release -p trommel-filters --example table_filters -- --file keys.u64le --bits 16
+//! cargo run --release -p trommel-guards --example table_filters -- --kinds cell,gap --keys 5000000 --bits 16
+//! cargo run --release -p trommel-guards --example table_filters -- --file keys.u64le --bits 16
 //! ```
 //! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters whose densities differ by a
 //! factor of a million) or `ids` (every third number). Queries are drawn as the keys are, and only empty ones are asked; of a
@@ -15,11 +15,7 @@ mod tools;
 
 use tools::{Random, all_names, kinds, now_ns, read_arguments, set};
 use trommel_filters::{
-    read_filter,
-    {
-        AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, TableFilter,
-        TableFilterBuilder,
-    },
+    AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, read_filter,
 };
 use trommel_guards::kinds;
 

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{FilterTuning, GuardKind, Options};
-use trommel_filters::{Codes, HashedKey, Query, TableFilter};
-use trommel_guards::{ElasticOptions, kinds};
+use trommel_filters::{Codes, HashedKey, Query};
+use trommel_guards::ElasticOptions;
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
@@ -281,7 +281,8 @@ mod tests {
     use super::*;
     use crate::probe_filters::tables_of_a_tree;
     use crate::progress::Silent;
-    use trommel_filters::{FilterKind, FilterOptions};
+    use trommel_filters::FilterOptions;
+    use trommel_guards::kinds;
 
     fn plan() -> ProbePlan {
         ProbePlan {

@@ -6,10 +6,8 @@
 
 use serde::Serialize;
 use trommel_filters::{
-    SurfKind,
-    {AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder},
+    AlignedBytes, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, TableFilterBuilder,
 };
-use trommel_guards::kinds;
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};

@@ -15,8 +15,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use trommel::{
-    Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt,
-    Storage,
+    Append, Background, Db, Environment, Folder, GuardKind, Memory, Options, ReadAt, Storage,
 };
 use trommel_guards::kinds;
 

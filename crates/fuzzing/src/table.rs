@@ -5,7 +5,7 @@
 //! Invariant: what `verify` has no fault with answers alike from every side, and goes on as a
 //! store.
 
-use trommel::{FilterKind, GuardKind};
+use trommel::GuardKind;
 use trommel_guards::kinds;
 
 use crate::frame::{self, About};

@@ -18,8 +18,7 @@ use std::time::Instant;
 
 use tools::{Random, all_names, kinds, read_arguments, set};
 use trommel_filters::{
-    AnyFilterBuilder, read_filter,
-    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+    AlignedBytes, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, read_filter,
 };
 use trommel_guards::{ArfBuilder, kinds};
 

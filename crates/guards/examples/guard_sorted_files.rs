@@ -1,7 +1,7 @@
 //! Guards plain sorted files, as someone with another engine would: ask a small filter first, open
 //! the file only if it says "maybe".
 //! ```text
-//! cargo run -p trommel-filters --example guard_sorted_files
+//! cargo run -p trommel-guards --example guard_sorted_files
 //!
 //! write    lines in order ──> words-0.txt                 every line is also given to a builder,
 //!                         └─> words-0.filter              whose bytes go to a file beside
@@ -19,10 +19,7 @@ use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{
-    AlignedBytes, read_filter,
-    {FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
-};
+use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, read_filter};
 use trommel_guards::kinds;
 
 /// A sorted file, a key a line, and its filter, if that could be read.

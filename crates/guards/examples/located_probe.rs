@@ -1,8 +1,8 @@
 //! Measures filters that know where each key is now: bits per key, needless runs, cache lines,
 //! nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example located_probe -- --keys 5000000 --bits 12
-//! cargo run --release -p trommel-filters --example located_probe -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example located_probe -- --keys 5000000 --bits 12
+//! cargo run --release -p trommel-guards --example located_probe -- --file keys.u64le
 //! ```
 //! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are
 //! uniform, or a file's (ascending, 8 bytes each, least byte first), of which every eighth is held

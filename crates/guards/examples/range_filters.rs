@@ -18,12 +18,9 @@ use std::time::Instant;
 
 use tools::{Random, all_names, read_arguments, set, set_text};
 use trommel_filters::{
-    FilterTuning, read_filter,
-    {AlignedBytes, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder},
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, KeyRange, read_filter,
 };
-use trommel_guards::{
-    kinds, {RencoderPlan, RosettaPlan, RosettaSplit},
-};
+use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit, kinds};
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;

@@ -1,7 +1,7 @@
 //! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and what each
 //! optimization is worth.
 //! ```text
-//! cargo run --release -p trommel-filters --example surf_probe -- --keys 5000000 --suffix 4
+//! cargo run --release -p trommel-guards --example surf_probe -- --keys 5000000 --suffix 4
 //! valgrind --tool=callgrind target/release/examples/surf_probe --keys 200000 --only surf-base
 //! ```
 //! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn as
@@ -17,11 +17,8 @@ use std::hint::black_box;
 
 use tools::{Random, kinds, now_ns, read_arguments, set};
 use trommel_filters::{
-    SurfKind,
-    {
-        AlignedBytes, FilterKind, KeyRange, Surf, SurfBuilder, SurfEffort, SurfOptions, SurfSuffix,
-        TableFilter, TableFilterBuilder,
-    },
+    AlignedBytes, KeyRange, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, SurfSuffix,
+    TableFilter, TableFilterBuilder,
 };
 
 struct Arguments {

@@ -18,11 +18,7 @@ mod tools;
 
 use tools::{Random, all_names, kinds, now_ns, read_arguments, set};
 use trommel_filters::{
-    read_filter,
-    {
-        AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, TableFilter,
-        TableFilterBuilder,
-    },
+    AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, read_filter,
 };
 use trommel_guards::kinds;
 

@@ -7,12 +7,9 @@
 //! spread evenly. Lines are counted, not nanoseconds: counts repeat.
 
 use trommel_filters::{
-    SurfKind, read_filter,
-    {
-        AlignedBytes, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, HashedKey,
-        LineCounter, Part, PartBuilder, Query, Shape, Surf, SurfBuilder, SurfOptions, SurfSuffix,
-        TableFilter, TableFilterBuilder,
-    },
+    AlignedBytes, Codes, FilterOptions, FlushNumber, GrfOptions, HashedKey, LineCounter, Part,
+    PartBuilder, Query, Shape, Surf, SurfBuilder, SurfKind, SurfOptions, SurfSuffix, TableFilter,
+    TableFilterBuilder, read_filter,
 };
 use trommel_guards::kinds;
 

@@ -16,11 +16,7 @@ use std::ops::Bound::{Included, Unbounded};
 
 use proptest::prelude::*;
 use trommel_filters::{
-    AlignedBytes, read_filter,
-    {
-        Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter, TableFilterBuilder,
-        UpperBound,
-    },
+    AlignedBytes, Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound, UpperBound, read_filter,
 };
 use trommel_guards::kinds;
 

@@ -5,10 +5,8 @@
 //! Invariant: where a filter has bits enough to be worth having, both agree so far that a budget
 //! divided by the one is well divided by the other.
 
-use trommel_filters::{BlockedBloomBuilder, BloomBuilder, FilterKind, PointRate, RibbonBuilder};
-use trommel_guards::{
-    kinds, {BinaryFuseBuilder, XorBuilder},
-};
+use trommel_filters::{BlockedBloomBuilder, BloomBuilder, FilterKind, RibbonBuilder};
+use trommel_guards::{BinaryFuseBuilder, XorBuilder, kinds};
 
 /// The rate of so many bits per key.
 type Promise = fn(f64) -> f64;

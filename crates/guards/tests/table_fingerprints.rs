@@ -7,11 +7,7 @@
 //! Seeds are fixed. `examples/table_filters.rs` prints the figures of larger sets.
 
 use trommel_filters::{
-    AlignedBytes, read_filter,
-    {
-        FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter, TableFilterBuilder,
-        UpperBound,
-    },
+    AlignedBytes, FilterKind, FilterOptions, KeyRange, LowerBound, UpperBound, read_filter,
 };
 use trommel_guards::kinds;
 

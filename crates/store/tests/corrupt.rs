@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, Error, FilterKind, FilterRecovery, GuardKind, Memory, Options,
-    Storage, Sync, repair_with,
+    Background, Db, Environment, Error, FilterRecovery, GuardKind, Memory, Options, Storage, Sync,
+    repair_with,
 };
 use trommel_guards::kinds;
 

@@ -11,11 +11,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    FilterTuning,
-    {
-        Background, Db, ElasticStats, Environment, Fault, FilterKind, GuardKind, Memory, Options,
-        Storage, Sync,
-    },
+    Background, Db, ElasticStats, Environment, Fault, FilterTuning, GuardKind, Memory, Options,
+    Storage, Sync,
 };
 use trommel_guards::{ElasticOptions, kinds};
 

@@ -10,7 +10,7 @@ use trommel::{
     SurfSuffix, Sync,
 };
 use trommel_guards::{
-    kinds, {ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -14,7 +14,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use trommel::{
-    Access, Append, Background, Db, Environment, FilterKind, Folder, FolderWrapper, GuardKind,
+    Access, Append, Background, Db, Environment, Folder, FolderWrapper, GuardKind,
     Memory, Options, Storage, StorageWrapper,
 };
 use trommel_guards::kinds;

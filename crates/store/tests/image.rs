@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Batch, Db, Environment, FilterKind, FilterRecovery, GuardKind, Memory, Options,
-    PausePoint, Pauses, Policy, Storage, Sync,
+    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, PausePoint,
+    Pauses, Policy, Storage, Sync,
 };
 use trommel_guards::kinds;
 

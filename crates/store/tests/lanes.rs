@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use trommel::{
-    Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind,
-    Memory, Options, PausePoint, Pauses, Policy, RunLocatorKind, Snapshot, Storage, Sync,
+    Background, Db, DumpItem, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options,
+    PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
 };
 use trommel_guards::kinds;
 

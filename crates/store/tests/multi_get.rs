@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Background, Clock, Db, Environment, Fault, FilterKind, GuardKind, ManualClock, Memory, Options,
-    QueryStats, Snapshot, Sync,
+    Background, Clock, Db, Environment, Fault, GuardKind, ManualClock, Memory, Options, QueryStats,
+    Snapshot, Sync,
 };
 use trommel_guards::kinds;
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory,
-    Options, Policy, Scan, Snapshot, Sync,
+    Answer, Background, Batch, Clock, Db, Environment, Granularity, ManualClock, Memory, Options,
+    Policy, Scan, Snapshot, Sync,
 };
 
 /// Histories, and what each does.

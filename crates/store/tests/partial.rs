@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, Memory,
-    Options, Policy, Stats, Sync,
+    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Policy,
+    Stats, Sync,
 };
 use trommel_guards::kinds;
 

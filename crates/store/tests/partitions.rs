@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, Memory,
-    Options, RunLocatorKind, Stats, Storage, Sync,
+    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Stats,
+    Storage, Sync,
 };
 use trommel_guards::kinds;
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, GuardKind, Memory, Options, Storage, Sync,
 };
 use trommel_guards::kinds;
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use trommel::{
     Background, Db, Environment, GuardKind, Memory, Options, PausePoint, Pauses, QueryStats,
-    RunLocatorKind, Storage, Sync,
+    Storage, Sync,
 };
 use trommel_guards::kinds;
 

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, Error, Fault, FilterKind, GuardKind, Memory, Options,
-    RepairReport, Storage, Sync, repair_with,
+    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, RepairReport, Storage,
+    Sync, repair_with,
 };
 use trommel_guards::kinds;
 

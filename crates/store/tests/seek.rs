@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{
-    Background, Db, Environment, FilterKind, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
+    Background, Db, Environment, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
 };
 use trommel_guards::kinds;
 

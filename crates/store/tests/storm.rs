@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use trommel::{
-    Background, Batch, Db, Disk, Environment, Fault, FilterKind, GuardKind, Memory, Options,
-    RunLocatorKind, Snapshot, Storage, Sync,
+    Background, Batch, Db, Disk, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage,
+    Sync,
 };
 use trommel_guards::kinds;
 

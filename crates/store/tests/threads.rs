@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, Environment, Granularity, GuardKind, Memory, Options, RunLocatorKind,
-    Snapshot, Sync,
+    Background, Batch, Db, Environment, Granularity, GuardKind, Memory, Options, Snapshot, Sync,
 };
 use trommel_guards::kinds;
 

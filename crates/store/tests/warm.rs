@@ -15,9 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use trommel::{
-    FilterTuning, {Background, Clock, Db, Environment, GuardKind, Memory, Options, Sync},
-};
+use trommel::{Background, Clock, Db, Environment, FilterTuning, GuardKind, Memory, Options, Sync};
 use trommel_guards::ElasticOptions;
 
 /// Counts who asks it.

@@ -8,7 +8,7 @@
 use clap::{Args, ValueEnum};
 use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
 use trommel_guards::{
-    kinds, {ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
 
 /// How the guard's memory is divided.
@@ -158,7 +158,7 @@ fn prefix(text: &str) -> Result<PrefixRule, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use trommel::FilterKind;
+    use trommel_guards::kinds;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{FilterKind, FilterTuning, GuardKind, Policy};
+use trommel::{FilterTuning, GuardKind, Policy};
 use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
     Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,

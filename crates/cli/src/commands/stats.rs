@@ -8,7 +8,7 @@ use trommel::{DirectIo, FileStats, FilterRecovery, GuardKind, IoStats, ObsoleteS
 
 use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
-use crate::output::table::{TextTable, bytes, whole};
+use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::output::tree_json::{extend, guard_json, levels_json, metrics_json, policy_json};
 use crate::output::tree_picture::tables_by_units;
 use crate::process::failure::{Outcome, Status};
@@ -140,6 +140,9 @@ fn as_text(stats: &Stats) -> String {
     }
     if !guard.damaged.is_empty() {
         row("damaged filters, not used", whole(guard.damaged.len() as u64));
+    }
+    for (name, tables) in &guard.unregistered {
+        row("filters not known, not used", format!("{name}, in {}", counted(*tables, "table")));
     }
     row("time in the guard", format!("{:.2} s", guard.seconds));
     row("fence pointers", bytes(stats.fence_bytes));

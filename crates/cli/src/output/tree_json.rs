@@ -89,6 +89,7 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "kind": guard.kind.name(),
         "built_at_open": guard.built_at_open,
         "damaged": guard.damaged,
+        "unregistered": guard.unregistered,
         "told": guard.told,
         "located": located,
     });

@@ -1,11 +1,8 @@
 //! SuRF (SIGMOD 2018): Figure 4, and what sections 3.2 to 3.5 promise of each kind.
 
 use trommel_filters::{
-    SurfKind,
-    {
-        CountBounds, FilterKind, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfOptions,
-        SurfSuffix, TableFilter, TableFilterBuilder, hash_key,
-    },
+    CountBounds, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfKind, SurfOptions,
+    SurfSuffix, TableFilter, TableFilterBuilder, hash_key,
 };
 
 const KEYS: [&[u8]; 3] = [b"SIGAI", b"SIGMOD", b"SIGOPS"];

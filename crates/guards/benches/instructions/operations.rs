@@ -15,17 +15,12 @@
 use std::hint::black_box;
 
 use trommel_filters::{
-    read_filter,
-    {
-        AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind,
-        FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
-        RunLocator, RunLocatorBuilder, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder,
-        TreePlan, Untraced,
-    },
+    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind,
+    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    RunLocator, RunLocatorBuilder, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder,
+    TreePlan, Untraced, read_filter,
 };
-use trommel_guards::{
-    kinds, {BinaryFuse, BinaryFuseBuilder, Chucky, ChuckyBuilder},
-};
+use trommel_guards::{BinaryFuse, BinaryFuseBuilder, Chucky, ChuckyBuilder, kinds};
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
 const KEYS: usize = 300_000;

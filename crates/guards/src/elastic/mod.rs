@@ -25,7 +25,7 @@ pub use unit::ElasticUnit;
 
 use trommel_filters::hash::{HashUse, checksum, hash_key};
 use trommel_filters::{
-    Corrupt, {FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace},
+    Corrupt, FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
 };
 
 use directory::UNITS_MAX;

@@ -17,11 +17,8 @@
 
 use trommel_filters::hash::{HashUse, hash_key};
 use trommel_filters::{
-    KeyRange, {Corrupt, Reader, Writer},
-    {
-        FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder,
-        TableKind, Trace, Tuning,
-    },
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::hashed::{best_probes, is_marked, mark, mix, rate};

@@ -25,11 +25,8 @@
 //! another one's. No lines: no keys.
 
 use trommel_filters::{
-    KeyRange, {Corrupt, Reader, Writer},
-    {
-        FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder,
-        TableKind, Trace, Tuning,
-    },
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;

@@ -17,11 +17,8 @@
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
 use trommel_filters::{
-    KeyRange, {Corrupt, Reader, Writer},
-    {
-        FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder,
-        TableKind, Trace, Tuning,
-    },
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;

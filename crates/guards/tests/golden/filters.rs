@@ -1,14 +1,11 @@
 //! The bytes of every filter of one table.
 
 use trommel_filters::{
-    AlignedBytes, FilterTuning, SurfKind, read_filter,
-    {
-        FilterKind, FilterOptions, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter,
-        TableFilterBuilder,
-    },
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, Surf, SurfBuilder, SurfKind,
+    SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, read_filter,
 };
 use trommel_guards::{
-    kinds, {Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+    Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
 };
 
 use super::{KEYS, hex, unhex};

@@ -9,8 +9,8 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{FilterTuning, GuardKind, Options};
-use trommel_filters::{Codes, HashedKey, Query, TableFilter};
-use trommel_guards::{ElasticOptions, kinds};
+use trommel_filters::{Codes, HashedKey, Query};
+use trommel_guards::ElasticOptions;
 
 use crate::bench::probe_filters::{Built, ProbedFilter, Table, build, flush_keys, per_key};
 use crate::bench::rounds::{median, medians_ns};
@@ -282,7 +282,8 @@ mod tests {
     use super::*;
     use crate::bench::probe_filters::tables_of_a_tree;
     use crate::progress::Silent;
-    use trommel_filters::{FilterKind, FilterOptions};
+    use trommel_filters::FilterOptions;
+    use trommel_guards::kinds;
 
     fn plan() -> ProbePlan {
         ProbePlan {

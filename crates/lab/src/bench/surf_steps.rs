@@ -9,10 +9,8 @@
 
 use serde::Serialize;
 use trommel_filters::{
-    SurfKind,
-    {AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder},
+    AlignedBytes, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, TableFilterBuilder,
 };
-use trommel_guards::kinds;
 
 use crate::bench::rounds::medians_ns;
 use crate::error::{LabError, Result};

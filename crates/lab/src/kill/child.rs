@@ -15,8 +15,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, GuardKind, Options, Overlap,
-    Sync,
+    Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, Options, Overlap, Sync,
 };
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};

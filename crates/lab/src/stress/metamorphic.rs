@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory,
-    Options, Overlap, Policy, Scan, Snapshot, Storage, Sync,
+    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, KeyValue, Memory, Options,
+    Overlap, Policy, Scan, Snapshot, Storage, Sync,
 };
 
 use super::draw::{History, history};

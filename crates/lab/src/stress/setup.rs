@@ -7,8 +7,8 @@
 use std::time::Duration;
 
 use trommel::{
-    Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy,
-    SurfOptions, SurfSuffix, Sync,
+    Background, DirectIo, FilterTuning, Granularity, Options, Overlap, Policy, SurfOptions,
+    SurfSuffix, Sync,
 };
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,

@@ -17,8 +17,7 @@ use std::sync::Arc;
 
 use faulty::Bed;
 use trommel::{
-    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, RunLocatorKind, Storage,
-    Sync,
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, Storage, Sync,
 };
 use trommel_guards::kinds;
 

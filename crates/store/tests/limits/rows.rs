@@ -8,7 +8,7 @@ use trommel::{
     SurfOptions, SurfSuffix, Sync,
 };
 use trommel_guards::{
-    ArfOptions, {ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit},
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
 
 /// Small in everything, so that a life has flushes, merges and levels; deterministic.

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use trommel::{
-    Background, Clock, Db, Environment, FilterKind, Granularity, GuardKind, ManualClock, Memory,
-    Options, PausePoint, Pauses, Policy, RunLocatorKind, Scan, Snapshot, Sync, repair_with,
+    Background, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory, Options,
+    PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with,
 };
 use trommel_guards::kinds;
 

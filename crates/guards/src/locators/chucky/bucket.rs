@@ -8,9 +8,7 @@
 
 use std::fmt::Debug;
 
-use trommel_filters::{
-    Trace, {SlotSet, TreePlan},
-};
+use trommel_filters::{SlotSet, Trace, TreePlan};
 
 pub(super) use super::combinations::BUCKET_SLOTS;
 

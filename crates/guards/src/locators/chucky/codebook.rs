@@ -19,9 +19,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use trommel_filters::{
-    Trace, {SlotSet, TreePlan},
-};
+use trommel_filters::{SlotSet, Trace, TreePlan};
 
 use super::ChuckyTables;
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};

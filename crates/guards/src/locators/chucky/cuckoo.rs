@@ -22,7 +22,7 @@ use std::sync::Arc;
 use trommel_filters::bits::simd::{Work, fastest};
 use trommel_filters::hash::{HashUse, hash_key, scattered};
 use trommel_filters::{
-    Query, {RunLocator, RunLocatorSize, RunSlot, SlotSet, TreePlan}, {Trace, Untraced},
+    Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
 };
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};

@@ -38,7 +38,7 @@ pub use model::LevelModel;
 use bucket::BucketCodec;
 use trommel_filters::hash::grouped;
 use trommel_filters::{
-    AnyRunLocatorBuilder, {RunLocator, RunLocatorKind}, {RunLocatorBuilder, RunSlot, TreePlan},
+    AnyRunLocatorBuilder, RunLocator, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan,
 };
 
 /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.

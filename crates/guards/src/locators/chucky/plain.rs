@@ -6,9 +6,7 @@
 //! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing
 //! overflows.
 
-use trommel_filters::{
-    Trace, {RunSlot, SlotSet, TreePlan},
-};
+use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::pages::BUCKET_BITS_MAX;

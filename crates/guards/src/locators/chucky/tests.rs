@@ -2,9 +2,7 @@
 //! them.
 
 use trommel_filters::hash::scattered;
-use trommel_filters::{
-    Untraced, {RunSlot, SlotSet, TreePlan},
-};
+use trommel_filters::{RunSlot, SlotSet, TreePlan, Untraced};
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Lanes};
 use super::codebook::{CodeBook, Combinations, bucket_bits};

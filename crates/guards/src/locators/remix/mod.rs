@@ -27,8 +27,8 @@ use std::sync::Arc;
 use anchors::{Anchors, AnchorsBuilder};
 use sets::Sets;
 use trommel_filters::{
-    AnyRunLocatorBuilder, Query, RunLocatorKind, Trace,
-    {RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, TreePlan},
+    AnyRunLocatorBuilder, Query, RunLocator, RunLocatorBuilder, RunLocatorKind, RunLocatorSize,
+    RunSlot, SlotSet, Trace, TreePlan,
 };
 
 pub use sorted::{SortedRemix, SortedRemixBuilder};

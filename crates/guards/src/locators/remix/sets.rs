@@ -8,9 +8,7 @@
 
 use std::sync::Arc;
 
-use trommel_filters::{
-    Trace, {RunSlot, SlotSet},
-};
+use trommel_filters::{RunSlot, SlotSet, Trace};
 
 /// Segments of a chunk. More: fewer pointers to be kept in the cache, more bytes copied for a
 /// flush's first key there.

@@ -18,8 +18,8 @@ use std::sync::Arc;
 
 use trommel_filters::bits::packed::{BitWriter, read};
 use trommel_filters::{
-    Query, Selected, SortedView, SortedWalk,
-    {RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, TreePlan}, {Trace, Untraced},
+    Query, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
+    SortedWalk, Trace, TreePlan, Untraced,
 };
 
 use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};

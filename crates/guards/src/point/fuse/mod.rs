@@ -23,11 +23,8 @@ use std::marker::PhantomData;
 use cells::{Cells, READ_BYTES};
 use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
 use trommel_filters::{
-    {Corrupt, Reader, Signature, Writer},
-    {
-        FilterKind, HashedKey, OutOfOrder, PointRate, TableFilter, TableFilterBuilder, TableKind,
-        Trace, Untraced, payload_bits,
-    },
+    Corrupt, FilterKind, HashedKey, OutOfOrder, PointRate, Reader, Signature, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Untraced, Writer, payload_bits,
 };
 
 use graph::Graph;

@@ -6,9 +6,7 @@
 //! ```
 //! Invariant: a leaf is "empty" only if no number of a key lies below it.
 
-use trommel_filters::{
-    KeyRange, {OutOfOrder, TableFilterBuilder}, {Reader, Writer},
-};
+use trommel_filters::{KeyRange, OutOfOrder, Reader, TableFilterBuilder, Writer};
 
 use super::grow::{Tree, grow_trained, grow_untrained, needed};
 use super::{LINE_BYTES, LINE_NODES, RANK_BYTES, TAG, VERSION};

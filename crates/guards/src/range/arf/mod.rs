@@ -23,9 +23,7 @@ mod kind;
 pub use build::ArfBuilder;
 pub use kind::{ARF, ArfOptions};
 
-use trommel_filters::{
-    KeyRange, {Corrupt, Reader}, {FilterKind, HashedKey, TableFilter, Trace},
-};
+use trommel_filters::{Corrupt, FilterKind, HashedKey, KeyRange, Reader, TableFilter, Trace};
 
 use crate::range::base::number::NumberSpace;
 use crate::range::base::tail;

@@ -11,9 +11,7 @@
 
 use trommel_filters::bits::key_bits::word_at;
 use trommel_filters::hash::{HashUse, hash_key};
-use trommel_filters::{
-    KeyRange, OutOfOrder, {Corrupt, Reader, Writer},
-};
+use trommel_filters::{Corrupt, KeyRange, OutOfOrder, Reader, Writer};
 
 /// The most bytes that are cut off.
 const PREFIX_BYTES_MAX: usize = u8::MAX as usize;

@@ -27,8 +27,8 @@ use image::Frame;
 use place::{Place, View};
 use trommel_filters::bits::simd::{Work, fastest};
 use trommel_filters::{
-    Corrupt, CountBounds, KeyRange,
-    {FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound},
+    Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
+    Untraced, UpperBound,
 };
 
 /// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the

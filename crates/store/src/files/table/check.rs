@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use trommel_filters::{HashUse, KeyRange, LowerBound, TableFilter as _, UpperBound, hash_key};
+use trommel_filters::{HashUse, KeyRange, LowerBound, UpperBound, hash_key};
 
 use super::filter_section::FilterSection;
 use super::{Table, TableFilter};

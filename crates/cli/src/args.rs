@@ -188,8 +188,7 @@ impl StoreArgs {
             overlap: self.io.overlap(),
             max_open_files: self.io.max_open_files(),
             sync: self.sync,
-            filter: self.filter.tuning(),
-            elastic: self.filter.elastic(),
+            filter: self.filter.tuning().with(self.filter.elastic()),
             ..Options::default()
         }
     }

@@ -1,11 +1,10 @@
 //! `demo`: the guards side by side on real keys, in one table; then the tree as a picture.
 
-use trommel_guards::kinds;
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{FilterKind, FilterTuning, GuardKind, Policy};
-use trommel_guards::{ElasticOptions};
+use trommel::{FilterTuning, GuardKind, Policy};
+use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
     Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,
     bench_read,

@@ -4,10 +4,11 @@
 //! ```
 //! Invariants: without any of these a filter is as it usually is; `stats` prints them as they are typed.
 
-use trommel_guards::kinds;
 use clap::{Args, ValueEnum};
 use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
-use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 /// How the guard's memory is divided.
 #[derive(Clone, Copy, Debug, Args)]
@@ -47,7 +48,7 @@ pub(crate) struct FilterArgs {
     #[arg(long, value_name = "N", default_value_t = RencoderPlan::default().probes)]
     rencoder_probes: u8,
     /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new tables.
-    #[arg(long, value_name = "N", default_value_t = FilterTuning::default().arf_questions)]
+    #[arg(long, value_name = "N", default_value_t = ArfOptions::default().questions)]
     arf_questions: u32,
     /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are worth.
     /// [default: 8]
@@ -88,16 +89,15 @@ impl From<Split> for RosettaSplit {
 impl FilterArgs {
     /// What the filters of tables are told.
     pub(crate) fn tuning(&self) -> FilterTuning {
-        FilterTuning {
-            surf: SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio },
-            prefix: self.prefix,
-            rosetta: RosettaPlan {
+        FilterTuning::new()
+            .with(SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio })
+            .with(self.prefix)
+            .with(RosettaPlan {
                 range_bits: self.rosetta_range_bits,
                 split: self.rosetta_split.into(),
-            },
-            rencoder: RencoderPlan { probes: self.rencoder_probes },
-            arf_questions: self.arf_questions,
-        }
+            })
+            .with(RencoderPlan { probes: self.rencoder_probes })
+            .with(ArfOptions { questions: self.arf_questions })
     }
 
     /// What the guard `elastic` is told.
@@ -152,7 +152,7 @@ fn prefix(text: &str) -> Result<PrefixRule, String> {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use trommel::FilterKind;
+    use trommel_guards::kinds;
 
     use super::*;
 
@@ -188,7 +188,7 @@ mod tests {
             (kinds::ARF, "--arf-questions 70"),
         ] {
             let tuning = typed(text).tuning();
-            let told = tuning.told(kind).expect("it is told something");
+            let told = kind.told(&tuning).expect("it is told something");
             assert_eq!(format!("--{}", told.replace(", ", " --")), text);
         }
         let elastic = typed("--elastic-units 3 --elastic-unit-bits 1.5 --elastic-life-time 9");

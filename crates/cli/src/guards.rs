@@ -6,6 +6,7 @@
 //! Invariant: whoever types an unknown name is told all that are known.
 
 use trommel::GuardKind;
+use trommel_guards::all_guards;
 
 /// The guards that one word stands for.
 #[derive(Clone, Debug)]
@@ -22,7 +23,7 @@ const GUARD_WORDS: &str = "all (but none), all-ranges (that know ranges)";
 
 /// Reads the name of a guard, or a word for several.
 pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
-    let all = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
+    let all = all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
     match name {
         "all" => Ok(GuardNames(all.collect())),
         "all-ranges" => Ok(GuardNames(all.filter(|guard| guard.knows_ranges()).collect())),
@@ -34,7 +35,8 @@ pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
 }
 
 fn guard_names() -> String {
-    trommel_guards::all_guards().map(GuardKind::name).join(", ")
+    let names: Vec<&str> = all_guards().into_iter().map(GuardKind::name).collect();
+    names.join(", ")
 }
 
 /// What `--guard` is.
@@ -68,9 +70,9 @@ mod tests {
     fn a_word_stands_for_several_guards() {
         let named = |word| guards(word).expect("known").0;
         assert_eq!(named("none"), [GuardKind::Open]);
-        assert_eq!(named("all"), trommel_guards::all_guards()[1..]);
+        assert_eq!(named("all"), all_guards()[1..]);
         let ranges = named("all-ranges");
-        assert!(ranges.contains(&GuardKind::Grf) && !ranges.contains(&trommel_guards::all_guards()[1]));
+        assert!(ranges.contains(&GuardKind::Grf) && !ranges.contains(&all_guards()[1]));
         let problem = guards("blom").expect_err("unknown");
         assert!(problem.contains("none, ") && problem.contains("all-ranges"), "{problem}");
     }

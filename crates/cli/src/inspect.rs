@@ -244,6 +244,11 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
             line(text, format_args!("           one question for all runs"));
         }
     }
+    for (name, tables) in &guard.unregistered {
+        let tables = counted(*tables, "table");
+        let what = format!("a filter that is not known, not used: {name}, in {tables}");
+        line(text, format_args!("           {what}"));
+    }
     if !guard.damaged.is_empty() {
         let what = if guard.kind.fingerprints().is_some() {
             "its image is damaged or missing: it was read from the runs".to_string()

@@ -62,6 +62,9 @@ use crate::args::{Arguments, BenchCommand, Command};
 use crate::failure::{Outcome, Status};
 
 fn main() -> ExitCode {
+    if let Err(error) = trommel_guards::register() {
+        unreachable!("{error}: the guards of the papers are registered first");
+    }
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage::tell(&error, std::env::args_os().skip(1)),

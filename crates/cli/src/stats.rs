@@ -3,12 +3,14 @@
 use std::io::Write;
 
 use serde_json::{Value, json};
-use trommel::{ElasticStats, FileStats, FilterRecovery, GuardKind, ObsoleteStats, Policy, QueryStats, Stats};
+use trommel::{
+    ElasticStats, FileStats, FilterRecovery, GuardKind, ObsoleteStats, Policy, QueryStats, Stats,
+};
 
 use crate::args::StatsArgs;
 use crate::failure::{Outcome, Status};
 use crate::io_args::direct_text;
-use crate::table::{TextTable, bytes, whole};
+use crate::table::{TextTable, bytes, counted, whole};
 
 pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let db = arguments.store.open_to_read(GuardKind::Grf)?;
@@ -107,6 +109,7 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "seconds": guard.seconds,
         "rebuild_peak_bytes": guard.rebuild_peak_bytes,
         "damaged": guard.damaged,
+        "unregistered": guard.unregistered,
         "told": guard.told,
         "elastic": guard.elastic.as_ref().map(elastic_json),
         "located": guard.located.map(|located| json!({
@@ -248,6 +251,9 @@ fn as_text(stats: &Stats) -> String {
     }
     if !guard.damaged.is_empty() {
         row("damaged filters, not used", whole(guard.damaged.len() as u64));
+    }
+    for (name, tables) in &guard.unregistered {
+        row("filters not known, not used", format!("{name}, in {}", counted(*tables, "table")));
     }
     row("time in the guard", format!("{:.2} s", guard.seconds));
     row("fence pointers", bytes(stats.fence_bytes));

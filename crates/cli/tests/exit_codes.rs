@@ -51,7 +51,8 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("bench fpr --keys 2000 --range-width 0").fails(2, &["--range-width 0"]);
     place.run("bench fpr --keys 100").fails(2, &["too few"]);
     place.run("bench fpr --dist file:nowhere").fails(3, &["nowhere"]);
-    let others: Vec<&str> = trommel_guards::all_guards()[1..].iter().map(|guard| guard.name()).collect();
+    let others: Vec<&str> =
+        trommel_guards::all_guards()[1..].iter().map(|guard| guard.name()).collect();
     let no_filter = "--guard none: there is no filter to probe; guards that have one: ";
     for guards in ["none", "none,grf", "cell,none"] {
         let told = format!("{no_filter}{}\n", others.join(", "));

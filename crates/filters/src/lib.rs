@@ -38,9 +38,7 @@ pub use fingerprint::Fingerprints;
 pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };
-pub use locators::kind::{
-    AnyRunLocator, AnyRunLocatorBuilder, RunLocatorKind,
-};
+pub use locators::kind::{AnyRunLocator, AnyRunLocatorBuilder, RunLocatorKind};
 pub use locators::located::{
     RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
     SortedWalk, TreePlan,

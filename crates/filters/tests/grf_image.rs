@@ -4,7 +4,10 @@
 //! ```
 //! Invariant: bytes that were flipped, cut or added never read as a part, and never panic.
 
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes, Shape, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes,
+    Shape, Span,
+};
 
 type Key = Vec<u8>;
 

@@ -10,7 +10,10 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, DumpItem, Environment, Error, GuardKind, ManualClock, Memory, Options, Storage, Sync, VerifyReport, dump};
+use trommel::{
+    Background, Db, DumpItem, Environment, Error, GuardKind, ManualClock, Memory, Options, Storage,
+    Sync, VerifyReport, dump,
+};
 
 /// The folder of every store here.
 pub(crate) const DIR: &str = "db";

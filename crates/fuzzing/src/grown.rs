@@ -7,7 +7,9 @@
 //! read back goes on as the part that wrote it.
 
 use arbitrary::{Arbitrary, Unstructured};
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+};
 
 /// Keys of one list, so that a run of the body is short.
 const KEYS_MAX: usize = 1500;

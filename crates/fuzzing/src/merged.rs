@@ -7,7 +7,9 @@
 
 use std::sync::LazyLock;
 
-use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes, Shape, Span};
+use trommel_filters::{
+    Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes, Shape, Span,
+};
 
 /// The first flush after the base.
 const FIRST: u64 = 7;

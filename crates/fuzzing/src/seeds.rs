@@ -4,13 +4,13 @@
 //! ```
 //! Invariant: seeds are the same whenever they are made.
 
-use trommel_guards::kinds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableFilterBuilder};
+use trommel_filters::FilterOptions;
+use trommel_guards::{all_guards, kinds};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};
@@ -25,10 +25,11 @@ pub(crate) struct SmallStore {
 
 /// The small store of a guard, made once.
 pub(crate) fn small_store(guard: GuardKind) -> &'static SmallStore {
-    static STORES: [OnceLock<SmallStore>; trommel_guards::all_guards().len()] =
-        [const { OnceLock::new() }; trommel_guards::all_guards().len()];
-    let place = trommel_guards::all_guards().iter().position(|kind| *kind == guard).expect("a guard of the list");
-    STORES[place].get_or_init(|| make_store(guard))
+    static STORES: OnceLock<Vec<(GuardKind, OnceLock<SmallStore>)>> = OnceLock::new();
+    let empty = |guard| (guard, OnceLock::new());
+    let stores = STORES.get_or_init(|| all_guards().into_iter().map(empty).collect());
+    let store = stores.iter().find(|(kind, _)| *kind == guard).expect("a guard of the list");
+    store.1.get_or_init(|| make_store(guard))
 }
 
 /// Writes, and what is to come of them.
@@ -105,7 +106,7 @@ type Seed = (&'static str, String, Vec<u8>);
 /// Every seed.
 pub fn seeds() -> Vec<Seed> {
     let mut seeds = Vec::new();
-    for (place, guard) in trommel_guards::all_guards().into_iter().enumerate() {
+    for (place, guard) in all_guards().into_iter().enumerate() {
         let store = small_store(guard);
         for (name, bytes) in &store.files {
             add_file(&mut seeds, place as u8, name, bytes);

@@ -5,8 +5,8 @@
 //! Invariant: what `verify` has no fault with answers alike from every side, and goes on as a
 //! store.
 
+use trommel::GuardKind;
 use trommel_guards::kinds;
-use trommel::{FilterKind, GuardKind};
 
 use crate::frame::{self, About};
 use crate::{ask, guard_of};

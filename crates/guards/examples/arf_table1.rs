@@ -1,8 +1,8 @@
 //! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the questions, beside other filters of
 //! the same size.
 //! ```text
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 10
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 1 --filters arf,surf-real,cell --bits 14
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 10
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 1 --filters arf,surf-real,cell --bits 14
 //! ```
 //! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all keys (Zipf, 0.99) and are 2^40 * scale wide;
 //! some 36 % of them are empty (the paper: "roughly 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much
@@ -11,11 +11,13 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_guards::kinds;
 use std::time::Instant;
+
 use tools::{Random, all_names, kinds, read_arguments, set};
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
-use trommel_guards::{ArfBuilder};
+use trommel_filters::{
+    AlignedBytes, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, read_filter,
+};
+use trommel_guards::{ArfBuilder, kinds};
 
 const PAPER_KEYS: usize = 10_000_000;
 const PAPER_RANGE_BITS: u32 = 40;
@@ -94,12 +96,17 @@ fn timed<R>(work: impl FnOnce() -> R) -> (R, f64) {
     (result, start.elapsed().as_secs_f64())
 }
 
-fn build(kind: &'static dyn FilterKind, bits: f64, stored: &[u64], training: &[(Range, bool)]) -> Built {
+fn build(
+    kind: &'static dyn FilterKind,
+    bits: f64,
+    stored: &[u64],
+    training: &[(Range, bool)],
+) -> Built {
     if kind == kinds::ARF {
         let mut builder = ArfBuilder::new(bits);
         let train = || training.iter().for_each(|(range, _)| builder.train(&range_of(range)));
         let ((), train_seconds) = timed(train);
-        let (image, build_seconds) = timed(|| finished(builder, stored));
+        let (image, build_seconds) = timed(|| finished(Box::new(builder), stored));
         return Built { image, build_seconds, train_seconds };
     }
     let builder = FilterOptions::new(kind, bits).builder();
@@ -107,7 +114,7 @@ fn build(kind: &'static dyn FilterKind, bits: f64, stored: &[u64], training: &[(
     Built { image, build_seconds, train_seconds: 0.0 }
 }
 
-fn finished(mut builder: impl TableFilterBuilder, stored: &[u64]) -> Vec<u8> {
+fn finished(mut builder: Box<dyn AnyFilterBuilder>, stored: &[u64]) -> Vec<u8> {
     stored.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
     builder.finish()
 }
@@ -129,7 +136,8 @@ fn main() {
         let built = build(kind, bits, &stored, training);
         let grown = before.zip(peak_mb()).map_or("-".to_owned(), |(a, b)| format!("{:.0}", b - a));
         let size = built.image.len() as f64 * 8.0 / stored.len() as f64;
-        let filter = AnyFilter::read(AlignedBytes::from_slice(&built.image)).expect("whole");
+        let filter = read_filter(AlignedBytes::from_slice(&built.image), &kinds::TABLE_FILTERS)
+            .expect("whole");
         let ask = |(range, _): &&(Range, bool)| filter.may_overlap(&range_of(range));
         let (maybe, seconds) = timed(|| asked.iter().filter(ask).count());
         let lost = asked.iter().filter(|(range, holds)| *holds && !ask(&&(*range, *holds))).count();

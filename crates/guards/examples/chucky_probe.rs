@@ -1,6 +1,6 @@
 //! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is, beside Equation 16.
 //! ```text
-//! cargo run --release -p trommel-filters --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
+//! cargo run --release -p trommel-guards --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
 //! ```
 //! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a question is asked when the
 //! one before is answered.
@@ -12,7 +12,9 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tools::{Random, read_arguments, set};
-use trommel_filters::{LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan, Untraced,
+};
 use trommel_guards::{Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel};
 
 struct Arguments {
@@ -80,7 +82,7 @@ fn report_shape(chucky: &Chucky, plan: &TreePlan) {
     println!("  bits of fingerprints by level {lengths:?}; {:?}", chucky.shape());
 }
 
-fn measure<B: LocatedBuilder>(
+fn measure<B: RunLocatorBuilder>(
     name: &str,
     plan: &TreePlan,
     model: &LevelModel,
@@ -108,7 +110,7 @@ fn measure<B: LocatedBuilder>(
     filter
 }
 
-fn build<B: LocatedBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter {
+fn build<B: RunLocatorBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter {
     let (oldest, newer) = runs.split_last().expect("a tree has a run");
     let start = Instant::now();
     let mut builder = B::new(plan);
@@ -131,7 +133,7 @@ fn build<B: LocatedBuilder>(plan: &TreePlan, runs: &[Vec<u64>]) -> B::Filter {
 }
 
 /// What a flush and a merge cost: on a clone, which copies the pages that it changes.
-fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Arguments) {
+fn report_notes<F: RunLocator>(filter: &mut F, runs: &[Vec<u64>], arguments: &Arguments) {
     let (Some(newest), Some(largest)) = (runs.len().checked_sub(2), runs.last()) else { return };
     let (newest, last) = (RunSlot(newest as u8), RunSlot(newest as u8 + 1));
     let step = (largest.len() / arguments.flush.max(1)).max(1);
@@ -163,7 +165,7 @@ fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Argum
     );
 }
 
-fn report_probes(filter: &impl Located, runs: &[Vec<u64>], arguments: &Arguments) {
+fn report_probes(filter: &impl RunLocator, runs: &[Vec<u64>], arguments: &Arguments) {
     let mut random = Random(99);
     let misses: Vec<u64> = (0..arguments.queries).map(|_| random.next()).collect();
     let all: Vec<u64> = runs.iter().flatten().copied().collect();
@@ -191,7 +193,7 @@ fn report_probes(filter: &impl Located, runs: &[Vec<u64>], arguments: &Arguments
     );
 }
 
-fn ask(filter: &impl Located, key: u64) -> SlotSet {
+fn ask(filter: &impl RunLocator, key: u64) -> SlotSet {
     let mut slots = SlotSet::default();
     filter.candidates(&Query::Point(&key.to_be_bytes()), &mut slots, &mut Untraced);
     slots
@@ -217,7 +219,7 @@ fn piecewise_ns<T>(items: &[T], mut work: impl FnMut(&T)) -> f64 {
 }
 
 /// Time of one question when the next one depends on its answer.
-fn lone_ns(filter: &impl Located, queries: &[u64]) -> f64 {
+fn lone_ns(filter: &impl RunLocator, queries: &[u64]) -> f64 {
     let mut dependence = 0u64;
     let passes = (0..7).map(|_| {
         piecewise_ns(queries, |&key| {

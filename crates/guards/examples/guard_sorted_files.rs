@@ -1,7 +1,7 @@
 //! Guards plain sorted files, as someone with another engine would: ask a small filter first, open the file only if it says
 //! "maybe".
 //! ```text
-//! cargo run -p trommel-filters --example guard_sorted_files
+//! cargo run -p trommel-guards --example guard_sorted_files
 //!
 //! write    lines in order ──> words-0.txt                 every line is also given to a builder,
 //!                         └─> words-0.filter              whose bytes go to a file beside
@@ -12,18 +12,18 @@
 //! Keys are any bytes, ordered bytewise. Whoever stores the bytes keeps a checksum of them, too: a filter can tell that bytes
 //! are not its own, but not every flipped bit. One that does not read is left out, and its file is opened each time.
 
-use trommel_guards::kinds;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-use trommel_filters::{AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
+use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, read_filter};
+use trommel_guards::kinds;
 
 /// A sorted file, a key a line, and its filter, if that could be read.
 struct Guarded {
     path: PathBuf,
-    filter: Option<Box<dyn AnyFilter>>,
+    filter: Option<Box<dyn trommel_filters::AnyFilter>>,
 }
 
 /// Writes the file and, beside it, its filter. Requires: keys in ascending order, without line ends.
@@ -42,7 +42,11 @@ fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
 impl Guarded {
     fn open(path: PathBuf) -> io::Result<Guarded> {
         // The bytes say which kind of filter they are. Bytes that are damaged are an error: then there is no filter.
-        let filter = AnyFilter::read(fs::read(path.with_extension("filter"))?).ok();
+        let filter = read_filter(
+            AlignedBytes::from_slice(&fs::read(path.with_extension("filter"))?),
+            &kinds::TABLE_FILTERS,
+        )
+        .ok();
         Ok(Guarded { path, filter })
     }
 

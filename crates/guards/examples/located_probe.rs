@@ -1,7 +1,7 @@
 //! Measures filters that know where each key is now: bits per key, needless runs, cache lines, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example located_probe -- --keys 5000000 --bits 12
-//! cargo run --release -p trommel-filters --example located_probe -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example located_probe -- --keys 5000000 --bits 12
+//! cargo run --release -p trommel-guards --example located_probe -- --file keys.u64le
 //! ```
 //! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are uniform, or a file's
 //! (ascending, 8 bytes each, least byte first), of which every eighth is held out; queries are drawn as the keys are, or from
@@ -16,7 +16,10 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use tools::{Random, read_arguments, set, set_text};
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan,
+    Untraced,
+};
 use trommel_guards::{RemixBuilder, SortedRemixBuilder};
 
 struct Arguments {
@@ -118,7 +121,7 @@ fn main() {
     measure(&view, &keys, &held, &arguments);
 }
 
-fn measure(view: &impl Located, keys: &[u64], held: &[u64], arguments: &Arguments) {
+fn measure(view: &impl RunLocator, keys: &[u64], held: &[u64], arguments: &Arguments) {
     let bytes = view.size().bytes;
     let line = line_ns(bytes);
     println!("  {:.2} bits per key, line {line:.0} ns", bytes as f64 * 8.0 / keys.len() as f64);

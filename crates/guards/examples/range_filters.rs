@@ -1,7 +1,7 @@
 //! Measures the filters of one table: bits per key, false positive rates by width of ranges, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example range_filters -- --keys 1000000 --bits 10,14 --filters rosetta,rencoder
-//! cargo run --release -p trommel-filters --example range_filters -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example range_filters -- --keys 1000000 --bits 10,14 --filters rosetta,rencoder
+//! cargo run --release -p trommel-guards --example range_filters -- --file keys.u64le
 //! ```
 //! Keys are uniform below 2^50, or those of a file (ascending, 8 bytes each, least byte first), of which every eighth is held
 //! out. Questions begin at a number that is drawn as the keys are ("near": up to 32 behind a key), and no key answers them. A cell is the
@@ -11,11 +11,13 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_guards::kinds;
 use std::time::Instant;
+
 use tools::{Random, all_names, read_arguments, set, set_text};
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, TableFilter, TableFilterBuilder};
-use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_filters::{
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, KeyRange, read_filter,
+};
+use trommel_guards::{RencoderPlan, RosettaPlan, RosettaSplit, kinds};
 
 const KEY_BITS: u32 = 50;
 const HELD_OUT: usize = 8;
@@ -117,21 +119,22 @@ fn questions(keys: &[u64], lefts: &[u64], count: usize) -> Vec<Questions> {
 fn variants(kind: &'static dyn FilterKind, bits: f64) -> Vec<(String, FilterOptions)> {
     let usual = FilterOptions::new(kind, bits);
     let name = kind.name();
-    match kind {
-        kinds::ROSETTA => {
+    match name {
+        "rosetta" => {
             let splits = [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
             let plans = splits.into_iter().flat_map(|split| [4, 6, 10].map(|bits| (split, bits)));
             let varied = plans.map(|(split, range_bits)| {
                 let rosetta = RosettaPlan { range_bits, split };
-                let options = FilterOptions { rosetta, ..usual.clone() };
+                let options = usual.clone().tuned(FilterTuning::new().with(rosetta));
                 (format!("{name} {split:?} {range_bits}"), options)
             });
             varied.collect()
         }
-        kinds::RENCODER => {
+        "rencoder" => {
             let varied = [1, 2, 3, 4].map(|probes| {
                 let rencoder = RencoderPlan { probes };
-                (format!("{name} {probes}"), FilterOptions { rencoder, ..usual.clone() })
+                let options = usual.clone().tuned(FilterTuning::new().with(rencoder));
+                (format!("{name} {probes}"), options)
             });
             varied.to_vec()
         }
@@ -148,7 +151,8 @@ fn measure(name: &str, options: &FilterOptions, keys: &[u64], all: &[Questions])
     let image = builder.finish();
     let build_ns = start.elapsed().as_nanos() as f64 / keys.len() as f64;
     let size = image.len() as f64 * 8.0 / keys.len() as f64;
-    let filter = AnyFilter::read(AlignedBytes::from_slice(&image)).expect("whole");
+    let filter =
+        read_filter(AlignedBytes::from_slice(&image), &kinds::TABLE_FILTERS).expect("whole");
     let lost = keys.iter().filter(|key| !filter.may_contain(&key.to_be_bytes())).count();
     assert_eq!(lost, 0, "{name} lost keys");
     print!("| {name} | {size:.2} | {build_ns:.0} |");

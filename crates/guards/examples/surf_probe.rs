@@ -1,6 +1,6 @@
 //! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and what each optimization is worth.
 //! ```text
-//! cargo run --release -p trommel-filters --example surf_probe -- --keys 5000000 --suffix 4
+//! cargo run --release -p trommel-guards --example surf_probe -- --keys 5000000 --suffix 4
 //! valgrind --tool=callgrind target/release/examples/surf_probe --keys 200000 --only surf-base
 //! ```
 //! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn as the keys are. Ranges: from a
@@ -11,10 +11,13 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_guards::kinds;
 use std::hint::black_box;
+
 use tools::{Random, kinds, now_ns, read_arguments, set};
-use trommel_filters::{AlignedBytes, FilterKind, KeyRange, Surf, SurfBuilder, SurfEffort, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
+use trommel_filters::{
+    AlignedBytes, KeyRange, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, SurfSuffix,
+    TableFilter, TableFilterBuilder,
+};
 
 struct Arguments {
     keys: usize,
@@ -43,9 +46,9 @@ fn arguments() -> Arguments {
 type Filter = Surf<AlignedBytes>;
 
 #[inline(never)]
-fn build(keys: &[u64], kind: &'static dyn FilterKind, suffix: u32, size_ratio: u32) -> Vec<u8> {
+fn build(keys: &[u64], kind: SurfKind, suffix: u32, size_ratio: u32) -> Vec<u8> {
     let (hash, real) = match kind {
-        kinds::SURF_MIXED => (suffix / 2, suffix - suffix / 2),
+        SurfKind::Mixed => (suffix / 2, suffix - suffix / 2),
         _ => (suffix, suffix),
     };
     let options = SurfOptions { suffix: SurfSuffix::Bits { hash, real }, size_ratio };
@@ -166,7 +169,7 @@ fn range_rate(bed: &Bed, maybe: usize) -> f64 {
     (maybe - (bed.queries.len() - empty)) as f64 / empty.max(1) as f64
 }
 
-fn measure(bed: &Bed, kind: &'static dyn FilterKind, arguments: &Arguments) {
+fn measure(bed: &Bed, kind: SurfKind, arguments: &Arguments) {
     let keys = bed.keys.len();
     let work = || build(&bed.keys, kind, arguments.suffix, arguments.size_ratio);
     let (image, build_ns) = time(keys, work);
@@ -200,7 +203,7 @@ fn measure(bed: &Bed, kind: &'static dyn FilterKind, arguments: &Arguments) {
 fn figure_7(bed: &Bed) {
     println!("Figure 7, surf-base, ns per point (three rounds):");
     let filter = |size_ratio| {
-        let image = build(&bed.keys, kinds::SURF_BASE, 0, size_ratio);
+        let image = build(&bed.keys, SurfKind::Base, 0, size_ratio);
         Surf::read(AlignedBytes::from_slice(&image)).expect("what was built")
     };
     let (sparse, mixed) = (filter(u32::MAX), filter(64));
@@ -227,8 +230,7 @@ fn main() {
     let arguments = arguments();
     let bed = bed(&arguments);
     println!("{} keys, {} queries", bed.keys.len(), bed.queries.len());
-    let kinds =
-        [kinds::SURF_BASE, kinds::SURF_HASH, kinds::SURF_REAL, kinds::SURF_MIXED];
+    let kinds = [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
     for kind in kinds {
         if arguments.only.as_deref().is_none_or(|only| only == kind.name()) {
             measure(&bed, kind, &arguments);

@@ -1,7 +1,7 @@
 //! Measures the filters of one table side by side: bits per key, false positive rate by width, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example table_filters -- --kinds cell,gap --keys 5000000 --bits 16
-//! cargo run --release -p trommel-filters --example table_filters -- --file keys.u64le --bits 16
+//! cargo run --release -p trommel-guards --example table_filters -- --kinds cell,gap --keys 5000000 --bits 16
+//! cargo run --release -p trommel-guards --example table_filters -- --file keys.u64le --bits 16
 //! ```
 //! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters whose densities differ by a
 //! factor of a million) or `ids` (every third number). Queries are drawn as the keys are, and only empty ones are asked; of a
@@ -13,11 +13,13 @@
 #[path = "tools/mod.rs"]
 mod tools;
 
-use trommel_guards::kinds;
 use tools::{Random, all_names, kinds, now_ns, read_arguments, set};
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, TableFilter, TableFilterBuilder};
+use trommel_filters::{
+    AlignedBytes, FilterKind, FilterOptions, HashedKey, KeyRange, LineCounter, read_filter,
+};
+use trommel_guards::kinds;
 
-type Filter = Box<dyn AnyFilter>;
+type Filter = Box<dyn trommel_filters::AnyFilter>;
 
 const DISTS: [&str; 3] = ["uniform", "clustered", "ids"];
 const KEY_BITS: u32 = 50;
@@ -168,7 +170,8 @@ fn build(options: &FilterOptions, keys: &[u64]) -> Filter {
         builder.finish()
     });
     let bytes = AlignedBytes::from_slice(&bytes);
-    let (read_ns, filter) = timed(|| AnyFilter::read(bytes).expect("it was just built"));
+    let (read_ns, filter) =
+        timed(|| read_filter(bytes, &kinds::TABLE_FILTERS).expect("it was just built"));
     println!(
         "{}: {} keys, {:.3} bits per key; build {:.0} ns per key, read {:.1} ms; line {:.0} ns",
         options.kind.name(),

@@ -11,11 +11,16 @@ pub fn register() -> Result<()> {
     kinds::RUN_LOCATORS.into_iter().try_for_each(register_run_locator)
 }
 
-/// Every guard that is known, those of this crate among them.
+/// Every guard that is known, those of this crate among them: `none`, filters of one table in the
+/// order of [`kinds::TABLE_FILTERS`], those of the whole tree, and what others have registered.
 ///
 /// # Panics
 /// If a filter of someone else's has one of the names.
 pub fn all_guards() -> Vec<GuardKind> {
     register().expect("nobody else has these names");
-    GuardKind::all()
+    let first = [GuardKind::Open].into_iter().chain(kinds::TABLE_FILTERS.map(GuardKind::Table));
+    let first: Vec<GuardKind> = first.collect();
+    let others: Vec<GuardKind> =
+        GuardKind::all().into_iter().filter(|guard| !first.contains(guard)).collect();
+    [first, others].concat()
 }

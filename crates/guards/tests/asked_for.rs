@@ -6,8 +6,12 @@
 //! Invariant: guesses change no answer (`laws.rs`); here they are shown to be right where keys are spread evenly. Lines are counted,
 //! not nanoseconds: counts repeat.
 
+use trommel_filters::{
+    AlignedBytes, Codes, FilterOptions, FlushNumber, GrfOptions, HashedKey, LineCounter, Part,
+    PartBuilder, Query, Shape, Surf, SurfBuilder, SurfKind, SurfOptions, SurfSuffix, TableFilter,
+    TableFilterBuilder, read_filter,
+};
 use trommel_guards::kinds;
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, HashedKey, LineCounter, Part, PartBuilder, Query, Shape, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
 
 const KEYS: usize = 200_000;
 const QUERIES: usize = 2_000;
@@ -70,8 +74,8 @@ fn the_suffix_of_a_surf_is_asked_for_before_its_leaf_is_known() {
             assert!(filter.may_contain_traced(&HashedKey::new(key), counter));
         })
     };
-    let (base, base_unasked) = lines(kinds::SURF_BASE, 0);
-    let (real, real_unasked) = lines(kinds::SURF_REAL, 8);
+    let (base, base_unasked) = lines(SurfKind::Base, 0);
+    let (real, real_unasked) = lines(SurfKind::Real, 8);
     assert!(real > base + 0.5, "suffixes lie on lines of their own: {base}, {real}");
     assert!(real_unasked < base_unasked + 0.2, "{base_unasked}, {real_unasked}");
 }
@@ -85,7 +89,8 @@ fn the_block_of_a_table_s_key_is_asked_for_before_its_group_is_read() {
         let mut builder = FilterOptions::new(kind, 16.0).builder();
         keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
         let bytes = AlignedBytes::from_slice(&builder.finish());
-        let filter = AnyFilter::read(bytes).expect("what was built");
+        let filter = read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS)
+            .expect("what was built");
         let (lines, unasked) = lines_per_query(&hits, |key, counter| {
             assert!(filter.may_contain_traced(&HashedKey::new(key), counter));
         });

@@ -7,7 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan,
+    Untraced,
+};
 use trommel_guards::{Chucky, ChuckyBuilder, ChuckyPlainBuilder, LevelModel};
 
 /// A generator: splitmix64.
@@ -30,11 +33,11 @@ fn plan(runs_of_levels: &[u8], entries: u64, bits_per_key: f64) -> TreePlan {
     TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio: 5, entries, bits_per_key }
 }
 
-fn empty<B: LocatedBuilder>(plan: &TreePlan) -> B::Filter {
+fn empty<B: RunLocatorBuilder>(plan: &TreePlan) -> B::Filter {
     B::new(plan).finish()
 }
 
-fn candidates(filter: &impl Located, key: &[u8]) -> SlotSet {
+fn candidates(filter: &impl RunLocator, key: &[u8]) -> SlotSet {
     let mut slots = SlotSet::default();
     filter.candidates(&Query::Point(key), &mut slots, &mut Untraced);
     slots
@@ -47,8 +50,8 @@ struct Pair<F> {
     model: BTreeMap<Vec<u8>, BTreeSet<u8>>,
 }
 
-impl<F: Located> Pair<F> {
-    fn new<B: LocatedBuilder<Filter = F>>(plan: &TreePlan) -> Self {
+impl<F: RunLocator> Pair<F> {
+    fn new<B: RunLocatorBuilder<Filter = F>>(plan: &TreePlan) -> Self {
         Pair { filter: empty::<B>(plan), model: BTreeMap::new() }
     }
 
@@ -90,7 +93,7 @@ fn key(number: usize) -> Vec<u8> {
     }
 }
 
-fn random_history<B: LocatedBuilder>(plan: &TreePlan, keys: usize, steps: usize, seed: u64) {
+fn random_history<B: RunLocatorBuilder>(plan: &TreePlan, keys: usize, steps: usize, seed: u64) {
     let slots = plan.slots();
     let mut random = Random(seed);
     let mut pair = Pair::new::<B>(plan);
@@ -118,7 +121,7 @@ fn random_history<B: LocatedBuilder>(plan: &TreePlan, keys: usize, steps: usize,
     older.iter().for_each(|older| older.check(&format!("{plan:?}, an older clone")));
 }
 
-fn random_histories<B: LocatedBuilder>() {
+fn random_histories<B: RunLocatorBuilder>() {
     for (seed, (runs_of_levels, entries, bits_per_key)) in (0..).zip([
         (&[4, 4, 4, 1][..], 2000, 10.0),
         (&[7, 4, 4, 1], 2000, 8.0),
@@ -141,7 +144,7 @@ fn no_key_is_lost_in_a_random_history() {
     random_histories::<ChuckyPlainBuilder>();
 }
 
-fn one_key_in_all_slots<B: LocatedBuilder>() {
+fn one_key_in_all_slots<B: RunLocatorBuilder>() {
     let plan = plan(&[8, 8, 8, 1], 1000, 10.0);
     let mut pair = Pair::new::<B>(&plan);
     let mut random = Random(5);
@@ -171,7 +174,7 @@ fn a_key_may_have_more_versions_than_buckets_have_room() {
     one_key_in_all_slots::<ChuckyPlainBuilder>();
 }
 
-fn far_from_the_plan<B: LocatedBuilder>() {
+fn far_from_the_plan<B: RunLocatorBuilder>() {
     let mut pair = Pair::new::<B>(&plan(&[4, 4, 4, 4, 1], 8000, 10.0));
     (0..8000).for_each(|number| pair.insert(&key(number), (number % 4) as u8));
     pair.check("all in the newest level");
@@ -206,7 +209,7 @@ fn what_leaves_overflowed_buckets_gives_their_memory_back() {
     assert_eq!(pair.filter.shape().overflowed_buckets, 0);
 }
 
-fn tiny_and_huge<B: LocatedBuilder>() {
+fn tiny_and_huge<B: RunLocatorBuilder>() {
     for entries in 0..20 {
         for runs_of_levels in [&[1][..], &[2, 1]] {
             let mut pair = Pair::new::<B>(&plan(runs_of_levels, entries, 10.0));
@@ -318,7 +321,7 @@ fn tree(model: &LevelModel, keys: usize) -> Vec<(u64, u8)> {
     keys_of_runs
 }
 
-fn filter_of<B: LocatedBuilder>(plan: &TreePlan, keys: &[(u64, u8)]) -> B::Filter {
+fn filter_of<B: RunLocatorBuilder>(plan: &TreePlan, keys: &[(u64, u8)]) -> B::Filter {
     let last = plan.slots() as u8 - 1;
     let mut oldest: Vec<u64> =
         keys.iter().filter(|(_, slot)| *slot == last).map(|(key, _)| *key).collect();
@@ -333,7 +336,7 @@ fn filter_of<B: LocatedBuilder>(plan: &TreePlan, keys: &[(u64, u8)]) -> B::Filte
 }
 
 /// Needless slots per question for a key that nobody has.
-fn needless(filter: &impl Located, questions: usize) -> f64 {
+fn needless(filter: &impl RunLocator, questions: usize) -> f64 {
     let mut random = Random(99);
     let found = (0..questions).map(|_| candidates(filter, &random.next().to_be_bytes()).len());
     found.sum::<usize>() as f64 / questions as f64

@@ -5,9 +5,8 @@
 //! Invariant: where a filter has bits enough to be worth having, both agree so far that a budget divided by the one is
 //! well divided by the other.
 
-use trommel_guards::kinds;
-use trommel_filters::{BlockedBloomBuilder, BloomBuilder, FilterKind, PointRate, RibbonBuilder};
-use trommel_guards::{BinaryFuseBuilder, XorBuilder};
+use trommel_filters::{BlockedBloomBuilder, BloomBuilder, FilterKind, RibbonBuilder};
+use trommel_guards::{BinaryFuseBuilder, XorBuilder, kinds};
 
 /// The rate of so many bits per key.
 type Promise = fn(f64) -> f64;
@@ -23,7 +22,7 @@ const PROMISED: [(&'static dyn FilterKind, Promise); 5] = [
 #[test]
 fn rates_are_what_filters_promise() {
     for (kind, promised) in PROMISED {
-        let rate = PointRate::of(kind).expect("a point filter");
+        let rate = kind.point_rate().expect("a point filter");
         for bits_per_key in [6.0, 8.0, 10.0, 12.0, 14.0, 16.0] {
             let (line, theory) = (rate.at(bits_per_key), promised(bits_per_key));
             // Cells of an xor filter have whole bits: up to one is lost.
@@ -36,7 +35,7 @@ fn rates_are_what_filters_promise() {
 
 #[test]
 fn all_others_are_told_apart() {
-    let with_rate = kinds::TABLE_FILTERS.into_iter().filter(|&kind| PointRate::of(kind).is_some());
+    let with_rate = kinds::TABLE_FILTERS.into_iter().filter(|&kind| kind.point_rate().is_some());
     let promised: Vec<&'static dyn FilterKind> = PROMISED.map(|(kind, _)| kind).to_vec();
     assert_eq!(with_rate.collect::<Vec<_>>(), promised);
 }

@@ -7,7 +7,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use trommel_filters::{KeyRange, LineCounter, RunLocator, RunLocatorBuilder, Query, RunSlot, Selected, SlotSet, TreePlan, Untraced};
+
+use trommel_filters::{
+    KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, Selected, SlotSet,
+    TreePlan, Untraced,
+};
 use trommel_guards::{RemixBuilder, SortedRemix, SortedRemixBuilder};
 
 type Key = Vec<u8>;
@@ -33,20 +37,20 @@ fn plan(runs_of_levels: &[u8], entries: u64, bits_per_key: f64) -> TreePlan {
     TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio: 4, entries, bits_per_key }
 }
 
-fn built<B: LocatedBuilder>(plan: &TreePlan, keys: &BTreeSet<Key>) -> (B::Filter, Twin) {
+fn built<B: RunLocatorBuilder>(plan: &TreePlan, keys: &BTreeSet<Key>) -> (B::Filter, Twin) {
     let mut builder = B::new(plan);
     keys.iter().for_each(|key| builder.push(key));
     let oldest = (plan.slots() - 1) as u8;
     (builder.finish(), keys.iter().map(|key| (key.clone(), BTreeSet::from([oldest]))).collect())
 }
 
-fn point(filter: &impl Located, key: &[u8]) -> Vec<u8> {
+fn point(filter: &impl RunLocator, key: &[u8]) -> Vec<u8> {
     let mut slots = SlotSet::default();
     filter.candidates(&Query::Point(key), &mut slots, &mut Untraced);
     slots.iter().map(|slot| slot.0).collect()
 }
 
-fn range(filter: &impl Located, lower: &[u8], upper: Option<&[u8]>) -> Vec<u8> {
+fn range(filter: &impl RunLocator, lower: &[u8], upper: Option<&[u8]>) -> Vec<u8> {
     let mut slots = SlotSet::default();
     let range = KeyRange::new(lower, upper).expect("in order");
     filter.candidates(&Query::Range(range), &mut slots, &mut Untraced);
@@ -69,7 +73,7 @@ fn probes(twin: &Twin) -> Vec<Key> {
 }
 
 /// Every law of a view, for every key of the twin and around.
-fn the_laws_hold(filter: &impl Located, twin: &Twin, slots: u8) {
+fn the_laws_hold(filter: &impl RunLocator, twin: &Twin, slots: u8) {
     for (key, held) in twin {
         let named = point(filter, key);
         assert!(
@@ -121,7 +125,13 @@ fn the_laws_hold(filter: &impl Located, twin: &Twin, slots: u8) {
 }
 
 /// Moves the keys of some slots to another one; some are dropped.
-fn merge(filter: &mut impl Located, twin: &mut Twin, inputs: &[u8], output: u8, drop_one_in: u64) {
+fn merge(
+    filter: &mut impl RunLocator,
+    twin: &mut Twin,
+    inputs: &[u8],
+    output: u8,
+    drop_one_in: u64,
+) {
     let mut random = Random(u64::from(output));
     twin.retain(|key, held| {
         let from: Vec<u8> = inputs.iter().copied().filter(|slot| held.contains(slot)).collect();
@@ -163,7 +173,7 @@ fn families() -> Vec<(&'static str, Vec<Key>)> {
 }
 
 /// Flushes, merges up the levels, and clones that go on alone, over keys of a family.
-fn a_tree_lives<B: LocatedBuilder>(name: &str, keys: &[Key], bits_per_key: f64) {
+fn a_tree_lives<B: RunLocatorBuilder>(name: &str, keys: &[Key], bits_per_key: f64) {
     let plan = plan(&[4, 3, 1], keys.len() as u64, bits_per_key);
     let mut random = Random(keys.len() as u64);
     let oldest = keys.iter().filter(|_| random.below(4) > 0).cloned().collect();
@@ -425,7 +435,7 @@ fn the_sorted_view_takes_the_memory_that_it_may() {
     }
 }
 
-fn as_many_slots_as_there_can_be<B: LocatedBuilder>(runs_of_levels: &[u8]) {
+fn as_many_slots_as_there_can_be<B: RunLocatorBuilder>(runs_of_levels: &[u8]) {
     let keys: BTreeSet<Key> = (0..256u64).map(|n| (n << 50).to_be_bytes().to_vec()).collect();
     let plan = plan(runs_of_levels, u64::MAX, 4000.0);
     let (mut filter, mut twin) = built::<B>(&plan, &keys);

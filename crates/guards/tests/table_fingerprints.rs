@@ -5,10 +5,12 @@
 //! ```
 //! Seeds are fixed. `examples/table_filters.rs` prints the figures of larger sets.
 
+use trommel_filters::{
+    AlignedBytes, FilterKind, FilterOptions, KeyRange, LowerBound, UpperBound, read_filter,
+};
 use trommel_guards::kinds;
-use trommel_filters::{AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, KeyRange, LowerBound, TableFilter, TableFilterBuilder, UpperBound};
 
-type Filter = Box<dyn AnyFilter>;
+type Filter = Box<dyn trommel_filters::AnyFilter>;
 
 const KINDS: [&'static dyn FilterKind; 3] = [kinds::SNARF, kinds::CELL, kinds::GAP];
 const KEYS: usize = 120_000;
@@ -48,7 +50,8 @@ fn keys_of(draw: fn(&mut Random) -> u64, count: usize) -> Vec<u64> {
 fn filter_of(kind: &'static dyn FilterKind, bits_per_key: f64, keys: &[u64]) -> Filter {
     let mut builder = FilterOptions::new(kind, bits_per_key).builder();
     keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("in order"));
-    AnyFilter::read(builder.finish()).expect("just built")
+    read_filter(AlignedBytes::from_slice(&builder.finish()), &kinds::TABLE_FILTERS)
+        .expect("just built")
 }
 
 /// The share of empty ranges of so many numbers, drawn as the keys are, for which the filter says "maybe".
@@ -189,7 +192,9 @@ fn ends_lie_behind_what_fingerprints_do_not_look_at() {
     for kind in KINDS {
         let mut builder = FilterOptions::new(kind, 12.0).builder();
         keys.iter().for_each(|key| builder.add(key).expect("in order"));
-        let filter = AnyFilter::read(builder.finish()).expect("just built");
+        let filter =
+            read_filter(AlignedBytes::from_slice(&builder.finish()), &kinds::TABLE_FILTERS)
+                .expect("just built");
         for asked in [drums(&[]), drums(&[0xff; 12]), vec![b'e'], ones(&[1]), ones(&[0xff; 8])] {
             let last = keys.iter().rfind(|key| **key <= asked).expect("the first at least");
             match filter.upper_bound(&asked) {
@@ -237,7 +242,9 @@ fn keys_longer_than_fingerprints_look_at_are_kept_and_counted() {
         let refused = builder.add(&keys[1]).expect_err("out of order");
         assert_eq!((&refused.last, &refused.key), (&keys[3], &keys[1]));
         builder.add(b"tin").expect("in order");
-        let filter = AnyFilter::read(builder.finish()).expect("just built");
+        let filter =
+            read_filter(AlignedBytes::from_slice(&builder.finish()), &kinds::TABLE_FILTERS)
+                .expect("just built");
         assert!(keys.iter().all(|key| filter.may_contain(key)), "{}", kind.name());
         let count = filter.count(&KeyRange::all()).expect("it counts");
         assert_eq!((count.least, count.most), (6, 6), "{}", kind.name());

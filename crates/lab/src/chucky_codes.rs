@@ -10,7 +10,7 @@
 //! gives the same numbers on every machine.
 
 use serde::Serialize;
-use trommel_filters::{TreePlan};
+use trommel_filters::TreePlan;
 use trommel_guards::{Alignment, ChuckyTables, LevelModel};
 
 use crate::error::{LabError, Result};

@@ -1,7 +1,7 @@
 //! Deletions are spread over the newer runs, and come behind what they delete.
 
 use trommel::{FilterTuning, GuardKind, Policy};
-use trommel_guards::{ElasticOptions};
+use trommel_guards::ElasticOptions;
 
 use super::*;
 use crate::dist::{Dist, FileFormat};

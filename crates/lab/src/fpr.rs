@@ -7,7 +7,10 @@
 
 use std::collections::HashSet;
 
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    Span,
+};
 
 use trommel::Policy;
 

@@ -5,13 +5,12 @@
 //! Invariant: every filter sees the same keys, and the same questions in rounds that take turns; a
 //! stored key that a filter denies is counted.
 
-use trommel_guards::kinds;
 use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{FilterTuning, GuardKind, Options};
-use trommel_guards::{ElasticOptions};
-use trommel_filters::{Codes, HashedKey, Query, TableFilter};
+use trommel_filters::{Codes, HashedKey, Query};
+use trommel_guards::ElasticOptions;
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
@@ -107,7 +106,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
         return Err(LabError::Plan("a guard and a query are the least to measure".into()));
     }
     if plan.guards.contains(&GuardKind::Open) {
-        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Open);
         let others: Vec<&str> = others.map(GuardKind::name).collect();
         let problem = "--guard none: there is no filter to probe; guards that have one: ";
         return Err(LabError::Plan(problem.to_owned() + &others.join(", ")));
@@ -126,7 +126,8 @@ fn check(plan: &ProbePlan) -> Result<()> {
     }
     let mut elastic = ElasticOptions::default();
     elastic.units = plan.elastic_units.unwrap_or(elastic.units);
-    Ok(Options { filter: plan.filter.clone(), elastic, ..Options::default() }.check()?)
+    let filter = plan.filter.clone().with(elastic);
+    Ok(Options { filter, ..Options::default() }.check()?)
 }
 
 /// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
@@ -183,7 +184,7 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        Filter::Global(_) | Filter::Located(_) => None,
+        Filter::Global(_) | Filter::Located { .. } => None,
         Filter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),
@@ -280,7 +281,8 @@ mod tests {
     use super::*;
     use crate::probe_filters::tables_of_a_tree;
     use crate::progress::Silent;
-    use trommel_filters::{FilterKind, FilterOptions};
+    use trommel_filters::FilterOptions;
+    use trommel_guards::kinds;
 
     fn plan() -> ProbePlan {
         ProbePlan {

@@ -9,7 +9,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::GuardKind;
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, AnyRunLocator, AnyRunLocatorBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, RunLocator, RunLocatorKind, Part, PartBuilder, Query, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced};
+use trommel_filters::{
+    AlignedBytes, AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber,
+    GrfOptions, Part, PartBuilder, Query, RunLocatorKind, Shape, SlotSet, TreePlan,
+};
+use trommel_guards::ElasticUnits;
 
 use crate::error::{LabError, Result};
 use crate::keys::SortedKeys;
@@ -43,7 +47,10 @@ pub(crate) enum Filter {
     },
     Global(Part),
     /// A filter that knows in which run each key is.
-    Located(AnyLocated),
+    Located {
+        kind: &'static dyn RunLocatorKind,
+        filter: Box<dyn AnyRunLocator>,
+    },
 }
 
 pub(crate) fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
@@ -110,7 +117,7 @@ fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &Sor
         bits_per_key: plan.bits_per_key,
     };
     let start = Instant::now();
-    let mut builder = AnyLocatedBuilder::new(kind, &tree);
+    let mut builder = kind.builder(&tree);
     oldest.iter().for_each(|key| builder.push(key));
     let mut filter = builder.finish();
     let build_ns_per_key = per_key(start, oldest.len());
@@ -128,7 +135,7 @@ fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &Sor
     }
     let insert_ns_per_key = per_key(start, newer.len());
     let size_bytes = filter.size().bytes as u64;
-    let (guard, filter) = (GuardKind::Located(kind), Filter::Located(filter));
+    let (guard, filter) = (GuardKind::Located(kind), Filter::Located { kind, filter });
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
@@ -137,13 +144,17 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
     for key in keys {
         builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
     }
-    let read = AnyFilter::read(AlignedBytes::from_slice(&builder.finish()));
+    let read = options.kind.read(AlignedBytes::from_slice(&builder.finish()));
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
-fn build_tables(plan: &ProbePlan, kind: &'static dyn FilterKind, keys: &SortedKeys) -> Result<Built> {
-    let elastic_units = plan.elastic_units;
-    let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
+fn build_tables(
+    plan: &ProbePlan,
+    kind: &'static dyn FilterKind,
+    keys: &SortedKeys,
+) -> Result<Built> {
+    let tuning = plan.filter.clone().with(ElasticUnits(plan.elastic_units));
+    let options = FilterOptions::new(kind, plan.bits_per_key).tuned(tuning);
     let start = Instant::now();
     let whole = table(keys.iter(), &options)?;
     let build_ns_per_key = per_key(start, keys.len());
@@ -199,9 +210,9 @@ impl Filter {
                 part.candidates(query, codes);
                 !codes.is_empty()
             }
-            (Filter::Located(filter), _) => {
+            (Filter::Located { filter, .. }, _) => {
                 let mut slots = SlotSet::default();
-                filter.candidates(query, &mut slots, &mut Untraced);
+                filter.candidates(query, &mut slots);
                 !slots.is_empty()
             }
         }
@@ -210,7 +221,7 @@ impl Filter {
     pub(crate) fn answers(&self, kind: Kind) -> bool {
         let knows_ranges = match self {
             Filter::Global(_) => true,
-            Filter::Located(filter) => filter.kind().knows_ranges(),
+            Filter::Located { kind, .. } => kind.knows_ranges(),
             Filter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };
         knows_ranges || kind != Kind::EmptyRange

@@ -1,10 +1,11 @@
 //! Tests of `bench read`: right answers, the planned trees, the fields of reports.
 
+use trommel::FilterTuning;
+use trommel_guards::ElasticOptions;
+
 use super::*;
 use crate::progress::Silent;
 use crate::read_workload::{DeletedBy, Deletion};
-use trommel::{FilterTuning};
-use trommel_guards::{ElasticOptions};
 
 fn plan(folder: &Path) -> ReadPlan {
     ReadPlan {

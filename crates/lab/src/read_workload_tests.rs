@@ -1,8 +1,9 @@
 //! Tests of workloads: what is written and what is left.
 
-use super::*;
 use trommel::{FilterTuning, Policy};
-use trommel_guards::{ElasticOptions};
+use trommel_guards::ElasticOptions;
+
+use super::*;
 
 fn tree() -> TreePlan {
     TreePlan {

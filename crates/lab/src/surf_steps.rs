@@ -4,9 +4,10 @@
 //! ```
 //! Invariant: every step gives every point the same answer as the last one, or that is told; rounds take turns.
 
-use trommel_guards::kinds;
 use serde::Serialize;
-use trommel_filters::{AlignedBytes, FilterKind, Surf, SurfBuilder, SurfEffort, SurfOptions, TableFilterBuilder};
+use trommel_filters::{
+    AlignedBytes, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, TableFilterBuilder,
+};
 
 use crate::dist::{Dist, FileFormat};
 use crate::error::{LabError, Result};
@@ -120,7 +121,7 @@ fn name(effort: SurfEffort) -> &'static str {
 /// The trie of the keys' shortest prefixes. `size_ratio`: the largest there is leaves no level dense.
 fn trie(keys: &SortedKeys, size_ratio: u32) -> Trie {
     let options = SurfOptions { size_ratio, ..SurfOptions::default() };
-    let mut builder = SurfBuilder::new(kinds::SURF_BASE, 0.0, &options);
+    let mut builder = SurfBuilder::new(SurfKind::Base, 0.0, &options);
     keys.iter().for_each(|key| builder.add(key).expect("keys ascend"));
     let image = builder.finish();
     let bits_per_key = image.len() as f64 * 8.0 / keys.len() as f64;

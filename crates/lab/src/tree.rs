@@ -12,8 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, DirectIo, Environment, FilterTuning, GuardKind, LevelRule, Options, Policy, Sync};
-use trommel_guards::{ElasticOptions};
+use trommel::{
+    Background, Db, DirectIo, Environment, FilterTuning, GuardKind, LevelRule, Options, Policy,
+    Sync,
+};
+use trommel_guards::ElasticOptions;
 
 use crate::deletions::Deletions;
 use crate::error::{LabError, Result};
@@ -156,8 +159,7 @@ impl TreePlan {
             direct: if self.direct { DirectIo::ALL } else { DirectIo::default() },
             sync: Sync::Never,
             background: Background::Stepped,
-            filter: self.filter.clone(),
-            elastic: self.elastic.clone(),
+            filter: self.filter.clone().with(self.elastic.clone()),
             table_bytes: self.table_bytes.unwrap_or(defaults.table_bytes),
             ..defaults
         }

@@ -12,8 +12,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use trommel::{Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync, VALUE_BYTES_MAX};
-use trommel_guards::{ElasticOptions};
+use trommel::{
+    Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync,
+    VALUE_BYTES_MAX,
+};
+use trommel_guards::ElasticOptions;
 
 use crate::amplification::{ExpectedWrites, expected_writes};
 use crate::error::{LabError, Result};
@@ -256,8 +259,7 @@ fn options(plan: &WritePlan) -> Options {
         bits_per_key: plan.bits_per_key,
         monkey: plan.monkey,
         point_bits: plan.point_bits,
-        filter: plan.filter.clone(),
-        elastic: plan.elastic.clone(),
+        filter: plan.filter.clone().with(plan.elastic.clone()),
         size_ratio: plan.size_ratio,
         policy: plan.policy.clone(),
         granularity: plan.granularity,

@@ -11,7 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, DirectIo, Environment, GuardKind, Memory, Options, Overlap, Result, Sync};
+use trommel::{
+    Background, Db, DirectIo, Environment, GuardKind, Memory, Options, Overlap, Result, Sync,
+};
 
 const VALUE: [u8; 100] = [7; 100];
 /// Beside the large one, which has all but one of so many parts.

@@ -24,8 +24,8 @@ use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::plan::layout::Layout;
-use crate::plan::registry;
 use crate::plan::options::Options;
+use crate::plan::registry;
 use crate::storage::Storage;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;

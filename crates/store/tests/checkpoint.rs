@@ -12,7 +12,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Append, Background, Batch, Db, Environment, Error, Fault, Folder, GuardKind, Memory, Options, ReadAt, Storage, Sync};
+use trommel::{
+    Append, Background, Batch, Db, Environment, Error, Fault, Folder, GuardKind, Memory, Options,
+    ReadAt, Storage, Sync,
+};
 
 const DIR: &str = "db";
 const COPY: &str = "backups/copy";

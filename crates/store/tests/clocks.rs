@@ -14,7 +14,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use door::until;
-use trommel::{Answer, Background, Batch, Clock, Db, Environment, Expiry, Granularity, GuardKind, Memory, Options, Sync};
+use trommel::{
+    Answer, Background, Batch, Clock, Db, Environment, Expiry, Granularity, GuardKind, Memory,
+    Options, Sync,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);

@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync};
+use trommel::{
+    Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync,
+};
 
 const RUN_KEYS: u32 = 400;
 

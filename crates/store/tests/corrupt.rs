@@ -1,12 +1,15 @@
 //! Damaged files: an error that names file and place, or the right answer. Never a wrong answer,
 //! never a panic, and what is intact stays.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Error, FilterKind, FilterRecovery, GuardKind, Memory, Options, Storage, Sync, repair_with};
+use trommel::{
+    Background, Db, Environment, Error, FilterRecovery, GuardKind, Memory, Options, Storage, Sync,
+    repair_with,
+};
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
@@ -120,8 +123,8 @@ fn a_damaged_filter_is_told_once_and_hides_no_other_damage() {
     let disk = copy(&pristine);
     disk.flip_bit(&path, in_filter, 0);
     let verify = |disk: &Memory| {
-        let db = open(disk, GuardKind::Table(kinds::BLOCKED_BLOOM))
-            .expect("opens without the filter");
+        let db =
+            open(disk, GuardKind::Table(kinds::BLOCKED_BLOOM)).expect("opens without the filter");
         db.verify().expect("verifies").damage
     };
     assert_eq!(verify(&disk).len(), 1, "{:?}", verify(&disk));
@@ -259,8 +262,8 @@ fn every_cut_of_a_table_is_noticed() {
     for cut in 0..len {
         let disk = copy(&pristine);
         disk.truncate(&path, cut);
-        let error = open(&disk, GuardKind::Table(kinds::BLOCKED_BLOOM))
-            .expect_err("a table is cut short");
+        let error =
+            open(&disk, GuardKind::Table(kinds::BLOCKED_BLOOM)).expect_err("a table is cut short");
         assert!(error.to_string().contains(".table"), "{error}");
     }
 }

@@ -1,11 +1,11 @@
 //! Counts are as close as promised, and ranges without keys are known to be empty, under every
 //! guard.
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Sync};
+use trommel_guards::kinds;
 
 const KEYS: u64 = 20_000;
 const BLOCK_KEYS_MAX: u64 = 256 / 8;

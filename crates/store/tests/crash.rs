@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Batch, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync};
+use trommel::{Background, Batch, Db, Environment, Error, Fault, Memory, Options, Storage, Sync};
 
 const DIR: &str = "db";
 

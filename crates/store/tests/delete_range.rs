@@ -6,7 +6,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Batch, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage, Sync, dump, repair_with};
+use trommel::{
+    Background, Batch, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
+    dump, repair_with,
+};
 
 const DIR: &str = "db";
 
@@ -180,7 +183,9 @@ fn a_scan_does_not_walk_over_what_is_deleted() {
 #[test]
 fn a_scan_within_what_is_deleted_reads_nothing_of_it() {
     // One view of all runs is gone through whatever is deleted.
-    for guard in trommel_guards::all_guards().into_iter().filter(|guard| guard.name() != "remix-sorted") {
+    for guard in
+        trommel_guards::all_guards().into_iter().filter(|guard| guard.name() != "remix-sorted")
+    {
         let disk = Memory::new();
         let db = open(&disk, guard);
         put_all(&db, 0..5000, "old");

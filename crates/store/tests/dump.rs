@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, DumpItem, Environment, Error, FileKind, GuardKind, Memory, Options, Storage, Sync, dump};
+use trommel::{
+    Background, Db, DumpItem, Environment, Error, FileKind, GuardKind, Memory, Options, Storage,
+    Sync, dump,
+};
 
 const DIR: &str = "db";
 

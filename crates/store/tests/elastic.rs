@@ -6,14 +6,15 @@
 //! Invariant: after every step units and directories take no more than the guard's bits for each
 //! entry.
 
-use trommel::FilterTuning;
-use trommel_guards::kinds;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, ElasticStats, Environment, Fault, FilterKind, GuardKind, Memory, Options, Storage, Sync};
-use trommel_guards::{ElasticOptions};
+use trommel::{
+    Background, Db, ElasticStats, Environment, Fault, FilterTuning, GuardKind, Memory, Options,
+    Storage, Sync,
+};
+use trommel_guards::{ElasticOptions, kinds};
 
 const DIR: &str = "db";
 const KEYS: u32 = 4000;

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, DumpItem, Environment, Expiry, GuardKind, ManualClock, Memory, Options, Sync, dump};
+use trommel::{
+    Background, Batch, Db, DumpItem, Environment, Expiry, GuardKind, ManualClock, Memory, Options,
+    Sync, dump,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

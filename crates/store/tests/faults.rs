@@ -11,7 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, Environment, Fault, Memory, Options, PausePoint, Pauses, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, Environment, Fault, Memory, Options, PausePoint, Pauses, Storage, Sync,
+};
 
 const DIR: &str = "db";
 

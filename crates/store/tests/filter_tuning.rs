@@ -1,13 +1,17 @@
 //! A store under other tuning: tables keep the filters that they have, new ones get what the
 //! options say, answers are the same.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, FilterTuning, GuardKind, Memory, Options, SurfOptions, SurfSuffix, Sync};
-use trommel_guards::{ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel::{
+    Background, Db, Environment, FilterKind, FilterTuning, GuardKind, Memory, Options, SurfOptions,
+    SurfSuffix, Sync,
+};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
+};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -139,13 +143,19 @@ fn tuning_reaches_the_filters() {
         db.stats().expect("open").guard.bits_per_key
     };
     let none = bits(kinds::SURF_REAL, |options| {
-        options.filter.change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 });
+        options
+            .filter
+            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 });
     });
     let thirty = bits(kinds::SURF_REAL, |options| {
-        options.filter.change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 });
+        options
+            .filter
+            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 });
     });
     let mut options = Options::default();
-    options.filter.change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 });
+    options
+        .filter
+        .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 });
     let refused = options.check().expect_err("too many bits").to_string();
     assert!(refused.contains("filter.surf.suffix"), "{refused}");
     assert!((29.5..30.5).contains(&(thirty - none)), "{none} and {thirty} bits per key");

@@ -7,7 +7,6 @@
 //! Invariant: the gate opens only after the readers are done. A reader that waits for the disk
 //! waits for ever, so the patience of the test decides only how soon it fails.
 
-use trommel_guards::kinds;
 use std::any::Any;
 use std::io;
 use std::path::Path;
@@ -15,7 +14,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{Append, Background, Db, Environment, FilterKind, Folder, GuardKind, Memory, Options, ReadAt, Storage};
+use trommel::{
+    Append, Background, Db, Environment, Folder, GuardKind, Memory, Options, ReadAt, Storage,
+};
+use trommel_guards::kinds;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const KEYS: u32 = 60;

@@ -4,12 +4,15 @@
 //! ```
 //! Invariant: whatever happens to the image, the store opens and answers as if there were none.
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use trommel::{Background, Batch, Db, Environment, FilterKind, FilterRecovery, GuardKind, Memory, Options, PausePoint, Pauses, Policy, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, PausePoint,
+    Pauses, Policy, Storage, Sync,
+};
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 /// Keys that one round writes.

@@ -4,7 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync, VALUE_BYTES_MAX};
+use trommel::{
+    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync,
+    VALUE_BYTES_MAX,
+};
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
     let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };

@@ -13,7 +13,6 @@
 //! taken.
 #![cfg(shuttle)]
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -22,7 +21,11 @@ use std::time::Duration;
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
-use trommel::{Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, RunLocatorKind, Memory, Options, Pauses, Scan, Storage, Sync};
+use trommel::{
+    Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, Memory, Options,
+    Pauses, RunLocatorKind, Scan, Storage, Sync,
+};
+use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
 const KEYS: usize = 3;

@@ -5,7 +5,6 @@
 //! ```
 //! Invariant: an answer is that of a `BTreeMap` with the same writes.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +12,11 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trommel::{Background, Db, DumpItem, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, RunLocatorKind, Memory, Options, PausePoint, Pauses, Policy, Snapshot, Storage, Sync};
+use trommel::{
+    Background, Db, DumpItem, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options,
+    PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
+};
+use trommel_guards::kinds;
 
 type Model = BTreeMap<u16, u32>;
 

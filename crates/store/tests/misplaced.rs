@@ -11,7 +11,10 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage as _, Sync, dump, repair_with};
+use trommel::{
+    Background, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage as _, Sync,
+    dump, repair_with,
+};
 
 fn environment(disk: &Memory) -> Environment {
     Environment { storage: Arc::new(disk.clone()), ..Environment::default() }

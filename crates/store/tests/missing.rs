@@ -4,7 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Answer, Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync, VerifyReport, repair_with, verify_files_with};
+use trommel::{
+    Answer, Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
+    VerifyReport, repair_with, verify_files_with,
+};
 
 const DIR: &str = "db";
 

@@ -10,7 +10,10 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use trommel::{Background, Batch, Clock, Db, Environment, FilterRecovery, Granularity, GuardKind, ManualClock, Memory, Options, Policy, Scan, Snapshot, Sync};
+use trommel::{
+    Background, Batch, Clock, Db, Environment, FilterRecovery, Granularity, GuardKind, ManualClock,
+    Memory, Options, Policy, Scan, Snapshot, Sync,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

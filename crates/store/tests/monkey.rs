@@ -6,11 +6,11 @@
 //! ```
 //! Invariant: answers are the same.
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 
 use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Stats, Sync};
+use trommel_guards::kinds;
 
 const FLUSHES: u64 = 63;
 const FLUSH_KEYS: u64 = 200;

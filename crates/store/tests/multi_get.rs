@@ -5,14 +5,17 @@
 //! ```
 //! Invariant: a batch sees one moment.
 
-use trommel_guards::kinds;
 use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{Background, Clock, Db, Environment, Fault, FilterKind, GuardKind, ManualClock, Memory, Options, QueryStats, Snapshot, Sync};
+use trommel::{
+    Background, Clock, Db, Environment, Fault, GuardKind, ManualClock, Memory, Options, QueryStats,
+    Snapshot, Sync,
+};
+use trommel_guards::kinds;
 
 type Key = Vec<u8>;
 

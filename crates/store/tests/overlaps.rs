@@ -10,7 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory, Options, Policy, Scan, Snapshot, Sync};
+use trommel::{
+    Answer, Background, Batch, Clock, Db, Environment, Granularity, ManualClock, Memory, Options,
+    Policy, Scan, Snapshot, Sync,
+};
 
 /// Histories, and what each does.
 const SEEDS: u64 = 60;

@@ -1,10 +1,13 @@
 //! Merges of one table with what it meets in the next level: what they write, how many runs a query
 //! looks at, and that every answer is right between any two steps of them.
 
-use trommel_guards::kinds;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, Memory, Options, Policy, Stats, Sync};
+use trommel::{
+    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Policy,
+    Stats, Sync,
+};
+use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 50;

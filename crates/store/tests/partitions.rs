@@ -1,11 +1,14 @@
 //! Merges into the last level that go from partition to partition: what they rewrite, how much disk
 //! they need, and that every answer is right while one is half done.
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, FilterRecovery, Granularity, GuardKind, RunLocatorKind, Memory, Options, Stats, Storage, Sync};
+use trommel::{
+    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Stats,
+    Storage, Sync,
+};
+use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 100;

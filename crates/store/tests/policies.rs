@@ -8,7 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Policy, QueryStats, Sync};
+use trommel::{
+    Background, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Policy, QueryStats,
+    Sync,
+};
 
 fn options(policy: Policy, guard: GuardKind) -> Options {
     Options {

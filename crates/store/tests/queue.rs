@@ -2,13 +2,16 @@
 //! other: under every guard, with reads that complete in any order, with faults and damage, and
 //! while others write, flush and merge.
 
-use trommel_guards::kinds;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trommel::{Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats, Queue, Stats, Value};
+use trommel::{
+    Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats,
+    Queue, Stats, Value,
+};
+use trommel_guards::kinds;
 
 /// Keys that are prefixes of each other, in many short runs of blocks of a few entries.
 fn key(number: u16) -> Vec<u8> {

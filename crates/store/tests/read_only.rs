@@ -21,7 +21,10 @@ use std::time::Duration;
 
 use door::{Door, until};
 use mounts::on_file_system;
-use trommel::{Background, Db, Disk, Environment, Error, GuardKind, Memory, Options, Storage, Sync, dump, peek, repair};
+use trommel::{
+    Background, Db, Disk, Environment, Error, GuardKind, Memory, Options, Storage, Sync, dump,
+    peek, repair,
+};
 
 fn options(sync: Sync, background: Background) -> Options {
     Options {

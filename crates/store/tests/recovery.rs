@@ -8,12 +8,14 @@
 //! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be
 //! missing, unless its own bytes are.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Batch, Db, Disk, Environment, FilterKind, GuardKind, Memory, Options, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, Disk, Environment, GuardKind, Memory, Options, Storage, Sync,
+};
+use trommel_guards::kinds;
 
 /// The folder of every store on a simulated disk.
 const DIR: &str = "db";

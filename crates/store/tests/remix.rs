@@ -6,12 +6,15 @@
 //! ```
 //! Invariant: scans give what a map gives, whatever the view knows.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
-use trommel::{Background, Db, Environment, GuardKind, RunLocatorKind, Memory, Options, PausePoint, Pauses, QueryStats, Storage, Sync};
+use trommel::{
+    Background, Db, Environment, GuardKind, Memory, Options, PausePoint, Pauses, QueryStats,
+    Storage, Sync,
+};
+use trommel_guards::kinds;
 
 type Map = BTreeMap<[u8; 8], u8>;
 

@@ -3,12 +3,15 @@
 
 mod doubts;
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Error, Fault, FilterKind, GuardKind, Memory, Options, RepairReport, Storage, Sync, repair_with};
+use trommel::{
+    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, RepairReport, Storage,
+    Sync, repair_with,
+};
+use trommel_guards::kinds;
 
 const DIR: &str = "db";
 

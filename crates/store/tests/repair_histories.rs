@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Error, GuardKind, Memory, Options, RepairReport, Storage, Sync, repair_with};
+use trommel::{
+    Background, Db, Environment, Error, GuardKind, Memory, Options, RepairReport, Storage, Sync,
+    repair_with,
+};
 
 const DIR: &str = "db";
 const KEYS: u64 = 60;

@@ -5,7 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use trommel::{Background, Batch, Db, Environment, Fault, Granularity, GuardKind, Memory, Options, PausePoint, Pauses, Storage};
+use trommel::{
+    Background, Batch, Db, Environment, Fault, Granularity, GuardKind, Memory, Options, PausePoint,
+    Pauses, Storage,
+};
 
 type Action = Box<dyn FnOnce(&Db) + Send>;
 
@@ -34,7 +37,9 @@ impl Stage {
         let of = |guard, granularity| {
             (format!("{guard}, {granularity:?}"), Stage::of(guard, granularity))
         };
-        trommel_guards::all_guards().into_iter().flat_map(move |guard| granularities.map(|how| of(guard, how)))
+        trommel_guards::all_guards()
+            .into_iter()
+            .flat_map(move |guard| granularities.map(|how| of(guard, how)))
     }
 
     fn of(guard: GuardKind, granularity: Granularity) -> Self {

@@ -1,13 +1,15 @@
 //! Seeks: they give what a map gives, from every key on, and read no block of a run that goes on
 //! elsewhere.
 
-use trommel_guards::kinds;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, QueryStats, Snapshot, Sync};
+use trommel::{
+    Background, Db, Environment, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
+};
+use trommel_guards::kinds;
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
@@ -167,7 +169,8 @@ fn scans_equal_a_map_from_every_key_on_under_every_guard() {
 fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
     let keys = crowded_keys();
     for (place, wrote) in trommel_guards::all_guards().into_iter().enumerate() {
-        let reads = trommel_guards::all_guards()[(place * 7 + 1) % trommel_guards::all_guards().len()];
+        let reads =
+            trommel_guards::all_guards()[(place * 7 + 1) % trommel_guards::all_guards().len()];
         let (disk, db, mut map, ..) = crowded_store(wrote, &keys);
         drop(db);
         let db = reopen(&disk, reads, 4096);
@@ -371,7 +374,9 @@ fn a_backward_open_seek_reads_about_one_block() {
 /// A filter is asked once for each run, if it knows ranges or the range is one key.
 #[test]
 fn probes_of_ranges_are_counted_by_tables_that_are_asked() {
-    for guard in trommel_guards::all_guards().into_iter().filter(|guard| guard.table_filter().is_some()) {
+    for guard in
+        trommel_guards::all_guards().into_iter().filter(|guard| guard.table_filter().is_some())
+    {
         let (db, numbers) = store_of_layers(guard);
         let middle = *numbers.iter().nth(numbers.len() / 2).expect("there are some");
         let asked = costs(&db, OPEN, || assert!(first(db.range(key(middle)..)).is_some()));

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use door::{Door, until};
-use trommel::{Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync};
+use trommel::{
+    Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync,
+};
 
 fn options(background: Background) -> Options {
     Options {

@@ -8,7 +8,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{Background, Db, Environment, ManualClock, Memory, Options, PausePoint, Pauses, Stats, Sync};
+use trommel::{
+    Background, Db, Environment, ManualClock, Memory, Options, PausePoint, Pauses, Stats, Sync,
+};
 
 const STOP_RUNS: u64 = 12;
 

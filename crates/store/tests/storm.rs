@@ -8,13 +8,16 @@
 //! ```
 //! Invariant: a writer's keys are written by its batches only, so they are always of one round.
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use trommel::{Background, Batch, Db, Disk, Environment, Fault, FilterKind, GuardKind, RunLocatorKind, Memory, Options, Snapshot, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, Disk, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage,
+    Sync,
+};
+use trommel_guards::kinds;
 
 const WRITERS: usize = 3;
 const KEYS: u32 = 12;

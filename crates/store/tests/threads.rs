@@ -8,13 +8,15 @@
 //! Versions of a key count up; those that five divides are deletions. A writer has its keys to
 //! itself.
 
-use trommel_guards::kinds;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, Environment, Granularity, GuardKind, RunLocatorKind, Memory, Options, Snapshot, Sync};
+use trommel::{
+    Background, Batch, Db, Environment, Granularity, GuardKind, Memory, Options, Snapshot, Sync,
+};
+use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
 /// Keys of a writer.

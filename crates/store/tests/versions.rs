@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, GuardKind, KeyValue, Memory, Options, Result, Snapshot, Sync};
+use trommel::{
+    Background, Db, Environment, GuardKind, KeyValue, Memory, Options, Result, Snapshot, Sync,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -8,15 +8,14 @@
 //! here for a lock: so a get makes no system call. Invariant: everything was asked for once before
 //! it counts.
 
-use trommel::FilterTuning;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use trommel::{Background, Clock, Db, Environment, GuardKind, Memory, Options, Sync};
-use trommel_guards::{ElasticOptions};
+use trommel::{Background, Clock, Db, Environment, FilterTuning, GuardKind, Memory, Options, Sync};
+use trommel_guards::ElasticOptions;
 
 /// Counts who asks it.
 #[derive(Default)]

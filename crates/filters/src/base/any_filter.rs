@@ -1,7 +1,7 @@
 //! A filter of one table of whichever kind, and its builder: the traits as objects.
 //! ```text
-//! Bloom: TableFilter ────────> dyn AnyFilter           by itself, for every filter
-//! Box<dyn AnyFilter> ────────> TableFilter             so that callers ask both in the same way
+//! Bloom: TableFilter               ──> dyn AnyFilter            by itself, for every filter
+//! BloomBuilder: TableFilterBuilder ──> dyn AnyFilterBuilder
 //! ```
 //! [`TableFilter`] is compiled for each filter and each trace, so that a probe has no call in it.
 //! Here each question is one call.
@@ -81,51 +81,6 @@ impl<F: TableFilter + Send + Sync> AnyFilter for F {
     }
 }
 
-impl TableFilter for Box<dyn AnyFilter> {
-    fn kind(&self) -> &'static dyn FilterKind {
-        (**self).kind()
-    }
-
-    fn size_bytes(&self) -> usize {
-        (**self).size_bytes()
-    }
-
-    #[inline]
-    fn may_contain(&self, key: &[u8]) -> bool {
-        (**self).may_contain(key)
-    }
-
-    #[inline]
-    fn may_contain_hashed(&self, key: &HashedKey<'_>) -> bool {
-        (**self).may_contain_hashed(key)
-    }
-
-    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        (**self).may_contain_traced(key, trace)
-    }
-
-    #[inline]
-    fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
-        (**self).may_overlap(range)
-    }
-
-    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
-        (**self).may_overlap_traced(range, trace)
-    }
-
-    fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
-        (**self).lower_bound(key)
-    }
-
-    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
-        (**self).upper_bound(key)
-    }
-
-    fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
-        (**self).count(range)
-    }
-}
-
 /// A builder of whichever kind. Every [`TableFilterBuilder`] is one.
 pub trait AnyFilterBuilder: Send {
     /// See [`TableFilterBuilder::add`].
@@ -141,15 +96,5 @@ impl<B: TableFilterBuilder + Send> AnyFilterBuilder for B {
 
     fn finish(self: Box<Self>) -> Vec<u8> {
         TableFilterBuilder::finish(*self)
-    }
-}
-
-impl TableFilterBuilder for Box<dyn AnyFilterBuilder> {
-    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
-        (**self).add(key)
-    }
-
-    fn finish(self) -> Vec<u8> {
-        <dyn AnyFilterBuilder as AnyFilterBuilder>::finish(self)
     }
 }

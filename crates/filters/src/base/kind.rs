@@ -107,12 +107,7 @@ pub struct FilterOptions {
 impl FilterOptions {
     /// A filter of so many bits for each key, all else as it usually is.
     pub fn new(kind: &'static dyn FilterKind, bits_per_key: f64) -> Self {
-        FilterOptions {
-            kind,
-            bits_per_key,
-            tuning: FilterTuning::default(),
-            questions: Vec::new(),
-        }
+        FilterOptions { kind, bits_per_key, tuning: FilterTuning::default(), questions: Vec::new() }
     }
 
     /// As above, tuned so.

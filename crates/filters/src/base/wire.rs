@@ -209,8 +209,11 @@ impl Writer {
 /// The signature at the end of a filter's bytes: the filter's kind, and a number of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Signature {
+    /// The kind's tag.
     pub tag: u16,
+    /// The version of its format.
     pub version: u8,
+    /// The filter's own number.
     pub parameter: u8,
 }
 

@@ -31,6 +31,7 @@ const HEAD_BITS_MAX: usize = 64;
 /// How the groups of a run of keys are to be made.
 #[derive(Clone, Copy)]
 pub struct GroupsPlan {
+    /// What fingerprints are.
     pub fingerprints: Fingerprints,
     /// Bits for each key, directory included.
     pub bits_per_key: f64,
@@ -43,11 +44,14 @@ pub struct GroupsPlan {
 /// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
 #[derive(Clone, Copy)]
 pub struct Beside {
+    /// How many newer keys come for each key.
     pub share: f64,
+    /// Bits that so many keys take then.
     pub bits: fn(keys: f64, share: f64) -> f64,
 }
 
 impl Beside {
+    /// Nothing is beside them.
     pub const NOTHING: Beside = Beside { share: 0.0, bits: |_, _| 0.0 };
 
     fn bits(&self, keys: usize) -> f64 {
@@ -60,7 +64,9 @@ pub struct Groups {
     /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows
     /// them: see [`WINDOW`](super::gap::WINDOW).
     pub arena: Vec<u8>,
+    /// Where each group begins.
     pub directory: Directory,
+    /// How many keys come before each.
     pub starts: GroupStarts,
     /// The number of keys.
     pub entries: u64,

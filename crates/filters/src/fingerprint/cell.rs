@@ -386,6 +386,7 @@ fn first_difference(
 pub struct Found {
     /// The cells whose keys are all below the key.
     pub before: usize,
+    /// Where beside the cells.
     pub fall: Fall,
 }
 
@@ -405,11 +406,24 @@ pub enum Fall {
     /// In a cell.
     In,
     /// After a cell that it shares more with than with the next one.
-    NearBefore { split: usize, shared: usize },
+    NearBefore {
+        /// The bit after the first that differs.
+        split: usize,
+        /// Bits that the nearer one shares.
+        shared: usize,
+    },
     /// Before a cell that it shares more with than with the one before.
-    NearAfter { split: usize, shared: usize },
+    NearAfter {
+        /// The bit after the first that differs.
+        split: usize,
+        /// Bits that the nearer one shares.
+        shared: usize,
+    },
     /// After the last cell.
-    AfterAll { shared: usize },
+    AfterAll {
+        /// Bits that the last cell shares.
+        shared: usize,
+    },
 }
 
 /// The cells of a block, in order. Without turns that cannot be foreseen, but for escapes.

@@ -22,7 +22,7 @@ const QUOTIENTS_MIN: f64 = 0.3;
 const QUOTIENTS_MAX: f64 = 60_000.0;
 
 /// What the gaps between the keys of a group say: of all, or of a sample. Keys are 63-bit numbers.
-pub struct Survey {
+pub(super) struct Survey {
     /// The share of keys that look like the one before.
     pub ties: f64,
     /// Bits that gap fingerprints spend where a gap is wider than the next one.
@@ -37,13 +37,13 @@ impl Survey {
     /// Of some of the gaps. Requires: ascending views. `position_width`: of spline fingerprints, in
     /// their numbers.
     #[inline(always)]
-    pub fn of_sample(views: &[u64], position_width: f64) -> Survey {
+    pub(super) fn of_sample(views: &[u64], position_width: f64) -> Survey {
         Self::of_windows(views, position_width, WINDOWS_OF_SAMPLE)
     }
 
     /// Of all gaps.
     #[cold]
-    pub fn of_all(views: &[u64], position_width: f64) -> Survey {
+    pub(super) fn of_all(views: &[u64], position_width: f64) -> Survey {
         Self::of_windows(views, position_width, views.len())
     }
 
@@ -81,12 +81,12 @@ impl Survey {
     }
 
     /// The rate of gap fingerprints with so many spare bits.
-    pub fn gap_rate(&self, spare: f64) -> f64 {
+    pub(super) fn gap_rate(&self, spare: f64) -> f64 {
         self.with_ties(self.gap_rate * (-spare).exp2())
     }
 
     /// The rate of spline fingerprints.
-    pub fn spline_rate(&self) -> f64 {
+    pub(super) fn spline_rate(&self) -> f64 {
         self.with_ties(self.spline_rate)
     }
 
@@ -101,7 +101,7 @@ impl Survey {
 /// up among the fingerprints of all others, as if it were absent. Where keys are text this is more
 /// than [`Survey::gap_rate`], as their gaps are not filled evenly.
 #[cold]
-pub fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
+pub(super) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
     let apart = |from: u64, to: u64| exponent(number(from), number(to)).map_or(0.0, power);
     let scale = (-spare).exp2() / 2.0;
     let covered = |keys: &[u64]| {
@@ -117,7 +117,7 @@ pub fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
 /// As [`gap_rate_by_keys`], of cells: `commons` are the bits that each key shares with the one
 /// before.
 #[cold]
-pub fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
+pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {
         let [before, low, high, after] = *commons else { return false };
         let around = low.min(high);
@@ -159,7 +159,7 @@ fn power(exponent: u32) -> f64 {
 }
 
 /// The layout of `keys` keys in `blocks` blocks that takes about so many bits for each key.
-pub fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
+pub(super) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
     // A key costs its remainder, its one, and its share of the zeros: best with 1 to 2 of them.
     let rest = bits_per_key - 1.0;
     let mut remainder_bits = (rest - 1.0).clamp(0.0, f64::from(REMAINDER_MAX)) as u32;

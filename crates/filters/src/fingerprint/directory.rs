@@ -57,11 +57,17 @@ pub enum Among {
 /// in memory of their own, or in place in an image.
 #[derive(Default)]
 pub struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
+    /// What all keys share.
     pub prefix: Prefix<B>,
+    /// The first eight bytes of each group's separator, behind the prefix.
     pub separators: W,
+    /// Where each group begins.
     pub offsets: N,
+    /// Of separators that have more than eight bytes, the others.
     pub tails: Option<SeparatorTails<N, B>>,
+    /// For each value of a separator's upper bits, the first group that has it.
     pub radix: N,
+    /// How far a separator is shifted to be one of these values.
     pub radix_shift: u32,
     /// No key is above it.
     pub last: B,
@@ -76,6 +82,7 @@ pub struct Prefix<B> {
 }
 
 impl<B: Deref<Target = [u8]>> Prefix<B> {
+    /// Of these bytes.
     pub fn new(bytes: B) -> Self {
         let head = word_at(&bytes, 0);
         Prefix { bytes, head }
@@ -87,6 +94,7 @@ impl<B: Deref<Target = [u8]>> Prefix<B> {
         Prefix { bytes, head }
     }
 
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }

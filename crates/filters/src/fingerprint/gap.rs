@@ -185,9 +185,23 @@ fn best_base(codes: &[Code]) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fall {
     /// In a cell: the keys before it, those before its end, and that.
-    In { before: usize, through: usize, end: u64 },
+    In {
+        /// Keys before the cell.
+        before: usize,
+        /// Keys before its end.
+        through: usize,
+        /// Its end.
+        end: u64,
+    },
     /// Between two: the keys below, the end of the last one's cell, the start of the next one's.
-    Between { before: usize, end: u64, next: Option<u64> },
+    Between {
+        /// Keys below.
+        before: usize,
+        /// Where the last one's cell ends.
+        end: u64,
+        /// Where the next one's cell begins.
+        next: Option<u64>,
+    },
 }
 
 impl Fall {

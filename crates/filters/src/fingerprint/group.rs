@@ -68,7 +68,14 @@ impl Kind {
 pub enum Lead<'a> {
     /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how
     /// hashed blocks are laid out.
-    Heads { layout: Option<Layout>, views: &'a [u64], bytes: usize },
+    Heads {
+        /// Of hashed blocks.
+        layout: Option<Layout>,
+        /// One for each block but the first.
+        views: &'a [u64],
+        /// So many of each are kept.
+        bytes: usize,
+    },
     /// The line on which all blocks lie.
     Model(&'a Model),
 }
@@ -106,15 +113,20 @@ pub fn write_header(
 /// A group's header and what follows it.
 #[derive(Clone, Copy)]
 pub struct Group<'a> {
+    /// The group and what follows it.
     pub bytes: &'a [u8],
+    /// Bits that all keys of the group share.
     pub prefix_bits: usize,
+    /// How many blocks it has.
     pub blocks: usize,
+    /// What its fingerprints are.
     pub kind: Kind,
     head_bytes: usize,
     offset_bytes: usize,
 }
 
 impl<'a> Group<'a> {
+    /// Reads a header. Requires: a group begins here.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         let header = u32::from_le_bytes(*bytes.first_chunk().expect("a group has a header"));

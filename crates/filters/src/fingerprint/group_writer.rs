@@ -42,7 +42,7 @@ const CLEARLY: f64 = 1.5;
 
 /// The keys of a group, and what it may cost.
 pub struct GroupPlan<'a> {
-    pub keys: &'a KeyBuffer,
+    pub(crate) keys: &'a KeyBuffer,
     /// Where each block ends, if blocks are cut by keys.
     pub cuts: &'a [usize],
     /// Bits that all keys share.
@@ -51,7 +51,7 @@ pub struct GroupPlan<'a> {
     pub head_bytes: usize,
     /// The separator's view: not above the first key's.
     pub low: u64,
-    pub fingerprints: Fingerprints,
+    pub(crate) fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
     pub point_bits: usize,
     /// The bits that the group may take.
@@ -87,7 +87,7 @@ struct Verdict {
 }
 
 impl GroupWriter {
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         let words = self.views.capacity() + self.numbers.capacity();
         let halves = self.offsets.capacity() + self.positions.capacity();
         self.blocks.capacity() + self.hashes.capacity() + 8 * words + 4 * halves

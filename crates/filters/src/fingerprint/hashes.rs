@@ -35,11 +35,7 @@ pub fn bytes_of(keys: usize, bits: usize) -> usize {
 }
 
 /// Appends the hashes of a block's keys.
-pub fn write_point_bits<'k>(
-    keys: impl Iterator<Item = &'k [u8]>,
-    bits: usize,
-    out: &mut Vec<u8>,
-) {
+pub fn write_point_bits<'k>(keys: impl Iterator<Item = &'k [u8]>, bits: usize, out: &mut Vec<u8>) {
     if bits > 0 {
         let mut writer = BitWriter::new(out);
         keys.for_each(|key| writer.push(point_hash(key, bits), bits));

@@ -11,8 +11,11 @@ use super::spline::{FINE_BITS, Model};
 /// How views become positions in one block of a group.
 #[derive(Clone, Copy)]
 pub struct Line {
+    /// From views to positions of the group.
     pub model: Model,
+    /// Blocks of the group.
     pub blocks: usize,
+    /// Which of them it is.
     pub block: usize,
     /// No key of the group has a smaller view.
     pub low: u64,

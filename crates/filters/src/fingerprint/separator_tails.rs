@@ -20,7 +20,9 @@ const SHARED_MAX: usize = u16::MAX as usize;
 /// The separators' bytes after the first eight: numbers of four bytes, and byte strings, in memory
 /// of its own or in place in an image.
 pub struct SeparatorTails<N = Box<[u32]>, B = Box<[u8]>> {
+    /// Where each tail ends.
     pub ends: N,
+    /// All tails.
     pub bytes: B,
 }
 
@@ -32,6 +34,7 @@ pub struct SeparatorTail<'a> {
 }
 
 impl<N: Row<u32>, B: Deref<Target = [u8]>> SeparatorTails<N, B> {
+    /// The tail of a group's separator.
     pub fn get(&self, group: usize) -> SeparatorTail<'_> {
         let kept = self.kept(group);
         let Some(first) = (group % STRETCH).checked_sub(1).map(|before| group - before - 1) else {

@@ -45,7 +45,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         let quotients = u16::try_from(self.quotients).expect("fewer quotients than that");
         out.push(self.remainder_bits as u8);
         out.extend_from_slice(&quotients.to_le_bytes());
@@ -70,6 +70,7 @@ impl Layout {
 pub struct Model {
     shift: u32,
     factor: u64,
+    /// How positions are kept in a block.
     pub layout: Layout,
 }
 
@@ -83,7 +84,7 @@ impl Model {
         Model { shift, factor, layout }
     }
 
-    pub fn write(&self, out: &mut Vec<u8>) {
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.push(self.shift as u8);
         self.layout.write(out);
         out.extend_from_slice(&self.factor.to_le_bytes());

@@ -9,6 +9,7 @@
 /// grow.
 #[derive(Default)]
 pub struct GroupStarts {
+    /// Of each group, the low half.
     pub low: Box<[u32]>,
     /// For each multiple of 2^32, the first group with so many keys before it.
     pub wraps: Box<[u32]>,
@@ -33,11 +34,11 @@ impl GroupStartsBuilder {
         self.keys += keys;
     }
 
-    pub fn heap_bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         4 * (self.low.capacity() + self.wraps.capacity())
     }
 
-    pub fn finish(self) -> GroupStarts {
+    pub(crate) fn finish(self) -> GroupStarts {
         GroupStarts { low: self.low.into_boxed_slice(), wraps: self.wraps.into_boxed_slice() }
     }
 }

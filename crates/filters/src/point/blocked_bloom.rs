@@ -16,9 +16,9 @@
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
 };
+use crate::base::hash::{HashUse, hash_key};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::PointRate;
-use crate::base::hash::{HashUse, hash_key};
 use crate::base::wire::{Corrupt, Reader, Writer};
 
 /// `blocked-bloom`: a Bloom filter whose bits for a key lie in one cache line.

@@ -15,9 +15,9 @@
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, payload_bits,
 };
+use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::PointRate;
-use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::wire::{Corrupt, Reader, Signature};
 
 /// `bloom`: a Bloom filter.
@@ -113,8 +113,7 @@ impl TableFilterBuilder for BloomBuilder {
         for &hash in &self.hashes {
             places(hash, bits, probes).for_each(|place| bytes[place / 8] |= 1 << (place % 8));
         }
-        let signature =
-            Signature { tag: TAG, version: VERSION, parameter: probes as u8 };
+        let signature = Signature { tag: TAG, version: VERSION, parameter: probes as u8 };
         signature.sign(&words.to_le_bytes(), &mut bytes);
         bytes
     }

@@ -15,7 +15,10 @@ mod twin;
 mod words;
 
 use proptest::prelude::*;
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query, Shape, Span};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, LineCounter, Part, PartBuilder, Query,
+    Shape, Span,
+};
 use twin::*;
 
 #[test]

@@ -4,9 +4,14 @@
 //! ```
 //! Invariant: nothing here knows how the filter works.
 
-use crate::counts::assert_counts;
 use std::collections::{BTreeMap, BTreeSet};
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes, Shape, Span};
+
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes,
+    Shape, Span,
+};
+
+use crate::counts::assert_counts;
 
 pub(crate) type Key = Vec<u8>;
 pub(crate) type Twin = BTreeMap<Key, BTreeSet<u64>>;

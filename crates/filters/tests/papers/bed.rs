@@ -6,7 +6,10 @@
 //! Invariant: keys and flushes follow from the seed alone.
 
 use std::collections::BTreeSet;
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
+
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
+};
 
 pub(crate) type Key = Vec<u8>;
 

@@ -5,9 +5,13 @@
 //! ```
 //! Invariant: no key is lost; a range without keys inside the stretch is rarely taken for one with keys.
 
-use crate::bed::{Key, Random};
 use std::collections::BTreeSet;
-use trommel_filters::{Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span};
+
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+};
+
+use crate::bed::{Key, Random};
 
 const BASE_KEYS: u64 = 200_000;
 const FLUSHES: u64 = 99;

@@ -1,11 +1,13 @@
 //! SuRF (SIGMOD 2018): Figure 4, and what sections 3.2 to 3.5 promise of each kind.
 
-use trommel_guards::kinds;
-use trommel_filters::{CountBounds, FilterKind, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, hash_key};
+use trommel_filters::{
+    CountBounds, HashUse, KeyRange, LowerBound, Surf, SurfBuilder, SurfKind, SurfOptions,
+    SurfSuffix, TableFilter, TableFilterBuilder, hash_key,
+};
 
 const KEYS: [&[u8]; 3] = [b"SIGAI", b"SIGMOD", b"SIGOPS"];
 
-fn surf(kind: &'static dyn FilterKind, hash: u32, real: u32) -> Surf<Vec<u8>> {
+fn surf(kind: SurfKind, hash: u32, real: u32) -> Surf<Vec<u8>> {
     let suffix = SurfSuffix::Bits { hash, real };
     let options = SurfOptions { suffix, ..SurfOptions::default() };
     let mut builder = SurfBuilder::new(kind, 0.0, &options);
@@ -26,7 +28,7 @@ fn known(surf: &Surf<Vec<u8>>) -> Vec<String> {
 
 #[test]
 fn figure_4_base_keeps_the_shared_prefix_and_one_more_byte() {
-    let surf = surf(kinds::SURF_BASE, 0, 0);
+    let surf = surf(SurfKind::Base, 0, 0);
     assert_eq!(known(&surf), ["SIGA", "SIGM", "SIGO"]);
     assert_eq!((surf.edges(), surf.keys()), (6, 3));
     assert!(surf.may_contain(b"SIGMETRICS"), "the false positive of section 3.1");
@@ -35,14 +37,14 @@ fn figure_4_base_keeps_the_shared_prefix_and_one_more_byte() {
 
 #[test]
 fn figure_4_real_keeps_the_next_byte() {
-    let surf = surf(kinds::SURF_REAL, 0, 8);
+    let surf = surf(SurfKind::Real, 0, 8);
     assert_eq!(known(&surf), ["SIGAI", "SIGMO", "SIGOP"]);
     assert!(!surf.may_contain(b"SIGMETRICS") && surf.may_contain(b"SIGMOBILE"));
 }
 
 #[test]
 fn figure_4_hash_keeps_the_least_bits_of_the_hash() {
-    let surf = surf(kinds::SURF_HASH, 8, 0);
+    let surf = surf(SurfKind::Hash, 8, 0);
     let hash = |key: &[u8]| hash_key(key, HashUse::Table) as u8;
     assert_eq!(known(&surf), ["SIGA", "SIGM", "SIGO"]);
     let others = (0..5000u32).map(|n| format!("SIGM{n}").into_bytes());
@@ -57,7 +59,7 @@ fn figure_4_hash_keeps_the_least_bits_of_the_hash() {
 
 #[test]
 fn figure_4_mixed_keeps_both() {
-    let surf = surf(kinds::SURF_MIXED, 8, 8);
+    let surf = surf(SurfKind::Mixed, 8, 8);
     assert_eq!(known(&surf), ["SIGAI", "SIGMO", "SIGOP"]);
     assert!(!surf.may_contain(b"SIGMETRICS"));
     let of_prefix = (0..2000u32).map(|n| format!("SIGMO{n}").into_bytes());
@@ -71,8 +73,8 @@ fn section_3_5_the_false_positive_flag() {
         Some(LowerBound::From { key, unsure }) => (String::from_utf8(key).expect("ASCII"), unsure),
         other => (format!("{other:?}"), false),
     };
-    let base = surf(kinds::SURF_BASE, 0, 0);
-    let real = surf(kinds::SURF_REAL, 0, 8);
+    let base = surf(SurfKind::Base, 0, 0);
+    let real = surf(SurfKind::Real, 0, 8);
     let is = |text: &str, unsure: bool| (text.to_owned(), unsure);
     assert_eq!(bound(&base, b"SIGB"), is("SIGM", false));
     assert_eq!(bound(&base, b"SIGMETRICS"), is("SIGMETRICS", true));
@@ -86,7 +88,7 @@ fn section_3_5_the_false_positive_flag() {
 /// Section 3.5, count: the flags of both ends are the width of the bounds.
 #[test]
 fn section_3_5_counts() {
-    let (base, real) = (surf(kinds::SURF_BASE, 0, 0), surf(kinds::SURF_REAL, 0, 8));
+    let (base, real) = (surf(SurfKind::Base, 0, 0), surf(SurfKind::Real, 0, 8));
     let count = |surf: &Surf<Vec<u8>>, low: &[u8], high: &[u8]| {
         surf.count(&KeyRange::new(low, Some(high)).expect("in order")).expect("known")
     };
@@ -108,7 +110,7 @@ fn section_3_2_each_hash_bit_halves_the_rate() {
     let build = |hash: u32| {
         let suffix = SurfSuffix::Bits { hash, real: 0 };
         let options = SurfOptions { suffix, ..SurfOptions::default() };
-        let mut builder = SurfBuilder::new(kinds::SURF_HASH, 0.0, &options);
+        let mut builder = SurfBuilder::new(SurfKind::Hash, 0.0, &options);
         keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("in order"));
         Surf::read(builder.finish()).expect("whole")
     };
@@ -150,9 +152,8 @@ fn section_3_rates_on_uniform_keys() {
     };
     let mut keys: Vec<u64> = (0..KEYS).map(spread).collect();
     keys.sort_unstable();
-    let kinds = [(kinds::SURF_BASE, 0, 0), (kinds::SURF_HASH, 4, 0)];
-    let kinds =
-        kinds.into_iter().chain([(kinds::SURF_REAL, 0, 4), (kinds::SURF_MIXED, 2, 3)]);
+    let kinds = [(SurfKind::Base, 0, 0), (SurfKind::Hash, 4, 0)];
+    let kinds = kinds.into_iter().chain([(SurfKind::Real, 0, 4), (SurfKind::Mixed, 2, 3)]);
     for (kind, hash, real) in kinds {
         let options =
             SurfOptions { suffix: SurfSuffix::Bits { hash, real }, ..SurfOptions::default() };
@@ -175,7 +176,7 @@ fn suffixes_fill_the_bits_that_were_asked_for() {
     let key = |n: u64| n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     let mut keys: Vec<[u8; 8]> = (0..20_000).map(key).collect();
     keys.sort_unstable();
-    for kind in [kinds::SURF_HASH, kinds::SURF_REAL, kinds::SURF_MIXED] {
+    for kind in [SurfKind::Hash, SurfKind::Real, SurfKind::Mixed] {
         for bits_per_key in [16.0, 18.3, 25.0, 40.0, 70.0] {
             let mut builder = SurfBuilder::new(kind, bits_per_key, &SurfOptions::default());
             keys.iter().for_each(|key| builder.add(key).expect("in order"));

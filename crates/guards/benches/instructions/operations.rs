@@ -10,11 +10,15 @@
 //! Whole numbers alone make keys and queries, so that they are the same on every machine. Invariant: what an operation
 //! answers is checked, after it was counted.
 
-use trommel_guards::kinds;
 use std::hint::black_box;
 
-use trommel_filters::{AlignedBytes, AnyFilter, AnyFilterBuilder, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind, FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, RunLocator, RunLocatorBuilder, Part, PartBuilder, Query, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced};
-use trommel_guards::{BinaryFuse, BinaryFuseBuilder, Chucky, ChuckyBuilder};
+use trommel_filters::{
+    AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind,
+    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    RunLocator, RunLocatorBuilder, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder,
+    TreePlan, Untraced, read_filter,
+};
+use trommel_guards::{BinaryFuse, BinaryFuseBuilder, Chucky, ChuckyBuilder, kinds};
 
 /// Enough for every path through the filter, few enough for seconds under callgrind.
 const KEYS: usize = 300_000;
@@ -318,8 +322,11 @@ fn walks(part: &Part, keys: &[u64], lows: &[u64], steps: usize) -> usize {
 }
 
 /// A filter that knows points alone.
-fn run_points<F, B>(kind: &'static dyn FilterKind, read: impl Fn(AlignedBytes) -> F, new: impl Fn() -> B)
-where
+fn run_points<F, B>(
+    kind: &'static dyn FilterKind,
+    read: impl Fn(AlignedBytes) -> F,
+    new: impl Fn() -> B,
+) where
     F: TableFilter,
     B: TableFilterBuilder,
 {
@@ -345,17 +352,17 @@ where
 
 fn run_all_points() {
     macro_rules! run {
-        ($kind:ident, $builder:ident, $bits:expr) => {
+        ($kind:ident, $filter:ident, $builder:ident, $bits:expr) => {
             run_points(
-                FilterKind::$kind,
-                |bytes| $kind::read(bytes).expect("just built"),
+                kinds::$kind,
+                |bytes| $filter::read(bytes).expect("just built"),
                 || $builder::new($bits),
             )
         };
     }
-    run!(BlockedBloom, BlockedBloomBuilder, BLOOM_BITS_PER_KEY);
-    run!(Bloom, BloomBuilder, BLOOM_BITS_PER_KEY);
-    run!(BinaryFuse, BinaryFuseBuilder, FUSE_BITS_PER_KEY);
+    run!(BLOCKED_BLOOM, BlockedBloom, BlockedBloomBuilder, BLOOM_BITS_PER_KEY);
+    run!(BLOOM, Bloom, BloomBuilder, BLOOM_BITS_PER_KEY);
+    run!(BINARY_FUSE, BinaryFuse, BinaryFuseBuilder, FUSE_BITS_PER_KEY);
 }
 
 /// A filter of all runs that is built from the oldest one's keys, and told of newer keys and of moves.
@@ -408,7 +415,8 @@ fn run_ranges(kind: &'static dyn FilterKind) {
     let name = |operation: &str| format!("{}-{operation}", kind.name());
     let mut bytes = Vec::new();
     count(&name("build"), keys.len(), || bytes = build_ranges(kind, &keys));
-    let filter = AnyFilter::read(AlignedBytes::from_slice(&bytes)).expect("just built");
+    let filter =
+        read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS).expect("just built");
     let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
     let mut maybe = 0;
     let misses = source.misses(&keys, 1, &mut random);

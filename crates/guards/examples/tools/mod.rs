@@ -7,9 +7,9 @@
 
 #![allow(dead_code, reason = "each example uses what it needs")]
 
-use trommel_guards::kinds;
 use rustix::time::{ClockId, clock_gettime};
 use trommel_filters::FilterKind;
+use trommel_guards::kinds;
 
 /// Hands the words of the command line to `take`, in pairs. None: there is no such name, or it has no such value.
 pub(crate) fn read_arguments(usage: &str, mut take: impl FnMut(&str, &str) -> Option<()>) {

@@ -9,9 +9,10 @@
 
 use std::ops::Range;
 
-use super::unit::{ElasticUnit, PROBES_MAX, rate};
 use trommel_filters::hash::checksum;
 use trommel_filters::{Corrupt, Reader, Writer};
+
+use super::unit::{ElasticUnit, PROBES_MAX, rate};
 
 pub(super) const UNITS_MAX: u8 = 32;
 /// The number that names the kind in files.

@@ -23,11 +23,10 @@ pub use kind::{ELASTIC, ElasticOptions, ElasticUnits};
 pub use policy::ElasticPolicy;
 pub use unit::ElasticUnit;
 
-use trommel_filters::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
-};
 use trommel_filters::hash::{HashUse, checksum, hash_key};
-use trommel_filters::Corrupt;
+use trommel_filters::{
+    Corrupt, FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+};
 
 use directory::UNITS_MAX;
 use unit::{best_probes, build_unit, unit_bytes_for};

@@ -1,7 +1,8 @@
 //! Units together and alone: rates, places, damage.
 
-use super::*;
 use trommel_filters::LineCounter;
+
+use super::*;
 
 const KEYS: u64 = 20_000;
 const QUERIES: u64 = 100_000;

@@ -15,12 +15,12 @@
 //!
 //! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
 
-use trommel_filters::{
-    FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace, Tuning,
-};
 use trommel_filters::hash::{HashUse, hash_key};
-use trommel_filters::KeyRange;
-use trommel_filters::{Corrupt, Reader, Writer};
+use trommel_filters::{
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+};
+
 use crate::range::base::hashed::{best_probes, is_marked, mark, mix, rate};
 use crate::range::base::tail::{self, Tail};
 
@@ -31,7 +31,8 @@ pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(PrefixBloom::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_ranges().with_told(|tuning| Some(told(tuning)));
+.with_ranges()
+.with_told(|tuning| Some(told(tuning)));
 
 const VERSION: u8 = 1;
 const TAG: u16 = 15;

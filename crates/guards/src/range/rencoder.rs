@@ -25,10 +25,10 @@
 //! another one's. No lines: no keys.
 
 use trommel_filters::{
-    FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace, Tuning,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
-use trommel_filters::KeyRange;
-use trommel_filters::{Corrupt, Reader, Writer};
+
 use crate::range::base::dyadic::Descent;
 use crate::range::base::hashed::{choose, mix};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
@@ -41,7 +41,8 @@ pub const RENCODER: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(Rencoder::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_ranges().with_told(|tuning| Some(told(tuning)));
+.with_ranges()
+.with_told(|tuning| Some(told(tuning)));
 
 const VERSION: u8 = 1;
 const TAG: u16 = 14;

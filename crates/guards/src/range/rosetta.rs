@@ -17,10 +17,10 @@
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
 use trommel_filters::{
-    FilterKind, FilterTuning, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace, Tuning,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
-use trommel_filters::KeyRange;
-use trommel_filters::{Corrupt, Reader, Writer};
+
 use crate::range::base::dyadic::Descent;
 use crate::range::base::hashed::{best_probes, is_marked, mark, mix};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
@@ -35,7 +35,8 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(Rosetta::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_ranges().with_told(|tuning| Some(told(tuning)));
+.with_ranges()
+.with_told(|tuning| Some(told(tuning)));
 
 const VERSION: u8 = 1;
 const TAG: u16 = 13;

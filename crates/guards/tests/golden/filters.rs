@@ -1,8 +1,12 @@
 //! The bytes of every filter of one table.
 
-use trommel_guards::kinds;
-use trommel_filters::{AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, Surf, SurfBuilder, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder};
-use trommel_guards::{Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_filters::{
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, Surf, SurfBuilder, SurfKind,
+    SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, read_filter,
+};
+use trommel_guards::{
+    Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
+};
 
 use super::{KEYS, hex, unhex};
 
@@ -11,7 +15,8 @@ fn check(options: &FilterOptions, keys: &[&[u8]], golden: &str) {
     let mut builder = options.builder();
     keys.iter().for_each(|key| builder.add(key).expect("in order"));
     assert_eq!(hex(&builder.finish()), golden, "{options:?}");
-    let filter = AnyFilter::read(unhex(golden)).expect("golden bytes");
+    let filter = read_filter(AlignedBytes::from_slice(&unhex(golden)), &kinds::TABLE_FILTERS)
+        .expect("golden bytes");
     assert_eq!(filter.kind(), options.kind);
     assert!(keys.iter().all(|key| filter.may_contain(key)), "{options:?}");
 }
@@ -56,21 +61,20 @@ fn binary_fuse() {
 
 #[test]
 fn xor() {
-    check_kind(
-        kinds::XOR,
-        15.0,
-        "000000185003400c0087bd03050000000000000000064994e22e05000100",
-    );
+    check_kind(kinds::XOR, 15.0, "000000185003400c0087bd03050000000000000000064994e22e05000100");
 }
 
 /// The golden bytes of a SuRF are made, and read as one that knows its keys.
-fn check_surf(kind: &'static dyn FilterKind, (hash, real): (u32, u32), size_ratio: u32, golden: &str) {
+fn check_surf(kind: SurfKind, (hash, real): (u32, u32), size_ratio: u32, golden: &str) {
     let options = SurfOptions { suffix: SurfSuffix::Bits { hash, real }, size_ratio };
     let mut builder = SurfBuilder::new(kind, 0.0, &options);
     KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
     assert_eq!(hex(&builder.finish()), golden, "{}", kind.name());
     let filter = Surf::read(unhex(golden)).expect("golden bytes");
-    assert_eq!((filter.kind(), filter.keys(), filter.suffix_bits()), (kind, 6, (hash, real)));
+    assert_eq!(
+        (filter.kind(), filter.keys(), filter.suffix_bits()),
+        (kind.filter_kind(), 6, (hash, real))
+    );
     assert!(KEYS.iter().all(|key| filter.may_contain(key)));
     assert!(!filter.may_contain(b"grain"));
 }
@@ -84,7 +88,7 @@ fn surf_base() {
         "0000000000000000000000000000010000000100000006000000000000005443",
         "c12b06000100",
     );
-    check_surf(kinds::SURF_BASE, (0, 0), 64, golden);
+    check_surf(SurfKind::Base, (0, 0), 64, golden);
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn surf_hash() {
         "0000000001000000000000000000000000000000010000000100000006000000",
         "070000008959a44c07000100",
     );
-    check_surf(kinds::SURF_HASH, (7, 0), 64, golden);
+    check_surf(SurfKind::Hash, (7, 0), 64, golden);
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn surf_real_all_dense() {
         "0000000000010000000100000001000000060000000000000000000000000000",
         "00000c0000c9fdded108000100",
     );
-    check_surf(kinds::SURF_REAL, (0, 12), 0, golden);
+    check_surf(SurfKind::Real, (0, 12), 0, golden);
 }
 
 #[test]
@@ -121,7 +125,7 @@ fn surf_mixed() {
         "0000000000010000000000000000000000000000000100000001000000060000",
         "00030600007187534609000100",
     );
-    check_surf(kinds::SURF_MIXED, (3, 6), 64, golden);
+    check_surf(SurfKind::Mixed, (3, 6), 64, golden);
 }
 
 #[test]
@@ -196,7 +200,7 @@ fn rosetta() {
     );
     let rosetta = RosettaPlan { range_bits: 2, split: RosettaSplit::Variable };
     check_numbers(
-        &FilterOptions { rosetta, ..usual },
+        &usual.tuned(FilterTuning::new().with(rosetta)),
         concat!(
             "27d45db5bc477420fea2d335cd4668790ecd0c16fffb75615087308609a4c46d",
             "fd6328e69a068200000000000000000000010f0000000e0c0000000b0a000000",
@@ -220,7 +224,7 @@ fn rencoder() {
     );
     let rencoder = RencoderPlan { probes: 3 };
     check_numbers(
-        &FilterOptions { rencoder, ..usual },
+        &usual.tuned(FilterTuning::new().with(rencoder)),
         concat!(
             "f42f6d00d3fdc2930b8940416162aac0ebb5d6c4c0fde31353091780c4c229c2",
             "bda32257588ea264906200c867d004c090922000521221828a124cc02516005a",
@@ -236,7 +240,7 @@ fn prefix_bloom() {
     check_numbers(&usual, "432d28f8ffabb272c46a6ba9764207dfca00060d03001dd7caea0f000100");
     let prefix = PrefixRule::Separator(b'e');
     check(
-        &FilterOptions { prefix, ..usual },
+        &usual.tuned(FilterTuning::new().with(prefix)),
         &KEYS,
         "b5c69a318169ea44ae77b7dac4570985dd01650c0300d4d2340d0f000100",
     );

@@ -7,7 +7,10 @@
 
 mod filters;
 
-use trommel_filters::{BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part, PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key};
+use trommel_filters::{
+    BlockedBloom, BlockedBloomBuilder, Codes, Fingerprints, FlushNumber, GrfOptions, HashUse, Part,
+    PartBuilder, Query, Shape, Span, TableFilter, TableFilterBuilder, hash_key,
+};
 
 const KEYS: [&[u8]; 6] = [b"", b"\0", b"drum", b"sieve", b"trommel", &[0xff; 20]];
 

@@ -22,7 +22,8 @@ pub use trommel::Trommel;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ::trommel::{ElasticOptions, FilterTuning, Options, Policy};
+use ::trommel::{FilterTuning, Options, Policy};
+use ::trommel_guards::ElasticOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::asking::{Asked, count_wrong_entries};

@@ -4,7 +4,9 @@
 
 use serde::{Deserialize, Serialize};
 use trommel::{FilterTuning, GuardKind, Options, Policy, SurfOptions, SurfSuffix};
-use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 use crate::error::Result;
 
@@ -38,7 +40,7 @@ impl Default for OwnTree {
     fn default() -> Self {
         let Options { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
             Options::default();
-        let Options { monkey, point_bits, filter, elastic, .. } = Options::default();
+        let Options { monkey, point_bits, filter, .. } = Options::default();
         OwnTree {
             policy,
             size_ratio,
@@ -48,7 +50,7 @@ impl Default for OwnTree {
             monkey,
             point_bits,
             filter,
-            elastic,
+            elastic: ElasticOptions::default(),
         }
     }
 }
@@ -64,8 +66,7 @@ impl OwnTree {
             table_bytes: self.table_bytes,
             monkey: self.monkey && guard.point_rate().is_some(),
             point_bits: self.point_bits,
-            filter: self.filter.clone(),
-            elastic: self.elastic.clone(),
+            filter: self.filter.clone().with(self.elastic.clone()),
             ..others
         })
     }
@@ -83,15 +84,31 @@ struct PolicyForm {
 #[derive(Serialize, Deserialize)]
 #[serde(remote = "FilterTuning")]
 struct TuningForm {
-    #[serde(with = "SurfForm")]
+    #[serde(with = "SurfForm", getter = "FilterTuning::get")]
     surf: SurfOptions,
-    #[serde(with = "PrefixForm")]
+    #[serde(with = "PrefixForm", getter = "FilterTuning::get")]
     prefix: PrefixRule,
-    #[serde(with = "RosettaForm")]
+    #[serde(with = "RosettaForm", getter = "FilterTuning::get")]
     rosetta: RosettaPlan,
-    #[serde(with = "RencoderForm")]
+    #[serde(with = "RencoderForm", getter = "FilterTuning::get")]
     rencoder: RencoderPlan,
+    #[serde(getter = "arf_questions")]
     arf_questions: u32,
+}
+
+fn arf_questions(tuning: &FilterTuning) -> u32 {
+    tuning.get::<ArfOptions>().questions
+}
+
+impl From<TuningForm> for FilterTuning {
+    fn from(form: TuningForm) -> Self {
+        FilterTuning::new()
+            .with(form.surf)
+            .with(form.prefix)
+            .with(form.rosetta)
+            .with(form.rencoder)
+            .with(ArfOptions { questions: form.arf_questions })
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -161,13 +178,12 @@ mod tests {
             table_bytes: 12345,
             monkey: true,
             point_bits: 3,
-            filter: FilterTuning {
-                surf: SurfOptions { suffix: SurfSuffix::Bits { hash: 3, real: 5 }, size_ratio: 9 },
-                prefix: PrefixRule::Separator(b'/'),
-                rosetta: RosettaPlan { range_bits: 10, split: RosettaSplit::Variable },
-                rencoder: RencoderPlan { probes: 5 },
-                arf_questions: 70,
-            },
+            filter: FilterTuning::new()
+                .with(SurfOptions { suffix: SurfSuffix::Bits { hash: 3, real: 5 }, size_ratio: 9 })
+                .with(PrefixRule::Separator(b'/'))
+                .with(RosettaPlan { range_bits: 10, split: RosettaSplit::Variable })
+                .with(RencoderPlan { probes: 5 })
+                .with(ArfOptions { questions: 70 }),
             elastic: ElasticOptions {
                 units: 3,
                 unit_bits_per_key: Some(1.5),

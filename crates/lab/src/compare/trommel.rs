@@ -23,7 +23,8 @@ impl Engine for Trommel {
     }
 
     fn filters(&self) -> Vec<String> {
-        let others = trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
+        let others =
+            trommel_guards::all_guards().into_iter().filter(|guard| *guard != GuardKind::Grf);
         std::iter::once(GuardKind::Grf).chain(others).map(|guard| guard.name().into()).collect()
     }
 
@@ -56,7 +57,7 @@ impl Engine for Trommel {
 
 /// What filters are told beside their memory.
 fn told(options: &Options) -> String {
-    let tuned = options.guard.table_filter().and_then(|kind| options.filter.told(kind));
+    let tuned = options.guard.table_filter().and_then(|kind| kind.told(&options.filter));
     let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
     let points = (options.point_bits > 0).then(|| format!("point bits {}", options.point_bits));
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()

@@ -14,7 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, GuardKind, Options, Overlap, Sync};
+use trommel::{
+    Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, Options, Overlap, Sync,
+};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;

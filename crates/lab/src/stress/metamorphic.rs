@@ -8,7 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{Background, Batch, Db, DirectIo, Disk, Environment, Granularity, GuardKind, KeyValue, Memory, Options, Overlap, Policy, Scan, Snapshot, Storage, Sync};
+use trommel::{
+    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, KeyValue, Memory, Options,
+    Overlap, Policy, Scan, Snapshot, Storage, Sync,
+};
 
 use super::draw::{History, history};
 use super::keys::Place;
@@ -228,8 +231,10 @@ fn variant(number: usize) -> Options {
             rng,
         ),
         create_if_missing: true,
-        elastic: elastic(rng),
-        filter: filter(rng),
+        filter: {
+            let elastic = elastic(rng);
+            filter(rng).with(elastic)
+        },
         granularity: one_of(&Granularity::ALL, rng),
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         merges_at_once: None,

@@ -6,8 +6,13 @@
 
 use std::time::Duration;
 
-use trommel::{Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy, SurfOptions, SurfSuffix, Sync};
-use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel::{
+    Background, DirectIo, FilterTuning, Granularity, Options, Overlap, Policy, SurfOptions,
+    SurfSuffix, Sync,
+};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 use crate::rng::Rng;
 
@@ -37,8 +42,7 @@ pub(crate) fn options(seed: u64) -> Options {
         sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
         background: Background::Stepped,
         create_if_missing: true,
-        elastic: elastic(&mut rng),
-        filter: FilterTuning::default(),
+        filter: FilterTuning::new().with(elastic(&mut rng)),
         granularity: Granularity::ALL[rng.place(Granularity::ALL.len())],
         partition_bytes: [1 << 10, 1 << 11, 1 << 13, 1 << 20][rng.place(4)],
         merges_at_once: None,
@@ -46,7 +50,7 @@ pub(crate) fn options(seed: u64) -> Options {
         max_open_files: None,
     };
     options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
-    options.filter = filter(&mut rng);
+    options.filter = filter(&mut rng).with(options.filter.get::<ElasticOptions>());
     options.policy = policy(&mut rng);
     options.merges_at_once = [None, Some(2), Some(4)][rng.place(3)];
     options.merge_piece_bytes = [1 << 10, 1 << 12, 1 << 20][rng.place(3)];
@@ -83,20 +87,16 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     let splits = [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
     let (fixed, separator) = (PrefixRule::Fixed, PrefixRule::Separator);
-    FilterTuning {
-        surf: SurfOptions {
+    FilterTuning::new()
+        .with(SurfOptions {
             suffix: [SurfSuffix::Fitted, bits(0, 0), bits(3, 5), bits(0, 64), bits(64, 0)]
                 [rng.place(5)],
             size_ratio: [0, 1, 64, u32::MAX][rng.place(4)],
-        },
-        prefix: [fixed(1), fixed(3), fixed(6), separator(b'/'), separator(0)][rng.place(5)],
-        rosetta: RosettaPlan {
-            range_bits: [0, 2, 6, 31][rng.place(4)],
-            split: splits[rng.place(3)],
-        },
-        rencoder: RencoderPlan { probes: [1, 2, 8][rng.place(3)] },
-        arf_questions: [0, 3, 200][rng.place(3)],
-    }
+        })
+        .with([fixed(1), fixed(3), fixed(6), separator(b'/'), separator(0)][rng.place(5)])
+        .with(RosettaPlan { range_bits: [0, 2, 6, 31][rng.place(4)], split: splits[rng.place(3)] })
+        .with(RencoderPlan { probes: [1, 2, 8][rng.place(3)] })
+        .with(ArfOptions { questions: [0, 3, 200][rng.place(3)] })
 }
 
 /// Options as people read them.
@@ -108,7 +108,7 @@ pub(crate) fn tell(options: &Options) -> String {
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
     let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
-    let told = guard.table_filter().and_then(|kind| options.filter.told(kind)).unwrap_or_default();
+    let told = guard.table_filter().and_then(|kind| kind.told(&options.filter)).unwrap_or_default();
     format!(
         "guard {guard} {told}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}"

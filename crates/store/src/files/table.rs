@@ -8,9 +8,7 @@
 
 use std::path::Path;
 
-use trommel_filters::{
-    AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, Trace,
-};
+use trommel_filters::{AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, Trace};
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -20,10 +18,10 @@ use crate::files::cache::{BlockCache, BlockSlots};
 use crate::files::keeper::{Farewell, Keeper};
 use crate::files::names::table_name;
 use crate::files::table::file::{Opened, find};
+use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes,
 };
-use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::units::TableUnits;
 use crate::files::table::writer::key_bounds;
 use crate::storage::open_files::OpenFiles;

@@ -67,9 +67,9 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use trommel_guards::{ArfOptions, kinds};
     use super::*;
     use crate::plan::options::GuardKind;
+    use trommel_guards::{ArfOptions, kinds};
 
     fn questions(guard: GuardKind, most: u32) -> Questions {
         let mut options = Options { guard, ..Options::default() };

@@ -19,9 +19,7 @@ pub(crate) mod parts;
 pub(crate) mod rebuild;
 pub(crate) mod view_cursor;
 
-use trommel_filters::{
-    Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query, Span, TableFilter, Untraced,
-};
+use trommel_filters::{Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query, Span, Untraced};
 
 use crate::files::run_table::RunTable;
 use crate::guard::locator::LocatedGuard;

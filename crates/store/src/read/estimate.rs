@@ -8,7 +8,7 @@
 //! No block is read. Invariant: the keys of the range are no more than `most`; they are entries,
 //! every one of them.
 
-use trommel_filters::{CountBounds, KeyRange, Query, RankBounds, TableFilter as _};
+use trommel_filters::{CountBounds, KeyRange, Query, RankBounds};
 
 use crate::entries::cursor::Cursor;
 use crate::entries::key_bounds::KeyBounds;

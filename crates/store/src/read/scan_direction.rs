@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span, Untraced};
+use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span};
 
 use crate::entries::cursor::{Cursor, RunsRead};
 use crate::entries::entry::{Entry, Kind, Sequence};

@@ -8,7 +8,7 @@
 //! (backward: none at or behind it). So a run may wait as long as its bound lies behind the key in
 //! hand.
 
-use trommel_filters::{Codes, KeyRange, LowerBound, TableFilter as _, UpperBound};
+use trommel_filters::{Codes, KeyRange, LowerBound, UpperBound};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
@@ -241,7 +241,6 @@ fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use trommel_filters::kinds;
     use super::*;
     use crate::entries::cursor::checks::Owned;
     use crate::entries::key_bounds::KeyBounds;
@@ -249,7 +248,8 @@ mod tests {
     use crate::files::table::tests::{TableFiles, options};
     use crate::files::table::writer::TableOptions;
     use crate::sync::Arc;
-    use trommel_filters::{FilterKind, FilterOptions, FlushNumber, Span};
+    use trommel_filters::kinds;
+    use trommel_filters::{FilterOptions, FlushNumber, Span};
 
     /// A run of tables with these keys.
     fn run(table_files: &TableFiles, tables: &[&[&str]]) -> Run {

@@ -9,14 +9,15 @@
 
 mod faulty;
 
-use trommel_guards::kinds;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Batch, Db, Environment, Error, Fault, GuardKind, RunLocatorKind, Options, Storage, Sync};
-
 use faulty::Bed;
+use trommel::{
+    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, Storage, Sync,
+};
+use trommel_guards::kinds;
 
 const STORE: &str = "db";
 const COPY: &str = "copy";

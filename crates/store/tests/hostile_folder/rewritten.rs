@@ -14,7 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use allocation_counter::measure;
-use trommel::{Db, DirectIo, Disk, DumpItem, Environment, Error, KeyValue, Options, Overlap, RepairReport, Storage, TreePeek, Value, dump, peek, repair_with, verify_files_with};
+use trommel::{
+    Db, DirectIo, Disk, DumpItem, Environment, Error, KeyValue, Options, Overlap, RepairReport,
+    Storage, TreePeek, Value, dump, peek, repair_with, verify_files_with,
+};
 
 use crate::MEMORY_MAX;
 use crate::deeds::{DEEDS, Deed, Meddled, rewrite};

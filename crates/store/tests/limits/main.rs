@@ -14,7 +14,10 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use trommel::{Answer, Background, Batch, Db, Environment, Error, Expiry, GuardKind, KEY_BYTES_MAX, Memory, Options, Storage as _};
+use trommel::{
+    Answer, Background, Batch, Db, Environment, Error, Expiry, GuardKind, KEY_BYTES_MAX, Memory,
+    Options, Storage as _,
+};
 
 use rows::{Row, rows, small};
 

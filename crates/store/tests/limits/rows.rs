@@ -1,11 +1,15 @@
 //! A row for each option: what it may be, and what not.
 
-use trommel_guards::ArfOptions;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use trommel::{Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy, SurfOptions, SurfSuffix, Sync};
-use trommel_guards::{ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit};
+use trommel::{
+    Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy,
+    SurfOptions, SurfSuffix, Sync,
+};
+use trommel_guards::{
+    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+};
 
 /// Small in everything, so that a life has flushes, merges and levels; deterministic.
 pub(crate) fn small() -> Options {
@@ -105,7 +109,9 @@ pub(crate) fn rows() -> Vec<Row> {
 
 fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool) -> Vec<Row> {
     let mut rows = vec![
-        row("guard", small(), guard, trommel_guards::all_guards().to_vec(), vec![], |o, v| o.guard = v),
+        row("guard", small(), guard, trommel_guards::all_guards().to_vec(), vec![], |o, v| {
+            o.guard = v
+        }),
         row("point_bits", small(), point_bits, vec![0, 16], vec![17, u8::MAX], |o, v| {
             o.point_bits = v;
         }),

@@ -7,14 +7,17 @@
 //! Invariant: blocks, tables and partitions are so small that a few hundred entries make a tree
 //! with merges of key ranges.
 
-use trommel_guards::kinds;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::{Bound, Range};
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use trommel::{Background, Clock, Db, Environment, FilterKind, Granularity, GuardKind, RunLocatorKind, ManualClock, Memory, Options, PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with};
+use trommel::{
+    Background, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory, Options,
+    PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with,
+};
+use trommel_guards::kinds;
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -180,7 +180,12 @@ impl Part {
     /// Adds the codes of all entries between two ends; without a second one, of all from the first
     /// on.
     #[inline(always)]
-    fn collect_between(&self, low: &RunLocator<'_>, high: Option<&RunLocator<'_>>, codes: &mut Codes) {
+    fn collect_between(
+        &self,
+        low: &RunLocator<'_>,
+        high: Option<&RunLocator<'_>>,
+        codes: &mut Codes,
+    ) {
         let spot = |end: &RunLocator<'_>, role: Role<'_>| {
             let mut spot: Spot = self.base.place(&end.site, role, &mut Untraced);
             spot.slot = end.slot;

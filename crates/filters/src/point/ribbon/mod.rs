@@ -19,12 +19,11 @@
 mod solve;
 
 use crate::base::filter::{
-    HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
-    payload_bits,
+    HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced, payload_bits,
 };
+use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::PointRate;
-use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::simd::{Work, fastest};
 

@@ -9,9 +9,9 @@
 //! node where it ends.
 
 use crate::base::filter::{OutOfOrder, TableFilterBuilder};
-use crate::range::surf::kind::SurfKind;
 use crate::base::hash::{HashUse, hash_key};
 use crate::range::surf::encode::{Shape, encode};
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::levels::{Edge, Level};
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfSuffix};
 

@@ -333,8 +333,8 @@ impl<'a> SurfCursor<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::filter::{TableFilterBuilder};
-use crate::range::surf::kind::SurfKind;
+    use crate::base::filter::TableFilterBuilder;
+    use crate::range::surf::kind::SurfKind;
     use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
     fn surf(keys: &[Vec<u8>], size_ratio: u32) -> Surf<Vec<u8>> {

@@ -6,8 +6,8 @@
 //! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is
 //! written.
 
-use crate::range::surf::kind::SurfKind;
 use crate::bits::rank_select::{BLOCK_BITS, write_ranks, write_samples};
+use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{Counts, FANOUT, Layout, SECTIONS, Section};
 use crate::range::surf::levels::Level;
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits};

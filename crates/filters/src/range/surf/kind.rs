@@ -39,6 +39,11 @@ impl SurfKind {
         Self::ALL.into_iter().find(|kind| kind.tag() == tag)
     }
 
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        self.filter_kind().name()
+    }
+
     /// As a kind of filter.
     pub const fn filter_kind(self) -> &'static dyn FilterKind {
         match self {
@@ -69,7 +74,11 @@ pub const SURF_MIXED: &dyn FilterKind =
 
 type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;
 
-const fn kind(name: &'static str, of: SurfKind, builder: fn(&FilterOptions) -> Builder) -> TableKind {
+const fn kind(
+    name: &'static str,
+    of: SurfKind,
+    builder: fn(&FilterOptions) -> Builder,
+) -> TableKind {
     TableKind::new(name, builder, |bytes| Ok(Box::new(Surf::read(bytes)?)))
         .with_tag(of.tag())
         .with_ranges()

@@ -21,8 +21,8 @@ mod encode;
 mod figures;
 #[cfg(test)]
 mod hostile;
-mod layout;
 mod kind;
+mod layout;
 mod levels;
 mod lookup;
 mod range;
@@ -30,9 +30,7 @@ mod sparse;
 mod suffix;
 mod trie;
 
-use crate::base::filter::{
-    HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound,
-};
+use crate::base::filter::{HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound};
 use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;

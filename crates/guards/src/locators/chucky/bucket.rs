@@ -8,8 +8,7 @@
 
 use std::fmt::Debug;
 
-use trommel_filters::Trace;
-use trommel_filters::{SlotSet, TreePlan};
+use trommel_filters::{SlotSet, Trace, TreePlan};
 
 pub(super) use super::combinations::BUCKET_SLOTS;
 

@@ -19,6 +19,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use trommel_filters::{SlotSet, Trace, TreePlan};
+
 use super::ChuckyTables;
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::combinations::{Combination, likeliest};
@@ -28,8 +30,6 @@ use super::model::{level_shares, slot_shares};
 use super::pages::BUCKET_BITS_MAX;
 use super::recoding::Recoding;
 use super::symbol::{BucketBits, Symbol};
-use trommel_filters::Trace;
-use trommel_filters::{SlotSet, TreePlan};
 
 /// NOV: of so many buckets the combination is to be a frequent one.
 const FREQUENT_SHARE: f64 = 0.9999;

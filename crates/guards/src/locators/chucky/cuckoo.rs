@@ -19,16 +19,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use trommel_filters::bits::simd::{Work, fastest};
+use trommel_filters::hash::{HashUse, hash_key, scattered};
+use trommel_filters::{
+    Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
+};
+
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};
 use super::hasher::{QuickHash, map_bytes};
 use super::pages::Pages;
 use super::place::{Geometry, Place};
 use super::symbol::PRINT_BITS;
-use trommel_filters::{Trace, Untraced};
-use trommel_filters::hash::{HashUse, hash_key, scattered};
-use trommel_filters::Query;
-use trommel_filters::bits::simd::{Work, fastest};
-use trommel_filters::{RunLocator, RunLocatorSize, RunSlot, SlotSet, TreePlan};
 
 /// Entries that are moved for a new one, before one of them is left without a place.
 const MOVES_MAX: u64 = 500;

@@ -35,11 +35,11 @@ pub use alignment::Alignment;
 pub use cuckoo::Cuckoo;
 pub use model::LevelModel;
 
-use trommel_filters::{RunLocator, RunLocatorKind};
-use trommel_filters::AnyRunLocatorBuilder;
-use trommel_filters::hash::grouped;
-use trommel_filters::{RunLocatorBuilder, RunSlot, TreePlan};
 use bucket::BucketCodec;
+use trommel_filters::hash::grouped;
+use trommel_filters::{
+    AnyRunLocatorBuilder, RunLocator, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan,
+};
 
 /// `chucky`: a cuckoo filter with a short code for the runs of each bucket's keys; points alone.
 pub const CHUCKY: &dyn RunLocatorKind =

@@ -11,9 +11,10 @@
 //! Invariant: the second bucket of the second bucket is the first, for all fingerprints of a key,
 //! however long.
 
+use trommel_filters::hash::{remix, scattered};
+
 use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
 use super::symbol::PRINT_BITS;
-use trommel_filters::hash::{remix, scattered};
 
 /// How full the slots are when the filter is.
 pub(super) const LOAD: f64 = 0.95;

@@ -6,10 +6,10 @@
 //! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing
 //! overflows.
 
+use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
+
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::pages::BUCKET_BITS_MAX;
-use trommel_filters::Trace;
-use trommel_filters::{RunSlot, SlotSet, TreePlan};
 
 /// Level ids as whole numbers.
 #[derive(Clone, Debug)]

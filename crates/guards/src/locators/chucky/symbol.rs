@@ -6,9 +6,10 @@
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
+use trommel_filters::{RunSlot, SlotSet};
+
 use super::bucket::{BUCKET_SLOTS, Lanes};
 use super::combinations::Combination;
-use trommel_filters::{RunSlot, SlotSet};
 
 /// Bits of a key's whole print.
 pub(super) const PRINT_BITS: u32 = u32::BITS;

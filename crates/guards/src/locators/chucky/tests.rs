@@ -1,13 +1,13 @@
 //! What only insiders see: codes that fill buckets, and buckets that say what was written into
 //! them.
 
+use trommel_filters::hash::scattered;
+use trommel_filters::{RunSlot, SlotSet, TreePlan, Untraced};
+
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Lanes};
 use super::codebook::{CodeBook, Combinations, bucket_bits};
 use super::combinations::multisets;
 use super::plain::Integers;
-use trommel_filters::Untraced;
-use trommel_filters::hash::scattered;
-use trommel_filters::{RunSlot, SlotSet, TreePlan};
 
 fn plan(runs_of_levels: &[u8], size_ratio: u32, bits_per_key: f64) -> TreePlan {
     TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio, entries: 1000, bits_per_key }

@@ -9,9 +9,9 @@
 //! enough and shorter. Invariant: keys are bit strings here, continued with zeros for ever.
 //! Segments cover all of them, in order; keys that are one bit string are in one segment.
 
-use trommel_filters::{Trace, Untraced};
 use trommel_filters::bits::key_bits::{common_bits, word_at};
 use trommel_filters::fingerprint::directory::{Among, Directory, DirectoryBuilder, radix_table};
+use trommel_filters::{Trace, Untraced};
 
 /// A slot of the search table for this many slots that a finer one had, as a power of two: about
 /// four anchors.

@@ -22,14 +22,14 @@ mod sets;
 mod sorted;
 mod walk;
 
-use trommel_filters::RunLocatorKind;
-use trommel_filters::AnyRunLocatorBuilder;
-use trommel_filters::Trace;
-use trommel_filters::Query;
-use trommel_filters::{RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, TreePlan};
+use std::sync::Arc;
+
 use anchors::{Anchors, AnchorsBuilder};
 use sets::Sets;
-use std::sync::Arc;
+use trommel_filters::{
+    AnyRunLocatorBuilder, Query, RunLocator, RunLocatorBuilder, RunLocatorKind, RunLocatorSize,
+    RunSlot, SlotSet, Trace, TreePlan,
+};
 
 pub use sorted::{SortedRemix, SortedRemixBuilder};
 pub use walk::RemixWalk;

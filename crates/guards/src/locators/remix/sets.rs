@@ -6,9 +6,9 @@
 //! Invariant: what a chunk says of all its segments is what they have together, `all` what all
 //! chunks have.
 
-use trommel_filters::Trace;
-use trommel_filters::{RunSlot, SlotSet};
 use std::sync::Arc;
+
+use trommel_filters::{RunSlot, SlotSet, Trace};
 
 /// Segments of a chunk. More: fewer pointers to be kept in the cache, more bytes copied for a
 /// flush's first key there.

@@ -13,19 +13,19 @@
 //! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the
 //! selectors before.
 
-use trommel_filters::SortedWalk;
-use trommel_filters::SortedView;
-use trommel_filters::Selected;
+use std::ops::Range;
+use std::sync::Arc;
+
+use trommel_filters::bits::packed::{BitWriter, read};
+use trommel_filters::{
+    Query, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
+    SortedWalk, Trace, TreePlan, Untraced,
+};
+
 use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};
 use super::ranks::{Ranks, RanksBuilder, rank_bits};
 use super::sets::Sets;
 use super::walk::RemixWalk;
-use trommel_filters::{Trace, Untraced};
-use trommel_filters::Query;
-use trommel_filters::bits::packed::{BitWriter, read};
-use trommel_filters::{RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, TreePlan};
-use std::ops::Range;
-use std::sync::Arc;
 
 /// Bytes that are read with the last selector.
 const PADDING: usize = 8;

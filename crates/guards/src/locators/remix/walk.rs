@@ -8,9 +8,11 @@
 //! It keeps its view alive and borrows nothing. Invariant: the counts are those of the selectors
 //! before the walk.
 
-use super::sorted::View;
-use trommel_filters::Selected;
 use std::sync::Arc;
+
+use trommel_filters::Selected;
+
+use super::sorted::View;
 
 /// A place between two entries of a [`SortedRemix`](super::SortedRemix).
 pub struct RemixWalk {

@@ -13,10 +13,11 @@
 
 use std::ops::Range;
 
-use super::{BINARY_FUSE, XOR};
-use super::cells::{BITS_MAX, Cells};
 use trommel_filters::FilterKind;
 use trommel_filters::hash::scaled;
+
+use super::cells::{BITS_MAX, Cells};
+use super::{BINARY_FUSE, XOR};
 
 /// How the cells of keys are chosen.
 pub(super) trait Graph: Copy {

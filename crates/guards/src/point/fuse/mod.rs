@@ -20,13 +20,12 @@ mod peel;
 
 use std::marker::PhantomData;
 
-use trommel_filters::{
-    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace, Untraced, PointRate,
-    payload_bits,
-};
-use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
-use trommel_filters::{Corrupt, Reader, Signature, Writer};
 use cells::{Cells, READ_BYTES};
+use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
+use trommel_filters::{
+    Corrupt, FilterKind, HashedKey, OutOfOrder, PointRate, Reader, Signature, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Untraced, Writer, payload_bits,
+};
 
 use graph::Graph;
 use graph::{Fuse, Xored};

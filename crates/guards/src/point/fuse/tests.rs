@@ -1,8 +1,8 @@
 //! Filters of three cells: rates, sizes, hashes that no key has.
 
+use trommel_filters::{AlignedBytes, LineCounter};
+
 use super::*;
-use trommel_filters::LineCounter;
-use trommel_filters::AlignedBytes;
 
 fn built<G: Graph>(hashes: impl Iterator<Item = u64>, bits_per_key: f64) -> ThreeCells<G, Vec<u8>> {
     let mut builder = ThreeCellsBuilder::<G>::new(bits_per_key);

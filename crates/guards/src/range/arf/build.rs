@@ -6,11 +6,10 @@
 //! ```
 //! Invariant: a leaf is "empty" only if no number of a key lies below it.
 
+use trommel_filters::{KeyRange, OutOfOrder, Reader, TableFilterBuilder, Writer};
+
 use super::grow::{Tree, grow_trained, grow_untrained, needed};
 use super::{LINE_BYTES, LINE_NODES, RANK_BYTES, TAG, VERSION};
-use trommel_filters::{OutOfOrder, TableFilterBuilder};
-use trommel_filters::KeyRange;
-use trommel_filters::{Reader, Writer};
 use crate::range::base::number::{NumberCollector, Numbers};
 use crate::range::base::tail::{self, Tail};
 

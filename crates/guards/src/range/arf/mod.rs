@@ -18,73 +18,15 @@
 
 mod build;
 mod grow;
+mod kind;
 
 pub use build::ArfBuilder;
+pub use kind::{ARF, ArfOptions};
 
-use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, FilterKind, FilterOptions, FilterTuning, HashedKey,
-    TableFilter, Trace, Tuning,
-};
-use trommel_filters::KeyRange;
-use trommel_filters::{Corrupt, Reader};
+use trommel_filters::{Corrupt, FilterKind, HashedKey, KeyRange, Reader, TableFilter, Trace};
+
 use crate::range::base::number::NumberSpace;
 use crate::range::base::tail;
-
-/// `arf`: a binary tree with empty leaves, trained with the ranges in which scans found nothing.
-pub const ARF: &dyn FilterKind = &ArfKind;
-
-struct ArfKind;
-
-impl FilterKind for ArfKind {
-    fn name(&self) -> &'static str {
-        "arf"
-    }
-
-    fn tag(&self) -> Option<u16> {
-        Some(TAG)
-    }
-
-    fn knows_ranges(&self) -> bool {
-        true
-    }
-
-    fn builder(&self, options: &FilterOptions) -> Box<dyn AnyFilterBuilder> {
-        let mut builder = ArfBuilder::new(options.bits_per_key);
-        let ranges = options.questions.iter();
-        let ranges = ranges.filter_map(|(low, high)| KeyRange::new(low, high.as_deref()));
-        ranges.for_each(|range| builder.train(&range));
-        Box::new(builder)
-    }
-
-    fn read(&self, bytes: AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt> {
-        Ok(Box::new(Arf::read(bytes)?))
-    }
-
-    fn questions_kept(&self, tuning: &FilterTuning) -> usize {
-        tuning.get::<ArfOptions>().questions as usize
-    }
-
-    fn told(&self, tuning: &FilterTuning) -> Option<String> {
-        Some(format!("arf-questions {}", tuning.get::<ArfOptions>().questions))
-    }
-}
-
-/// How filters of the kind `arf` are trained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ArfOptions {
-    /// How many of the ranges in which scans have found nothing are kept, the newest ones, to
-    /// train the filters of new tables with. 0: filters are not trained. More: more memory (some
-    /// 80 bytes each), longer flushes and merges.
-    pub questions: u32,
-}
-
-impl Default for ArfOptions {
-    fn default() -> Self {
-        ArfOptions { questions: 10_000 }
-    }
-}
-
-impl Tuning for ArfOptions {}
 
 const VERSION: u8 = 1;
 const TAG: u16 = 16;

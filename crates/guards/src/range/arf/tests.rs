@@ -1,7 +1,8 @@
 //! Adaptive range filter: what was trained is answered, no key is lost, damage does no harm.
 
-use super::*;
 use trommel_filters::TableFilterBuilder;
+
+use super::*;
 use crate::range::base::hashed::mix;
 
 fn numbers(mut numbers: Vec<u64>) -> Vec<u64> {

@@ -9,11 +9,9 @@
 //! have one number; in an *exact* space, where all keys have one length and none is cut, they have
 //! not.
 
-use trommel_filters::OutOfOrder;
-use trommel_filters::hash::{HashUse, hash_key};
-use trommel_filters::KeyRange;
-use trommel_filters::{Corrupt, Reader, Writer};
 use trommel_filters::bits::key_bits::word_at;
+use trommel_filters::hash::{HashUse, hash_key};
+use trommel_filters::{Corrupt, KeyRange, OutOfOrder, Reader, Writer};
 
 /// The most bytes that are cut off.
 const PREFIX_BYTES_MAX: usize = u8::MAX as usize;

@@ -8,8 +8,6 @@
 //! has a key. No key at or after the place is therefore before the next cell's start. No key at or
 //! before the place is behind the end of the cell before.
 
-use super::encoding::Encoding;
-use super::place::{Place, View, with_gaps};
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::fingerprint::cell::Block;
 use trommel_filters::fingerprint::gap::{first_view, last_view};
@@ -17,6 +15,9 @@ use trommel_filters::fingerprint::group::Group;
 use trommel_filters::fingerprint::keys::KEY_BYTES_MAX;
 use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::spline::SplineBlock;
+
+use super::encoding::Encoding;
+use super::place::{Place, View, with_gaps};
 
 impl View<'_> {
     /// A string that is not above the first key at or after a place that lies in no cell; None:

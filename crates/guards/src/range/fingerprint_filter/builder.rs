@@ -4,12 +4,13 @@
 //! ```
 //! Invariant: every key that was added is counted once, and lies in a cell.
 
+use trommel_filters::fingerprint::builder::{Beside, GroupsBuilder, GroupsPlan};
+use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
+use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
+
 use super::encoding::Encoding;
 use super::image;
 use super::place::cut;
-use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
-use trommel_filters::fingerprint::builder::{Beside, GroupsBuilder, GroupsPlan};
-use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
 
 const BITS_PER_KEY_MIN: f64 = 1.0;
 const BITS_PER_KEY_MAX: f64 = 64.0;

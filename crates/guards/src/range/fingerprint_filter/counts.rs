@@ -5,9 +5,10 @@
 //! ```
 //! Invariant: the truth lies between `least` and `most`.
 
-use super::place::{Place, View};
-use trommel_filters::{CountBounds, RankBounds};
 use trommel_filters::bits::row::Row;
+use trommel_filters::{CountBounds, RankBounds};
+
+use super::place::{Place, View};
 
 impl View<'_> {
     /// The keys between two places; without one: from the start, or to the end. None: more keys

@@ -7,11 +7,11 @@
 //! ```
 //! Invariant: each encoding has one filter kind, and all groups of a filter have one encoding.
 
+use trommel_filters::fingerprint::Fingerprints;
+use trommel_filters::fingerprint::group::Kind;
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableKind};
 
 use super::{FingerprintFilter, FingerprintFilterBuilder};
-use trommel_filters::fingerprint::Fingerprints;
-use trommel_filters::fingerprint::group::Kind;
 
 /// What a table's fingerprints are; all of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

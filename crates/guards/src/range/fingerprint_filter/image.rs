@@ -15,15 +15,17 @@
 //! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a
 //! group's header is within the bytes. Blocks bear any bytes.
 
-use super::encoding::Encoding;
-use super::place::View;
-use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, Writer};
+use std::ops::Range;
+
 use trommel_filters::fingerprint::builder::Groups;
 use trommel_filters::fingerprint::cell::HEAD_BYTES;
 use trommel_filters::fingerprint::directory::Directory;
 use trommel_filters::fingerprint::group::{GROUP_ALIGN, Kind};
-use std::ops::Range;
+use trommel_filters::hash::checksum;
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use super::encoding::Encoding;
+use super::place::View;
 
 const VERSION: u8 = 2;
 const CHECKSUM_BYTES: usize = size_of::<u64>();

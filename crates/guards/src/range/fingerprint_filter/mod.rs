@@ -23,15 +23,13 @@ mod tests;
 
 pub use builder::FingerprintFilterBuilder;
 
-use trommel_filters::{
-    FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound,
-};
-use trommel_filters::KeyRange;
-use trommel_filters::CountBounds;
-use trommel_filters::Corrupt;
-use trommel_filters::bits::simd::{Work, fastest};
 use image::Frame;
 use place::{Place, View};
+use trommel_filters::bits::simd::{Work, fastest};
+use trommel_filters::{
+    Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
+    Untraced, UpperBound,
+};
 
 /// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the
 /// bytes say.

@@ -7,9 +7,6 @@
 //! ```
 //! Invariant: places are monotone in keys.
 
-use super::encoding::Encoding;
-use super::image::Frame;
-use trommel_filters::{Trace, ask_for};
 use trommel_filters::bits::simd::prefetch;
 use trommel_filters::fingerprint::cell::{Block, Fall, Tail};
 use trommel_filters::fingerprint::directory::{Among, Directory, Prefix};
@@ -19,6 +16,10 @@ use trommel_filters::fingerprint::keys::KEY_BYTES_MAX;
 use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::separator_tails::SeparatorTails;
 use trommel_filters::fingerprint::spline::{SplineBlock, block_count};
+use trommel_filters::{Trace, ask_for};
+
+use super::encoding::Encoding;
+use super::image::Frame;
 
 type Words<'a> = &'a [[u8; 8]];
 type Numbers<'a> = &'a [[u8; 4]];

@@ -1,11 +1,13 @@
 //! Damage that a checksum hides: bytes that someone made up, not bytes that rotted.
 
+use std::hint::black_box;
+
+use trommel_filters::TableFilterBuilder;
+use trommel_filters::hash::checksum;
+
 use super::encoding::Encoding;
 use super::image::checksum_at;
 use super::*;
-use trommel_filters::TableFilterBuilder;
-use trommel_filters::hash::checksum;
-use std::hint::black_box;
 
 fn mixed(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

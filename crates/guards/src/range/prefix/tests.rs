@@ -1,8 +1,9 @@
 //! Prefix Bloom: rates are those of theory, and ranges are answered where all their keys have one
 //! prefix.
 
-use super::*;
 use trommel_filters::TableFilter;
+
+use super::*;
 
 const QUESTIONS: u64 = 100_000;
 

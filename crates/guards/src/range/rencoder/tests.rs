@@ -1,8 +1,8 @@
 //! REncoder: no key is lost, and the rate is what its share of set bits promises.
 
+use trommel_filters::{AlignedBytes, LineCounter};
+
 use super::*;
-use trommel_filters::LineCounter;
-use trommel_filters::AlignedBytes;
 
 fn image(probes: u8, bits_per_key: f64, keys: &[Vec<u8>]) -> Vec<u8> {
     let mut builder = RencoderBuilder::new(bits_per_key, RencoderPlan { probes });

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: it looks at every entry once, in the order of the file.
 
-use trommel_filters::{HashUse, KeyRange, LowerBound, TableFilter as _, UpperBound, hash_key};
+use trommel_filters::{HashUse, KeyRange, LowerBound, UpperBound, hash_key};
 
 use super::filter_section::FilterSection;
 use super::{Table, TableFilter};
@@ -160,7 +160,10 @@ impl Check {
     /// Whether the next hash is that of the next key.
     fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
         let Some(hashes) = &mut self.hashes else { return Ok(()) };
-        require(hashes.next() == Some(hash_key(key, HashUse::Chucky)), "a hash that is not of its key")
+        require(
+            hashes.next() == Some(hash_key(key, HashUse::Chucky)),
+            "a hash that is not of its key",
+        )
     }
 
     pub(super) fn block(

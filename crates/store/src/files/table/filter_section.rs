@@ -6,7 +6,7 @@
 //! Invariant: a filter that is given out has passed its section's checksum and is of the kind that
 //! the section names. A kind that nobody registered is no damage: the table is read without it.
 
-use trommel_filters::{AlignedBytes, FilterKind, TableFilter as _};
+use trommel_filters::{AlignedBytes, FilterKind};
 
 use super::TableFilter;
 use super::file::Opened;

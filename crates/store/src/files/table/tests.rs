@@ -1,11 +1,10 @@
 //! Tests of tables: against a list, and against every cut and flip.
 
-use trommel_filters::kinds;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use trommel_filters::FilterOptions;
+use trommel_filters::{FilterOptions, kinds};
 
 use super::*;
 use crate::entries::cursor::Cursor;
@@ -403,8 +402,7 @@ fn entries_out_of_order_are_refused() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let table_files = TableFiles::new(0);
-    let plain =
-        TableOptions { block_bytes: 4096, compression: false, filter: None, hashes: false };
+    let plain = TableOptions { block_bytes: 4096, compression: false, filter: None, hashes: false };
     let list =
         [TableFiles::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
     let (file, _) = table_files.write(&list, &plain);

@@ -1,6 +1,7 @@
 //! Whoever follows a tree hears of everything that happens to it, and is told the truth about keys.
 
 use trommel_guards::kinds;
+
 use super::*;
 use crate::db::Db;
 use crate::plan::options::{Background, GuardKind, Options};

@@ -4,7 +4,7 @@
 Source: the npm package world-atlas 2.0.2 (ISC licence), file countries-10m.json: Natural Earth 1:10m,
 which is in the public domain. Its coordinates are whole numbers on a grid of 100,000 x 100,000.
 
-The file, little-endian (the reader is crates/lab/src/natural_earth.rs):
+The file, little-endian (the reader is crates/lab/src/keys/natural_earth.rs):
 
     magic        8 bytes    "TROMKEY1"
     count        u32        how many keys follow

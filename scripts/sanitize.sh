@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the store under the sanitizers, Miri and loom: what docs/reliability.md, "Sanitizers", lists.
+# Runs the store under the sanitizers, Miri and loom: what docs/testing.md, "Sanitizers", lists.
 #   scripts/sanitize.sh [--seconds N] [address] [thread] [miri] [loom]      without names all; N seconds of stress, or 600
 # Needs rustup (a nightly toolchain, rust-src and miri are added where they are missing), a C compiler and x86-64 Linux.
 set -eu

@@ -1,9 +1,12 @@
-//! Wrong arguments: what the parser says about them, and the names that are known where one was not.
+//! Wrong arguments: the parser's message, and the known names in place of an unknown one.
 //! ```text
-//! trommel bench raed      ->  error: unrecognized subcommand 'raed' ...   Commands there are: read, probe, fpr, ...
-//! trommel get --gaurd x   ->  error: unexpected argument '--gaurd' ...    Options there are: --db, --guard, ...
+//! trommel bench raed      ->  error: unrecognized subcommand 'raed' ...
+//!                             Commands there are: read, probe, fpr, ...
+//! trommel get --gaurd x   ->  error: unexpected argument '--gaurd' ...
+//!                             Options there are: --db, --guard, ...
 //! ```
-//! Invariant: help and version go to standard output with status 0, all else to standard error with status 2.
+//! Invariant: help and version go to standard output with status 0, all else to standard error with
+//! status 2.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -11,11 +14,11 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Command, CommandFactory};
 
-use crate::args::Arguments;
+use crate::command_line::Arguments;
 
-/// Prints what the parser says, and what is known; gives the exit status.
+/// Prints the parser's message and the known names; returns the exit status.
 pub(crate) fn tell(error: &clap::Error, typed: impl IntoIterator<Item = OsString>) -> ExitCode {
-    // Nobody is left to tell if standard error cannot be written.
+    // If standard error cannot be written, no output is left for a message.
     let _ = error.print();
     if let Some(known) = known(error.kind(), typed) {
         eprintln!("{known}");

@@ -1,4 +1,5 @@
-//! `bench compare`, as a user runs it, without the program that has the other engines and with a stand-in for it.
+//! `bench compare`, as a user runs it, without the program that has the other engines and with a
+//! stand-in for it.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Stores that are damaged, in use, or of another version: a message that names the file, exit status 3.
+//! Stores that are damaged, in use, or of another version: a message that names the file, exit
+//! status 3.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! What users type, and the exit status they get: 0 fine, 1 not found, 2 usage, 3 corrupt or I/O error.
+//! What users type, and the exit status they get: 0 fine, 1 not found, 2 usage, 3 corrupt or I/O
+//! error.
 
 mod common;
 

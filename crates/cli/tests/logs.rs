@@ -1,4 +1,5 @@
-//! What is in logs alone is counted, and files that are gone are told: by name, all of them, with the way out.
+//! What is in logs alone is counted, and files that are gone are told: by name, all of them, with
+//! the way out.
 
 mod common;
 

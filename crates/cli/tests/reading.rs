@@ -1,11 +1,13 @@
-//! Commands that only read leave the tree as it is, whatever they are told, or not told, of its policy.
+//! Commands that only read leave the tree as it is, whatever they are told, or not told, of its
+//! policy.
 
 mod common;
 
 use common::Workplace;
 use serde_json::Value;
 
-/// A store of many runs, where its own policy merges none, and the one that commands have by default would merge them all.
+/// A store of many runs, where its own policy merges none, and the one that commands have by
+/// default would merge them all.
 fn tiered() -> Workplace {
     let place = Workplace::new();
     let lines: String = (0..13_000).map(|number| format!("key{number:06}\n")).collect();

@@ -1,4 +1,5 @@
-//! The page that plays a tree back, as far as no browser is needed. (`scripts/check-replay.sh` opens it in one.)
+//! The page that plays a tree back, as far as no browser is needed. (`scripts/check-replay.sh`
+//! opens it in one.)
 
 mod common;
 

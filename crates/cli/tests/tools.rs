@@ -1,4 +1,5 @@
-//! `checkpoint`, `dump`, `repair` and `bench write`, as a user runs them: what they print, and the exit status.
+//! `checkpoint`, `dump`, `repair` and `bench write`, as a user runs them: what they print, and the
+//! exit status.
 
 mod common;
 

@@ -77,7 +77,8 @@ fn benchmarks_are_watched_too() {
     assert_eq!((&report["false_negatives"], seen.is_empty()), (&0.into(), false));
 }
 
-/// A terminal without a window: what programs write to it is read at the other end, where keys are typed, too.
+/// A terminal without a window: what programs write to it is read at the other end, where keys are
+/// typed, too.
 struct Terminal {
     written: std::sync::mpsc::Receiver<Vec<u8>>,
     keys: std::fs::File,

@@ -119,7 +119,8 @@ fn files_of_sosd_are_read_and_bad_ones_refused() {
     place.run(&format!("{probe} sosd:nowhere")).fails(3, &["nowhere"]);
 }
 
-#[test] // An order-preserving fingerprint cannot tell a missing key from its neighbour; bits of a hash can.
+// An order-preserving fingerprint cannot tell a missing key from its neighbour; bits of a hash can.
+#[test]
 fn point_bits_help_where_misses_lie_behind_stored_keys() {
     let place = Workplace::new();
     let run = "bench read --guard grf --keys 20000 --queries 3000 --levels 2 --size-ratio 4 --bits-per-key 16 --correlated 8 \

@@ -2,8 +2,9 @@
 //! ```text
 //! for query in queries: hash it once (XXH3) -> filter says maybe or no -> count
 //! ```
-//! Both filters get the same keys, the same hash and the same bits per key, and run in the same loop.
-//! `cargo bench -p trommel-filters --bench blocked_bloom`; compare the two lines of one group.
+//! Both filters get the same keys, the same hash and the same bits per key, and run in the same
+//! loop. `cargo bench -p trommel-filters --bench blocked_bloom`; compare the two lines of one
+//! group.
 
 use std::hint::black_box;
 

@@ -1,12 +1,15 @@
-//! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the questions, beside other filters of
-//! the same size.
+//! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the
+//! questions, beside other filters of the same size.
 //! ```text
 //! cargo run --release -p trommel-filters --example arf_table1 -- --scale 10
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 1 --filters arf,surf-real,cell --bits 14
+//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 1 \
+//!     --filters arf,surf-real,cell --bits 14
 //! ```
-//! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all keys (Zipf, 0.99) and are 2^40 * scale wide;
-//! some 36 % of them are empty (the paper: "roughly 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much
-//! the process grew at most while it built (Linux alone tells). Times depend on the machine: compare those of one run.
+//! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all
+//! keys (Zipf, 0.99) and are 2^40 * scale wide; some 36 % of them are empty (the paper: "roughly
+//! 50%"). The first fifth trains `arf`, the others are asked. "build MB" is how much the process
+//! grew at most while it built (Linux alone tells). Times depend on the machine: compare those of
+//! one run.
 
 #[path = "tools/mod.rs"]
 mod tools;

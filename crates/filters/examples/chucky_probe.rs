@@ -1,9 +1,11 @@
-//! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is, beside Equation 16.
+//! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is,
+//! beside Equation 16.
 //! ```text
-//! cargo run --release -p trommel-filters --example chucky_probe -- --keys 10000000 --bits 10 --levels 6
+//! cargo run --release -p trommel-filters --example chucky_probe -- --keys 10000000 --bits 10 \
+//!     --levels 6
 //! ```
-//! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a question is asked when the
-//! one before is answered.
+//! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a
+//! question is asked when the one before is answered.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -144,7 +146,8 @@ fn report_notes<F: Located>(filter: &mut F, runs: &[Vec<u64>], arguments: &Argum
     let start = Instant::now();
     let mut clone = filter.clone();
     let clone_us = start.elapsed().as_nanos() as f64 / 1000.0;
-    // The first pieces copy nearly all pages, so no median will do: of each piece the fastest of some turns, on a fresh clone.
+    // The first pieces copy nearly all pages, so no median will do: of each piece the fastest of
+    // some turns, on a fresh clone.
     let mut fastest = vec![f64::INFINITY; moved.len().div_ceil(PIECE)];
     for _ in 0..7 {
         clone = filter.clone();

@@ -1,14 +1,16 @@
 //! Measures the global range filter alone: bits per key, false positive rate, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 --flushes 99
+//! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 \
+//!     --flushes 99
 //! cargo run --release -p trommel-filters --example grf_probe -- --file keys.u64le
 //! cargo run --release -p trommel-filters --example grf_probe -- --run-codes huffman
 //! ```
-//! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes come from 1 / N of the key space,
-//! and so does every tenth query. "clustered": keys in 1000 clusters whose densities
-//! differ by a factor of a million. Queries are drawn as the keys are; of a file's keys (ascending, 8 bytes each, least
-//! byte first) every eighth is held out, and queries are drawn from those. Times depend on the machine: compare them with
-//! `line`, a dependent random read of one cache line in an array of the filter's size.
+//! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes
+//! come from 1 / N of the key space, and so does every tenth query. "clustered": keys in 1000
+//! clusters whose densities differ by a factor of a million. Queries are drawn as the keys are; of
+//! a file's keys (ascending, 8 bytes each, least byte first) every eighth is held out, and queries
+//! are drawn from those. Times depend on the machine: compare them with `line`, a dependent random
+//! read of one cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -241,7 +243,8 @@ fn insert(mut part: Part, flushes: &[Vec<u64>]) -> (Part, f64) {
     (part, spent / count)
 }
 
-/// The merge that a flush makes due, written into the part; how many keys it has, and the nanoseconds that writing takes.
+/// The merge that a flush makes due, written into the part; how many keys it has, and the
+/// nanoseconds that writing takes.
 fn merge(part: Part, before: &Shape, flush: u64, flushes: &[Vec<u64>]) -> (Part, usize, f64) {
     let after = Shape::of_round(part.base_end(), FlushNumber(flush + 1), SIZE_RATIO);
     let newest = Span::of_flush(FlushNumber(flush));

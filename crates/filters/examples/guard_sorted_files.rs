@@ -1,16 +1,18 @@
-//! Guards plain sorted files, as someone with another engine would: ask a small filter first, open the file only if it says
-//! "maybe".
+//! Guards plain sorted files, as someone with another engine would: ask a small filter first, open
+//! the file only if it says "maybe".
 //! ```text
 //! cargo run -p trommel-filters --example guard_sorted_files
 //!
 //! write    lines in order ──> words-0.txt                 every line is also given to a builder,
 //!                         └─> words-0.filter              whose bytes go to a file beside
-//! ask      filter: may the file have this key, or a key of this range?   no: it has none. maybe: open it and look
+//! ask      filter: may the file have this key, or a key of this range?
+//!          no: it has none. maybe: open it and look
 //! ```
-//! A filter errs one way only: "no" is proof, "maybe" proves nothing. So an answer never changes by asking; there are only
-//! fewer files to open. The filter knows nothing of files: it takes keys and gives bytes, it takes bytes and gives answers.
-//! Keys are any bytes, ordered bytewise. Whoever stores the bytes keeps a checksum of them, too: a filter can tell that bytes
-//! are not its own, but not every flipped bit. One that does not read is left out, and its file is opened each time.
+//! A filter errs one way only: "no" is proof, "maybe" proves nothing. So an answer never changes by
+//! asking; there are only fewer files to open. The filter knows nothing of files: it takes keys and
+//! gives bytes, it takes bytes and gives answers. Keys are any bytes, ordered bytewise. Whoever
+//! stores the bytes keeps a checksum of them, too: a filter can tell that bytes are not its own,
+//! but not every flipped bit. One that does not read is left out, and its file is opened each time.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -28,9 +30,11 @@ struct Guarded {
     filter: Option<AnyFilter<Vec<u8>>>,
 }
 
-/// Writes the file and, beside it, its filter. Requires: keys in ascending order, without line ends.
+/// Writes the file and, beside it, its filter. Requires: keys in ascending order, without line
+/// ends.
 fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
-    // Any kind will do; this one answers for ranges, too. More bits per key: fewer files opened for nothing.
+    // Any kind will do; this one answers for ranges, too. More bits per key: fewer files opened for
+    // nothing.
     let mut builder = AnyFilterBuilder::new(&FilterOptions::new(FilterKind::Gap, 16.0));
     let mut file = BufWriter::new(File::create(path)?);
     for key in keys {
@@ -43,7 +47,8 @@ fn write_guarded(path: &Path, keys: &[String]) -> io::Result<()> {
 
 impl Guarded {
     fn open(path: PathBuf) -> io::Result<Guarded> {
-        // The bytes say which kind of filter they are. Bytes that are damaged are an error: then there is no filter.
+        // The bytes say which kind of filter they are. Bytes that are damaged are an error: then
+        // there is no filter.
         let filter = AnyFilter::read(fs::read(path.with_extension("filter"))?).ok();
         Ok(Guarded { path, filter })
     }
@@ -92,7 +97,8 @@ fn main() -> io::Result<()> {
     fs::create_dir_all(&folder)?;
     let mut files = Vec::new();
     for file in 0..FILES {
-        // Each file has other users of the same names: their ranges overlap, so that bounds alone would not help.
+        // Each file has other users of the same names: their ranges overlap, so that bounds alone
+        // would not help.
         let keys: Vec<String> =
             (0..5000).map(|user| format!("user{:08}", (user * FILES + file) * 37)).collect();
         let path = folder.join(format!("words-{file}.txt"));

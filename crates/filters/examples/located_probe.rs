@@ -1,13 +1,15 @@
-//! Measures filters that know where each key is now: bits per key, needless runs, cache lines, nanoseconds.
+//! Measures filters that know where each key is now: bits per key, needless runs, cache lines,
+//! nanoseconds.
 //! ```text
 //! cargo run --release -p trommel-filters --example located_probe -- --keys 5000000 --bits 12
 //! cargo run --release -p trommel-filters --example located_probe -- --file keys.u64le
 //! ```
-//! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are uniform, or a file's
-//! (ascending, 8 bytes each, least byte first), of which every eighth is held out; queries are drawn as the keys are, or from
-//! those held out. "needless" counts the runs that are named for a query without a key. The sorted view is built as
-//! after a flush: from the merged stream. Times depend on the machine: compare them with `line`, a dependent random
-//! read of one cache line in an array of the filter's size.
+//! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are
+//! uniform, or a file's (ascending, 8 bytes each, least byte first), of which every eighth is held
+//! out; queries are drawn as the keys are, or from those held out. "needless" counts the runs that
+//! are named for a query without a key. The sorted view is built as after a flush: from the merged
+//! stream. Times depend on the machine: compare them with `line`, a dependent random read of one
+//! cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;

@@ -4,9 +4,10 @@
 //!                   └─> crate xorf, BinaryFuse8                              │
 //!                                     build, hit, miss: the best of some rounds that take turns
 //! ```
-//! `cargo run --release -p trommel-filters --example point_filters -- [keys] [rounds] [name...]`; keys: 1000000 unless told
-//! otherwise. Hashing the keys is left out everywhere. With names, those filters alone. The second binary fuse filter has packed
-//! cells: below nine bits per key there are no bytes.
+//! `cargo run --release -p trommel-filters --example point_filters -- [keys] [rounds] [name...]`;
+//! keys: 1000000 unless told otherwise. Hashing the keys is left out everywhere. With names, those
+//! filters alone. The second binary fuse filter has packed cells: below nine bits per key there are
+//! no bytes.
 
 #[path = "tools/mod.rs"]
 mod tools;

@@ -1,11 +1,13 @@
 //! From a key to its data block: by fence pointers, or by the rank that the filter's base knows.
 //! ```text
 //! cargo run --release -p trommel-filters --example rank_to_block -- --keys 5000000 --way both
-//! valgrind --tool=callgrind .../rank_to_block --keys 1000000 --queries 20000 --way fences     and with --queries 40000: the difference
+//! # and with --queries 40000: the difference
+//! valgrind --tool=callgrind .../rank_to_block --keys 1000000 --queries 20000 --way fences
 //! ```
-//! `fences`: the first eight bytes of each block's first key, every 64th of them sampled. `rank`: between how many keys of the base
-//! the key lies, then the block of that rank among the numbers of entries before each block. Blocks have 12 to 18 entries, as
-//! blocks of 4 KiB have with values of 256 bytes. Every answer is compared with the truth.
+//! `fences`: the first eight bytes of each block's first key, every 64th of them sampled. `rank`:
+//! between how many keys of the base the key lies, then the block of that rank among the numbers of
+//! entries before each block. Blocks have 12 to 18 entries, as blocks of 4 KiB have with values of
+//! 256 bytes. Every answer is compared with the truth.
 
 #[path = "tools/mod.rs"]
 mod tools;
@@ -46,7 +48,8 @@ impl Blocks {
         (low + self.heads[low..high].partition_point(|head| *head <= key)).saturating_sub(1)
     }
 
-    /// Blocks are about as long as each other: where a rank would be if they were, and from there to where it is.
+    /// Blocks are about as long as each other: where a rank would be if they were, and from there
+    /// to where it is.
     fn by_rank(&self, rank: u64) -> usize {
         let rank = rank as u32;
         let last = self.ranks.len() - 1;

@@ -1,12 +1,14 @@
-//! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and what each optimization is worth.
+//! Measures SuRF: bits per key and per edge, false positives, nanoseconds, and what each
+//! optimization is worth.
 //! ```text
 //! cargo run --release -p trommel-filters --example surf_probe -- --keys 5000000 --suffix 4
 //! valgrind --tool=callgrind target/release/examples/surf_probe --keys 200000 --only surf-base
 //! ```
-//! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn as the keys are. Ranges: from a
-//! query's key plus an eighth of the mean gap up to plus a quarter. Then SuRF's Figure 7: the same points with less done to be
-//! fast. Times depend on the machine: compare them with `line`, a dependent random read of one cache line in an array of the
-//! filter's size. Each phase is a function of its own, so that a profile counts its instructions.
+//! Keys are uniform 64-bit numbers. Points: half of the queries are keys, the others are drawn as
+//! the keys are. Ranges: from a query's key plus an eighth of the mean gap up to plus a quarter.
+//! Then SuRF's Figure 7: the same points with less done to be fast. Times depend on the machine:
+//! compare them with `line`, a dependent random read of one cache line in an array of the filter's
+//! size. Each phase is a function of its own, so that a profile counts its instructions.
 
 #[path = "tools/mod.rs"]
 mod tools;

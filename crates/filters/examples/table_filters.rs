@@ -1,14 +1,17 @@
-//! Measures the filters of one table side by side: bits per key, false positive rate by width, nanoseconds.
+//! Measures the filters of one table side by side: bits per key, false positive rate by width,
+//! nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example table_filters -- --kinds cell,gap --keys 5000000 --bits 16
+//! cargo run --release -p trommel-filters --example table_filters -- --kinds cell,gap \
+//!     --keys 5000000 --bits 16
 //! cargo run --release -p trommel-filters --example table_filters -- --file keys.u64le --bits 16
 //! ```
-//! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters whose densities differ by a
-//! factor of a million) or `ids` (every third number). Queries are drawn as the keys are, and only empty ones are asked; of a
-//! file's keys (ascending, 8 bytes each, least byte first) every eighth is held out, and queries are drawn from those. Kinds
-//! that know no ranges are asked for points. Beside each rate is Wilson's 95 % interval, of the queries alone. Times are those that
-//! this thread had a processor, and depend on the machine: compare them with `line`, a dependent
-//! random read of one cache line in an array of the filter's size.
+//! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters
+//! whose densities differ by a factor of a million) or `ids` (every third number). Queries are
+//! drawn as the keys are, and only empty ones are asked; of a file's keys (ascending, 8 bytes each,
+//! least byte first) every eighth is held out, and queries are drawn from those. Kinds that know no
+//! ranges are asked for points. Beside each rate is Wilson's 95 % interval, of the queries alone.
+//! Times are those that this thread had a processor, and depend on the machine: compare them with
+//! `line`, a dependent random read of one cache line in an array of the filter's size.
 
 #[path = "tools/mod.rs"]
 mod tools;

@@ -4,28 +4,30 @@
 //!                                            │
 //! bytes ────────> AnyFilter::read <───────┘     checked once, then borrowed
 //! ```
-//! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no other filter.
+//! Invariant: the last four bytes of every filter say which one it is, so that bytes read as no
+//! other filter.
 
-use crate::arf::{Arf, ArfBuilder};
-use crate::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
-use crate::bloom::{Bloom, BloomBuilder};
-use crate::elastic::{Elastic, ElasticBuilder};
-use crate::filter::{
+use crate::base::filter::{
     FilterKind, HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
     UpperBound,
 };
-use crate::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
-use crate::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
-use crate::prints::{FingerprintFilter, FingerprintFilterBuilder};
-use crate::query::KeyRange;
-use crate::rank::CountBounds;
-use crate::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
-use crate::ribbon::{Ribbon, RibbonBuilder};
-use crate::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
-use crate::surf::{Surf, SurfBuilder, SurfOptions};
-use crate::wire::{Corrupt, Reader};
+use crate::base::query::KeyRange;
+use crate::base::rank::CountBounds;
+use crate::base::wire::{Corrupt, Reader};
+use crate::elastic::{Elastic, ElasticBuilder};
+use crate::point::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
+use crate::point::bloom::{Bloom, BloomBuilder};
+use crate::point::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
+use crate::point::ribbon::{Ribbon, RibbonBuilder};
+use crate::range::arf::{Arf, ArfBuilder};
+use crate::range::fingerprint_filter::{FingerprintFilter, FingerprintFilterBuilder};
+use crate::range::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
+use crate::range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
+use crate::range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan};
+use crate::range::surf::{Surf, SurfBuilder, SurfOptions};
 
-/// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its own.
+/// What the last bytes of a filter are: its kind's tag, the version of its format, a number of its
+/// own.
 const TRAILER_BYTES: usize = 4;
 
 /// How the filter of a table is made.
@@ -33,7 +35,8 @@ const TRAILER_BYTES: usize = 4;
 pub struct FilterOptions {
     /// Which filter.
     pub kind: FilterKind,
-    /// Its size, everything included, as near as the filter can come to it. More: fewer false positives.
+    /// Its size, everything included, as near as the filter can come to it. More: fewer false
+    /// positives.
     pub bits_per_key: f64,
     /// `rosetta`: for which ranges.
     pub rosetta: RosettaPlan,
@@ -41,10 +44,11 @@ pub struct FilterOptions {
     pub rencoder: RencoderPlan,
     /// `prefix-bloom`: what the prefix of a key is.
     pub prefix: PrefixRule,
-    /// Of `elastic`: how many units share these bits, 1 to 32. None: as many as is usual, at most 8.
+    /// Of `elastic`: how many units share these bits, 1 to 32. None: as many as is usual, at most
+    /// 8.
     pub elastic_units: Option<u8>,
-    /// Of `arf`: ranges that it is trained with, each its first key and its last one, if it has one. More: it knows better what is asked
-    /// like them; building takes longer.
+    /// Of `arf`: ranges that it is trained with, each its first key and its last one, if it has
+    /// one. More: it knows better what is asked like them; building takes longer.
     pub arf_questions: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// For the kinds of SuRF: its suffixes, and how much of it is LOUDS-Dense.
     pub surf: SurfOptions,
@@ -193,8 +197,9 @@ fn kind_of(bytes: &[u8]) -> Result<FilterKind, Corrupt> {
 }
 
 impl<B: AsRef<[u8]>> AnyFilter<B> {
-    /// Checks the bytes that a builder made. Best over [`AlignedBytes`](crate::AlignedBytes): then a probe touches fewest
-    /// cache lines. Who stores bytes keeps a checksum of them: not every wrong bit can be told.
+    /// Checks the bytes that a builder made. Best over [`AlignedBytes`](crate::AlignedBytes): then
+    /// a probe touches fewest cache lines. The owner of the bytes keeps a checksum of them: not
+    /// every wrong bit can be told.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         Ok(match kind_of(bytes.as_ref())? {
             FilterKind::BlockedBloom => AnyFilter::BlockedBloom(BlockedBloom::read(bytes)?),

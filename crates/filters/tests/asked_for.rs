@@ -3,8 +3,8 @@
 //! directory, samples --about--> lines asked for, all at once       read in vain: costs little
 //!                    --surely-> lines read                         not asked for: the probe waits
 //! ```
-//! Invariant: guesses change no answer (`laws.rs`); here they are shown to be right where keys are spread evenly. Lines are counted,
-//! not nanoseconds: counts repeat.
+//! Invariant: guesses change no answer (`laws.rs`); here they are shown to be right where keys are
+//! spread evenly. Lines are counted, not nanoseconds: counts repeat.
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Codes, FilterKind, FilterOptions, FlushNumber,

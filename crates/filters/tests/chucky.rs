@@ -1,7 +1,8 @@
 //! The laws of filters that know where each key is now, for Chucky and its plain form.
 //! ```text
 //! a history of notes ──> filter          candidates(key)
-//!                   └──> model           key -> slots        every slot of the model is among the candidates
+//!                   └──> model           key -> slots
+//!     every slot of the model is among the candidates
 //! ```
 //! The model is a map from keys to sets of slots. Seeds are fixed.
 
@@ -281,8 +282,8 @@ fn ranges_may_be_anywhere_and_ranges_of_one_key_are_points() {
     assert_eq!(filter.lower_bound(RunSlot(1), b"a"), Some(b"a".to_vec()));
 }
 
-/// "Lack of MVCC Support" (GRF, section 3.1 and Figure 5). Version 1 has key k in a run of level 0. Version 2 has it in
-/// level 1, version 3 in the last level. A reader still reads version 1.
+/// "Lack of MVCC Support" (GRF, section 3.1 and Figure 5). Version 1 has key k in a run of level 0.
+/// Version 2 has it in level 1, version 3 in the last level. A reader still reads version 1.
 #[test]
 fn figure_5_of_grf_an_older_version_needs_its_own_filter() {
     let plan = plan(&[3, 2, 1], 1000, 10.0);
@@ -365,7 +366,8 @@ fn false_positives_are_as_equation_16_says() {
         assert!(candidates(&filter, &key.to_be_bytes()).contains(RunSlot(*slot)));
     }
     let bits = 8.0 * filter.size().bytes as f64 / keys.len() as f64;
-    // Ten bits a slot, a slot in twenty free, and 3 % for partitions; and one bit for the codes, the same for any number of keys.
+    // Ten bits a slot, a slot in twenty free, and 3 % for partitions; and one bit for the codes,
+    // the same for any number of keys.
     assert!((10.5..12.0).contains(&bits), "{bits} bits per key");
 }
 
@@ -409,7 +411,8 @@ fn a_probe_reads_two_buckets_and_tables() {
         let mut slots = SlotSet::default();
         filter.candidates(&Query::Point(&random.next().to_be_bytes()), &mut slots, &mut counter);
         let own = counter.take();
-        // Two places of the page table, two buckets on the edge of a line, two symbols; or lists of overflowed buckets.
+        // Two places of the page table, two buckets on the edge of a line, two symbols; or lists of
+        // overflowed buckets.
         assert!(own <= 10, "{own} lines");
         lines += own;
     }

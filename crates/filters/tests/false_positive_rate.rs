@@ -1,5 +1,5 @@
-//! How often a filter says "maybe" where nothing is, at a size that is measured too. Seeds are fixed; bounds are
-//! generous: `examples/grf_probe.rs` prints the figures of larger sets.
+//! How often a filter says "maybe" where nothing is, at a size that is measured too. Seeds are
+//! fixed; bounds are generous: `examples/grf_probe.rs` prints the figures of larger sets.
 
 use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
 
@@ -35,7 +35,8 @@ fn clustered(random: &mut Random) -> u64 {
     centre + (width * 4000.0 * random.unit().powi(3)) as u64
 }
 
-/// So many clusters that each has a few keys only: a block spans some, and all keys crowd near others.
+/// So many clusters that each has a few keys only: a block spans some, and all keys crowd near
+/// others.
 fn crowded(random: &mut Random) -> u64 {
     let cluster = random.next() % 4000;
     let centre = Random(cluster).next() >> 14;
@@ -64,7 +65,8 @@ fn part_of(keys: &[u64], options: &GrfOptions) -> Part {
     part
 }
 
-/// The share of empty ranges of a width (0: points), drawn as the keys are, for which the part says "maybe".
+/// The share of empty ranges of a width (0: points), drawn as the keys are, for which the part says
+/// "maybe".
 fn rate(part: &Part, keys: &[u64], draw: fn(&mut Random) -> u64, width: u64) -> f64 {
     let mut random = Random(99);
     let (mut asked, mut positives) = (0, 0);
@@ -139,7 +141,8 @@ fn point_bits_tell_points_close_to_keys_apart() {
     let part = |point_bits| part_of(&keys, &GrfOptions { point_bits, ..GrfOptions::default() });
     let (without, with) = (part(0), part(5));
     assert!(near(&without) > 0.95, "{}", near(&without));
-    // One in 32 of the base's; every tenth is in the overlay, whose fractions are longer but have no hash.
+    // One in 32 of the base's; every tenth is in the overlay, whose fractions are longer but have
+    // no hash.
     assert!(near(&with) < 0.9 / 32.0 + 0.11, "{}", near(&with));
     let bits = |part: &Part| (part.size().base_bytes + part.size().overlay_bytes) as f64;
     assert!(bits(&with) < bits(&without) * 1.01, "hash bits are not extra");
@@ -187,7 +190,8 @@ fn rate_of_absent(keys: &[Vec<u8>], bits_per_key: f64) -> f64 {
     asked.iter().filter(|(_, key)| may_hold(key)).count() as f64 / asked.len() as f64
 }
 
-/// Their groups are small and many, so that what a group of few keys may take beyond its share counts.
+/// Their groups are small and many, so that what a group of few keys may take beyond its share
+/// counts.
 #[test]
 fn names_of_files_are_told_apart_as_points() {
     let rate = rate_of_absent(&paths(), 12.0);
@@ -226,7 +230,8 @@ fn addresses_of_mail_are_told_apart_as_points() {
     }
 }
 
-/// Such families cannot do with the bits that they are given. Even keys behind them paid all of it, and erred in 43 of 100 cases.
+/// Such families cannot do with the bits that they are given. Even keys behind them paid all of it,
+/// and erred in 43 of 100 cases.
 #[test]
 fn even_keys_behind_small_families_keep_most_of_their_bits() {
     let mut random = Random(31);

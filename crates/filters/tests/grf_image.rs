@@ -164,7 +164,8 @@ fn reading_an_image_with_a_forged_checksum_does_not_panic() {
     assert_eq!(panicked, [], "of {body} bytes");
 }
 
-/// A small part before and after some flushes, of which some were merged, two by two: codes of each sort are settled.
+/// A small part before and after some flushes, of which some were merged, two by two: codes of each
+/// sort are packed.
 fn part_with_merges(run_codes: RunCodes, merges: u64) -> (Part, Part) {
     let mut builder = PartBuilder::new(&GrfOptions { run_codes, ..GrfOptions::default() });
     sorted((0..260).map(number).collect()).iter().for_each(|key| builder.push(key));

@@ -1,4 +1,5 @@
-//! The instruction counts' own arithmetic: a count that cannot be trusted, or that crept up, must not pass.
+//! The instruction counts' own arithmetic: a count that cannot be trusted, or that crept up, must
+//! not pass.
 //! ```text
 //! profile of callgrind --> own + elsewhere = total, or an error
 //! counts and limits    --> table, problems

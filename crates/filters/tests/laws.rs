@@ -278,8 +278,8 @@ fn a_filter_earns_its_bits() {
     }
 }
 
-/// decode(encode(f)) = f, seen from outside: what is read twice answers alike, and answers as when built
-/// from the same keys again.
+/// decode(encode(f)) = f, seen from outside: what is read twice answers alike, and answers as when
+/// built from the same keys again.
 #[test]
 fn what_is_read_answers_alike() {
     for maker in &FILTERS {
@@ -339,7 +339,8 @@ fn a_flipped_bit_is_an_error_in_the_structure_and_no_panic_elsewhere() {
                 maker.name()
             );
             if let Ok(filter) = result {
-                // Where a question is a few reads, every key is asked for; else in turns some of them.
+                // Where a question is a few reads, every key is asked for; else in turns some of
+                // them.
                 let step = if maker.kind.knows_ranges() { bit % 8 + 8 } else { 1 };
                 keys.iter().step_by(step).for_each(|key| ask_everything(&filter, key));
             }

@@ -2,8 +2,8 @@
 //! ```text
 //! kind -> PointRate (a straight line in logarithms)   ~   Builder::expected_rate (theory, in full)
 //! ```
-//! Invariant: where a filter has bits enough to be worth having, both agree so far that a budget divided by the one is
-//! well divided by the other.
+//! Invariant: where a filter has bits enough to be worth having, both agree so far that a budget
+//! divided by the one is well divided by the other.
 
 use trommel_filters::{
     BinaryFuseBuilder, BlockedBloomBuilder, BloomBuilder, FilterKind, PointRate, RibbonBuilder,

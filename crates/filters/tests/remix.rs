@@ -3,7 +3,8 @@
 //! flushes, merges, clones ─┬─> view ──> slots of a key, of a range ──────┐
 //!                          └─> key -> slots, as sets ─> slots it has in ─┴─> all of them are named
 //! ```
-//! Invariant: a slot that the twin has is never left out; in sets as narrow as one key, no other one is named.
+//! Invariant: a slot that the twin has is never left out; in sets as narrow as one key, no other
+//! one is named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Included, Unbounded};
@@ -268,7 +269,8 @@ fn a_lone_probe_reads_few_lines() {
     assert!((30_000..45_000).contains(&lines), "{lines} lines for 10,000 probes");
 }
 
-/// The GRF paper's Figure 5: a key in run f2 of version 1; then a merge moves it, and version 3 has it in the last level.
+/// The GRF paper's Figure 5: a key in run f2 of version 1; then a merge moves it, and version 3 has
+/// it in the last level.
 #[test]
 fn a_view_that_is_changed_in_place_loses_keys_of_older_versions() {
     let [f2, f3, f4, last] = [2, 1, 0, 4].map(RunSlot);
@@ -293,7 +295,8 @@ fn sorted_view(plan: &TreePlan, segment_keys: usize, entries: &[(&[u8], u8)]) ->
     builder.finish()
 }
 
-/// As the GRF paper's Figure 4 has it: segments of four, three runs, a seek that searches one segment.
+/// As the GRF paper's Figure 4 has it: segments of four, three runs, a seek that searches one
+/// segment.
 #[test]
 fn a_seek_reads_keys_of_one_segment_and_a_scan_compares_none() {
     let runs: [&[&[u8]]; 3] = [

@@ -1,6 +1,7 @@
 //! `snarf`, `cell` and `gap`: sizes, rates, lower bounds and counts; what the laws do not say.
 //! ```text
-//! size     the image is what was asked for, within two percent; few keys take little more than their bits
+//! size     the image is what was asked for, within two percent;
+//!          few keys take little more than their bits
 //! rate     two filters of different bits: each bit halves it; all widths alike
 //! ```
 //! Seeds are fixed. `examples/table_filters.rs` prints the figures of larger sets.
@@ -53,7 +54,8 @@ fn filter_of(kind: FilterKind, bits_per_key: f64, keys: &[u64]) -> Filter {
     AnyFilter::read(builder.finish()).expect("just built")
 }
 
-/// The share of empty ranges of so many numbers, drawn as the keys are, for which the filter says "maybe".
+/// The share of empty ranges of so many numbers, drawn as the keys are, for which the filter says
+/// "maybe".
 fn rate(filter: &Filter, keys: &[u64], draw: fn(&mut Random) -> u64, width: u64) -> f64 {
     let mut random = Random(99);
     let (mut asked, mut positives) = (0, 0);
@@ -182,7 +184,8 @@ fn upper_bounds_are_near_the_key_before() {
     }
 }
 
-/// Keys that differ only behind what fingerprints look at, with zeros up to there, and nothing but ones before a key.
+/// Keys that differ only behind what fingerprints look at, with zeros up to there, and nothing but
+/// ones before a key.
 #[test]
 fn ends_lie_behind_what_fingerprints_do_not_look_at() {
     let drums = |tail: &[u8]| [&vec![b'd'; 65_530][..], &[0; 6], tail].concat();

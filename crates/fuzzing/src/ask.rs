@@ -1,7 +1,9 @@
 //! Everything that a reader may ask of a store, and what must hold whatever its files are.
 //! ```text
-//! files -> open -> verify, scans, gets, ranges, counts, stats     sound (verify finds nothing): all answers agree
-//!                  writes, flush, merge, close, open again                  else: errors, or any answer, and an end
+//! files -> open -> verify, scans, gets, ranges, counts, stats     sound (verify finds nothing):
+//!     all answers agree
+//!                  writes, flush, merge, close, open again                  else:
+//!     errors, or any answer, and an end
 //! ```
 //! Invariant: an error names the store's folder. Nothing panics, and no scan goes on for ever.
 

@@ -1,6 +1,7 @@
 //! A data block: any bytes as the one block of a table, with a manifest that fits.
 //! ```text
-//! input   guard u8 | form u8: 0 as it is, 1 the bytes are LZ4, 2 they are compressed first | bytes of the block
+//! input   guard u8 | form u8: 0 as it is, 1 the bytes are LZ4, 2 they are compressed first |
+//!         bytes of the block
 //! ```
 //! Invariant: what the twin reads as sorted entries, the store answers exactly; all else is an
 //! error or ends.

@@ -1,7 +1,8 @@
 //! Files of a store made by hand, after `docs/format.md` alone; and files whose checksums are put
 //! right again.
 //! ```text
-//! parts  --make-->  file              damaged file  --mend-->  the same with right checksums, wherever there is a place
+//! parts  --make-->  file              damaged file  --mend-->  the same with right checksums,
+//!     wherever there is a place
 //! ```
 //! Invariant: nothing here asks the store's own code. A checksum would stop a fuzzer at the door;
 //! behind it are the decoders. Mending changes checksums alone, and so leaves damage to all else

@@ -1,7 +1,8 @@
 //! What a fuzzer does with bytes that Trommel decodes: the bodies of the targets in `fuzz/`, which
 //! an ordinary test runs too.
 //! ```text
-//! bytes -> put into the frame of a file, checksums put right -> decode -> ask everything that a reader may
+//! bytes -> put into the frame of a file, checksums put right -> decode
+//!     -> ask everything that a reader may
 //! ```
 //! Invariant: a body returns for every input. It never panics, never goes on for long, and what
 //! decodes obeys the laws: the same answers from every side, the answers of a plain twin where

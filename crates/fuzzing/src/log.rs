@@ -1,6 +1,7 @@
 //! Two logs, one behind the other, as a store finds them.
 //! ```text
-//! input   mend u8: bit 0 the first log, bit 1 the second | length of the first u16 | first log | second log
+//! input   mend u8: bit 0 the first log, bit 1 the second | length of the first u16 |
+//!         first log | second log
 //! ```
 //! Invariant: a first log that is whole, and no second one, is read as its twin reads it.
 

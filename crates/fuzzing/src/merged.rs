@@ -1,6 +1,7 @@
 //! Entries of a global filter whose runs were merged, changed behind a right checksum.
 //! ```text
-//! input    (place u16, change u8) ...     of the image's last part, where the entries of flushes are: xor
+//! input    (place u16, change u8) ...
+//!          of the image's last part, where the entries of flushes are: xor
 //! ```
 //! Invariant: such an image is refused, or all that a store does with its part ends without a
 //! panic.

@@ -1,6 +1,7 @@
 //! Where a corpus begins: sound files of every kind, small, in the form that each target takes.
 //! ```text
-//! small store -> its tables, logs, manifest, image -> seeds of the targets      fuzz/corpus/TARGET/seed-NAME
+//! small store -> its tables, logs, manifest, image -> seeds of the targets
+//!     fuzz/corpus/TARGET/seed-NAME
 //! ```
 //! Invariant: seeds are the same whenever they are made.
 

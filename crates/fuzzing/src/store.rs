@@ -1,6 +1,7 @@
 //! A whole store, damaged in some places of some files.
 //! ```text
-//! input   arbitrary bytes of: guard | edits: file, place, what happens there | checksums put right or not
+//! input   arbitrary bytes of: guard | edits: file, place, what happens there |
+//!         checksums put right or not
 //! ```
 //! Invariant: of a store whose checksums nobody forged, each answer is a value that the key has
 //! had; after `repair` the store verifies as well. Checksums that were put right excuse wrong

@@ -1,6 +1,7 @@
 //! Texts of keys, as `trommel load` reads them, and names and numbers that people write.
 //! ```text
-//! input   form u8 (bits: 0-1 format, 2 hexadecimal, 3 header) | key column u8 | value column u8 (0: none) | text
+//! input   form u8 (bits: 0-1 format, 2 hexadecimal, 3 header) | key column u8 |
+//!         value column u8 (0: none) | text
 //! ```
 //! Invariant: entries are within their bounds and no longer than the text; a text that is written
 //! with what was read, every field in quotes, is read alike.

@@ -34,7 +34,7 @@ pub enum LabError {
     /// What was asked for cannot be measured. Ask for something else.
     #[error("{0}")]
     Plan(String),
-    /// A process that writes until it is killed has found something wrong, or nobody listens to it.
+    /// A process that writes until it is killed has found an error, or its listener is gone.
     #[error("{0}")]
     Victim(String),
 }

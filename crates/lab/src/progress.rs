@@ -8,7 +8,7 @@ pub trait Progress {
     fn stage(&mut self, name: &str, steps: u64);
     /// So many more steps of the stage are done.
     fn advance(&mut self, steps: u64);
-    /// The store that is worked on, now and then, for someone who watches it.
+    /// Shows the store that is being worked on, now and then, to a listener that watches it.
     fn look(&mut self, _db: &Db) {}
 }
 

@@ -1,9 +1,6 @@
-//! Results as plain data. The field names are an interface: what reads them keeps working.
+//! Results as plain data. The field names are an interface: they never change.
 
 use serde::Serialize;
-
-use crate::by_level::{LevelCost, TableAsks};
-use crate::pipelined::PipelinedReport;
 
 /// What `bench read` measured for one guard.
 #[derive(Clone, Debug, Serialize)]
@@ -14,7 +11,7 @@ pub struct ReadReport {
     pub keys: u64,
     /// How many sorted runs the tree has.
     pub runs: u64,
-    /// How many it should have by the plan; it has fewer or more only if the store merges otherwise.
+    /// How many runs the plan foresees. The tree differs only if the store merges in another way.
     pub runs_planned: u64,
     /// The runs of each level, newest level first.
     pub levels: Vec<LevelRuns>,
@@ -70,7 +67,8 @@ pub struct ReadReport {
     /// How many keys a range of about a thousand has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<CountReport>,
-    /// Questions in batches, beside single ones in turns with them: `multi_get`, `multi_may_contain`.
+    /// Questions in batches, beside single ones in turns with them: `multi_get`,
+    /// `multi_may_contain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multi_get: Option<ManyReport>,
     /// Scans of everything, if that was asked for.
@@ -79,8 +77,8 @@ pub struct ReadReport {
     /// Gets by the level of their key, if that was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_level: Vec<LevelCost>,
-    /// How often each table is asked, if that was asked for: by the first of these questions that is there, `point_half`, `point_hit`,
-    /// `point_miss`.
+    /// How often each table is asked, if that was requested. The questions are the first that was
+    /// measured of `point_half`, `point_hit` and `point_miss`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub by_table: Vec<TableAsks>,
     /// Stored keys through a queue, if that was asked for.
@@ -160,9 +158,9 @@ pub struct ShiftReport {
 /// Runs searched needlessly per question.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ShiftRates {
-    /// A key that is not stored: one in as many as newer runs' keys are among all is like those.
+    /// A key that is not stored. The share of questions like newer keys is the share of newer keys.
     pub point_miss: f64,
-    /// A range without a stored key, drawn so, too.
+    /// A range without a stored key, drawn in the same way.
     pub empty_range: f64,
 }
 
@@ -217,7 +215,8 @@ pub struct LoadReport {
     pub seconds_of_all: Vec<f64>,
 }
 
-/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out of JSON.
+/// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out
+/// of JSON.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct KindReport {
     /// Questions per round, of all threads.
@@ -233,7 +232,8 @@ pub struct KindReport {
     pub blocks_read_per_op: f64,
     /// Data blocks that came from the disk.
     pub disk_reads_per_op: f64,
-    /// Filter probes per question that no memtable answered; a range or a cursor counts once per filter.
+    /// Filter probes per question that no memtable answered; a range or a cursor counts once per
+    /// filter.
     pub guard_probes_per_op: f64,
     /// Cache lines of filter memory touched. An open seek is traced up to the last key it reads.
     pub guard_lines_per_op: f64,
@@ -248,7 +248,8 @@ impl KindReport {
     }
 }
 
-/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key, which reads no block.)
+/// Questions in batches, and the same ones alone. (Of empty ranges: whether there may be a key,
+/// which reads no block.)
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ManyReport {
     /// Questions of a batch.
@@ -307,7 +308,8 @@ pub struct ProbeReport {
     pub guard_bits_per_key: f64,
     /// Time to build the static part, per key of it.
     pub build_ns_per_key: f64,
-    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's filter.
+    /// Time to add the keys of one flush, per key. For per-table guards: to build that table's
+    /// filter.
     pub insert_ns_per_key: f64,
     /// Keys per flush.
     pub flush_keys: u64,
@@ -413,4 +415,51 @@ pub struct FprRate {
     pub interval_95: Option<[f64; 2]>,
     /// Runs searched needlessly per question; can exceed the share.
     pub needless_runs_per_op: Option<f64>,
+}
+
+/// What gets of the keys of one level cost.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct LevelCost {
+    /// The level that has the newest entry of each key; "none": no level has one.
+    pub place: String,
+    /// Gets.
+    pub gets: u64,
+    /// Runs that were searched in vain, for each.
+    pub needless_runs_per_op: f64,
+    /// Blocks read for each.
+    pub blocks_read_per_op: f64,
+    /// Cache lines of filter memory that one answer reads.
+    pub guard_lines_per_op: f64,
+}
+
+/// How often a table is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TableAsks {
+    /// Its number, counted from the newest run on.
+    pub table: u64,
+    /// Its level.
+    pub level: u64,
+    /// Gets that would search it without a filter.
+    pub asked: u64,
+}
+
+/// What a queue gains.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PipelinedReport {
+    /// Gets under way at once.
+    pub depth: u64,
+    /// How reads are done at once: `io_uring`, `pool`, `one-by-one`.
+    pub overlap: &'static str,
+    /// Whether blocks are read past the system's cache.
+    pub direct: bool,
+    /// Gets per round.
+    pub ops: u64,
+    /// One get after the other: the median of the rounds.
+    pub one_by_one_ns: f64,
+    /// Through the queue, per get.
+    pub queue_ns: f64,
+    /// How many times as many gets the queue answers in the same time.
+    pub times_as_fast: f64,
+    /// Wrong answers of the queue. Must be 0.
+    pub wrong: u64,
 }

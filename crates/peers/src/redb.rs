@@ -1,7 +1,8 @@
 //! redb behind the seam: a B-tree in one file, which readers share and one writer at a time copies
 //! what it changes of.
 //! ```text
-//! put --> a transaction of its own, not durable: in memory until a durable one --> flush: a durable one
+//! put --> a transaction of its own, not durable: in memory until a durable one
+//!     --> flush: a durable one
 //! ```
 //! Invariant: there is no log, so a put is not even in the system's cache when it returns, where
 //! other stores write their logs.

@@ -4,7 +4,8 @@
 //! bloom           Bloom, whole keys                       none
 //! ribbon          Ribbon, whole keys, as right as Bloom   none
 //! prefix-bloom:N  Bloom, the first N bytes of keys        from and to with the same first N bytes
-//! min-max         the first key of each block, in the     with an end: tables and blocks whose keys lie outside are not read
+//! min-max         the first key of each block, in the
+//!                 with an end: tables and blocks whose keys lie outside are not read
 //!                 index beside its last one
 //! none            nothing                                 none
 //!

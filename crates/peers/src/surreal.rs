@@ -1,7 +1,8 @@
 //! SurrealKV behind the seam: an LSM-tree in Rust, levelled, whose every read and write is a
 //! transaction.
 //! ```text
-//! put --> a transaction of its own --> commit, which is awaited here: a runtime of tokio for each open store
+//! put --> a transaction of its own --> commit, which is awaited here:
+//!     a runtime of tokio for each open store
 //!
 //! filter   in every table
 //! bloom    Bloom, whole keys, 10 bits per key: others cannot be asked for

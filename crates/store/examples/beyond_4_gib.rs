@@ -3,7 +3,8 @@
 //! ```text
 //! cargo run --release -p trommel --example beyond_4_gib -- DIR
 //!
-//! rows of 1 MiB   put ---> closed in peace ---> opened from its log, written to ---> flushed: one table ---> merged, copied
+//! rows of 1 MiB   put ---> closed in peace ---> opened from its log, written to ---> flushed:
+//!                 one table ---> merged, copied
 //! values of 1 GiB put, replaced, flushed, merged, read; one byte more is refused
 //! ```
 //! It takes 8 GiB of memory, 13 GiB of disk in DIR, which it makes and removes, and some minutes.

@@ -1,9 +1,11 @@
 //! One kind of work alone, for a profiler; or merges whose reads and writes overlap beside merges
 //! whose do not.
 //! ```text
-//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
+//! valgrind --tool=callgrind --collect-atstart=no \
+//!     --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
-//! target/release/examples/profile cut 1000000                   a log that is cut, in one memtable, beside two that are not
+//! # a log that is cut, in one memtable, beside two that are not
+//! target/release/examples/profile cut 1000000
 //! ```
 //! Invariant: what is done within `measured` is of one kind; everything it needs was read before.
 

@@ -1,6 +1,6 @@
 //! What work is counted by where no clock tells: steps of searches and comparisons, in tests alone.
 //! ```text
-//! skip list, trees of deleted ranges, blocks, heaps of cursors   step()  ->  steps_of(a query)     (cost/laws.rs)
+//! skip list, deleted ranges, blocks, heaps    step()  ->  steps_of(a query)    (cost/laws.rs)
 //! ```
 //! Invariant: in the program itself nothing is counted.
 

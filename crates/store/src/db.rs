@@ -212,7 +212,7 @@ impl Db {
 
     /// About how many keys a range has: the estimate of
     /// [`approximate_count`](Db::approximate_count).
-    pub fn count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
+    pub fn estimate_count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 

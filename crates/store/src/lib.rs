@@ -1,8 +1,48 @@
 //! Trommel: an embedded, persistent key-value store (an LSM-tree) that keeps one small filter in
-//! memory for the whole tree, and asks it one question, once, before it opens a file: *which sorted
-//! runs may hold this key, or this key range?*
+//! memory for the whole tree. It asks that filter one question, once, before it opens a file:
+//! *which sorted runs may hold this key, or this key range?* Misses and empty ranges are answered
+//! from memory, hits read one block.
 //!
-//! Misses and empty ranges are answered from memory, hits read one block. Begin with [`Db::open`].
+//! ```
+//! use trommel::{Db, Options};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let db = Db::open(folder.path(), Options::default())?;
+//! db.put("zug", "47.17 N")?;
+//! assert_eq!(db.get("zug")?.as_deref(), Some(&b"47.17 N"[..]));
+//! assert!(db.range("a".."y").next().is_none()); // answered from memory
+//! db.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to go on
+//!
+//! | to | begin with |
+//! |---|---|
+//! | write | [`Db::put`], [`Db::write`] with a [`Batch`], [`Db::delete_range`], [`Db::put_ttl`] |
+//! | load sorted entries | [`Db::ingest`] |
+//! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
+//! | read ranges | [`Db::range`], [`Db::may_contain_range`], [`Db::approximate_count`] |
+//! | read one state while writes go on | [`Db::snapshot`] |
+//! | choose what a crash may lose | [`Options::sync`], [`Db::sync`] |
+//! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
+//! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
+//! | bound memory, files, threads | [`Options::write_buffer_bytes`], [`Options::block_cache_bytes`] |
+//! | see what it does | [`Db::stats`], [`Stats::prometheus`], [`Stats::metrics`] |
+//! | back it up | [`Db::checkpoint`] |
+//! | look for damage, and mend it | [`Db::verify`], [`verify_files`], [`repair()`], [`dump()`] |
+//! | test against a disk that lies | [`Environment`], [`Memory`], [`Storage`] |
+//!
+//! # What to know first
+//!
+//! - A store is a folder, and one process at a time has it open.
+//! - A [`Db`] is shared by reference among threads. Reads take no lock.
+//! - Every error says what was wrong, where, and what to do: see [`Error`].
+//! - After an acknowledged write with [`Sync::Always`], a crash loses nothing. With the other
+//!   settings it loses at most the last writes, and never half a batch.
+//! - Options are not fixed: a store can be opened with others, and moves there as it merges.
 
 mod cost;
 mod db;
@@ -48,6 +88,7 @@ pub use tools::repair::{repair, repair_with};
 pub use tools::repair_report::{Doubt, Loss, RepairReport};
 pub use tools::verify::VerifyReport;
 pub use tools::verify_files::{verify_files, verify_files_with};
+pub use tree::metrics::{Metric, MetricKind, MetricValue};
 pub use tree::partition_stats::{PartitionStats, UnderWay};
 pub use tree::peek::{RunPeek, TreePeek, peek};
 pub use tree::stats::{GuardStats, ObsoleteStats, QueryStats, Stats};

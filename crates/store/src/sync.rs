@@ -8,7 +8,7 @@
 //!
 //!                      locks, atomics, threads    switch, slot
 //! an ordinary build    std                        arc-swap: sync/swap.rs
-//! --cfg loom           loom                       a list of values, a number says which: sync/model.rs
+//! --cfg loom           loom                       values, and which is current: sync/model.rs
 //! --cfg shuttle        shuttle                    the same
 //! ```
 //! Invariant: pinning takes no lock and writes no shared count; holding takes no lock.

@@ -1,7 +1,8 @@
 //! Checkpoints: a second store with all that the first one held, whatever goes on beside, and
 //! whatever fails.
 //! ```text
-//! store --checkpoint--> folder      cut short anywhere: the store as it was, the folder refused or complete
+//! store --checkpoint--> folder      cut short anywhere: the store as it was,
+//!     the folder refused or complete
 //! ```
 //! Invariant: no folder ever opens as a store that holds something else than the store held.
 

@@ -1,7 +1,8 @@
 //! Clocks that somebody sets: back by years, ahead by as much as a clock can show, and to and fro.
 //! ```text
 //! since_epoch   what has expired follows from it alone, wherever it goes
-//! now           never goes back, says `Clock`. One that does all the same breaks no promise but how long something took
+//! now           never goes back, says `Clock`. One that does all the same breaks no promise but
+//!               how long something took
 //! ```
 //! Invariant: nothing panics, waits for years or stays awake; what was acknowledged is synced
 //! within the interval.

@@ -97,7 +97,7 @@ fn every_call_of_a_closed_store_says_that_it_is_closed_and_touches_no_file() {
     is_closed(db.sync());
     is_closed(db.range::<&[u8]>(..).next().expect("an answer"));
     is_closed(db.snapshot().get("a"));
-    is_closed(db.count::<&[u8]>(..));
+    is_closed(db.estimate_count::<&[u8]>(..));
     is_closed(db.approximate_count::<&[u8]>(..));
     is_closed(db.may_contain_range::<&[u8]>(..));
     is_closed(db.multi_may_contain::<&[u8]>(&[..]));

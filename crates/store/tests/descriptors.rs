@@ -1,6 +1,7 @@
 //! A store has more tables than the process may have files open.
 //! ```text
-//! test -> sh: ulimit -n 64 -> this test again, which now finds the folder in its environment and does the work
+//! test -> sh: ulimit -n 64 -> this test again, which now finds the folder in its environment and
+//!     does the work
 //! ```
 //! Invariant: whatever is done, nothing fails for want of a descriptor, and no more files of tables
 //! are open than there may be.

@@ -1,7 +1,8 @@
 //! Faults that follow each other, with crashes behind them: what was acknowledged stays, whatever
 //! went wrong before and after, and what went wrong for a while does not stay wrong.
 //! ```text
-//! write ok | fault | write ok or not | fault | write ok or not | crash | open: every acknowledged write
+//! write ok | fault | write ok or not | fault | write ok or not | crash | open:
+//!     every acknowledged write
 //! ```
 //! Invariant: a batch that gave an error is there as a whole or not at all; no error unmakes
 //! another.

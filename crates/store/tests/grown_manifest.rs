@@ -2,7 +2,7 @@
 //! of the disk.
 //! ```text
 //! puts, then steps     of a store with long keys: some edits come when the manifest has its bound
-//! such a one           x EIO, ENOSPC x once, until mended -> read -> crash -> mend, go on -> open again
+//! such a one      x EIO, ENOSPC x once, until mended -> read -> crash -> mend, go on -> open again
 //! ```
 //! Invariant: whatever the edit tells of (a log, a flush, a merge), and wherever the disk stops,
 //! all that was acknowledged is there.

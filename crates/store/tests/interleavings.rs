@@ -6,8 +6,10 @@
 //! TROMMEL_SCHEDULES=5000 ...     so many schedules of each kind, instead of a few
 //! ```
 //! ```text
-//! writer w   round 1, 2, ...: one batch writes the round to all keys of w; done[w] is the last one acknowledged
-//! reader     in any view all keys of w are of one round, not older than done[w] was before; later views are not older
+//! writer w   round 1, 2, ...: one batch writes the round to all keys of w;
+//!            done[w] is the last one acknowledged
+//! reader     in any view all keys of w are of one round, not older than done[w] was before;
+//!            later views are not older
 //! ```
 //! Invariant: a key of a writer is missing only where no round was acknowledged before the view was
 //! taken.

@@ -1,7 +1,8 @@
 //! The knob: what the guard `grf` takes for each key, as a store grows from its first flush on.
 //! ```text
 //! flushes     1 2 3 ... 9    10 ... 19 20 ...        100 ... 199 200 ...
-//! tree        one level      two levels, z = 1, 2    three levels, z = 1, 2   after each flush, and after its merges
+//! tree        one level      two levels, z = 1, 2    three levels, z = 1, 2
+//!             after each flush, and after its merges
 //! bits        at most 1.25 times the knob, and 2 KiB
 //! ```
 //! Invariant: this holds where merges keep up with flushes, at each step.

@@ -1,7 +1,8 @@
 //! Several merges at once: whatever order their steps are done in, and wherever it is cut short,
 //! every answer is right.
 //! ```text
-//! flush, flush, step 5, step 2, put, step 9, ..., crash, step 1, ...       a step is of any merge that is open, or opens one
+//! flush, flush, step 5, step 2, put, step 9, ..., crash, step 1,
+//!     ...       a step is of any merge that is open, or opens one
 //! ```
 //! Invariant: an answer is that of a `BTreeMap` with the same writes.
 

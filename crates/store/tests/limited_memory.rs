@@ -1,7 +1,8 @@
 //! A process that may have little memory, with a store, and with files that claim to be much longer
 //! than what was written to them.
 //! ```text
-//! test -> this test again, in a process of its own -> RLIMIT_AS: what it has, and so much more -> the work
+//! test -> this test again, in a process of its own -> RLIMIT_AS:
+//!     what it has, and so much more -> the work
 //! ```
 //! Invariant: memory follows from the options and from what is in the files. What cannot be had is
 //! an error, and never the process's end.

@@ -2,7 +2,7 @@
 //! ```text
 //! the same writes, T = 4: 63 flushes = 3 runs + 3 runs + the last      with and without monkey
 //! gets of absent keys -> needless runs                                 several times fewer with it
-//! filter memory       -> bits per key of the whole tree                no more with it, after every flush
+//! filter memory       -> bits per key of the whole tree         no more with it, after every flush
 //! ```
 //! Invariant: answers are the same.
 

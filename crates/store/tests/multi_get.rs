@@ -1,7 +1,9 @@
 //! Many gets at once: each key's answer is that of a get, and each block is read once.
 //! ```text
-//! a tree of several runs, of short keys that share much, with deletions, deleted ranges, expiry; memtables above
-//! batches of any length, keys twice, keys of nowhere    -> answers, counters and errors of single gets
+//! a tree of several runs, of short keys that share much, with deletions, deleted ranges,
+//!     expiry; memtables above
+//! batches of any length, keys twice, keys of nowhere
+//!     -> answers, counters and errors of single gets
 //! ```
 //! Invariant: a batch sees one moment.
 

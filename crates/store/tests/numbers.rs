@@ -1,6 +1,7 @@
 //! Numbers of files, flushes and writes: stray ones, and those at their limit.
 //! ```text
-//! a stray file    its name has a great number, or the greatest        a manifest    it tells of the greatest numbers that are believed
+//! a stray file    its name has a great number, or the greatest        a manifest
+//!                 it tells of the greatest numbers that are believed
 //! ```
 //! Invariant: no number has a cost, and none that was acknowledged is lost: where numbers run out,
 //! a write is refused.

@@ -1,6 +1,7 @@
 //! Ranges that are deleted one over the other among few keys, against a map.
 //! ```text
-//! write -> memtable -> flush, step -> merged       between: snapshots, scans that turn, bulk loads, expiry, reopening
+//! write -> memtable -> flush, step -> merged       between:
+//!     snapshots, scans that turn, bulk loads, expiry, reopening
 //! ```
 //! Invariant: all answers are those of the map at that moment, whatever the options.
 

@@ -1,8 +1,10 @@
 //! User code that panics, and is caught, leaves the store no worse: iterators, followers, keys,
 //! storage and clock.
 //! ```text
-//! history   put .. flush .. merge .. ingest .. scan      call n of the storage, or of the clock, panics; then they go on
-//! after     reads are right, writes work or give an error, closing works, and all that was acknowledged is there when it is opened again
+//! history   put .. flush .. merge .. ingest .. scan
+//!           call n of the storage, or of the clock, panics; then they go on
+//! after     reads are right, writes work or give an error, closing works,
+//!           and all that was acknowledged is there when it is opened again
 //! ```
 //! Invariant: nobody waits for one who has panicked.
 

@@ -1,8 +1,10 @@
 //! File systems that can only be read: from the start, and from some moment on, until they can be
 //! written again.
 //! ```text
-//! mount -o remount,ro    opening is refused, with what to do; what needs no lock is read; nothing is changed
-//! while it is open       writes are errors that say so, reads go on; then writes go on, without opening it again
+//! mount -o remount,ro    opening is refused, with what to do; what needs no lock is read;
+//!                        nothing is changed
+//! while it is open       writes are errors that say so, reads go on;
+//!                        then writes go on, without opening it again
 //! ```
 //! Invariant: nothing waits, nothing is lost, and nothing is left over.
 

@@ -3,7 +3,7 @@
 //! ```text
 //! writes      w1   w2   w3          files and model are kept after each
 //! log         |----|----|----|      cut anywhere: the state of the writes that are whole
-//! manifest    |------|----|         cut anywhere: all that was written, or a refusal that names a file
+//! manifest    |------|----|     cut anywhere: all that was written, or a refusal that names a file
 //! ```
 //! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be
 //! missing, unless its own bytes are.

@@ -1,7 +1,8 @@
 //! Scans through Remix in a store: by a sorted view of all runs where there is one, with the same
 //! answers where there is none.
 //! ```text
-//! flush, merge   view of every entry          -> a scan reads the runs that the view names, one entry after the other
+//! flush, merge   view of every entry
+//!                -> a scan reads the runs that the view names, one entry after the other
 //! meanwhile      view, and newer keys beside  -> a scan merges the runs, as under any other guard
 //! ```
 //! Invariant: scans give what a map gives, whatever the view knows.

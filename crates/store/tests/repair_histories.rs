@@ -1,6 +1,7 @@
 //! Repairs of stores with a past: random histories that end in a crash, then random damage.
 //! ```text
-//! seed -> writes, flushes, merge steps, scans held open -> crash -> damage -> repair -> what is there, against the model
+//! seed -> writes, flushes, merge steps, scans held open -> crash -> damage -> repair
+//!     -> what is there, against the model
 //! ```
 //! Invariant: what was not damaged is not lost; a value that is found was written; what is amiss is
 //! told.

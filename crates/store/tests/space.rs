@@ -1,7 +1,8 @@
 //! Files that the tree needs no more go when the last one who reads them does, and `stats` tells
 //! who that is.
 //! ```text
-//! merge -> its inputs leave the tree -> the last reader lets go -> the files are gone, though nothing else is done
+//! merge -> its inputs leave the tree -> the last reader lets go
+//!     -> the files are gone, though nothing else is done
 //! ```
 //! Invariant: at rest, and without readers, there are the files of the tree alone.
 

@@ -1,6 +1,7 @@
 //! Write stalls: slower before stopped, counted, the same every time in steps, and never for ever.
 //! ```text
-//! puts ... | more runs than slow_down_runs: pauses | stop_runs: the writer waits | a merge ends: it goes on
+//! puts ... | more runs than slow_down_runs: pauses | stop_runs:
+//!     the writer waits | a merge ends: it goes on
 //! ```
 //! Invariant: what decides here is the state of the tree, not how long anything takes.
 

@@ -1,7 +1,8 @@
 //! `Sync::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
 //! writers, flushes and the disk are waiting for.
 //! ```text
-//! put -> acknowledged ------ interval ------> durable        a writer is stopped, a flush is under way, an append takes long
+//! put -> acknowledged ------ interval ------> durable        a writer is stopped,
+//!     a flush is under way, an append takes long
 //! ```
 //! Invariant: time is told by hand, so no test asks how long anything takes; what is durable is
 //! what a power cut leaves.

@@ -3,7 +3,8 @@
 //! has read before.
 //! ```text
 //! writer     begun[k] = v -> put, delete, delete_range, put_ttl, ingest -> done[k] = v
-//! reader     least = done[k] -> get -> most = begun[k]            least <= what was read <= most, and it never goes back
+//! reader     least = done[k] -> get -> most = begun[k]
+//!            least <= what was read <= most, and it never goes back
 //! ```
 //! Versions of a key count up; those that five divides are deletions. A writer has its keys to
 //! itself.

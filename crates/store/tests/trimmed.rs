@@ -1,7 +1,8 @@
 //! Stores with tables of which a merge of key ranges has taken a piece: every way to read them, to
 //! open them again, to mend and to copy them.
 //! ```text
-//! tables and runs -> a merge that is half done -> whatever may come then -> every answer against a map
+//! tables and runs -> a merge that is half done -> whatever may come then
+//!     -> every answer against a map
 //! ```
 
 mod shapes;

@@ -1,7 +1,8 @@
 //! What is in memory is read without allocating, without touching the disk, and without asking what
 //! time it is.
 //! ```text
-//! get         memtables, guard, fences, cached blocks -> a value     no allocation, no call of storage or clock
+//! get         memtables, guard, fences, cached blocks -> a value
+//!             no allocation, no call of storage or clock
 //! seek, next  the first step opens cursors; from the second on       the same
 //! ```
 //! All input and output goes through the storage, all time through the clock, and nothing waits

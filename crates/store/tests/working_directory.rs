@@ -1,6 +1,7 @@
 //! A store that was opened by a relative path, in a process that changes its working directory.
 //! ```text
-//! home/db   open     chdir other     put, flush, compact, checkpoint      home/db grows; other/db is as it was
+//! home/db   open     chdir other     put, flush, compact, checkpoint
+//!           home/db grows; other/db is as it was
 //! other/db
 //! ```
 //! One test: the working directory is the whole process's.

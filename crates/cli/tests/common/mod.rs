@@ -84,7 +84,8 @@ impl Ended {
         self.out
     }
 
-    /// Asserts the exit status, and that standard error has all the words and standard output nothing.
+    /// Asserts the exit status, and that standard error has all the words and standard output
+    /// nothing.
     #[track_caller]
     pub(crate) fn fails(self, status: i32, words: &[&str]) {
         assert_eq!(self.status, status, "out: {}\nerr: {}", self.out, self.err);

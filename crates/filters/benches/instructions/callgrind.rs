@@ -1,6 +1,7 @@
 //! Runs this program under callgrind, and reads what it counted.
 //! ```text
-//! valgrind --tool=callgrind this-program       standard output: the processor, then "name times" per operation
+//! # standard output: the processor, then "name times" per operation
+//! valgrind --tool=callgrind this-program
 //!    `counted_work` returns --dump--> counts.1, counts.2, ...    in the same order
 //!                                       |
 //!                                       v
@@ -27,8 +28,9 @@ pub(crate) struct Operation {
     pub(crate) elsewhere: f64,
 }
 
-/// Callgrind's words for the function within which it counts, and after which it writes, however names are mangled.
-/// Both name the same one; of two options with equal words callgrind would drop one.
+/// Callgrind's words for the function within which it counts, and after which it writes, however
+/// names are mangled. Both name the same one; of two options with equal words callgrind would drop
+/// one.
 const COUNTED: &str = "*counted_work*";
 const WRITTEN: &str = "*operations*counted_work*";
 

@@ -3,12 +3,13 @@
 //! [x86_64-v3, rustc 1.95.0]          a kind of processor; the compiler that the counts are from
 //! grf-uniform-point-miss 301.5       instructions per operation
 //! ```
-//! Invariant: a measurement is fine only if each of its operations has a limit, each limit its operation, and no count
-//! is above its limit by more than the tolerance.
+//! Invariant: a measurement is fine only if each of its operations has a limit, each limit its
+//! operation, and no count is above its limit by more than the tolerance.
 
 use std::fmt;
 
-/// How far above its limit a count may be: a change elsewhere can move what the compiler puts inline.
+/// How far above its limit a count may be: a change elsewhere can move what the compiler puts
+/// inline.
 const TOLERANCE: f64 = 0.03;
 
 /// Counts for one kind of processor, by one compiler.

@@ -1,13 +1,16 @@
-//! Counts the instructions of building, inserting and probing, and compares them with committed limits.
+//! Counts the instructions of building, inserting and probing, and compares them with committed
+//! limits.
 //! ```text
 //! .ci/instructions (cargo bench --bench instructions)   --write-limits
 //!      |                                                  |
 //!      v                                                  v
-//!  callgrind( this program, without --bench ) --counts--> limits.txt --> table; status 1 if one is over its limit
+//!  callgrind( this program, without --bench ) --counts--> limits.txt
+//!     --> table; status 1 if one is over its limit
 //!             runs the operations, each within `counted_work`
 //! ```
-//! Counts repeat where times do not, so that a busy machine can tell a few percent more work. Invariant: every operation
-//! is counted and has a limit, or the run fails; nothing is skipped in silence.
+//! Counts repeat where times do not, so that a busy machine can tell a few percent more work.
+//! Invariant: every operation is counted and has a limit, or the run fails; nothing is skipped in
+//! silence.
 
 mod callgrind;
 mod limits;

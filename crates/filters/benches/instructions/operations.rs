@@ -1,14 +1,16 @@
-//! What is counted: building, inserting into and probing a global range filter, and building and probing filters of one table.
+//! What is counted: building, inserting into and probing a global range filter, and building and
+//! probing filters of one table.
 //! ```text
 //! keys --9 of 10--> build --> base      uniform: 50 random bits
 //!      --1 of 10--> insert, in flushes  clustered: a thousand clusters, densities a million apart
 //!                      |
 //!                      v
-//!                 probe: point miss, point hit, empty range; of uniform keys, point misses in batches
+//!                 probe: point miss, point hit, empty range;
+//!     of uniform keys, point misses in batches
 //! ```
-//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the clustered ones.
-//! Whole numbers alone make keys and queries, so that they are the same on every machine. Invariant: what an operation
-//! answers is checked, after it was counted.
+//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the
+//! clustered ones. Whole numbers alone make keys and queries, so that they are the same on every
+//! machine. Invariant: what an operation answers is checked, after it was counted.
 
 use std::hint::black_box;
 
@@ -32,7 +34,8 @@ const RANGE_KEYS: u64 = 64;
 const BATCH: usize = 16;
 const KEY_BITS: u32 = 50;
 const CLUSTERS: u64 = 1000;
-/// More needless answers than this: the queries are not what they are meant to be, or the filter is broken.
+/// More needless answers than this: the queries are not what they are meant to be, or the filter is
+/// broken.
 const NEEDLESS_MAX: usize = QUERIES / 20;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
 /// Cells of about a byte, as they are usually asked for.
@@ -43,7 +46,8 @@ const ORIGIN: u64 = 1000;
 
 type Key = [u8; 8];
 
-/// Runs every operation, and prints the processor and then each operation's name and how often it is done.
+/// Runs every operation, and prints the processor and then each operation's name and how often it
+/// is done.
 pub(crate) fn run_all() {
     println!("{}", processor());
     for source in [Source::Uniform, Source::clusters()] {
@@ -205,7 +209,8 @@ fn run_grf(source: &Source) {
     assert!(given >= 2 * WALKS, "{}: {given} codes for long walks", source.name());
 }
 
-/// A uniform base, into a thousandth of whose range all newer keys are inserted, and where all questions are asked.
+/// A uniform base, into a thousandth of whose range all newer keys are inserted, and where all
+/// questions are asked.
 fn run_grf_out_of_distribution() {
     const STRETCH_BITS: u32 = KEY_BITS - 10;
     let (source, mut random) = (Source::Uniform, Random(43));
@@ -301,8 +306,8 @@ fn maybe_ranges(part: &Part, lows: &[u64]) -> usize {
     lows.iter().filter(may_hold).count()
 }
 
-/// A scan's questions to the filter: where the first entry is, then up to each next key; codes that were given are not wanted again.
-/// Gives how many there were.
+/// A scan's questions to the filter: where the first entry is, then up to each next key; codes that
+/// were given are not wanted again. Gives how many there were.
 fn walks(part: &Part, keys: &[u64], lows: &[u64], steps: usize) -> usize {
     let mut given = Vec::new();
     let walk = |low: &u64| {
@@ -362,7 +367,8 @@ fn run_all_points() {
     run!(BinaryFuse, BinaryFuseBuilder, FUSE_BITS_PER_KEY);
 }
 
-/// A filter of all runs that is built from the oldest one's keys, and told of newer keys and of moves.
+/// A filter of all runs that is built from the oldest one's keys, and told of newer keys and of
+/// moves.
 fn run_chucky() {
     let (source, mut random) = (Source::Uniform, Random(41));
     let keys = source.keys(&mut random);

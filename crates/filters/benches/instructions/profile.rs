@@ -3,11 +3,11 @@
 //! ob=/the/program        where the next cost lines were spent
 //! 12 30                  30 instructions; at some line
 //! calls=4 0
-//! 12 1000                what the callee spent: it has cost lines of its own, so this one does not count
+//! 12 1000          what the callee spent: it has cost lines of its own, so this one does not count
 //! totals: 1130
 //! ```
-//! What libc spends depends on its version and on the machine, so it is kept apart. Invariant: both sums together are
-//! the total that callgrind states.
+//! What libc spends depends on its version and on the machine, so it is kept apart. Invariant: both
+//! sums together are the total that callgrind states.
 
 /// Instructions by where they are.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,7 +44,8 @@ pub(crate) fn parse_profile(text: &str, program: &str) -> Result<Profile, String
         } else if let Some(sum) = line.strip_prefix("totals: ") {
             total = sum.trim().parse().ok();
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // The line after "calls=" says what the callee needed; that is counted where it was spent.
+            // The line after "calls=" says what the callee needed; that is counted where it was
+            // spent.
             if !std::mem::take(&mut is_callee) {
                 let cost = line.split(' ').nth(1).and_then(|cost| cost.parse::<u64>().ok());
                 let cost = cost.ok_or_else(|| format!("callgrind wrote '{line}'"))?;

@@ -10,7 +10,8 @@
 use rustix::time::{ClockId, clock_gettime};
 use trommel_filters::FilterKind;
 
-/// Hands the words of the command line to `take`, in pairs. None: there is no such name, or it has no such value.
+/// Hands the words of the command line to `take`, in pairs. None: there is no such name, or it has
+/// no such value.
 pub(crate) fn read_arguments(usage: &str, mut take: impl FnMut(&str, &str) -> Option<()>) {
     let mut words = std::env::args().skip(1);
     while let Some(name) = words.next() {
@@ -66,8 +67,8 @@ impl Random {
     }
 }
 
-/// Nanoseconds that this thread has had a processor: what else runs does not count. (The kernel's own sum, in /proc, is brought up
-/// to date only some hundred times a second.)
+/// Nanoseconds that this thread has had a processor: what else runs does not count. (The kernel's
+/// own sum, in /proc, is brought up to date only some hundred times a second.)
 pub(crate) fn now_ns() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 * 1e9 + time.tv_nsec as f64

@@ -3,8 +3,9 @@
 //! address   64·n          64·n + 64     64·n + 128
 //!           | line 0      | line 1      | line 2 : len ends here, zeros up to the line's end
 //! ```
-//! Invariant: the start is a multiple of the line size, and the lines are as few as hold `len` bytes.
-//! So what lies at a multiple of the line size in the bytes lies on one cache line in memory.
+//! Invariant: the start is a multiple of the line size, and the lines are as few as hold `len`
+//! bytes. So what lies at a multiple of the line size in the bytes lies on one cache line in
+//! memory.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};

@@ -3,8 +3,8 @@
 //! "ab"    01100001 01100010 00000000 00000000 ...
 //! bit     0        8        16       24
 //! ```
-//! Invariant: if a <= b bytewise, then a's bit string is not above b's. Two different keys have the same bit
-//! string only if one is the other with zero bytes appended.
+//! Invariant: if a <= b bytewise, then a's bit string is not above b's. Two different keys have the
+//! same bit string only if one is the other with zero bytes appended.
 
 use std::cmp::Ordering;
 

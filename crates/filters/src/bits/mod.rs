@@ -1,33 +1,23 @@
 //! Bits and bytes as the filters lay them out.
 //! ```text
-//! aligned    bytes that begin on a cache line
-//! cells      numbers of one length or one bit more, found by their place
-//! dyadic     a range of numbers, looked for in a binary tree of prefixes
-//! hashed     bits that a hash chooses
-//! key_bits   a key as a bit string that goes on with zeros for ever
-//! number     keys as numbers, behind the prefix that they share
-//! packed     bits behind each other in a byte string
-//! row        numbers one after the other, wherever they are
+//! aligned      bytes that begin on a cache line
+//! key_bits     a key as a bit string that goes on with zeros for ever
+//! packed       bits behind each other in a byte string
+//! row          numbers one after the other, wherever they are
 //! rank_select  how many ones lie before a place, and where the n-th one is, in long bit strings
-//! search     where among ordered things one belongs
-//! select     where the n-th zero is
-//! simd       instructions that not every processor has
-//! tail       the end of an image: what its bytes mean
+//! search       where among ordered things one belongs
+//! select       where the n-th zero is
+//! simd         instructions that not every processor has
 //! ```
 //! Invariant: nothing here knows of any one filter.
 
 mod aligned;
-pub(crate) mod cells;
-pub(crate) mod dyadic;
-pub(crate) mod hashed;
 pub(crate) mod key_bits;
-pub(crate) mod number;
 pub(crate) mod packed;
 pub(crate) mod rank_select;
 pub(crate) mod row;
 pub(crate) mod search;
 pub(crate) mod select;
 pub(crate) mod simd;
-pub(crate) mod tail;
 
 pub use aligned::AlignedBytes;

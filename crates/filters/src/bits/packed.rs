@@ -2,8 +2,8 @@
 //! ```text
 //! push(5, 3) push(1, 2) push(255, 8)   ->   101 01 111|11111 000   (bytes)
 //! ```
-//! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at once, so
-//! packed bytes are followed by [`PADDING`] bytes that nobody interprets.
+//! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at
+//! once, so packed bytes are followed by [`PADDING`] bytes that are never interpreted.
 
 /// Bytes that must follow packed bits: as many as any reader loads at once.
 #[cfg(test)]
@@ -54,8 +54,8 @@ pub(crate) fn read(bytes: &[u8], at: usize, len: usize) -> u64 {
 /// The most bits of a number that [`write_packed`] takes.
 pub(crate) const PACKED_BITS_MAX: usize = 32;
 
-/// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with fewer turns. Requires:
-/// `len` <= [`PACKED_BITS_MAX`].
+/// Appends numbers of `len` bits each, and fills the last byte with zeros: as [`BitWriter`], with
+/// fewer turns. Requires: `len` <= [`PACKED_BITS_MAX`].
 #[inline(always)]
 pub(crate) fn write_packed(numbers: impl Iterator<Item = u32>, len: usize, out: &mut Vec<u8>) {
     let (mut word, mut used) = (0u64, 0);

@@ -4,7 +4,8 @@
 //! ranks     0           4           7             u32 for each block: the ones before it
 //! samples   place of one 0, of one 64, of one 128, ...   u32 each
 //! ```
-//! Invariant: any bytes may be behind these views. What they answer may then be wrong, but nothing is read that is not there.
+//! Invariant: any bytes may be behind these views. What they answer may then be wrong, but nothing
+//! is read that is not there.
 
 use crate::bits::simd::select_one;
 
@@ -113,7 +114,8 @@ impl<'a> Ranked<'a> {
         self.kept_rank(index) + word.count_ones() as usize
     }
 
-    /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks save.
+    /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks
+    /// save.
     #[inline(always)]
     pub(crate) fn rank_from_eighth_word(self, at: usize) -> usize {
         let first = at / BLOCK_BITS * BLOCK_WORDS;
@@ -126,8 +128,8 @@ impl<'a> Ranked<'a> {
         self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
     }
 
-    /// About the ones before bit `at`, of bits whose ranks are kept for each block, as if those of its block were spread evenly: without
-    /// a look at the bits. Of damaged ranks, anything.
+    /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
+    /// block as evenly spread. Requires: ranks are kept for each block. Of damaged ranks, anything.
     #[inline(always)]
     pub(crate) fn rank_about(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
@@ -135,7 +137,8 @@ impl<'a> Ranked<'a> {
         before + after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS
     }
 
-    /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted all the time.
+    /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted
+    /// all the time.
     #[inline(always)]
     fn ones_of_block(self, at: usize) -> usize {
         const BLOCK_BYTES: usize = BLOCK_BITS / 8;
@@ -171,8 +174,9 @@ impl<'a> Selected<'a> {
         Selected { bits, samples: samples.as_chunks().0 }
     }
 
-    /// About where the one with `rank` ones below it is, and how far the next one is from it, as if the ones between two samples were
-    /// spread evenly: without a look at the bits. Of damaged samples, anything.
+    /// An estimate of where the one with `rank` ones below it is, and of the distance to the next
+    /// one, without a look at the bits. It takes the ones between two samples as evenly spread. Of
+    /// damaged samples, anything.
     #[inline(always)]
     pub(crate) fn select_about(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {
@@ -183,8 +187,8 @@ impl<'a> Selected<'a> {
         Some((from + width * (rank % SAMPLE_ONES) / SAMPLE_ONES, width / SAMPLE_ONES))
     }
 
-    /// Where the one with `rank` ones below it is; None: the search from the nearest sample below did not find it in
-    /// `words_max` words. Only each `SKIP`-th sample is looked at: 1 is fastest.
+    /// Where the one with `rank` ones below it is; None: the search from the nearest sample below
+    /// did not find it in `words_max` words. Only each `SKIP`-th sample is looked at: 1 is fastest.
     #[inline(always)]
     pub(crate) fn select<const SKIP: usize>(self, rank: usize, words_max: usize) -> Option<usize> {
         let sampled = rank / (SAMPLE_ONES * SKIP);
@@ -198,7 +202,8 @@ impl<'a> Selected<'a> {
             return Some(first * WORD_BITS + select_one(head, left) as usize);
         }
         left -= head.count_ones();
-        // Four words at a time, until the one lies in them: a search is many words where nodes are wide.
+        // Four words at a time, until the one lies in them: a search is many words where nodes are
+        // wide.
         let mut passed = 0;
         for four in words.as_chunks::<4>().0 {
             let ones = four.iter().map(|word| u64::from_le_bytes(*word).count_ones()).sum::<u32>();
@@ -219,12 +224,14 @@ impl<'a> Selected<'a> {
     }
 }
 
-/// How many ranks [`write_ranks`] writes for so many bits: also one for the place after the last bit.
+/// How many ranks [`write_ranks`] writes for so many bits: also one for the place after the last
+/// bit.
 pub(crate) fn ranks_len(bits: usize, block_bits: usize) -> usize {
     bits / block_bits + 1
 }
 
-/// Writes how many ones come before each block of bits. Requires: `ranks` has the room that [`ranks_len`] tells.
+/// Writes how many ones come before each block of bits. Requires: `ranks` has the room that
+/// [`ranks_len`] tells.
 pub(crate) fn write_ranks(bits: &[u8], block_bits: usize, ranks: &mut [u8]) {
     let mut blocks = bits.chunks(block_bits / 8);
     let mut ones = 0u32;

@@ -1,15 +1,18 @@
-//! Where among ordered things one belongs, found without turns that nothing foretells.
+//! Branchless binary search: the place of a value among sorted ones, without unpredictable
+//! branches.
 //! ```text
 //! below below below | not not      steps of 8, 4, 2, 1: each is taken or not, by arithmetic
 //! ```
-//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons take; half of all guesses
-//! are wrong. So a search makes as many steps whatever it finds, and hardly more where there are few things. Invariant: what is
-//! found is what a search one by one finds.
+//! A processor that guesses wrongly which way a search turns waits as long as some ten comparisons
+//! take; half of all guesses are wrong. So a search makes as many steps whatever it finds, and
+//! hardly more where there are few things. Invariant: what is found is what a search one by one
+//! finds.
 
 use std::hint::select_unpredictable;
 
-/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at least `STEPS` comparisons, which
-/// is enough for 2^STEPS - 1 things. `below` may be asked of place 0, and of the place before `from`: then for nothing.
+/// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at
+/// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place
+/// 0, and of the place before `from`: then for nothing.
 #[inline(always)]
 pub(crate) fn first_not<const STEPS: u32>(
     from: usize,
@@ -25,7 +28,7 @@ pub(crate) fn first_not<const STEPS: u32>(
     let end = at + len;
     for step in (0..STEPS).rev() {
         let next = at + (1 << step);
-        // Beyond the end, the last one is asked in vain.
+        // Beyond the end, the last one is compared, to no effect.
         let is_below = below(next.min(end).saturating_sub(1));
         at = select_unpredictable((next <= end) & is_below, next, at);
     }

@@ -35,13 +35,14 @@ pub(crate) fn select_one(word: u64, rank: u32) -> u32 {
 }
 
 /// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
-/// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean anything.
+/// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean
+/// anything.
 #[inline(always)]
 pub(crate) fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
     let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORDS * WORD_BYTES }>());
     let Some(words) = words else { return select_zero_on(bytes, at, 0, rank) };
     let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
-    // Which word it is, nothing foretells: so all are counted, and no branch is taken.
+    // The word cannot be predicted, so all words are counted, without a branch.
     let (mut word, mut before, mut place) = (zeros[0], 0, 0);
     let mut through = zeros[0].count_ones();
     for (index, &next) in zeros.iter().enumerate().skip(1) {
@@ -70,7 +71,8 @@ fn select_zero_on(bytes: &[u8], at: usize, mut skipped: usize, mut rank: u32) ->
     }
 }
 
-/// Eight bytes from `at` on, the first byte lowest. Where there are not as many: 0, which only damaged bytes lead to.
+/// Eight bytes from `at` on, the first byte lowest. Where there are not as many: 0, which only
+/// damaged bytes lead to.
 #[inline(always)]
 pub(crate) fn little_word(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>());

@@ -1,13 +1,13 @@
 //! The instructions that a processor may have beside those that all have.
 //! ```text
-//! fastest(work)      the same code twice: once for every processor, once with BMI, POPCNT, LZCNT and AVX2
-//! equal, at_least    sixteen bytes compared at once (SSE2, which every x86-64 has)
-//! select_one         the n-th one of a word (BMI2: its place, deposited among the ones)
-//! nibble_planes      bit 0 of sixty-four nibbles, bit 1, ... (AVX2)
-//! prefetch           cache lines asked for before they are read
+//! fastest(work)    the same code twice: for every processor; with BMI, POPCNT, LZCNT and AVX2
+//! equal, at_least  sixteen bytes compared at once (SSE2, which every x86-64 has)
+//! select_one       the n-th one of a word (BMI2: its place, deposited among the ones)
+//! nibble_planes    bit 0 of sixty-four nibbles, bit 1, ... (AVX2)
+//! prefetch         cache lines asked for before they are read
 //! ```
-//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over bytes; sums of bytes; nothing.
-//! Invariant: twins give the same answer.
+//! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over
+//! bytes; sums of bytes; nothing. Invariant: twins give the same answer.
 
 #[cfg(target_arch = "x86_64")]
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,7 +21,8 @@ pub(crate) trait Work {
     /// What comes out.
     type Output;
 
-    /// Does it. To be marked `#[inline(always)]`, and so all that it calls: only then is it compiled twice.
+    /// Does it. To be marked `#[inline(always)]`, and so all that it calls: only then is it
+    /// compiled twice.
     fn run(self) -> Self::Output;
 }
 
@@ -111,8 +112,8 @@ pub(crate) fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
     portable::nibble_planes(nibbles)
 }
 
-/// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there: then for nothing, or for
-/// what is beside them.
+/// Asks for some cache lines, from that of item `at` of `items` on. The items need not be there:
+/// then for nothing, or for what is beside them.
 #[inline(always)]
 pub fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
     prefetch_at(items.as_ptr().wrapping_add(at).cast(), lines);
@@ -126,7 +127,8 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let address = address.wrapping_add(line * LINE_BYTES).cast();
         #[expect(unsafe_code, reason = "there is no safe function for it")]
-        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
+        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
+        // seen.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(address);
         }
@@ -142,7 +144,8 @@ pub(crate) fn prefetch<T>(items: &[T], at: usize) {
     if let Some(item) = items.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[expect(unsafe_code, reason = "there is no safe function for it")]
-        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be seen.
+        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
+        // seen.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
         }
@@ -176,7 +179,8 @@ mod avx2 {
         #[expect(unsafe_code, reason = "a load that asks for no alignment")]
         // SAFETY: thirty-two bytes can be read there.
         let bytes = unsafe { _mm256_loadu_si256(nibbles.as_ptr().cast()) };
-        // Unpacked are the first eight bytes of each half, or the last: so that these are each other's neighbours.
+        // Unpacked are the first eight bytes of each half, or the last: so that these are each
+        // other's neighbours.
         let bytes = _mm256_permute4x64_epi64::<0b11_01_10_00>(bytes);
         let low = _mm256_set1_epi8(15);
         let even = _mm256_and_si256(bytes, low);
@@ -207,7 +211,8 @@ mod sse2 {
     #[inline(always)]
     pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
         #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
-        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no alignment.
+        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no
+        // alignment.
         unsafe {
             let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
             _mm_movemask_epi8(_mm_cmpeq_epi8(lanes, _mm_set1_epi8(byte.cast_signed()))) as u32
@@ -217,7 +222,8 @@ mod sse2 {
     #[inline(always)]
     pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
         #[expect(unsafe_code, reason = "instructions that every x86-64 has")]
-        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no alignment.
+        // SAFETY: every x86-64 has SSE2; sixteen bytes can be read there, and the load asks for no
+        // alignment.
         unsafe {
             let lanes = _mm_loadu_si128(bytes.as_ptr().cast());
             let larger = _mm_max_epu8(lanes, _mm_set1_epi8(byte.cast_signed()));

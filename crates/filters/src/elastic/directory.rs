@@ -1,16 +1,18 @@
 //! Where the units of a filter are, so that each can be read alone.
 //! ```text
-//! | unit 0 | ... | unit n-1 | checksum of each unit | unit bytes | keys | probes | checksum | kind | version | n |
-//!                             n * 8                   8            8      4        4          2      1         1
+//! | unit 0 | ... | unit n-1 | checksum of each unit: 8 bytes |
+//! | unit bytes | keys | probes | checksum | kind | version | n |
+//!       8         8      4        4        2       1      1
 //! ```
-//! Invariant: whoever holds a directory has checked its checksum, and that units and directory are as long as the image.
+//! Invariant: the holder of a directory has checked its checksum, and that units and directory are
+//! as long as the image.
 
 use std::ops::Range;
 
 use super::unit::{ElasticUnit, PROBES_MAX, rate};
-use crate::filter::FilterKind;
-use crate::hash::checksum;
-use crate::wire::{Corrupt, Reader, Writer};
+use crate::base::filter::FilterKind;
+use crate::base::hash::checksum;
+use crate::base::wire::{Corrupt, Reader, Writer};
 
 pub(super) const UNITS_MAX: u8 = 32;
 const VERSION: u8 = 1;
@@ -38,8 +40,9 @@ impl ElasticDirectory {
     /// As many bytes at an image's end hold any directory.
     pub const SIZE_MAX: usize = UNITS_MAX as usize * CHECKSUM_BYTES + FIXED_BYTES;
 
-    /// Reads it off the end of an image. `tail`: the image's last bytes, at least [`SIZE_MAX`](Self::SIZE_MAX) of them, or all.
-    /// A place of damage counts from the start of `tail`.
+    /// Reads it off the end of an image. `tail`: the image's last bytes, at least
+    /// [`SIZE_MAX`](Self::SIZE_MAX) of them, or all. A place of damage counts from the start of
+    /// `tail`.
     pub fn read(tail: &[u8], image_bytes: u64) -> Result<Self, Corrupt> {
         let too_short = Corrupt { at: 0, what: "a directory of units" };
         let trailer_at = tail.len().checked_sub(TRAILER_BYTES).ok_or(too_short.clone())?;
@@ -99,7 +102,8 @@ impl ElasticDirectory {
         self.keys
     }
 
-    /// The false positive rate that theory promises for one unit; that of several is the product of theirs.
+    /// The false positive rate that theory promises for one unit; that of several is the product of
+    /// theirs.
     pub fn unit_rate(&self) -> f64 {
         if self.keys == 0 {
             return 0.0;
@@ -119,7 +123,8 @@ impl ElasticDirectory {
         start..start + self.unit_bytes
     }
 
-    /// A unit over the bytes of its range, checked against its checksum. Requires: there is such a unit.
+    /// A unit over the bytes of its range, checked against its checksum. Requires: there is such a
+    /// unit.
     pub fn unit<B: AsRef<[u8]>>(&self, number: u8, bytes: B) -> Result<ElasticUnit<B>, Corrupt> {
         assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
         let fits = bytes.as_ref().len() as u64 == self.unit_bytes;

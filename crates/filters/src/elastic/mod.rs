@@ -5,11 +5,13 @@
 //! key ──> unit 0 ──maybe──> unit 1 ──maybe──> ... ──maybe──> maybe       in memory: as many as pay
 //!            └──────no─────────┴──────no───────────────────> no
 //! ```
-//! All units of a table are built once, with independent hash functions. How many of them are in memory is decided
-//! later, table by table, by how often each is asked (`ElasticPolicy`): together, units have the rate of one filter of all
-//! their bits (the paper's separability), so a unit more or less is a filter of more or fewer bits, without building it anew.
+//! All units of a table are built once, with independent hash functions. How many of them are in
+//! memory is decided later for each table, by how often it is asked (`ElasticPolicy`). Together,
+//! units have the rate of one filter of all their bits (the paper's separability). The filter thus
+//! gains or loses bits a unit at a time, without being rebuilt.
 //!
-//! Invariant: the bits of every key are set in every unit, so any units may be left out. No keys: units of no bytes, which say no.
+//! Invariant: the bits of every key are set in every unit, so any units may be left out. No keys:
+//! units of no bytes, which say no.
 
 mod directory;
 mod policy;
@@ -19,19 +21,21 @@ pub use directory::ElasticDirectory;
 pub use policy::{Adjustment, ElasticPolicy, UnitsOfTable};
 pub use unit::ElasticUnit;
 
-use crate::filter::{FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace};
-use crate::hash::{HashUse, checksum, hash_key};
-use crate::wire::Corrupt;
+use crate::base::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+};
+use crate::base::hash::{HashUse, checksum, hash_key};
+use crate::base::wire::Corrupt;
 
 use directory::UNITS_MAX;
 use unit::{best_probes, build_unit, unit_bytes_for};
 
-/// The units of a filter whose number nobody has chosen: at most the last, and not less than the first while each can have a bit
-/// and a half.
+/// The default number of units: at most the last of these, and at least the first while each unit
+/// can have a bit and a half.
 const UNITS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
 
-/// How many units a filter of so many bits per key is best cut into: units of a bit and a half have half of their bits set by
-/// one probe each, which is the best that a Bloom filter can do with a bit.
+/// The best number of units for a filter of so many bits per key. In a unit of a bit and a half,
+/// one probe per key sets half of the bits: no Bloom filter makes more of a bit.
 fn usual_units(bits_per_key: f64) -> u8 {
     let halving = (bits_per_key * std::f64::consts::LN_2).round() as u8;
     if halving < *UNITS_USUAL.start() {
@@ -56,8 +60,8 @@ pub struct ElasticBuilder {
 }
 
 impl ElasticBuilder {
-    /// No key yet. `bits_per_key` is what all units take together; None: as many units as is usual, at most 8.
-    /// Requires: a number of bits; from one to 32 units.
+    /// No key yet. `bits_per_key` is what all units take together; None: as many units as is usual,
+    /// at most 8. Requires: a number of bits; from one to 32 units.
     pub fn new(bits_per_key: f64, units: Option<u8>) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let bits_per_key = bits_per_key.clamp(0.5, 64.0 * f64::from(UNITS_MAX));
@@ -115,7 +119,8 @@ pub struct Elastic<B> {
 }
 
 impl<B: AsRef<[u8]>> Elastic<B> {
-    /// Checks bytes that [`ElasticBuilder::finish`] made: the directory and the lengths, not the checksums of units.
+    /// Checks bytes that [`ElasticBuilder::finish`] made: the directory and the lengths, not the
+    /// checksums of units.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let directory = ElasticDirectory::read(image, image.len() as u64)?;

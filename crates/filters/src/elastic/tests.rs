@@ -1,7 +1,7 @@
 //! Units together and alone: rates, places, damage.
 
 use super::*;
-use crate::filter::LineCounter;
+use crate::base::filter::LineCounter;
 
 const KEYS: u64 = 20_000;
 const QUERIES: u64 = 100_000;
@@ -39,7 +39,8 @@ fn agree(measured: f64, expected: f64) -> bool {
     (measured - expected).abs() < 0.1 * expected + noise
 }
 
-/// The paper's section 3.1: n units have the rate of one filter with the bits of all, (0.6185^(b/n))^n = 0.6185^b.
+/// The paper's section 3.1: n units have the rate of one filter with the bits of all,
+/// (0.6185^(b/n))^n = 0.6185^b.
 #[test]
 fn units_together_are_one_filter_of_their_bits() {
     for (units, unit_bits) in [(8u8, std::f64::consts::LOG2_E), (4, 2.885), (3, 4.328), (6, 2.885)]

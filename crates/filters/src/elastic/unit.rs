@@ -2,17 +2,18 @@
 //! ```text
 //! hash, number of the unit, number of the probe ──mixed──> multiply-shift ──> one bit of the unit
 //! ```
-//! A unit of a bit and a half per key has one probe: asking it reads one cache line, and half of the absent keys are
-//! refuted there.
+//! A unit of a bit and a half per key has one probe. A lookup reads one cache line, which refutes
+//! half of the absent keys.
 //!
 //! Invariant: the bits of every key that was added are set. No bytes: no key was added.
 
-use crate::filter::{HashedKey, Trace, Untraced};
+use crate::base::filter::{HashedKey, Trace, Untraced};
 
 const WORD_BYTES: usize = 8;
 const WORD_BITS: usize = 64;
 pub(super) const PROBES_MAX: u8 = 16;
-/// The step of the numbers that are mixed with a hash: odd, its bits are spread (2^64 by the golden ratio).
+/// The step of the numbers that are mixed with a hash: odd, its bits are spread (2^64 by the golden
+/// ratio).
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// As many bytes as give each key its bits: whole words.

@@ -1,9 +1,10 @@
 //! Builds the groups of sorted keys, streaming.
 //! ```text
-//! keys --> buffer --cut at the least common prefix of the last few--> blocks --up to 16--> group --> arena
-//!                                                          Pace: bits of the next group <-- bits spent so far
+//! keys --> buffer --cut at the least common prefix--> blocks --up to 16--> group --> arena
+//!                                        Pace: bits of the next group <-- bits spent so far
 //! ```
-//! Invariant: all keys of a group share its prefix; its separator is above the last key of the group before.
+//! Invariant: all keys of a group share its prefix; its separator is above the last key of the
+//! group before.
 
 use super::Fingerprints;
 use super::cell::CELLS_MAX;
@@ -56,8 +57,8 @@ impl Beside {
 
 /// The groups of a run of keys, and what finds them.
 pub(crate) struct Groups {
-    /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows them: see
-    /// [`WINDOW`](super::gap::WINDOW).
+    /// All groups, each at a multiple of [`GROUP_ALIGN`] bytes. Blocks are read with what follows
+    /// them: see [`WINDOW`](super::gap::WINDOW).
     pub(crate) arena: Vec<u8>,
     pub(crate) directory: Directory,
     pub(crate) starts: GroupStarts,
@@ -121,7 +122,8 @@ impl GroupsBuilder {
         pushed
     }
 
-    /// As [`GroupsBuilder::push`] of each, as long as they ascend. Gives the first one that does not.
+    /// As [`GroupsBuilder::push`] of each, as long as they ascend. Gives the first one that does
+    /// not.
     pub(crate) fn push_words<'w>(
         &mut self,
         mut words: &'w [[u8; WORD_BYTES]],
@@ -188,7 +190,8 @@ impl GroupsBuilder {
         self.arena.capacity() + self.keys.heap_bytes() + directory + buffers
     }
 
-    /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that one.
+    /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that
+    /// one.
     #[cold]
     pub(crate) fn count_more(&mut self) {
         self.entries += 1;
@@ -266,7 +269,8 @@ impl GroupsBuilder {
         self.drop_blocks(blocks);
     }
 
-    /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads need.
+    /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads
+    /// need.
     #[inline(always)]
     fn group_bits(&self, blocks: usize) -> (usize, usize) {
         let commons = self.keys.commons();
@@ -344,9 +348,11 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
-    /// The most that a key pays back of it: what some keys cannot do without shall not cost others nearly all that they have.
+    /// The most that a key pays back of it: what some keys cannot do without shall not cost others
+    /// nearly all that they have.
     const PAID_BACK_MAX: f64 = 2.0;
-    /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix slots.
+    /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix
+    /// slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;
 
     fn new(budget: f64) -> Self {
@@ -361,7 +367,8 @@ impl Pace {
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
-    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included, and `beside` bits elsewhere.
+    /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included, and
+    /// `beside` bits elsewhere.
     fn spent(&mut self, keys: usize, bytes: usize, beside: f64) {
         let bytes = bytes + Self::DIRECTORY_BYTES;
         self.credit += self.budget * keys as f64 - 8.0 * bytes as f64 - beside;

@@ -1,22 +1,23 @@
-//! Cell fingerprints: a key's shortest prefix, in bits, that tells it from both neighbours, and some spare bits.
+//! Cell fingerprints: a key's shortest prefix, in bits, that tells it from both neighbours, and
+//! some spare bits.
 //! ```text
 //! group prefix   cell (start = bits shared with the cell before, and the one that differs)
 //! 10110          0 0 [spare]             start 0
-//! 10110            1 0 1 0 [spare]       start 2: shares one bit, then differs: a 1 that is not stored
-//! 10110                  1 [spare]       start 5: the 0 of the cell before at bit 4 is not stored either
+//! 10110            1 0 1 0 [spare]       start 2: shares one bit; the 1 that differs is not kept
+//! 10110                  1 [spare]       start 5: the cell before has a 0 at bit 4, not kept
 //! 10110          1 [spare]               start 1
 //!
 //! block: header (u16: count, spare bits, escapes?, base) [long base: 3 bytes] [escape bytes: u8]
-//!        a nibble per start but the first: start - base, or 15: the start is a varint among the escapes
+//!        a nibble per start but the first: start - base; or 15: a varint among the escapes
 //!        [escapes]  the cells' bits from their start on, without known zeros
 //! ```
-//! All starts count from the end of the group's prefix. Invariant: cells of a block are in key order, and
-//! disjoint but for cuts at the block's edges; a key lies in its cell.
+//! All starts count from the end of the group's prefix. Invariant: cells of a block are in key
+//! order, and disjoint but for cuts at the block's edges; a key lies in its cell.
 
 use super::trie::{NIBBLE_BYTES, Stretch, Trie};
+use crate::base::filter::Trace;
 use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
-use crate::filter::Trace;
 use std::cmp::Ordering;
 
 /// Cells that a block can have.
@@ -186,8 +187,8 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Whether a key lies in a cell: less work than to find where it falls. The one cell that it can lie in is compared first, which
-    /// is the end of most keys that lie in none.
+    /// Whether a key lies in a cell: less work than to find where it falls. The one cell that it
+    /// can lie in is compared first, which is the end of most keys that lie in none.
     #[inline(always)]
     pub(crate) fn holds<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> bool {
         if self.count == 1 || self.bits_at != self.escapes_at * 8 {
@@ -218,7 +219,8 @@ impl<'a> Block<'a> {
         found.map_or_else(|| self.after_all(matched), |(before, fall)| Found { before, fall })
     }
 
-    /// Compares some cells with the key, one by one. Gives the place of the first one that is not below it.
+    /// Compares some cells with the key, one by one. Gives the place of the first one that is not
+    /// below it.
     #[inline(always)]
     fn step_through<T: Trace>(
         &self,
@@ -239,7 +241,8 @@ impl<'a> Block<'a> {
         None
     }
 
-    /// [`Block::find`]: the path through the trie that the starts make names the cells to compare. Requires: not a lone cell.
+    /// [`Block::find`]: the path through the trie that the starts make names the cells to compare.
+    /// Requires: not a lone cell.
     #[inline(always)]
     fn find_on_path<const ESCAPES: bool, T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         let nibbles = self.bytes[self.nibbles_at..].first_chunk().expect("blocks are padded");
@@ -268,9 +271,10 @@ impl<'a> Block<'a> {
         }
     }
 
-    /// Goes from the first cell along a path as long as the key has the bits of the cells that are left behind, up to where they
-    /// differ from what follows on the path. None of these loads waits for another. Gives the cell that is come to, its start, and
-    /// where its bits are.
+    /// Goes along a path from the first cell, as long as the key shares the bits of the cells left
+    /// behind. These bits end where such a cell differs from what follows on the path. None of
+    /// these loads waits for another. Gives the cell that is come to, its start, and where its bits
+    /// are.
     #[inline(always)]
     fn follow<const ESCAPES: bool, T: Trace>(
         &self,
@@ -300,7 +304,8 @@ impl<'a> Block<'a> {
         Found { before: self.count, fall: Fall::AfterAll { shared: matched - 1 } }
     }
 
-    /// Compares a cell that starts at most at `matched`. Gives the new `matched` if the key is above it.
+    /// Compares a cell that starts at most at `matched`. Gives the new `matched` if the key is
+    /// above it.
     #[inline(always)]
     fn step<T: Trace>(
         &self,
@@ -392,8 +397,9 @@ impl Found {
     }
 }
 
-/// In a cell, or between two: then `split` is the first bit after the one in which these two differ, and `shared`
-/// counts the bits that the key shares with the nearer one, of which it shares at least `split`.
+/// The key lies in a cell, or between two. In the latter case, `split` is the first bit after the
+/// one in which these two differ. `shared` counts the bits that the key shares with the nearer one:
+/// at least `split`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Fall {
     /// In a cell.

@@ -1,23 +1,28 @@
 //! Finds the group of a key: the last one whose separator is not above the key.
 //! ```text
-//! prefix        bytes that all keys of the base share
-//! separators    per group, the 8 bytes after them of its first key, as numbers
-//! rests         per group, further bytes of the separator, where 8 do not tell it from the group before (rests.rs)
-//! radix         number of the view's high bits -> first group from there on
+//! prefix      bytes that all keys of the base share
+//! separators  per group, the 8 bytes after them of its first key, as numbers
+//! tails       per group, further bytes of the separator, where 8 bytes do not tell it from
+//!             that of the group before (separator_tails.rs)
+//! radix       number of the view's high bits -> first group from there on
 //! ```
-//! Invariant: a separator is above the last key of the group before and not above the first key of its own, both
-//! as bit strings; it is at least as long as the prefix that its group's keys share.
+//! Invariant: as a bit string, a separator is above the last key of the group before and not above
+//! the first key of its own group. It is at least as long as the prefix that its group's keys
+//! share.
 
+use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
 use crate::bits::search::first_not;
-use crate::filter::{Trace, Untraced, ask_for_lines};
 use crate::fingerprint::group::GROUP_ALIGN;
-use crate::fingerprint::rests::{Rest, Rests, RestsBuilder, RestsCost};
+use crate::fingerprint::separator_tails::{
+    SeparatorTail, SeparatorTails, SeparatorTailsBuilder, SeparatorTailsCost,
+};
 use std::cmp::Ordering;
 use std::ops::Deref;
 
-/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer than four.
+/// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer
+/// than four.
 const SLOT_STEPS: u32 = 2;
 
 /// Groups that are worth being looked at one by one: a search costs as much.
@@ -48,14 +53,14 @@ pub(crate) enum Among {
     Above,
 }
 
-/// The separators of all groups: words of eight bytes, numbers of four, and byte strings, in memory of its own or in place
-/// in an image.
+/// The separators of all groups: words of eight bytes, numbers of four, and byte strings. They lie
+/// in memory of their own, or in place in an image.
 #[derive(Default)]
 pub(crate) struct Directory<W = Box<[u64]>, N = Box<[u32]>, B = Box<[u8]>> {
     pub(crate) prefix: Prefix<B>,
     pub(crate) separators: W,
     pub(crate) offsets: N,
-    pub(crate) rests: Option<Rests<N, B>>,
+    pub(crate) tails: Option<SeparatorTails<N, B>>,
     pub(crate) radix: N,
     pub(crate) radix_shift: u32,
     /// No key is above it.
@@ -114,12 +119,12 @@ pub(crate) struct DirectoryBuilder {
     ends: Vec<usize>,
     offsets: Vec<u32>,
     prefix_bits_min: usize,
-    rests_cost: RestsCost,
+    tails_cost: SeparatorTailsCost,
 }
 
 impl DirectoryBuilder {
-    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units of 8 bytes. Gives the bytes
-    /// that its separator takes beyond a word, about.
+    /// Adds a group whose keys share `prefix_bits` and whose block data start at `offset`, in units
+    /// of 8 bytes. Gives the bytes that its separator takes beyond a word, about.
     pub(crate) fn push(&mut self, separator: &[u8], prefix_bits: usize, offset: u32) -> usize {
         let first = self.ends.is_empty();
         self.prefix_bits_min =
@@ -127,7 +132,7 @@ impl DirectoryBuilder {
         self.separators.extend_from_slice(separator);
         self.ends.push(self.separators.len());
         self.offsets.push(offset);
-        self.rests_cost.push(separator)
+        self.tails_cost.push(separator)
     }
 
     /// Heap bytes in use.
@@ -135,16 +140,17 @@ impl DirectoryBuilder {
         self.separators.capacity() + 8 * self.ends.capacity() + 4 * self.offsets.capacity()
     }
 
-    /// The directory of the groups pushed; `first` and `last` are the first and the last key of all.
+    /// The directory of the groups pushed; `first` and `last` are the first and the last key of
+    /// all.
     pub(crate) fn finish(self, first: &[u8], last: &[u8]) -> Directory {
         let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
         let skip = shared.min(self.prefix_bits_min / 8);
-        let (mut words, mut rests) = (Vec::new(), RestsBuilder::default());
+        let (mut words, mut tails) = (Vec::new(), SeparatorTailsBuilder::default());
         let mut start = 0;
         for &end in &self.ends {
             let separator = &self.separators[start..end];
             words.push(word_at(separator, skip));
-            rests.push(separator.get(skip + 8..).unwrap_or(&[]));
+            tails.push(separator.get(skip + 8..).unwrap_or(&[]));
             start = end;
         }
         let (radix, radix_shift) = radix_table(&words);
@@ -152,7 +158,7 @@ impl DirectoryBuilder {
             prefix: Prefix::new(first[..skip].into()),
             separators: words.into_boxed_slice(),
             offsets: self.offsets.into_boxed_slice(),
-            rests: rests.finish(),
+            tails: tails.finish(),
             radix,
             radix_shift,
             last: last.into(),
@@ -163,7 +169,8 @@ impl DirectoryBuilder {
 /// Slots of the radix table for each group, at most.
 const SLOTS_PER_GROUP: usize = 2;
 
-/// The radix table: for each slot the first group whose separator is in the slot or after it, and an end.
+/// The radix table: for each slot the first group whose separator is in the slot or after it, and
+/// an end.
 pub(crate) fn radix_table(separators: &[u64]) -> (Box<[u32]>, u32) {
     let (Some(least), Some(most)) = (separators.first(), separators.last()) else {
         return (Box::default(), 0);
@@ -188,19 +195,21 @@ impl Directory {
     /// The allocations' sizes.
     pub(crate) fn allocations(&self) -> [usize; 7] {
         let (rest_ends, rest_bytes) =
-            self.rests.as_ref().map_or((0, 0), |rests| (4 * rests.ends.len(), rests.bytes.len()));
+            self.tails.as_ref().map_or((0, 0), |tails| (4 * tails.ends.len(), tails.bytes.len()));
         let words = 8 * self.separators.len();
         let (offsets, radix) = (4 * self.offsets.len(), 4 * self.radix.len());
         [self.prefix.len(), words, offsets, rest_ends, rest_bytes, radix, self.last.len()]
     }
 
-    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it is near.
+    /// As [`Directory::find`], for a key that is not below any key of `group`: from there on, if it
+    /// is near.
     #[inline(always)]
     pub(crate) fn find_from(&self, group: usize, key: &[u8], word: u64) -> Among {
         // The last group is left to the search, as it has an end of its own.
         let after = self.separators[group..].first_chunk::<{ STEPS + 1 }>();
-        if let Some(after) = after.filter(|after| self.rests.is_none() && word >= after[0]) {
-            // Counted, not stopped at: how far the next key is cannot be foretold.
+        if let Some(after) = after.filter(|after| self.tails.is_none() && word >= after[0]) {
+            // Groups are counted, without an early exit: the distance of the next key cannot be
+            // predicted.
             let steps = after[1..].iter().map(|&next| usize::from(next <= word)).sum::<usize>();
             if steps < STEPS {
                 return Among::Group(group + steps);
@@ -209,7 +218,8 @@ impl Directory {
         self.find(key, word, &mut Untraced)
     }
 
-    /// Asks for the memory where the search for `key` begins, and where it ends if groups are spread evenly.
+    /// Asks for the memory where the search for `key` begins, and where it ends if groups are
+    /// spread evenly.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, key: &[u8], trace: &mut T) {
         let least = self.separators.first().copied().unwrap_or(0);
@@ -221,7 +231,8 @@ impl Directory {
         ask_for_lines(&self.offsets, group, 1, trace);
     }
 
-    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the keys differ.
+    /// How far `key` lies above the last key, as 64-bit numbers from a byte a little before the
+    /// keys differ.
     pub(crate) fn distance_above(&self, key: &[u8]) -> u64 {
         let at = self.edge_at();
         match compare(&key[..key.len().min(at)], &self.prefix.bytes[..at]) {
@@ -239,7 +250,8 @@ impl Directory {
         }
     }
 
-    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys stay distinct.
+    /// Numbers at the edges begin some bytes before the shared prefix ends, so that growing keys
+    /// stay distinct.
     fn edge_at(&self) -> usize {
         const BYTES_BEFORE: usize = 3;
         self.prefix.len().saturating_sub(BYTES_BEFORE)
@@ -265,9 +277,10 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.offsets.at(group) as usize
     }
 
-    /// Where the block of a key with this word lies in its group, if the group's keys are spread evenly: a guess, which most
-    /// are near to over some hundred keys. Known before the group is read, so that its block comes along with its header instead
-    /// of after it. Of damaged bytes, anything.
+    /// A guess of where the block of a key with this word lies in its group. It takes the group's
+    /// keys as evenly spread, which is close for most groups of some hundred keys. Known before the
+    /// group is read, so that its block comes along with its header instead of after it. Of damaged
+    /// bytes, anything.
     #[inline(always)]
     pub(crate) fn guess(&self, group: usize, word: u64) -> Guess {
         let (start, next) = (self.offset(group), group + 1);
@@ -287,7 +300,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         Guess { group_at, at: group_at.wrapping_add(after), across: across as usize }
     }
 
-    /// Eight bytes of `key` after the prefix. If it has not the prefix: where it lies.
+    /// Eight bytes of `key` after the prefix. If it lacks the prefix: where it lies.
     #[inline(always)]
     pub(crate) fn word(&self, key: &[u8]) -> Result<u64, Among> {
         if !self.prefix.begins(key) {
@@ -329,22 +342,24 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             trace.touch(self.separators.address() + 8 * group, 8);
             self.separators.at(group) <= view
         });
-        match &self.rests {
+        match &self.tails {
             None => after.checked_sub(1),
-            Some(rests) => self.among_ties(rests, key, view, after),
+            Some(tails) => self.among_ties(tails, key, view, after),
         }
     }
 
-    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the last one's.
+    /// The slot of a view so far above the first separator's; beyond all slots, if it is above the
+    /// last one's.
     #[inline(always)]
     fn radix_slot(&self, above: u64) -> usize {
         (above >> self.radix_shift).min(self.radix.len() as u64) as usize
     }
 
-    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after the word.
+    /// Corrects `after`, the number of separators whose word is at most `view`, by the bytes after
+    /// the word.
     fn among_ties(
         &self,
-        rests: &Rests<N, B>,
+        tails: &SeparatorTails<N, B>,
         key: &[u8],
         view: u64,
         after: usize,
@@ -354,18 +369,19 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let (mut from, mut end) = (ties_from, after);
         while from < end {
             let middle = (from + end) / 2;
-            let at_most = rests.get(middle).compare(rest) != Ordering::Greater;
+            let at_most = tails.get(middle).compare(rest) != Ordering::Greater;
             (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
         }
         from.checked_sub(1)
     }
 
     /// The bytes of a separator after its word.
-    pub(crate) fn rest(&self, group: usize) -> Rest<'_> {
-        self.rests.as_ref().map_or(Rest::default(), |rests| rests.get(group))
+    pub(crate) fn rest(&self, group: usize) -> SeparatorTail<'_> {
+        self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
-    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of its separator.
+    /// Whether `key`, which lies in `group` and has this word, has the first `prefix_bits` bits of
+    /// its separator.
     #[inline(always)]
     pub(crate) fn shares_prefix(
         &self,
@@ -413,13 +429,14 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
             return self.rest(group).bits_at(at - 64);
         }
         let high = self.separators.at(group) << at;
-        match (&self.rests, at) {
-            (Some(rests), 1..) => high | rests.get(group).bits_at(0) >> (64 - at),
+        match (&self.tails, at) {
+            (Some(tails), 1..) => high | tails.get(group).bits_at(0) >> (64 - at),
             _ => high,
         }
     }
 
-    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a greater view.
+    /// Where the group ends, as 64 bits from bit `prefix_bits` of its keys on: no key of it has a
+    /// greater view.
     #[inline(always)]
     pub(crate) fn end_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let skip = self.prefix.len();

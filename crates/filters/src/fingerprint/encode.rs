@@ -1,6 +1,7 @@
 //! Writes a block of cell fingerprints; `cell.rs` has the picture and reads it.
 //!
-//! Invariant: every stored bit is a bit of its key, so that a cell is a prefix of its key, however short.
+//! Invariant: every stored bit is a bit of its key, so that a cell is a prefix of its key, however
+//! short.
 
 use super::cell::{
     BASE_LONG, CELLS_MAX, ESCAPE, HAS_ESCAPES, SPARE_MAX, header_base, header_count, header_spare,
@@ -10,7 +11,8 @@ use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{BitWriter, top};
 use std::ops::Range;
 
-/// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that all share.
+/// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that
+/// all share.
 pub(crate) struct BlockPlan<'a> {
     /// The keys.
     pub(crate) keys: &'a KeyBuffer,

@@ -1,22 +1,24 @@
-//! Gap fingerprints: a key is kept as finely as its nearer neighbour asks for, without a trie's boundaries.
+//! Gap fingerprints: a key is kept as finely as its nearer neighbour asks for, without a trie's
+//! boundaries.
 //! ```text
 //! keys          v0         v1  v2                        v3        as numbers
-//! exponents   e0        e1   e2            e3                 e4   floor(log2(distance from the cell before))
-//! cell i      [S_i, S_i + 2^r_i)  with  r_i = min(e_i, e_i+1) - s,  S_i = S_i-1 + D_i * 2^r_i <= v_i
+//! exponents   e0        e1   e2            e3                 e4   floor(log2(distance))
+//! cell i      [S_i, S_i + 2^r_i)
+//!             with r_i = min(e_i, e_i+1) - s,  S_i = S_i-1 + D_i * 2^r_i <= v_i
 //!
 //! block: header u16: keys - 1 (6), spare bits s (4), base (6)
-//!        a nibble per key and one for the key after: 0 the same cell; 1..14 exponent - base + 1; 15 it is among the bits
-//!        per cell: [the next exponent: 6 bits] the bits of D below its highest one, which the exponent tells
+//!        a nibble per key, and one for the key after:
+//!            0 the same cell; 1..14 exponent - base + 1; 15 the exponent is among the bits
+//!        per cell: [the next exponent: 6 bits] the bits of D below its highest one,
+//!            whose place the exponent tells
 //! ```
-//! Distances are measured from the start of the cell before, not from its key: so D_i has exactly the bits that e_i
-//! promises, and starts need no common grid. Invariant: a key lies in its cell; cells ascend and are disjoint.
+//! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
+//! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
+//! cells ascend and are disjoint.
 
-mod stride;
-
+use crate::base::filter::Trace;
 use crate::bits::packed::BitWriter;
 use crate::bits::simd::{Work, fastest};
-use crate::filter::Trace;
-use stride::{STRIDE, Stride};
 
 /// Keys that a block can have.
 pub(crate) const KEYS_MAX: usize = 64;
@@ -32,6 +34,9 @@ const EXPONENT_BITS: usize = 6;
 const EXPONENT_MAX: u32 = (1 << EXPONENT_BITS) - 1;
 /// Exponents that nibbles tell apart.
 const NIBBLE_EXPONENTS: usize = 14;
+/// Cells that are read at once, where each has one key and all exponents but the first are among
+/// the nibbles.
+const STRIDE: usize = 8;
 /// The most bits of a D that are read at once.
 const READ_MAX: usize = 56;
 
@@ -84,7 +89,8 @@ pub(crate) fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
     assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");
     assert!(plan.spare <= SPARE_MAX, "{} spare bits", plan.spare);
     let mut codes = [Code::default(); KEYS_MAX + 1];
-    // Per key, whether it begins a cell; the cells lie at the front of `codes`, the next block's exponent behind.
+    // Per key, whether it begins a cell; the cells lie at the front of `codes`, the next block's
+    // exponent behind.
     let mut begins = [true; KEYS_MAX + 1];
     let mut start = plan.anchor.wrapping_sub(1);
     let mut number = plan.numbers[0];
@@ -273,7 +279,8 @@ impl<'a> GapBlock<'a> {
         (start, width, Walk { at: after.at + len, ..after })
     }
 
-    /// [`Walk::read_exponent`], where a key lies in the cell before, or the exponent is among the bits; packed.
+    /// [`Walk::read_exponent`], where a key lies in the cell before, or the exponent is among the
+    /// bits; packed.
     #[cold]
     #[inline(never)]
     fn rare_exponent(&self, mut place: usize, mut at: usize) -> u64 {
@@ -323,7 +330,8 @@ impl<'a> GapBlock<'a> {
     }
 }
 
-/// Finds where a number falls. A piece of work of its own, so that the loop has all registers to itself.
+/// Finds where a number falls. A piece of work of its own, so that the loop has all registers to
+/// itself.
 struct Find<'a> {
     block: GapBlock<'a>,
     number: u64,
@@ -337,7 +345,8 @@ impl Work for Find<'_> {
     #[inline(always)]
     fn run(self) -> (Fall, usize) {
         let Find { block, number, anchor } = self;
-        // The last cell that begins at or before the number, and the keys before it and up to its end.
+        // The last cell that begins at or before the number, and the keys before it and up to its
+        // end.
         let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
         let mut next = None;
         let mut walk = Walk::new(&block);
@@ -392,7 +401,8 @@ impl Walk {
         Walk { place: 0, exponent: 0, at }.read_exponent(block)
     }
 
-    /// Goes on to the next key that begins a cell, or to the key after the block. Requires: there is one.
+    /// Goes on to the next key that begins a cell, or to the key after the block. Requires: there
+    /// is one.
     #[inline(always)]
     fn read_exponent(self, block: &GapBlock<'_>) -> Walk {
         let nibble = block.nibble(self.place);
@@ -415,10 +425,78 @@ impl Walk {
     }
 }
 
+/// Some cells in a row. A cell's bits do not wait for the cell before it, only the last sum does.
+/// Several are read in the time of one, in wide registers.
+struct Stride {
+    starts: [u64; STRIDE],
+    widths: [u32; STRIDE],
+    /// Where each cell's bits end.
+    ends: [usize; STRIDE],
+    /// The exponent of the cell after.
+    exponent: u32,
+}
+
+impl Stride {
+    /// The cells from that on which comes next in the walk. None: some of them are to be read one
+    /// by one.
+    #[inline(always)]
+    fn read(block: &GapBlock<'_>, start: u64, walk: Walk) -> Option<Stride> {
+        const HIGHEST: u64 = 1 << 63;
+        if walk.place + STRIDE > block.count + 1 {
+            return None;
+        }
+        let nibbles = block.nibbles(walk.place);
+        if has_zero(nibbles) || has_zero(!nibbles) {
+            return None;
+        }
+        let mut exponents = [walk.exponent; STRIDE + 1];
+        for (lane, exponent) in exponents[1..].iter_mut().enumerate() {
+            *exponent = block.base + (nibbles >> (4 * lane) & 15) - 1;
+        }
+        let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
+        for lane in 0..STRIDE {
+            let width = exponents[lane].min(exponents[lane + 1]).saturating_sub(block.spare);
+            (widths[lane], lens[lane]) = (width, exponents[lane] - width);
+        }
+        if lens.iter().any(|&len| len as usize > READ_MAX) {
+            return None;
+        }
+        let (mut ats, mut ends, mut at) = ([0; STRIDE], [0; STRIDE], walk.at);
+        for lane in 0..STRIDE {
+            ats[lane] = at;
+            at += lens[lane] as usize;
+            ends[lane] = at;
+        }
+        let mut starts = [0; STRIDE];
+        for lane in 0..STRIDE {
+            let bits = u64::from_be_bytes(block.eight(ats[lane] / 8)) << (ats[lane] % 8);
+            starts[lane] = (bits >> 1 | HIGHEST) >> (63 - lens[lane]) << (widths[lane] & 63);
+        }
+        let mut sum = start;
+        for start in &mut starts {
+            sum = sum.wrapping_add(*start);
+            *start = sum;
+        }
+        Some(Stride { starts, widths, ends, exponent: exponents[STRIDE] })
+    }
+
+    /// How many of the cells begin at or before the number.
+    #[inline(always)]
+    fn begun(&self, number: u64) -> usize {
+        self.starts.iter().map(|&start| usize::from(start <= number)).sum()
+    }
+}
+
+/// Whether one of the eight nibbles is zero.
+#[inline(always)]
+fn has_zero(nibbles: u32) -> bool {
+    nibbles.wrapping_sub(0x1111_1111) & !nibbles & 0x8888_8888 != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::filter::Untraced;
+    use crate::base::filter::Untraced;
 
     fn mixed(number: u64) -> u64 {
         let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -432,7 +510,8 @@ mod tests {
         bytes
     }
 
-    /// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as promised.
+    /// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as
+    /// promised.
     fn assert_block(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) {
         let bytes = encoded(numbers, anchor, next, spare);
         let block = GapBlock::new(&bytes);

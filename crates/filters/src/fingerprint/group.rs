@@ -7,8 +7,8 @@
 //! offsets of blocks 1.. from block 0: two bytes; if wide: three
 //! block 0, block 1, ...
 //! ```
-//! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key that is above the last
-//! key of the block before.
+//! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key
+//! that is above the last key of the block before.
 
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::{word, word_or_zero};
@@ -66,7 +66,8 @@ impl Kind {
 
 /// What stands before the offsets.
 pub(crate) enum Lead<'a> {
-    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how hashed blocks are laid out.
+    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how
+    /// hashed blocks are laid out.
     Heads { layout: Option<Layout>, views: &'a [u64], bytes: usize },
     /// The line on which all blocks lie.
     Model(&'a Model),
@@ -160,7 +161,8 @@ impl<'a> Group<'a> {
         self.offsets_at() + (self.blocks - 1) * self.offset_bytes
     }
 
-    /// The view at which a block begins. Requires: not the first one, which begins at the separator; not a spline.
+    /// The view at which a block begins. Requires: not the first one, which begins at the
+    /// separator; not a spline.
     #[inline(always)]
     pub(crate) fn head(&self, block: usize) -> u64 {
         let shift = 64 - 8 * self.head_bytes;
@@ -175,8 +177,9 @@ impl<'a> Group<'a> {
         let Some(heads) = heads.first_chunk::<HEADS_BYTES>() else {
             return (1..self.blocks).map(|block| usize::from(self.head(block) <= view)).sum();
         };
-        // Without turns: fifteen loads in a row are faster than four that wait for each other, and as many for each group than as
-        // many as it has blocks. What follows the heads is read in vain.
+        // The loop is unrolled and branchless. Fifteen independent loads are faster than four that
+        // wait for each other, and a fixed number is faster than one load per block. What follows
+        // the heads is read in vain.
         let shift = 64 - 8 * self.head_bytes;
         let (view, mut begun) = (view >> shift, 0usize);
         for head in 0..BLOCKS_MAX - 1 {

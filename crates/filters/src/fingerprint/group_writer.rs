@@ -1,26 +1,26 @@
 //! Writes one group of the base: chooses its kind of fingerprints, and lays out its blocks.
 //! ```text
-//! bits granted - what a kind spends beside its resolution  =  what it may spend on resolution -> its rate
+//! bits granted - what a kind spends beside its resolution
+//!     = what it may spend on resolution -> its rate
 //! ```
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
+use super::choose_kind::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::number;
 use super::gap::{GapPlan, encode_gaps};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
-use super::judge::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
+use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
-use super::point_bits::write_point_bits;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
-use crate::hash::{HashUse, hash_key};
 use std::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
-/// A group of so few keys, which pay for a header and a directory entry alone, may take so many bits more, if its keys have fewer
-/// spare bits than these otherwise.
+/// A group of so few keys pays for a header and a directory entry alone. It may take so many bits
+/// more, if its keys would otherwise have fewer spare bits than these.
 const KEYS_FEW: usize = 64;
 const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;
@@ -32,10 +32,12 @@ const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
-/// Where keys look alike and no fingerprint in key order promises less, points at least are told apart.
+/// Where keys look alike and no fingerprint in key order promises less, points at least are told
+/// apart.
 const HASH_ABOVE: f64 = 0.15;
 
-/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates are closer, all gaps do.
+/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates
+/// are closer, all gaps do.
 const CLEARLY: f64 = 1.5;
 
 /// The keys of a group, and what it may cost.
@@ -104,7 +106,8 @@ impl GroupWriter {
         self.offsets.push(self.blocks.len() as u32);
     }
 
-    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can begin.
+    /// Fills `out` up, so that a group ends with the hashes of its last block and the next one can
+    /// begin.
     pub(crate) fn finish_last_block(&mut self, out: &mut Vec<u8>) {
         let len = (out.len() + self.hashes.len()).next_multiple_of(GROUP_ALIGN);
         out.resize(len - self.hashes.len(), 0);
@@ -125,7 +128,8 @@ impl GroupPlan<'_> {
         self.cuts[self.cuts.len() - 1]
     }
 
-    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys are huge.
+    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys
+    /// are huge.
     #[inline(always)]
     pub(crate) fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
         writer.take_views(self);
@@ -166,17 +170,17 @@ impl GroupPlan<'_> {
         let sample = Survey::of_sample(&writer.views, width);
         // Where keys look alike no sample is clear.
         if sample.ties == 0.0 || self.fingerprints != Fingerprints::Auto {
-            let verdict = self.judge(&sample, line, writer);
+            let verdict = self.choose_kind(&sample, line, writer);
             if verdict.is_clear {
                 return verdict.choice;
             }
         }
-        self.judge(&Survey::of_all(&writer.views, width), line, writer).choice
+        self.choose_kind(&Survey::of_all(&writer.views, width), line, writer).choice
     }
 
     /// What is best for keys of which a survey says this.
     #[inline(always)]
-    fn judge(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
+    fn choose_kind(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
         let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
@@ -336,17 +340,4 @@ impl GroupPlan<'_> {
         }
         Kind::Hash
     }
-}
-
-/// The hash of a key as a bit string: keys that differ in zeros at the end have one.
-#[inline(always)]
-pub(crate) fn hash_bit_string(key: &[u8]) -> u64 {
-    let len = key.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
-    hash_key(&key[..len], HashUse::Grf)
-}
-
-/// The position of a hash in its block.
-#[inline(always)]
-pub(crate) fn hash_position(hash: u64, layout: &Layout) -> u64 {
-    ((u128::from(hash) * u128::from(layout.positions())) >> 64) as u64
 }

@@ -1,10 +1,12 @@
 //! Sorted keys in one buffer, and the bits that neighbours share.
 //! ```text
-//! keys      drum   drums  tin
-//! commons   ?      36     1       common bits with the key before (the first: with the one before the buffer)
+//! keys     drum  drums  tin
+//! commons  ?     36     1    bits shared with the key before
+//!                            (of the first: with the last key before the buffer)
 //! ```
-//! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends are kept. Invariant: the
-//! keys' bit strings ascend strictly; a key that adds only zero bits to the one before is not kept.
+//! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends
+//! are kept. Invariant: the keys' bit strings ascend strictly; a key that adds only zero bits to
+//! the one before is not kept.
 
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::cmp::Ordering;
@@ -41,8 +43,8 @@ pub(crate) struct KeyBuffer {
 }
 
 impl KeyBuffer {
-    /// Adds the next key, if it is bytewise above the key before. Requires: of a length that a store takes; and at most
-    /// 2^31 bytes in all.
+    /// Adds the next key, if it is bytewise above the key before. Requires: of a length that a
+    /// store takes; and at most 2^31 bytes in all.
     #[inline(always)]
     pub(crate) fn push(&mut self, key: &[u8]) -> Pushed {
         match key.first_chunk() {
@@ -69,7 +71,8 @@ impl KeyBuffer {
         Pushed::Kept
     }
 
-    /// Adds all of these words: true. Or none: the first key is one of them, not all keys are words, or they do not ascend.
+    /// Adds all of these words: true. Or none: the first key is one of them, not all keys are
+    /// words, or they do not ascend.
     #[inline(always)]
     pub(crate) fn push_words(&mut self, words: &[[u8; WORD_BYTES]]) -> bool {
         if self.commons.is_empty() || !self.ends.is_empty() {
@@ -158,7 +161,8 @@ impl KeyBuffer {
         &self.commons
     }
 
-    /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what it has.
+    /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what
+    /// it has.
     #[inline(always)]
     pub(crate) fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
         out.clear();
@@ -197,7 +201,8 @@ impl KeyBuffer {
         }
     }
 
-    /// Forgets the ends of the first `count` keys, of `bytes` bytes; and the others, if they are ends of words.
+    /// Forgets the ends of the first `count` keys, of `bytes` bytes; and the others, if they are
+    /// ends of words.
     fn drop_ends(&mut self, count: usize, bytes: u32) {
         self.ends.drain(..count);
         self.ends.iter_mut().for_each(|end| *end -= bytes);

@@ -3,8 +3,8 @@
 //! group      low |----------------- the line -----------------| ... tail ... | end
 //! blocks         |   0   |   1   |   2   | ...  |   last      .............  |
 //! ```
-//! The line ends at the group's last key; the tail reaches to the next group, and may be far longer. Invariant: positions
-//! are monotone in keys.
+//! The line ends at the group's last key; the tail reaches to the next group, and may be far
+//! longer. Invariant: positions are monotone in keys.
 
 use super::spline::{FINE_BITS, Model};
 

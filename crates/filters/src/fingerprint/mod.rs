@@ -1,22 +1,23 @@
 //! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
 //! ```text
 //! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
-//!                                    cell, gap or spline       group_writer          directory: separators of groups
+//!                                    cell, gap or spline       |
+//!                                group_writer writes a group, directory has the groups' separators
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
 pub(crate) mod builder;
 pub(crate) mod cell;
+mod choose_kind;
 pub(crate) mod directory;
 pub(crate) mod encode;
 pub(crate) mod gap;
 pub(crate) mod group;
 pub(crate) mod group_writer;
-mod judge;
+pub(crate) mod hashes;
 pub(crate) mod keys;
 pub(crate) mod line;
-pub(crate) mod point_bits;
-pub(crate) mod rests;
+pub(crate) mod separator_tails;
 pub(crate) mod spline;
 pub(crate) mod starts;
 mod trie;

@@ -4,14 +4,15 @@
 //! block: so many quotients
 //!        keys u16 | per quotient a one for each key in it, then a zero | remainders, in order
 //! ```
-//! The paper's fingerprint (SNARF's, GRF section 4): cheap where keys are spread smoothly, about r + 2 bits for
-//! a rate of 2^-r. The line is drawn in whole numbers, the same at build and at probe. Invariant: positions are monotone
-//! in keys; a key's position is among those of its block.
+//! The paper's fingerprint (SNARF's, GRF section 4) is cheap where keys are spread smoothly: it
+//! takes about `r + 2` bits for a rate of 2^-r. The line is drawn in whole numbers, the same at
+//! build and at probe. Invariant: positions are monotone in keys; a key's position is among those
+//! of its block.
 
+use crate::base::filter::Trace;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::bits::simd::select_one;
-use crate::filter::Trace;
 use std::ops::Range;
 
 /// Bytes of a layout in its group's header.
@@ -113,7 +114,8 @@ impl Model {
         self.layout.positions()
     }
 
-    /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all positions of `blocks` blocks.
+    /// The position of a number, [`FINE_BITS`] finer than blocks keep it. None: beyond all
+    /// positions of `blocks` blocks.
     #[inline(always)]
     pub(crate) fn fine_position(&self, number: u64, blocks: usize) -> Option<u64> {
         let number = number >> self.shift;
@@ -125,13 +127,15 @@ impl Model {
         (fine >> FINE_BITS < blocks as u64 * self.block_positions()).then_some(fine)
     }
 
-    /// The position of a number that the line is drawn for: the product fits, as that of the greatest such number does.
+    /// The position of a number that the line is drawn for: the product fits, as that of the
+    /// greatest such number does.
     #[inline(always)]
     pub(crate) fn position(&self, number: u64) -> u64 {
         (number >> self.shift).wrapping_mul(self.factor) >> FACTOR_BITS
     }
 
-    /// The least number whose fine position is at least this; the greatest number there is if there is none.
+    /// The least number whose fine position is at least this; the greatest number there is if there
+    /// is none.
     pub(crate) fn first_number(&self, fine: u64) -> u64 {
         let first =
             (u128::from(fine) << (FACTOR_BITS - FINE_BITS)).div_ceil(u128::from(self.factor));
@@ -141,7 +145,8 @@ impl Model {
         }
     }
 
-    /// The least number without a position: beyond all of `blocks` blocks, or of more bits than the line is drawn for.
+    /// The least number without a position: beyond all of `blocks` blocks, or of more bits than the
+    /// line is drawn for.
     pub(crate) fn first_beyond(&self, blocks: usize) -> u64 {
         let positions = blocks as u64 * self.block_positions();
         let undrawn = 1u64.checked_shl(NUMBER_BITS + self.shift).unwrap_or(u64::MAX);
@@ -149,7 +154,8 @@ impl Model {
     }
 }
 
-/// Appends a block of the keys with these positions, ascending, of which `first` is the block's first one.
+/// Appends a block of the keys with these positions, ascending, of which `first` is the block's
+/// first one.
 #[inline(always)]
 pub(crate) fn encode_positions(layout: &Layout, first: u32, positions: &[u32], out: &mut Vec<u8>) {
     let count = u16::try_from(positions.len()).expect("a group has fewer keys");
@@ -220,7 +226,8 @@ impl<'a> SplineBlock<'a> {
         top(load_or_zero(self.bytes, self.remainder_at(place)), bits)
     }
 
-    /// The keys with positions below `position`, counted from the block's first one, and those up to it.
+    /// The keys with positions below `position`, counted from the block's first one, and those up
+    /// to it.
     #[inline(always)]
     pub(crate) fn find<T: Trace>(&self, position: u64, trace: &mut T) -> (usize, usize) {
         let bits = self.layout.remainder_bits as usize;
@@ -235,7 +242,7 @@ impl<'a> SplineBlock<'a> {
             before += usize::from(is_key & (other < remainder));
             through += usize::from(is_key & (other <= remainder));
         };
-        // Few quotients have more keys; whether they have as many nothing foretells.
+        // Few quotients have more keys; whether they have as many cannot be predicted.
         let word = load_or_zero(self.bytes, at);
         for lane in 0..LANES {
             count(word << (lane * bits) >> 1 >> (63 - bits), lane < keys.len());
@@ -288,7 +295,8 @@ impl<'a> SplineBlock<'a> {
         }
     }
 
-    /// The position of a key, as [`SplineBlock::for_each_position`] tells it. Requires: there is the key.
+    /// The position of a key, as [`SplineBlock::for_each_position`] tells it. Requires: there is
+    /// the key.
     pub(crate) fn position_of(&self, place: usize) -> u64 {
         let bits = self.layout.quotients as usize + self.count;
         let mut before = place;
@@ -314,8 +322,8 @@ impl<'a> SplineBlock<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::filter::Untraced;
     use crate::bits::packed::PADDING;
-    use crate::filter::Untraced;
 
     fn mixed(number: u64) -> u64 {
         let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -5,7 +5,8 @@
 //! ```
 //! Invariant: numbers ascend, so that a group's high half is the number of wraps up to it.
 
-/// How many keys come before each group: the low halves of the numbers, and where the high halves grow.
+/// How many keys come before each group: the low halves of the numbers, and where the high halves
+/// grow.
 #[derive(Default)]
 pub(crate) struct GroupStarts {
     pub(crate) low: Box<[u32]>,

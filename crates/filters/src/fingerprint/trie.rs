@@ -1,15 +1,16 @@
 //! The trie that the starts of a block's cells make, and the path of a key through it.
 //! ```text
-//! cells     0     1  2     3  4         a start: the bits shared with the cell before, and the one that differs
+//! cells     0     1  2     3  4       a start: the bits shared with the cell before, and one more
 //! starts    -     3  5     2  4
-//! trie            .---- bit 1 ----.     a cell's first bit is 0 at the node left of it, 1 right of it
+//! trie            .---- bit 1 ----.   a cell's first bit: 0 at the node left of it, 1 right of it
 //!          .-- bit 2 --.       .- bit 3 -.
 //!         (0)      .- bit 4 -. (3)      (4)
 //!                 (1)       (2)
 //! ```
-//! A blind search: at each node the key's own bit says where to go, nothing stored is compared. The path names the cells at
-//! which it goes right; those are compared afterwards, each without waiting for the one before. All is done for sixty-four cells at
-//! once in planes, words with a bit for each cell: bit 0 of its nibble, bit 1 and so on. Invariant: starts, runs and sums are what
+//! A blind search: at each node the key's own bit says where to go, nothing stored is compared. The
+//! path names the cells at which it goes right; those are compared afterwards, each without waiting
+//! for the one before. All is done for sixty-four cells at once, in planes. A plane is a word with
+//! one bit of each cell's nibble: bit 0, bit 1 and so on. Invariant: starts, runs and sums are what
 //! `Cells` in `cell.rs` finds one by one; of damaged bytes, anything.
 
 use super::cell::{CELLS_MAX, ESCAPE};
@@ -21,8 +22,8 @@ pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;
 /// Bits of a nibble.
 const PLANES: usize = 4;
 
-/// The starts of the cells of a block, the first of which starts at 0. `ESCAPES`: nibbles may not tell some of them; else they tell
-/// all, and nothing is looked at twice.
+/// The starts of the cells of a block, the first of which starts at 0. `ESCAPES`: nibbles may not
+/// tell some of them; else they tell all, and nothing is looked at twice.
 #[derive(Clone, Copy)]
 pub(super) struct Trie<'a, const ESCAPES: bool> {
     nibbles: &'a [u8; NIBBLE_BYTES],
@@ -36,7 +37,8 @@ pub(super) struct Trie<'a, const ESCAPES: bool> {
     /// The bits of the cells' runs, if their nibbles tell them; the first cell's is apart.
     runs: [u64; PLANES],
     first_run: usize,
-    /// The starts that nibbles do not tell, each at its cell's place; whether one is less than the base.
+    /// The starts that nibbles do not tell, each at its cell's place; whether one is less than the
+    /// base.
     untold: [u32; CELLS_MAX],
     is_low: bool,
 }
@@ -49,7 +51,8 @@ pub(super) struct Stretch {
 }
 
 impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
-    /// The starts of `count` cells, more than one. `escapes`: the bytes from the first start on that no nibble tells.
+    /// The starts of `count` cells, more than one. `escapes`: the bytes from the first start on
+    /// that no nibble tells.
     #[inline(always)]
     pub(super) fn new(
         nibbles: &'a [u8; NIBBLE_BYTES],
@@ -145,15 +148,16 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
         sum
     }
 
-    /// The cells at which the path of a key goes right, the first one included, as far as nibbles tell. `window`: the key's bits from
-    /// the one before the base on.
+    /// The cells at which the path of a key goes right, the first one included, as far as nibbles
+    /// tell. `window`: the key's bits from the one before the base on.
     #[inline(always)]
     pub(super) fn path(&self, window: u64) -> u64 {
         if ESCAPES && self.is_low {
-            return 1; // A node above all levels would be missed, and with it where to go at the others.
+            // A node above all levels would be missed, and with it the way at the others.
+            return 1;
         }
         let (levels, mut descent) = (self.levels(), Descent { reached: self.others | 1, path: 1 });
-        // All of them, whether the path has ended or not, which nothing foretells.
+        // All of them are taken, whether the path has ended or not: its end cannot be predicted.
         for level in 0..ESCAPE {
             descent.descend(levels.nodes(level), window << level);
         }
@@ -233,7 +237,8 @@ struct Descent {
 }
 
 impl Descent {
-    /// Goes left or right at the node of a level, if there is one, as the first bit of `window` says.
+    /// Goes left or right at the node of a level, if there is one, as the first bit of `window`
+    /// says.
     #[inline(always)]
     fn descend(&mut self, nodes: u64, window: u64) {
         // Among the cells that are reached there is one at most.
@@ -245,8 +250,8 @@ impl Descent {
     }
 }
 
-/// Subtracts from each cell's nibble the one before it and one more, where that gives no less than nothing: all at once. For cells
-/// that are `plain`, and the next one too.
+/// Subtracts from each cell's nibble the one before it and one more, where that gives no less than
+/// nothing: all at once. For cells that are `plain`, and the next one too.
 #[inline(always)]
 fn runs_of(planes: &[u64; PLANES], plain: u64) -> [u64; PLANES] {
     // next - own - 1 is next + !own, and there is a carry if that is not negative.
@@ -334,7 +339,8 @@ mod tests {
         }
     }
 
-    /// The cells before a key that share more with it than all between them and it: a stored key's own is the last.
+    /// The cells before a key that share more with it than all between them and it: a stored key's
+    /// own is the last.
     #[test]
     fn the_path_of_a_stored_key_leads_to_its_cell() {
         let mut trusted = 0;

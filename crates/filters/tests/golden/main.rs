@@ -2,8 +2,8 @@
 //! ```text
 //! fixed keys -> builder -> the bytes that are written down here -> reader -> maybe, for these keys
 //! ```
-//! Invariant: if a test here fails, filters that were written before no longer read. Then the encoding
-//! needs a new version, not the test new bytes.
+//! Invariant: if a test here fails, filters that were written before no longer read. Then the
+//! encoding needs a new version, not the test new bytes.
 
 mod filters;
 

@@ -1,7 +1,8 @@
-//! The law of counts: the truth lies between `least` and `most`, and where keys are told apart these are close.
+//! The law of counts: the truth lies between `least` and `most`, and where keys are told apart
+//! these are close.
 //! ```text
 //! Truth     keys in order   a  b  d  ...
-//!           entries before  0  3  4  ...      one for the base and one for each flush that has the key
+//!           entries before  0  3  4  ...  one for the base and one for each flush that has the key
 //! ```
 //! Invariant: nothing here knows how the filter works.
 
@@ -11,7 +12,8 @@ use trommel_filters::{CountBounds, Fingerprints, FlushNumber, GrfOptions, KeyRan
 /// What the twin says about counts.
 struct Truth<'a> {
     keys: Vec<&'a Key>,
-    /// Per key, and at the end of all: the entries before it, and those of them that are in the base.
+    /// Per key, and at the end of all: the entries before it, and those of them that are in the
+    /// base.
     before: Vec<(u64, u64)>,
 }
 
@@ -133,7 +135,8 @@ fn keys_that_only_add_zeros_count_where_they_belong() {
             let (lower, upper) = (number_key(from << 24), number_key(to << 24));
             let range = KeyRange::new(&lower, Some(&upper)).expect("in order");
             let (count, entries) = (part.approximate_count(&range), truth.count(&range));
-            // At each end those that add zeros in its group, which has a thousand others at most, and a cell.
+            // At each end those that add zeros in its group, which has a thousand others at most,
+            // and a cell.
             assert!(count.most - count.least <= 2 * ((1024 / 7 + 1) * 4 + 1), "{count:?}");
             assert!(count.least <= entries && entries <= count.most, "{count:?}: {entries}");
         }

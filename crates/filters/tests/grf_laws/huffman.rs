@@ -53,7 +53,8 @@ fn a_part_after_a_merge_is_right_for_the_version_before() {
     let before = Shape { levels: [vec![vec![span(6, 7)]], before.levels].concat() };
     let after = merged(&part, &older, &before, &shape_before(7));
     assert_ne!(codes_of(&after, &older), codes_of(&part, &older));
-    // The twin has flush numbers: a code with a key's flush meets the run that has it, before the merge and after.
+    // The twin has flush numbers: a code with a key's flush meets the run that has it, before the
+    // merge and after.
     assert_laws(&after, &older);
     let named = |part: &Part, key: &Key| {
         let codes = answer(part, &Query::Point(key));
@@ -131,7 +132,8 @@ fn images_are_read_back_and_go_on() {
     }
 }
 
-/// With its checksum made right, damage leads to an error or to a part, not to a panic when numbers are read.
+/// With its checksum made right, damage leads to an error or to a part, not to a panic when numbers
+/// are read.
 #[test]
 fn damaged_numbers_are_an_error_or_read() {
     let (base, flushes) = dealt(3000, 9);

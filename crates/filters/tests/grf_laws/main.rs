@@ -3,10 +3,10 @@
 //! Tree   base keys, flushes  ->  Part      the filter
 //!                            ->  Twin      key -> numbers of the flushes that have it
 //! ```
-//! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush number; and a cursor
-//! gives such a code at or before the key. "No" is proof, "maybe" proves nothing. Codes that merges rewrite are in
-//! `huffman.rs`, the law of counts is in `counts.rs`, that
-//! of many keys asked for at once in `many.rs`, that of many keys added at once in `words.rs`.
+//! The law: whatever the twin finds for a query, a code of the filter's answer contains its flush
+//! number; and a cursor gives such a code at or before the key. "No" is proof, "maybe" proves
+//! nothing. Codes that merges rewrite are in `huffman.rs`, the law of counts is in `counts.rs`,
+//! that of many keys asked for at once in `many.rs`, that of many keys added at once in `words.rs`.
 
 mod counts;
 mod huffman;
@@ -109,7 +109,8 @@ fn words_with_long_common_prefixes() {
 
 #[test]
 fn names_of_files_in_deep_folders() {
-    // More groups than a stretch of separators has, which share less than a byte tells, more, and nothing.
+    // More groups than a stretch of separators has, which share less than a byte tells, more, and
+    // nothing.
     let mut random = Random(12);
     let word = |random: &mut Random, len: usize| -> Key {
         (0..len).map(|_| b'a' + random.below(26) as u8).collect()
@@ -142,7 +143,8 @@ fn groups_that_tie_in_their_first_eight_bytes() {
 
 #[test]
 fn keys_that_look_alike_are_told_apart_by_hash() {
-    // Ten keys begin with the same random word each: no bits that a fingerprint in key order keeps tell them apart.
+    // Ten keys begin with the same random word each: no bits that a fingerprint in key order keeps
+    // tell them apart.
     let mut random = Random(17);
     let stems: Vec<u64> = (0..600).map(|_| random.next()).collect();
     let key = |stem: u64, rest: u64| [stem.to_be_bytes(), rest.to_be_bytes()].concat();
@@ -221,8 +223,8 @@ fn a_range_from_after_the_last_cell_of_a_block_into_the_gap_before_the_next() {
 
 #[test]
 fn keys_past_their_groups_common_prefix() {
-    // Two dense stretches far apart, of a length at which a group ends with the first one; a flush fills the space
-    // between them: its keys lie in that group and have not its prefix.
+    // Two dense stretches far apart, of a length at which a group ends with the first one; a flush
+    // fills the space between them: its keys lie in that group and have not its prefix.
     for len in [760, 820, 880, 940] {
         let dense = |from: u64| (from..from + len).map(number_key);
         let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
@@ -239,7 +241,8 @@ fn keys_past_their_groups_common_prefix() {
 
 #[test]
 fn a_cursor_within_the_base_goes_on_to_keys_without_its_prefix() {
-    // All base keys share a first byte; after it, the flushed keys look like keys of the last block.
+    // All base keys share a first byte; after it, the flushed keys look like keys of the last
+    // block.
     let base: Vec<Key> = (0..400).map(|i| number_key(1 << 56 | i << 46)).collect();
     let without = |first: u64| number_key(first << 56 | 395 << 46);
     assert_tree(&base, &[vec![without(2)]]);
@@ -261,8 +264,8 @@ fn a_cursor_from_the_end_begins_beyond_the_farthest_keys() {
 
 #[test]
 fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
-    // A key that lacks its group's prefix has the last fraction of the last block: with many bits and few keys that
-    // is beyond all places between the block's keys.
+    // A key that lacks its group's prefix has the last fraction of the last block: with many bits
+    // and few keys that is beyond all places between the block's keys.
     for len in (760..900).step_by(3) {
         let dense = |from: u64| (from..from + len).map(number_key);
         let base: Vec<Key> = dense(1 << 40).chain(dense(1 << 50)).collect();
@@ -279,7 +282,8 @@ fn the_last_fraction_of_a_block_of_few_keys_has_bounds() {
 
 #[test]
 fn the_tail_of_a_line_begins_where_numbers_have_no_positions() {
-    // A line over numbers that take all of their 32 bits; flushed keys just behind it, before the next group.
+    // A line over numbers that take all of their 32 bits; flushed keys just behind it, before the
+    // next group.
     let (first, last) = (0x7f << 56, 0x80ff_ffff_ffff_ffff);
     for len in (760..1000).step_by(9) {
         let line = (0..len).map(|i| number_key(first + (last - first) / len * i));

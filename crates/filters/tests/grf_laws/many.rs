@@ -1,6 +1,7 @@
 //! Many keys or ranges at once: the same codes as for each alone.
 //! ```text
-//! keys of a tree, their neighbours, keys of nowhere --shuffled, in batches of any length--> codes = those of lone probes
+//! keys of a tree, their neighbours, keys of nowhere --shuffled,
+//!     in batches of any length--> codes = those of lone probes
 //! ranges from one of them to another, far and near --^
 //! ```
 //! Invariant: every question of a batch is visited once, in order.

@@ -160,7 +160,8 @@ enum Without {
 
 const WITHOUT: [Without; 3] = [Without::Nothing, Without::Base, Without::Given];
 
-/// Walks all keys from `from` on; at each the codes of its flushes are there, whatever is wanted no more once it was given.
+/// Walks all keys from `from` on; at each the codes of its flushes are there, whatever is wanted no
+/// more once it was given.
 pub(crate) fn assert_forward(part: &Part, twin: &Twin, from: &[u8]) {
     WITHOUT.into_iter().for_each(|without| walk_forward(part, twin, from, without));
 }

@@ -1,10 +1,11 @@
-//! Keys of eight bytes handed over many at once: the same part, to the byte, as handed over one by one.
+//! Keys of eight bytes handed over many at once: the same part, to the byte, as handed over one by
+//! one.
 
 use super::twin::*;
 use trommel_filters::{FlushNumber, Part, PartBuilder, Shape};
 
-/// A part of a base and two flushes, handed over one by one, or as `runs` says: so many words at once, then one key alone, and
-/// on. Its image.
+/// A part of a base and two flushes, handed over one by one, or as `runs` says: so many words at
+/// once, then one key alone, and on. Its image.
 fn image(base: &[[u8; 8]], flushes: [&[[u8; 8]]; 2], runs: Option<&[usize]>) -> Vec<u8> {
     let mut builder = PartBuilder::new(&options(12.0));
     match runs {
@@ -36,7 +37,8 @@ fn bytes_of(part: &Part) -> Vec<u8> {
     bytes
 }
 
-/// Words, again and again as many as the next of `runs` says, each time with one key behind them, if there is one.
+/// Words, again and again as many as the next of `runs` says, each time with one key behind them,
+/// if there is one.
 fn in_runs(
     mut keys: &[[u8; 8]],
     runs: &[usize],

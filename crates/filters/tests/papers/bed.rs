@@ -1,4 +1,5 @@
-//! Trees of keys, in two forms: with codes collected at every flush, and with whole codes, the oracle.
+//! Trees of keys, in two forms: with codes collected at every flush, and with whole codes, the
+//! oracle.
 //! ```text
 //! keys --> base           in the last level, flushes [0, BASE_END)
 //!      --> flush 0, 1 ..  BASE_END + 0, BASE_END + 1, ...; some keys in two of them
@@ -67,7 +68,8 @@ pub(crate) struct Bed {
 }
 
 impl Bed {
-    /// `base` keys, and so many flushes of `each` keys. Every eighth key of a flush is one of an earlier flush as well.
+    /// `base` keys, and so many flushes of `each` keys. Every eighth key of a flush is one of an
+    /// earlier flush as well.
     pub(crate) fn new(spread: Spread, base: usize, flushes: usize, each: usize) -> Bed {
         let mut random = Random(11);
         let mut used = BTreeSet::new();

@@ -1,9 +1,11 @@
-//! The bits of the GRF paper: encodings of varying length (section 4.2), compressed bit blocks (Figure 9), what both take (4.4).
+//! The bits of the GRF paper: encodings of varying length (section 4.2), compressed bit blocks
+//! (Figure 9), what both take (4.4).
 //! ```text
 //! quotients    1 1 | 0 1 0001 001 010 001 011       remainders  11 10
 //!              ~ quotient bit, after a zero for each that was skipped
 //!                ~     ~~~~ indicators: a zero for each position before the last
-//!                           ~~~~~~~~~~~ positions         ~~~ suffix of the fingerprint, a bit for each position
+//!                           ~~~~~~~~~~~ positions         ~~~ suffix of the fingerprint,
+//!     a bit for each position
 //! ```
 //! Invariant: `decode` undoes `encode`.
 
@@ -41,7 +43,8 @@ fn encoded_positions(kse: &[u64]) -> (String, String) {
     (indicators, written.collect())
 }
 
-/// The quotient part and the remainders of some entries, ascending. The paper's K is `1 << remainder_bits`.
+/// The quotient part and the remainders of some entries, ascending. The paper's K is
+/// `1 << remainder_bits`.
 fn encode(entries: &[Entry], remainder_bits: usize) -> (String, Vec<u64>) {
     let (mut quotients, mut remainders, mut last) = (String::new(), Vec::new(), 0);
     for entry in entries {
@@ -84,7 +87,9 @@ fn decode(mut quotients: &str, remainders: &[u64], remainder_bits: usize) -> Vec
     entries
 }
 
-#[test] // GRF, section 4.2: 231 is 0010, 0011 and 1 (its 001 is known); 211 is 001(010)(001) with indicators in front.
+// GRF, section 4.2: 231 is 0010, 0011 and 1 (its 001 is known); 211 is 001(010)(001) with
+// indicators in front.
+#[test]
 fn section_4_2_231_and_211_as_bits() {
     let single = |kse: &[u64]| -> Vec<String> {
         let inner = kse[..kse.len() - 1].iter();
@@ -97,7 +102,8 @@ fn section_4_2_231_and_211_as_bits() {
     assert_eq!(grouped, ("001".to_owned(), "010001".to_owned()));
 }
 
-#[test] // GRF, Figure 9: K = 4; 3 in the last level, then 6 with 1211 and suffix 011: fingerprint 0110011.
+// GRF, Figure 9: K = 4; 3 in the last level, then 6 with 1211 and suffix 011: fingerprint 0110011.
+#[test]
 fn figure_9_the_block_is_read_as_the_text_says() {
     let quotients = ["1", "1", "0", "1", "0001", "001", "010", "001", "011"].concat();
     let entries = decode(&quotients, &[3, 2], 2);
@@ -109,7 +115,9 @@ fn figure_9_the_block_is_read_as_the_text_says() {
     assert_eq!(encode(&entries, 2), (quotients, vec![3, 2]));
 }
 
-#[test] // GRF, section 4.3.2: when k has come to level 1, 1211 becomes 211, and its suffix loses the last bit.
+// GRF, section 4.3.2: when k has come to level 1, 1211 becomes 211, and its suffix loses the last
+// bit.
+#[test]
 fn section_4_3_2_an_entry_that_descends_loses_a_position_and_a_bit() {
     let entry = |kse: &str, suffix: &str| Entry {
         prefix: 6,
@@ -148,8 +156,8 @@ fn blocks_of_many_entries_are_read_back() {
     }
 }
 
-/// Section 4.4: bits of all keys for indicators, positions and `extra` bits of suffix per level, divided by the keys: of
-/// the last m-th level m indicators, m - 1 of the others.
+/// Section 4.4: bits of all keys for indicators, positions and `extra` bits of suffix per level,
+/// divided by the keys: of the last m-th level m indicators, m - 1 of the others.
 fn bits_per_key(size_ratio: f64, extra: f64) -> f64 {
     let of_level = |m: i32| {
         let inner = f64::from(m - 1);
@@ -158,7 +166,9 @@ fn bits_per_key(size_ratio: f64, extra: f64) -> f64 {
     (1..40).map(of_level).sum()
 }
 
-#[test] // GRF, section 4.4: T/(T-1) + T(2 + log T)/(T-1)^2. The paper says 1.6 for T = 10; it is 1.77, and 1.64 without suffixes.
+// GRF, section 4.4: T/(T-1) + T(2 + log T)/(T-1)^2. The paper says 1.6 for T = 10; it is 1.77, and
+// 1.64 without suffixes.
+#[test]
 fn section_4_4_bits_per_key_of_encodings_and_suffixes() {
     for ratio in [2.0f64, 4.0, 10.0] {
         let closed = ratio / (ratio - 1.0) + ratio * (2.0 + ratio.log2()) / (ratio - 1.0).powi(2);
@@ -168,8 +178,8 @@ fn section_4_4_bits_per_key_of_encodings_and_suffixes() {
     assert!((bits_per_key(10.0, 0.0) - 1.64).abs() < 0.005);
 }
 
-/// Bits of the codes of a tree just before its last merge, per entry above the last level: `runs` in each of
-/// `inner_levels`, a last level nine times as large, positions of `position_bits`.
+/// Bits of the codes of a tree just before its last merge, per entry above the last level: `runs`
+/// in each of `inner_levels`, a last level nine times as large, positions of `position_bits`.
 fn paper_code_bits(inner_levels: i32, runs: f64, position_bits: f64) -> f64 {
     let entries = |above_last: i32| (runs + 1.0).powi(inner_levels - above_last);
     let all: f64 = (1..=inner_levels).map(entries).sum();
@@ -178,7 +188,7 @@ fn paper_code_bits(inner_levels: i32, runs: f64, position_bits: f64) -> f64 {
     inner / all
 }
 
-#[test] // The figures that docs/papers.md gives: T = 10, two inner levels of nine runs each.
+#[test] // The figures that docs/papers/grf.md gives: T = 10, two inner levels of nine runs each.
 fn bits_per_code_just_before_the_last_merge() {
     let whole_bits = paper_code_bits(2, 9.0, 4.0);
     let fractional = paper_code_bits(2, 9.0, 10f64.log2());

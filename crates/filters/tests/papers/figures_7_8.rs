@@ -1,4 +1,5 @@
-//! GRF, Figures 7 and 8, by our codes: spans of flush numbers. `digits.rs` has them as the paper does.
+//! GRF, Figures 7 and 8, by our codes: spans of flush numbers. `digits.rs` has them as the paper
+//! does.
 
 use trommel_filters::{Codes, FlushNumber, RunIndex, Shape, Span};
 
@@ -12,16 +13,20 @@ fn run_of(shape: &Shape, flush: u64) -> Vec<RunIndex> {
     shape.resolve(&codes).collect()
 }
 
-/// T = 4, the last level holds the first 64 flushes. Digits are written as the paper does, level 0 first.
+/// T = 4, the last level holds the first 64 flushes. Digits are written as the paper does, level 0
+/// first.
 fn flush_at(digits: [u64; 4]) -> u64 {
     digits[0] + 4 * digits[1] + 16 * digits[2] + 64 * digits[3]
 }
 
-#[test] // GRF, Figure 8: k is flushed at shape 1211. In version 1 it is run 1 of level 0 (counted from the oldest).
+// GRF, Figure 8: k is flushed at shape 1211. In version 1 it is run 1 of level 0 (counted from the
+// oldest).
+#[test]
 fn figure_8_version_1_has_the_key_in_its_newest_run() {
     let flush = flush_at([1, 2, 1, 1]);
     let base = flush_at([0, 2, 1, 1]);
-    // The version just after the flush: two runs in level 0, two in level 1, one in level 2, one last.
+    // The version just after the flush: two runs in level 0, two in level 1, one in level 2, one
+    // last.
     let shape = Shape {
         levels: vec![
             vec![span(flush, flush + 1), span(base, base + 1)],
@@ -34,7 +39,9 @@ fn figure_8_version_1_has_the_key_in_its_newest_run() {
     assert_eq!(run_of(&shape, flush), [RunIndex(0)]);
 }
 
-#[test] // GRF, Figure 8: in version 2 (3311) the same code finds run 2 of level 1: the third, the newest there.
+// GRF, Figure 8: in version 2 (3311) the same code finds run 2 of level 1: the third, the newest
+// there.
+#[test]
 fn figure_8_version_2_has_it_in_run_2_of_level_1() {
     let flush = flush_at([1, 2, 1, 1]);
     let next = flush_at([0, 3, 1, 1]);

@@ -1,11 +1,13 @@
 //! The filter with codes collected, against the same filter with whole codes: the oracle.
 //! ```text
-//! oracle  each entry has its own flush              [71, 72)            inserted for a shape without runs
-//! whole   as wide as the version's runs allow       [68, 72)            inserted for the shape of each version
+//! oracle  each entry has its own flush              [71, 72)     inserted for a shape without runs
+//! whole   as wide as the version's runs allow       [68, 72)
+//!         inserted for the shape of each version
 //! ```
-//! What must be equal: the runs named by an entry. What need not be: which entries match a query. Fractions of settled
-//! entries are shorter than those of young ones, and when an entry settles depends on the form; so either may say "maybe" for
-//! a key that is near a flushed one. Invariant: once garbage is collected for one version, both are the same in every answer.
+//! What must be equal: the runs named by an entry. What need not be: which entries match a query.
+//! Fractions of packed entries are shorter than those of recent ones, and when an entry is packed
+//! depends on the form; so either may say "maybe" for a key that is near a flushed one. Invariant:
+//! once garbage is collected for one version, both are the same in every answer.
 
 use crate::bed::{BASE_END, Bed, Key, Random, Spread, answer, ask_all, insert, runs};
 use std::collections::BTreeSet;
@@ -20,9 +22,10 @@ fn shape(flushes: usize) -> Shape {
     Shape::of_round(FlushNumber(BASE_END), next, RATIO)
 }
 
-/// Few entries for a chunk's keys: the oracle's stay young, so that its fractions are the longest there are.
+/// Few entries for a chunk's keys: the oracle's stay recent, so that its fractions are the longest
+/// there are.
 const FEW: usize = 5;
-/// So many that entries settle with their own flush as code, too.
+/// So many that entries are packed with their own flush as code, too.
 const MANY: usize = 150;
 
 /// A part in both forms, after some flushes.
@@ -122,8 +125,8 @@ fn stored_keys_are_in_the_runs_that_both_forms_name() {
                 assert!(whole.is_superset(&truth) && oracle.is_superset(&truth), "{key:?}");
                 other_matches += usize::from(whole != oracle);
             }
-            // They differ where another key's entry matches in one form and not in the other. (Of many text keys, many
-            // share a place under some fingerprints: no bound there.)
+            // They differ where another key's entry matches in one form and not in the other. (Of
+            // many text keys, many share a place under some fingerprints: no bound there.)
             let crowded = each == MANY && matches!(spread, Spread::Text);
             let share = other_matches as f64 / keys.len() as f64;
             assert!(crowded || share <= 0.01, "{spread:?} {kind:?} {each}: {share}");
@@ -156,9 +159,10 @@ fn assert_same_answers(one: &Part, other: &Part, keys: &[Key]) {
     });
 }
 
-#[test] // Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+// Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
+#[test]
 fn collected_at_every_flush_or_at_the_end_is_the_same() {
-    // No run is of one flush: all entries have settled, and all fractions are cut.
+    // No run is of one flush: all entries are packed, and all fractions are cut.
     let flushes = FLUSHES - RATIO as usize + 1;
     let last = shape(flushes);
     assert_eq!(last.digits(), [0, 3, 3, 1]);
@@ -181,7 +185,7 @@ fn a_part_answers_for_later_versions_as_the_oracle_does() {
         let mut forms = Forms::new(&bed, Fingerprints::Auto);
         for flush in 0..FLUSHES {
             forms.flush(&bed, flush);
-            // As above: none is young.
+            // As above: none is recent.
             if flush % 8 != 7 {
                 continue;
             }
@@ -268,20 +272,22 @@ fn garbage_is_collected_once() {
     });
 }
 
-#[test] // Entries that have settled keep their fractions: then only codes change, and no answer's runs.
-fn garbage_collection_of_settled_entries_changes_no_answer() {
-    // After 16 flushes all are in one run of level 2: none is young. When 64 were flushed, it is in one of level 3.
+// Entries that are packed keep their fractions: then only codes change, and no answer's runs.
+#[test]
+fn garbage_collection_of_packed_entries_changes_no_answer() {
+    // After 16 flushes all are in one run of level 2: none is recent. When 64 were flushed, it is
+    // in one of level 3.
     let (first, later) = (shape(16), shape(64));
     assert_eq!((first.digits(), later.digits()), (vec![0, 0, 1, 1], vec![0, 0, 0, 1, 1]));
     for_all(MANY, |bed, spread, kind| {
         let mut forms = Forms::new(bed, kind);
         (0..16).for_each(|flush| forms.flush(bed, flush));
-        let settled = forms.whole.collect_garbage(&first);
-        let collected = settled.collect_garbage(&later);
-        assert_eq!(settled.size().overlay_entries, collected.size().overlay_entries);
+        let packed = forms.whole.collect_garbage(&first);
+        let collected = packed.collect_garbage(&later);
+        assert_eq!(packed.size().overlay_entries, collected.size().overlay_entries);
         let mut widened = 0;
         ask_all(&asked(bed, spread), 2, |query| {
-            assert_eq!(runs(&settled, &later, query), runs(&collected, &later, query));
+            assert_eq!(runs(&packed, &later, query), runs(&collected, &later, query));
             let widest = later.runs().next().expect("a run above the last level");
             widened += usize::from(answer(&collected, query).as_slice().contains(&widest));
         });
@@ -289,7 +295,7 @@ fn garbage_collection_of_settled_entries_changes_no_answer() {
     });
 }
 
-#[test] // Young entries that settle lose bits: a query that they matched they match still.
+#[test] // Recent entries that are packed lose bits: a query that they matched they match still.
 fn garbage_collection_takes_no_run_from_an_answer() {
     for_all(FEW, |bed, spread, kind| {
         let oracle = Forms::after_all(bed, kind).oracle;

@@ -5,7 +5,8 @@
 //!                                               ~~~~~~~~           ~~~~~~~~
 //!                                      another prefix               the same
 //! ```
-//! Invariant: what is compared are prefixes; so one fingerprint must be the prefix of every longer one of the same key.
+//! Invariant: what is compared are prefixes; so one fingerprint must be the prefix of every longer
+//! one of the same key.
 
 const M: f64 = 256.0;
 const EXTRA_BITS: u32 = 3;
@@ -18,7 +19,9 @@ fn rounded_down(share: f64, extra: u32) -> u64 {
     (share * M * f64::from(1u32 << extra)) as u64
 }
 
-#[test] // GRF, section 4.3.2: 0.612 * 2048 is rounded up to 10011100110; 0.613 differs with M' and not with M.
+// GRF, section 4.3.2: 0.612 * 2048 is rounded up to 10011100110; 0.613 differs with M' and not with
+// M.
+#[test]
 fn section_4_3_2_0_612_and_0_613_as_printed() {
     assert_eq!(rounded_up(0.612, EXTRA_BITS), 0b100_1110_0110);
     assert_eq!(rounded_up(0.613, EXTRA_BITS), 0b100_1110_1000);
@@ -40,9 +43,12 @@ fn lost(rounded: fn(f64, u32) -> u64) -> usize {
     (0..1000).map(|place| (f64::from(place) + 0.5) / 1000.0).filter(|&share| is_lost(share)).count()
 }
 
-#[test] // The deviation: rounding up, as printed, loses seven keys of eight when the extra bits go; rounding down loses none.
+// The deviation: rounding up, as printed, loses seven keys of eight when the extra bits go;
+// rounding down loses none.
+#[test]
 fn rounding_up_is_no_prefix_and_rounding_down_is() {
-    // The key of the example: stored as 10011101 when built from the last level, asked for as 10011100...
+    // The key of the example: stored as 10011101 when built from the last level, asked for as
+    // 10011100...
     assert_eq!(rounded_up(0.612, EXTRA_BITS) >> EXTRA_BITS, 0b1001_1100);
     assert_ne!(rounded_up(0.612, EXTRA_BITS) >> EXTRA_BITS, rounded_up(0.612, 0));
     let expected = 1000 * 7 / 8;

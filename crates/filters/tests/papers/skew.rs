@@ -1,9 +1,11 @@
-//! All inserts into a thousandth of the base's keys (GRF, section 6.7): lists are not split, their fractions grow.
+//! All inserts into a thousandth of the base's keys (GRF, section 6.7): lists are not split, their
+//! fractions grow.
 //! ```text
 //! base       . . . . . . . . . . . . . . . . . . . . . .      200,000 keys, spread evenly
-//! flushes                  ::::                               20,000 keys between two hundred of them
+//! flushes                  ::::                            20,000 keys between two hundred of them
 //! ```
-//! Invariant: no key is lost; a range without keys inside the stretch is rarely taken for one with keys.
+//! Invariant: no key is lost; a range without keys inside the stretch is rarely taken for one with
+//! keys.
 
 use crate::bed::{Key, Random};
 use std::collections::BTreeSet;
@@ -90,10 +92,11 @@ fn assert_nothing_is_lost(tree: &Tree) {
     }
 }
 
-/// The share of empty ranges inside the stretch for which "maybe" is expected, if places are used evenly. Keys of the stretch
-/// lie in three buckets or so, as 200 base keys do: 640 of each run of ten flushes in each of them. When the j-th of nine runs
-/// settles, an entry has j times as many neighbours, and gets a bit more than the 13 of other entries for each doubling beyond
-/// 16. Young entries have so many bits that they do not count.
+/// The share of empty ranges inside the stretch for which "maybe" is expected, if places are used
+/// evenly. Keys of the stretch lie in three buckets or so, as 200 base keys do: 640 of each run of
+/// ten flushes in each of them. When the j-th of nine runs is packed, an entry has j times as many
+/// neighbours, and gets a bit more than the 13 of other entries for each doubling beyond
+/// 16. Recent entries have so many bits that they do not count.
 fn expected_inside() -> f64 {
     let per_run = FLUSHED_KEYS as f64 / 9.9;
     let per_bucket = per_run / (BASE_KEYS as f64 / 1000.0 / 64.0);
@@ -101,10 +104,11 @@ fn expected_inside() -> f64 {
     (1..=9).map(|run| per_bucket / f64::from(1 << bits(run))).sum()
 }
 
-/// How much more there may be than is expected. Along a line places are used evenly, but for chance. `gap` and `cell` give
-/// all gaps between base keys alike many places, though wide ones get most keys and most questions (with gaps as chance
-/// makes them, twice as many fall on one place), and in each gap more of them near its ends; and `cell` tells only 2^12
-/// places in a gap apart, however many bits there are.
+/// How much more there may be than is expected. Along a line places are used evenly, but for
+/// chance. `gap` and `cell` give all gaps between base keys alike many places, though wide ones get
+/// most keys and most questions (with gaps as chance makes them, twice as many fall on one place),
+/// and in each gap more of them near its ends; and `cell` tells only 2^12 places in a gap apart,
+/// however many bits there are.
 const EXCESS_MAX: [(Fingerprints, f64); 3] =
     [(Fingerprints::Auto, 1.15), (Fingerprints::Gap, 3.5), (Fingerprints::Cell, 15.0)];
 

@@ -66,7 +66,8 @@ fn figure_4_mixed_keeps_both() {
     assert!(of_prefix.filter(|key| surf.may_contain(key)).count() < 30);
 }
 
-/// Section 3.5, moveToNext: the flag is set where a stored key's prefix is one of the key sought, and real bits do not tell.
+/// Section 3.5, moveToNext: the flag is set where a stored key's prefix is one of the key sought,
+/// and real bits do not tell.
 #[test]
 fn section_3_5_the_false_positive_flag() {
     let bound = |surf: &Surf<Vec<u8>>, key: &[u8]| match surf.lower_bound(key) {
@@ -130,7 +131,8 @@ fn section_3_2_each_hash_bit_halves_the_rate() {
     }
 }
 
-/// How likely a uniform key that is absent has a stored key's prefix: below some node that two keys share, one key alone.
+/// How likely a uniform key that is absent has a stored key's prefix: below some node that two keys
+/// share, one key alone.
 fn rate_of_base(keys: f64) -> f64 {
     let cell = |depth: i32| 256f64.powi(-depth);
     let empty_but_one = |depth: i32| (1.0 - cell(depth)).powf(keys - 1.0);
@@ -139,7 +141,8 @@ fn rate_of_base(keys: f64) -> f64 {
         .sum()
 }
 
-/// Section 3.1 to 3.4, on uniform keys: each bit of a suffix, hashed or real, halves the rate for points.
+/// Section 3.1 to 3.4, on uniform keys: each bit of a suffix, hashed or real, halves the rate for
+/// points.
 #[test]
 fn section_3_rates_on_uniform_keys() {
     const KEYS: u64 = 20_000;

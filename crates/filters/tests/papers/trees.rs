@@ -1,10 +1,11 @@
-//! The paper's digits and our spans name the same run: in every version, after garbage collection, beside merges.
+//! The paper's digits and our spans name the same run: in every version, after garbage collection,
+//! beside merges.
 //! ```text
 //! flush k  ->  positions   --place by the version's shape-->  level, run  --newest first-->  run
 //! flush k  ->  [k, k + 1)  -----------met by the spans of the version's runs------------->  run
 //! ```
-//! A tree here is lazily levelled; its last level has the flushes below `BASE_END`. Invariant: `History` merges runs step by
-//! step and knows what each holds; it uses neither rule.
+//! A tree here is lazily levelled; its last level has the flushes below `BASE_END`. Invariant:
+//! `History` merges runs step by step and knows what each holds; it uses neither rule.
 
 use crate::digits::{Place, Tree, collected, place, place_beside_a_merge, run_index};
 use std::ops::Range;
@@ -29,7 +30,8 @@ fn widened(shape: &Shape, flush: u64) -> Span {
     shape.runs().find(|run| run.meets(own)).unwrap_or(own)
 }
 
-/// A tree that is flushed and merged step by step: per level, newest first, the flushes of each run.
+/// A tree that is flushed and merged step by step: per level, newest first, the flushes of each
+/// run.
 struct History {
     size_ratio: u64,
     inner: Vec<Vec<Range<u64>>>,
@@ -44,7 +46,8 @@ impl History {
         self.inner[0].insert(0, number..number + 1);
     }
 
-    /// Merges the oldest runs of level 0, as many as fill it, and all levels below that this fills. False: there are too few.
+    /// Merges the oldest runs of level 0, as many as fill it, and all levels below that this fills.
+    /// False: there are too few.
     fn merge(&mut self) -> bool {
         let ratio = self.size_ratio as usize;
         if self.inner[0].len() < ratio {
@@ -99,7 +102,8 @@ fn shapes(tree: Tree, flushes: u64) -> Vec<Shape> {
     shapes
 }
 
-#[test] // GRF, section 4.2: a key's encoding is its flush number, a version's the number of the next flush.
+// GRF, section 4.2: a key's encoding is its flush number, a version's the number of the next flush.
+#[test]
 fn a_tree_has_the_runs_that_its_encoding_says() {
     for (tree, flushes) in TREES {
         for (flush, shape) in shapes(tree, flushes).iter().enumerate() {
@@ -109,7 +113,8 @@ fn a_tree_has_the_runs_that_its_encoding_says() {
     }
 }
 
-#[test] // And `Shape::of_round` is that tree, while the last inner level has no more runs than the others.
+// And `Shape::of_round` is that tree, while the last inner level has no more runs than the others.
+#[test]
 fn the_shape_of_a_round_is_the_tree_with_all_merges_done() {
     for (tree, flushes) in TREES {
         let within = tree.size_ratio.pow(tree.levels as u32 - 1);
@@ -150,7 +155,9 @@ fn versions_from(from: u64, flushes: u64) -> impl Iterator<Item = u64> {
     far.map(move |step| from + step - 1).take_while(move |&version| version <= flushes)
 }
 
-#[test] // GRF, section 4.2, garbage collection: the last m + 1 positions, and the span of the oldest version's run.
+// GRF, section 4.2, garbage collection: the last m + 1 positions, and the span of the oldest
+// version's run.
+#[test]
 fn truncated_digits_and_widened_spans_name_the_same_run() {
     for (tree, flushes) in TREES {
         let shapes = shapes(tree, flushes);
@@ -175,7 +182,9 @@ fn truncated_digits_and_widened_spans_name_the_same_run() {
     }
 }
 
-#[test] // A span is the block of all flushes that have the kept positions: as much is forgotten, no more and no less.
+// A span is the block of all flushes that have the kept positions: as much is forgotten, no more
+// and no less.
+#[test]
 fn a_widened_span_is_the_block_of_the_kept_digits() {
     for (tree, flushes) in TREES {
         let shapes = shapes(tree, flushes);
@@ -237,7 +246,8 @@ fn assert_widened_beside_merges(tree: Tree, versions: &[(u64, u64, Shape)]) {
         for flush in (0..*next).step_by(2) {
             let code = widened(oldest, BASE_END + flush);
             let whole = tree.encoding(flush);
-            // Positions of keys that wait are still to be needed: the paper's collection must spare them.
+            // Positions of keys that wait are still to be needed: the paper's collection must spare
+            // them.
             let waits = flush >= *merged;
             let kept = if waits { &whole[..] } else { collected(&whole, &tree.encoding(*merged)) };
             for (next, merged, later) in versions[place..].iter().step_by(5) {
@@ -264,7 +274,9 @@ fn digits_and_spans_name_the_same_run_while_merges_lag_behind() {
     }
 }
 
-#[test] // Section 4.2 does not say so, but a key of a flush beside a merge would lose what later versions ask for.
+// Section 4.2 does not say so, but a key of a flush beside a merge would lose what later versions
+// ask for.
+#[test]
 fn garbage_collection_must_spare_keys_that_are_larger_than_the_version() {
     let tree = Tree { size_ratio: 4, levels: 4 };
     let (key, oldest, later) = (tree.encoding(32), tree.encoding(31), tree.encoding(33));

@@ -3,12 +3,12 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::bench::rounds::p99;
 use crate::compare::peer::Peer;
 use crate::error::Result;
-use crate::keys::SortedKeys;
-use crate::queries::Queries;
-use crate::rounds::p99;
-use crate::tree::fill_value;
+use crate::keys::key_list::SortedKeys;
+use crate::keys::values::fill_value;
+use crate::questions::queries::Queries;
 
 /// Questions of one kind, with their ranges half-open, as stores take them.
 pub(crate) struct Asked {
@@ -47,7 +47,7 @@ impl Asked {
         Ok(self.queries.len() as u64)
     }
 
-    /// The bytes of the answer are looked at, as one who asks would.
+    /// The bytes of the answer are read, as a caller would.
     fn ask_one(&self, peer: &dyn Peer, place: usize) -> Result<()> {
         let mut sum = 0usize;
         let mut look = |key: &[u8], value: &[u8]| {
@@ -106,7 +106,7 @@ impl Asked {
 fn first_behind(key: &[u8]) -> Vec<u8> {
     let number = <[u8; 8]>::try_from(key).ok().map(u64::from_be_bytes);
     match number.and_then(|number| number.checked_add(1)) {
-        // Of eight-byte numbers the next one: no other keys lie between where all are such.
+        // The next number, for keys of eight bytes: no other key lies between.
         Some(next) => next.to_be_bytes().to_vec(),
         None => [key, &[0]].concat(),
     }

@@ -1,24 +1,27 @@
-//! Whether a peer answers like a map: a random history of writes, reads, flushes and merges, and a map beside it.
+//! Whether a peer answers like a map: a random history of writes, reads, flushes and merges, and a
+//! map beside it.
 
 use std::collections::BTreeMap;
 
 use crate::compare::peer::Peer;
 use crate::error::Result;
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 
-/// Keys lie this close together in a few places, so that ranges meet some, none, or those of two prefixes.
+/// Keys lie this close together in a few places, so that ranges meet some, none, or those of two
+/// prefixes.
 const NEAR: u64 = 600;
 const PLACES: [u64; 4] = [0, 0xff80, 0x0123_4567_89ab_ff00, u64::MAX - NEAR];
 
-struct History<'a> {
+struct PeerHistory<'a> {
     peer: &'a dyn Peer,
     map: BTreeMap<Vec<u8>, Vec<u8>>,
     rng: Rng,
 }
 
-/// The first wrong answer of a history of so many steps, in words; None: there is none. Requires: the store is empty.
+/// The first wrong answer of a history of so many steps, in words; None: there is none. Requires:
+/// the store is empty.
 pub fn check_peer(peer: &dyn Peer, seed: u64, steps: usize) -> Result<Option<String>> {
-    let mut history = History { peer, map: BTreeMap::new(), rng: Rng::new(scramble(seed)) };
+    let mut history = PeerHistory { peer, map: BTreeMap::new(), rng: Rng::new(scramble(seed)) };
     for step in 0..steps {
         if let Some(wrong) = history.step()? {
             return Ok(Some(format!("step {step} of seed {seed}: {wrong}")));
@@ -27,7 +30,7 @@ pub fn check_peer(peer: &dyn Peer, seed: u64, steps: usize) -> Result<Option<Str
     history.compare_scan(&[], None, usize::MAX)
 }
 
-impl History<'_> {
+impl PeerHistory<'_> {
     fn step(&mut self) -> Result<Option<String>> {
         let key = self.key();
         match self.rng.below(100) {

@@ -1,11 +1,12 @@
-//! `bench compare`: this store and others, the same keys, the same questions, rounds that take turns.
+//! `bench compare`: this store and others, the same keys, the same questions, rounds that take
+//! turns.
 //! ```text
-//! shape `default`   each fills its store in random order and merges as it likes     fills take turns, too
+//! shape `default`   each fills its store in random order and merges as it likes, in turns
 //! shape `runs`      each is given the same keys in the same sorted runs
 //!
 //! fill -> check every answer (and warm the caches) -> timed rounds -> p99 pass -> report
 //! ```
-//! Invariant: nothing is timed of a store that has not answered every question rightly, or its wrong answers are told.
+//! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
 
 mod asking;
 mod history;
@@ -25,19 +26,21 @@ use std::time::Instant;
 use ::trommel::{ElasticOptions, FilterTuning, Options, Policy};
 use serde::{Deserialize, Serialize};
 
+use crate::bench::readers::cpu_time;
+use crate::bench::rounds::{ROUNDS, median, medians_ns};
 use crate::compare::asking::{Asked, count_wrong_entries};
-use crate::dist::FileFormat;
 use crate::error::{LabError, Result};
-use crate::keys::SortedKeys;
-use crate::keyset::KeySet;
+use crate::keys::dist::FileFormat;
+use crate::keys::key_list::SortedKeys;
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::{Rng, random_order, scramble};
+use crate::keys::values::fill_value;
 use crate::progress::Progress;
-use crate::queries::{Kind, Queries};
-use crate::readers::cpu_time;
-use crate::rng::{Rng, scramble};
-use crate::rounds::{ROUNDS, median, medians_ns};
-use crate::tree::{TreePlan, fill_value, random_order};
+use crate::questions::queries::{Kind, Queries};
+use crate::tree_plan::TreePlan;
 
-/// What to compare. The field names are an interface: a process that has other engines is given this as JSON.
+/// What to compare. The field names are an interface: a process that has other engines is given
+/// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComparePlan {
     /// Who is compared; the others' times are divided by the first one's.
@@ -134,7 +137,8 @@ impl CompareReport {
     }
 }
 
-/// How filling a store went, in random order, one put after the other. Of several fills, the medians.
+/// How filling a store went, in random order, one put after the other. Of several fills, the
+/// medians.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FillReport {
     /// Until nothing was left to be done in the background.
@@ -156,7 +160,8 @@ pub struct AnswerReport {
     pub ops: u64,
     /// Time per question: the median of the rounds.
     pub ns_per_op: f64,
-    /// CPU time per question of the thread that asks: where everything is cached, what `ns_per_op` is on a machine that does nothing else.
+    /// CPU time per question of the asking thread. Where everything is cached, it is `ns_per_op` on
+    /// an idle machine.
     pub cpu_ns_per_op: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them.
     pub ns_p99: f64,
@@ -172,7 +177,7 @@ const LEVELS: u32 = 3;
 const ENTRY_OVERHEAD: usize = 128;
 
 /// A filled store, and what is known about it.
-struct Side {
+struct FilledPeer {
     contender: Contender,
     peer: Box<dyn Peer>,
     load: FillReport,
@@ -259,13 +264,14 @@ impl ComparePlan {
     }
 }
 
-/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay open.
+/// Fills every store, in turns: `plan.loads` times where filling is compared. The last ones stay
+/// open.
 fn fill_sides(
     plan: &ComparePlan,
     openers: &[&dyn Engine],
     keys: &SortedKeys,
     progress: &mut dyn Progress,
-) -> Result<Vec<Side>> {
+) -> Result<Vec<FilledPeer>> {
     let loads = if plan.shape == ShapeName::Default { plan.loads } else { 1 };
     let order = random_order(keys.len(), plan.seed);
     let mut filled: Vec<Vec<Filled>> = openers.iter().map(|_| Vec::new()).collect();
@@ -321,7 +327,7 @@ fn fill(
     Ok(Filled { peer: Some(peer), seconds: start.elapsed().as_secs_f64(), ns_per_op })
 }
 
-fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
+fn side(contender: Contender, mut filled: Vec<Filled>) -> FilledPeer {
     let peer = filled.last_mut().and_then(|last| last.peer.take()).expect("the last one is open");
     let seconds: Vec<f64> = filled.iter().map(|filled| filled.seconds).collect();
     let times: Vec<f64> = filled.iter().map(|filled| filled.ns_per_op).collect();
@@ -333,7 +339,7 @@ fn side(contender: Contender, mut filled: Vec<Filled>) -> Side {
         seconds_of_all: seconds,
         ns_per_op_of_all: times,
     };
-    Side { contender, peer, load, wrong: 0, answers: Vec::new() }
+    FilledPeer { contender, peer, load, wrong: 0, answers: Vec::new() }
 }
 
 pub(crate) fn open_new(
@@ -357,7 +363,7 @@ fn remove(folder: &Path) -> Result<()> {
     })
 }
 
-fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
+fn measure(sides: &mut [FilledPeer], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {
     progress.stage("measuring", (sides.len() * asked.len() * (ROUNDS + 1)) as u64);
     for asked in asked {
         let mut cpu_times = vec![Vec::with_capacity(ROUNDS); sides.len()];
@@ -382,8 +388,8 @@ fn measure(sides: &mut [Side], asked: &[Asked], progress: &mut dyn Progress) -> 
     Ok(())
 }
 
-fn report(side: Side, plan: &ComparePlan) -> Result<CompareReport> {
-    let Side { contender, peer, load, wrong, answers } = side;
+fn report(side: FilledPeer, plan: &ComparePlan) -> Result<CompareReport> {
+    let FilledPeer { contender, peer, load, wrong, answers } = side;
     let [point_miss, point_hit, empty_range, seek, seek_next_50] =
         <[AnswerReport; 5]>::try_from(answers).expect("one report for each kind");
     let runs = peer.runs()?;
@@ -415,5 +421,4 @@ fn report(side: Side, plan: &ComparePlan) -> Result<CompareReport> {
 }
 
 #[cfg(test)]
-#[path = "compare_tests.rs"]
 mod tests;

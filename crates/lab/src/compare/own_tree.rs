@@ -1,6 +1,8 @@
-//! How this store keeps its tree and its filters, in a form that goes from one process to another as JSON.
+//! How this store keeps its tree and its filters, in a form that goes from one process to another
+//! as JSON.
 //!
-//! Invariant: what comes out is what went in: the forms below have the fields of the options that they stand for.
+//! Invariant: what comes out is what went in: the forms below have the fields of the options that
+//! they stand for.
 
 use serde::{Deserialize, Serialize};
 use trommel::{
@@ -10,7 +12,7 @@ use trommel::{
 
 use crate::error::Result;
 
-/// How this store keeps its tree, and what its filters are told beside their memory.
+/// How this store keeps its tree, and the settings of its filters besides their memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnTree {
     /// When runs merge.

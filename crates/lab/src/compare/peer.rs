@@ -1,8 +1,9 @@
-//! The seam behind which stores stand that are measured beside each other.
+//! The seam between a comparison and the stores that it measures.
 //! ```text
-//! Engine::open(folder, filter, settings) -> Peer     put, delete | get, scan | flush, settle, compact | runs, memory
-//!                                            ^
-//!                                            RunLoad: the same keys in the same sorted runs, whatever the engine
+//! Engine::open(folder, filter, settings) -> Peer    put, delete | get, scan | flush, settle,
+//!                                            ^      compact | runs, memory
+//!                                            |
+//!                       RunLoad: the same keys in the same sorted runs, whatever the engine
 //! ```
 //! Invariant: a peer answers like a map. `check_peer` asks it.
 
@@ -17,20 +18,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::compare::own_tree::OwnTree;
 use crate::error::{LabError, Result};
-use crate::keys::SortedKeys;
-use crate::tree::{TreePlan, fill_value};
+use crate::keys::key_list::SortedKeys;
+use crate::keys::values::fill_value;
+use crate::tree_plan::TreePlan;
 
 /// A kind of store that can be opened.
 pub trait Engine {
     /// The name that people write.
     fn name(&self) -> &'static str;
-    /// The filters that it can be opened with, by their names, one at least; the first is what it is best compared with.
+    /// The filters that it can be opened with, by their names, one at least; the first is what it
+    /// is best compared with.
     fn filters(&self) -> Vec<String>;
     /// Opens a store, or makes it where there is none. Requires: `filter` is one of `filters`.
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
 }
 
-/// What all stores of a comparison are told.
+/// The settings that all stores of a comparison share.
 #[derive(Clone, Debug)]
 pub struct PeerSettings {
     /// Memory of filters.
@@ -50,7 +53,7 @@ pub struct PeerSettings {
 /// How a store keeps its tree.
 #[derive(Clone, Debug)]
 pub enum PeerShape {
-    /// As the engine does by default; this store as it is told here.
+    /// The engine's default; this store by the settings here.
     Default(OwnTree),
     /// As the runs that it is loaded with: `load_runs`.
     Runs(TreePlan),
@@ -83,7 +86,8 @@ pub trait Peer: Sync {
     fn delete(&self, key: &[u8]) -> Result<()>;
     /// Whether the key is there; its value is shown, not copied.
     fn get(&self, key: &[u8], seen: &mut dyn FnMut(&[u8])) -> Result<bool>;
-    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound; tells how many there were.
+    /// Shows the first `limit` entries from `from` on, before `before` if there is such a bound;
+    /// tells how many there were.
     fn scan(
         &self,
         from: &[u8],
@@ -217,7 +221,8 @@ impl Contender {
     }
 }
 
-/// The engines of some contenders, and these with their filters named. An error if there are none, or one of them twice.
+/// The engines of some contenders, and these with their filters named. An error if there are none,
+/// or one of them twice.
 pub(crate) fn find_all<'e>(
     contenders: &[Contender],
     engines: &'e [Box<dyn Engine>],

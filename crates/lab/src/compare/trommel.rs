@@ -12,7 +12,7 @@ use crate::error::{LabError, Result};
 pub struct Trommel;
 
 /// A store, and what it was opened with.
-struct Opened {
+struct OpenStore {
     db: Db,
     options: Options,
 }
@@ -50,7 +50,7 @@ impl Engine for Trommel {
                 ..defaults
             },
         };
-        Ok(Box::new(Opened { db: Db::open(folder, options.clone())?, options }))
+        Ok(Box::new(OpenStore { db: Db::open(folder, options.clone())?, options }))
     }
 }
 
@@ -62,7 +62,7 @@ fn told(options: &Options) -> String {
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
-impl Peer for Opened {
+impl Peer for OpenStore {
     fn settings(&self) -> String {
         let Options { policy, size_ratio, guard, bits_per_key, .. } = &self.options;
         let merges = match self.options.background {

@@ -5,8 +5,8 @@
 //! | panel   | | panel   |        three in a row at most
 //! +---------+ +---------+
 //! ```
-//! Invariants: a name has the same colour, mark and line in all panels; colours are those of Okabe and Ito, which people who are
-//! colour-blind can tell apart; marks differ, too.
+//! Invariants: a name has the same colour, mark and line in all panels. Colours are those of Okabe
+//! and Ito, which colour-blind readers can tell apart; marks differ, too.
 
 use plotters::coord::Shift;
 use plotters::element::DashedPathElement;
@@ -19,8 +19,8 @@ use crate::experiment::ticks::Axis;
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 /// Of the whole picture, in pixels.
-type Place = (i32, i32);
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
+type Pixel = (i32, i32);
+type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
 
 const FONT: &str = "sans-serif";
 const TEXT: i32 = 13;
@@ -53,7 +53,7 @@ pub(crate) fn svg(figure: &Figure) -> Option<String> {
     Some(out)
 }
 
-fn draw(figure: &Figure, out: &mut String) -> Drawn {
+fn draw(figure: &Figure, out: &mut String) -> DrawResult {
     let columns = figure.panels.len().min(COLUMNS_MAX);
     let rows = figure.panels.len().div_ceil(columns);
     let panel_width = [700, 480, 400][columns - 1];
@@ -100,7 +100,7 @@ fn draw_panel(
     axes: &Axes,
     area: &Area<'_>,
     root: &Area<'_>,
-) -> Drawn {
+) -> DrawResult {
     let Axes { x, y, turned } = axes;
     let names = figure.x_names.as_deref();
     let longest = names.unwrap_or_default().iter().map(String::len).max().unwrap_or(0) as u32;
@@ -153,7 +153,7 @@ fn draw_panel(
                 }
             }
             Mark::Lines | Mark::Points => {
-                let places: Vec<Place> = shown.map(|point| at(*point)).collect();
+                let places: Vec<Pixel> = shown.map(|point| at(*point)).collect();
                 if figure.mark == Mark::Lines {
                     look.line(root, places.clone())?;
                 }
@@ -165,7 +165,11 @@ fn draw_panel(
 }
 
 /// Names below an axis, from it downwards: the axis itself would put the middle of each on it.
-fn draw_turned(names: &[String], places: impl Iterator<Item = Place>, root: &Area<'_>) -> Drawn {
+fn draw_turned(
+    names: &[String],
+    places: impl Iterator<Item = Pixel>,
+    root: &Area<'_>,
+) -> DrawResult {
     const GAP: i32 = 8;
     let font = (FONT, TEXT).into_font().transform(FontTransform::Rotate90);
     let style = TextStyle::from(font).pos(Pos::new(HPos::Left, VPos::Center));
@@ -174,7 +178,7 @@ fn draw_turned(names: &[String], places: impl Iterator<Item = Place>, root: &Are
     })
 }
 
-/// How what belongs to a name looks.
+/// The colour, mark and line of a name.
 struct Look {
     colour: RGBColor,
     mark: usize,
@@ -187,7 +191,7 @@ impl Look {
         Look { colour: COLOURS[name % COLOURS.len()], mark: name % 4, is_dashed }
     }
 
-    fn line(&self, root: &Area<'_>, places: Vec<Place>) -> Drawn {
+    fn line(&self, root: &Area<'_>, places: Vec<Pixel>) -> DrawResult {
         let style = self.colour.stroke_width(2);
         match self.is_dashed {
             false => root.draw(&PathElement::new(places, style)),
@@ -195,7 +199,7 @@ impl Look {
         }
     }
 
-    fn mark(&self, root: &Area<'_>, (x, y): Place) -> Drawn {
+    fn mark(&self, root: &Area<'_>, (x, y): Pixel) -> DrawResult {
         let filled = self.colour.filled();
         match self.mark {
             0 => root.draw(&Circle::new((x, y), 4, filled)),
@@ -208,7 +212,7 @@ impl Look {
 
 /// The names of curves, in lines as wide as the picture.
 struct Legend<'a> {
-    names: Vec<(&'a str, Place)>,
+    names: Vec<(&'a str, Pixel)>,
     lines: u32,
     is_bars: bool,
 }
@@ -234,7 +238,7 @@ impl<'a> Legend<'a> {
         self.lines * LEGEND_LINE + LEGEND_LINE / 2
     }
 
-    fn draw(&self, root: &Area<'_>, all: &[String]) -> Drawn {
+    fn draw(&self, root: &Area<'_>, all: &[String]) -> DrawResult {
         for (name, (x, y)) in &self.names {
             let place = all.iter().position(|known| known == name).unwrap_or(0);
             let (look, half) = (Look::of(place), SAMPLE as i32 / 2);

@@ -1,18 +1,20 @@
 //! Claims: what a source says, computed from rows.
 //! ```text
-//! of = { guard = "grf" }   than = { guard = "bloom" }   each = ["bits_per_key"]   value = "point_miss.ns_per_op"   at_most = 0.5
+//! of = { guard = "grf" }   than = { guard = "bloom" }   each = ["bits_per_key"]
+//! value = "point_miss.ns_per_op"   at_most = 0.5
 //!
 //! for every bits_per_key that both sides have:   median of one side / median of the other <= 0.5 ?
 //! ```
-//! Invariant: a claim holds if all of its pairs do, and there is one. Without a pair nothing is said.
+//! Invariant: a claim holds if all of its pairs do, and there is one. Without a pair nothing is
+//! said.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::bench::rounds::median;
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
-use crate::rounds::median;
 
 /// Fields that rows must have.
 pub(crate) type Wanted = BTreeMap<String, Scalar>;

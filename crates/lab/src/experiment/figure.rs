@@ -1,20 +1,20 @@
 //! A figure: which rows become which points of which curves.
 //! ```text
 //! rows --where--> rows --y: one field, or several with a name each--> points (x, y)
-//!                                                                      |  panel: a picture for each value
-//!                                                                      |  series: a curve for each value
-//!                                                                      v
-//!                                              points of one x (or `order`) in one curve: their median
+//!                                                   |  panel: a picture for each value
+//!                                                   |  series: a curve for each value
+//!                                                   v
+//!                       points of one x (or `order`) in one curve: their median
 //! ```
 //! Invariant: panels, curves and names on the x axis stand in the order in which rows bring them.
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
+use crate::bench::rounds::median;
 use crate::experiment::claim::{Wanted, has};
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
-use crate::rounds::median;
 
 /// What to draw.
 #[derive(Clone, Debug, Deserialize)]
@@ -26,11 +26,11 @@ pub(crate) struct FigurePlan {
     x: String,
     x_label: String,
     #[serde(default)]
-    x_scale: Scale,
+    x_scale: AxisScale,
     y: Measures,
     y_label: String,
     #[serde(default)]
-    y_scale: Scale,
+    y_scale: AxisScale,
     /// What y is multiplied with, as in 0.001 from ns to µs.
     #[serde(default = "one")]
     y_times: f64,
@@ -40,7 +40,8 @@ pub(crate) struct FigurePlan {
     /// The field `measure` is the name of one of several `y`.
     #[serde(default)]
     series: Vec<String>,
-    /// The field in whose order points are joined, where x was measured, too. None: in the order of x.
+    /// The field in whose order points are joined, where x was measured, too. None: in the order of
+    /// x.
     order: Option<String>,
     panel: Option<String>,
     #[serde(default, rename = "where")]
@@ -63,7 +64,7 @@ pub enum Mark {
 /// How an axis is divided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scale {
+pub enum AxisScale {
     /// Evenly.
     #[default]
     Linear,
@@ -114,11 +115,11 @@ pub struct Figure {
     /// What x is, with its unit.
     pub x_label: String,
     /// How the x axis is divided.
-    pub x_scale: Scale,
+    pub x_scale: AxisScale,
     /// What y is, with its unit.
     pub y_label: String,
     /// How the y axis is divided.
-    pub y_scale: Scale,
+    pub y_scale: AxisScale,
     /// Names on the x axis: x counts them from 0. None: x is a number.
     pub x_names: Option<Vec<String>>,
     /// The names of all curves, in order.
@@ -130,7 +131,7 @@ pub struct Figure {
 /// One picture of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Panel {
-    /// What is special about it; empty if it is the only one.
+    /// What sets the panel apart; empty if it is the only one.
     pub title: String,
     /// Its curves.
     pub curves: Vec<Curve>,
@@ -146,7 +147,7 @@ pub struct Curve {
 }
 
 /// A point before points are put together.
-struct Drawn {
+struct RawPoint {
     panel: String,
     curve: String,
     x: Scalar,
@@ -160,10 +161,11 @@ impl Figure {
     pub fn has_zeros_at_the_edge(&self) -> bool {
         let mut points =
             self.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
-        self.y_scale == Scale::Log && points.any(|point| point.1 <= 0.0)
+        self.y_scale == AxisScale::Log && points.any(|point| point.1 <= 0.0)
     }
 
-    /// The points of a panel as a table: x, then a column for each curve. The first row is the heading.
+    /// The points of a panel as a table: x, then a column for each curve. The first row is the
+    /// heading.
     pub fn table(&self, panel: &Panel) -> Vec<Vec<String>> {
         let x_text = |x: f64| match &self.x_names {
             Some(names) => names.get(x as usize).cloned().unwrap_or_default(),
@@ -189,7 +191,7 @@ impl Figure {
 impl FigurePlan {
     /// The figure that rows give.
     pub(crate) fn figure(&self, rows: &[Row]) -> Figure {
-        let drawn: Vec<Drawn> = rows
+        let drawn: Vec<RawPoint> = rows
             .iter()
             .filter(|row| has(row, &self.wanted))
             .flat_map(|row| self.drawn(row))
@@ -203,7 +205,7 @@ impl FigurePlan {
         };
         let curve_names = in_order(drawn.iter().map(|one| one.curve.clone()));
         let panels = in_order(drawn.iter().map(|one| one.panel.clone())).into_iter().map(|title| {
-            let own: Vec<&Drawn> = drawn.iter().filter(|one| one.panel == title).collect();
+            let own: Vec<&RawPoint> = drawn.iter().filter(|one| one.panel == title).collect();
             let curves = (0..curve_names.len()).map(|name| {
                 let points = own.iter().filter(|one| one.curve == curve_names[name]);
                 let points = points.map(|one| {
@@ -228,7 +230,7 @@ impl FigurePlan {
     }
 
     /// The points of one row: one for each measure that it has.
-    fn drawn(&self, row: &Row) -> Vec<Drawn> {
+    fn drawn(&self, row: &Row) -> Vec<RawPoint> {
         let measures = match &self.y {
             Measures::One(field) => vec![(String::new(), field.clone())],
             Measures::Named(named) => named.clone(),
@@ -245,13 +247,13 @@ impl FigurePlan {
                 Some(name) => Some(row.number(name)?),
                 None => None,
             };
-            Some(Drawn { panel, curve, x: row.get(&self.x)?.clone(), y, order })
+            Some(RawPoint { panel, curve, x: row.get(&self.x)?.clone(), y, order })
         });
         points.collect()
     }
 }
 
-/// A field in words: numbers and flags say what they are; what is not so is not mentioned.
+/// A field in words. Numbers and flags have their names; a false flag is left out.
 fn words(name: &str, value: &Scalar) -> String {
     let name = name.rsplit('.').next().unwrap_or(name).replace('_', " ");
     match value {
@@ -288,5 +290,4 @@ fn medians(mut points: Vec<(f64, f64, f64)>) -> Vec<(f64, f64)> {
 }
 
 #[cfg(test)]
-#[path = "figure_tests.rs"]
 mod tests;

@@ -1,7 +1,7 @@
 //! Studies as one HTML page that needs nothing outside itself.
 //! ```text
 //! what holds: every claim, with a link to its figures
-//! for each plan: what and why; claims; figures, each with its numbers; the commands; machine, commit
+//! each plan: what and why; claims; figures, each with its numbers; commands; machine, commit
 //! ```
 //! Invariant: every text that comes from a file is escaped.
 

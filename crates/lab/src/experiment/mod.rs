@@ -1,15 +1,16 @@
 //! Experiments: what the papers measured, measured again by this store's own commands.
 //! ```text
-//! plans/NAME.toml --> steps: command lines of `trommel bench ...`   one for each choice of the settings that have several values
+//! plans/NAME.toml --> steps: command lines of `trommel bench ...`, one for each choice of settings
 //!                       |  run, each in a process of its own
 //!                       v
-//! records/MACHINE/NAME.jsonl   a record for each step: its command, machine, commit, what it printed with --json
+//! records/MACHINE/NAME.jsonl   a record for each step: command, machine, commit, output of --json
 //!                       |
 //!                       v
 //! rows of named numbers --> figures, tables, claims --> one HTML page, Markdown, CSV
 //! ```
-//! Invariants: what is shown comes from records alone, and belongs to a step of the plan as it is now;
-//! what has no record is said to be missing. A record is appended when its step is done, so nothing is lost when a run is stopped.
+//! Invariants: a report shows records alone, each of a step of the plan as it is now. A step
+//! without a record is reported as missing. A record is appended when its step is done, so a run
+//! that is stopped loses nothing.
 
 mod chart;
 mod claim;
@@ -30,7 +31,7 @@ mod ticks;
 
 pub use claim::{Claim, ClaimOutcome, ClaimPair};
 pub use csv::csv;
-pub use figure::{Curve, Figure, Mark, Panel, Scale as AxisScale};
+pub use figure::{AxisScale, Curve, Figure, Mark, Panel};
 pub use html::html;
 pub use machine::Machine;
 pub use markdown::markdown;
@@ -43,5 +44,4 @@ pub use steps::Step;
 pub use study::Study;
 
 #[cfg(test)]
-#[path = "experiment_tests.rs"]
 mod tests;

@@ -1,6 +1,7 @@
 //! Numbers as people read them, in pictures and tables.
 
-/// Three digits that matter, without zeros at the end; large ones with commas, very small ones by powers of ten.
+/// Three digits that matter, without zeros at the end; large ones with commas, very small ones by
+/// powers of ten.
 pub(crate) fn readable(number: f64) -> String {
     let size = number.abs();
     if number == 0.0 {

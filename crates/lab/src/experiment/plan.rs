@@ -1,6 +1,6 @@
 //! A plan: a file that says what to measure, what to draw of it, and what is claimed.
 //!
-//! Format: `docs/laboratory.md`.
+//! Format: `docs/benchmarks.md`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,7 +83,8 @@ pub struct Experiment {
 pub(crate) struct RunPlan {
     /// As in `bench read`.
     pub(crate) command: String,
-    /// Where in what it prints the rows are: names of arrays with dots between them. None: what it prints is one row, or an array of them.
+    /// Where in what it prints the rows are: names of arrays with dots between them. None: what it
+    /// prints is one row, or an array of them.
     pub(crate) rows: Option<String>,
     /// Fields that all its rows are given, to tell them from those of other runs.
     #[serde(default)]
@@ -106,7 +107,8 @@ pub fn load_experiment(path: &Path) -> LabResult<Experiment> {
     Ok(plan)
 }
 
-/// Reads the plans that are named: files, or names of plans in a folder. None are named: all in the folder, by name.
+/// Reads the plans that are named: files, or names of plans in a folder. None are named: all in the
+/// folder, by name.
 pub fn load_experiments(folder: &Path, named: &[String]) -> LabResult<Vec<Experiment>> {
     if !named.is_empty() {
         let paths = named.iter().map(|name| path_of(folder, name));

@@ -1,6 +1,7 @@
 //! Records: what was measured, a line of JSON for each step, in a file for each plan and machine.
 //!
-//! Invariant: a line is appended in one write when its step is done. A last line that was torn is left out, and told.
+//! Invariant: a line is appended in one write when its step is done. A torn last line is left out,
+//! and reported.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -91,7 +92,8 @@ impl RecordFile {
         Ok(())
     }
 
-    /// Leaves out what no step of the plan asks for any more, and all but the newest of each command line.
+    /// Leaves out records that no step of the plan needs any more, and all but the newest of each
+    /// command line.
     pub fn retain(&mut self, asked: &dyn Fn(&[String]) -> bool) -> Result<()> {
         let is_newest = |place: usize, record: &Record| {
             self.records[place + 1..].iter().all(|later| later.arguments != record.arguments)

@@ -1,8 +1,10 @@
 //! What a command printed, as rows of named numbers and words.
 //! ```text
-//! { "guard": "grf", "point_miss": { "ns_per_op": 302.1 } }   -->   guard = grf, point_miss.ns_per_op = 302.1
+//! { "guard": "grf", "point_miss": { "ns_per_op": 302.1 } }
+//!                                         -->  guard = grf, point_miss.ns_per_op = 302.1
 //!
-//! rows = "filters.rates": every element of `rates` of every element of `filters` is a row, and has the fields around it, too
+//! rows = "filters.rates": every element of `rates` of every element of `filters` is a row,
+//!                         and has the fields around it, too
 //! ```
 
 use std::collections::BTreeMap;

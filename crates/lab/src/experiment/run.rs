@@ -1,8 +1,8 @@
-//! Runs the steps of plans, one after the other, and keeps what they tell.
+//! Runs the steps of plans, one after the other, and keeps their output.
 //! ```text
-//! step -> is there a record of it, of this commit?  yes: next   no: run the command -> record -> next
+//! step -> is there a record of this commit?  yes: next   no: run it -> record -> next
 //! ```
-//! Invariant: a step that fails is told, and the others are run all the same; it is tried again by the next run.
+//! Invariant: a step that fails is reported, and the others still run. The next run tries it again.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -22,7 +22,8 @@ pub trait Command {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String>;
 }
 
-/// The program itself, in a process of its own: so memory and caches of one measurement are not those of the next.
+/// The program itself, in a process of its own: so memory and caches of one measurement are not
+/// those of the next.
 impl Command for PathBuf {
     fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
         let told = std::process::Command::new(&*self)
@@ -40,7 +41,7 @@ impl Command for PathBuf {
     }
 }
 
-/// Lines of a failed command's messages that are told: the last ones.
+/// How many of the last lines of a failed command's messages are reported.
 const MESSAGE_LINES: usize = 6;
 
 /// Which records are as good as a new measurement.
@@ -56,7 +57,8 @@ pub enum Keep {
 
 /// Hears how a run goes.
 pub trait Heard {
-    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing is known yet.
+    /// A step begins: the nth of so many. Left: how long all that is left will take; None: nothing
+    /// is known yet.
     fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>);
     /// It is over.
     fn ended(&mut self, step: &Step, outcome: &Outcome);
@@ -180,7 +182,7 @@ fn unix_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// How long steps take: as an earlier record says, else as long as the others that are known.
+/// How long steps take: by an earlier record, else by the mean of the known ones.
 struct Times(Vec<Known>);
 
 #[derive(Clone, Copy)]

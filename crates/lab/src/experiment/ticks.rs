@@ -1,18 +1,19 @@
 //! An axis: from where to where, and which places on it are named.
 //!
-//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at its lower end.
+//! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at
+//! its lower end.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
 
-use crate::experiment::figure::Scale;
+use crate::experiment::figure::AxisScale;
 use crate::experiment::number::tick;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
-    scale: Scale,
+    scale: AxisScale,
     from: f64,
     to: f64,
     ticks: Vec<f64>,
@@ -25,22 +26,22 @@ const NOTHING: f64 = 1e-9;
 
 impl Axis {
     /// An axis for numbers. `from_zero`: if it is evenly divided it begins at zero, or below.
-    pub(crate) fn of(scale: Scale, numbers: &[f64], from_zero: bool) -> Self {
+    pub(crate) fn of(scale: AxisScale, numbers: &[f64], from_zero: bool) -> Self {
         let usable =
-            |number: &&f64| number.is_finite() && (scale == Scale::Linear || **number > 0.0);
+            |number: &&f64| number.is_finite() && (scale == AxisScale::Linear || **number > 0.0);
         let least = numbers.iter().filter(usable).copied().fold(f64::INFINITY, f64::min);
         let most = numbers.iter().filter(usable).copied().fold(f64::NEG_INFINITY, f64::max);
         let (least, most) = if least > most { (1.0, 10.0) } else { (least, most) };
         match scale {
-            Scale::Linear => Self::even(if from_zero { least.min(0.0) } else { least }, most),
-            Scale::Log => Self::by_tens(least, most),
+            AxisScale::Linear => Self::even(if from_zero { least.min(0.0) } else { least }, most),
+            AxisScale::Log => Self::by_tens(least, most),
         }
     }
 
     /// An axis for names that are counted from 0.
     pub(crate) fn of_names(count: usize) -> Self {
         let ticks = (0..count).map(|place| place as f64).collect();
-        Axis { scale: Scale::Linear, from: -0.5, to: count as f64 - 0.5, ticks }
+        Axis { scale: AxisScale::Linear, from: -0.5, to: count as f64 - 0.5, ticks }
     }
 
     fn even(least: f64, most: f64) -> Self {
@@ -49,7 +50,7 @@ impl Axis {
         let first = (least / step + NOTHING).floor() as i64;
         let last = ((least + span) / step - NOTHING).ceil() as i64;
         let ticks: Vec<f64> = (first..=last).map(|nth| nth as f64 * step).collect();
-        Axis { scale: Scale::Linear, from: first as f64 * step, to: last as f64 * step, ticks }
+        Axis { scale: AxisScale::Linear, from: first as f64 * step, to: last as f64 * step, ticks }
     }
 
     /// From the named place below all numbers to the one above.
@@ -69,19 +70,19 @@ impl Axis {
         let shown = &places[first..=last];
         let every = (shown.len() as f64 / (TICKS + 2.0)).ceil() as usize;
         let ticks = shown.iter().copied().step_by(every.max(1)).collect();
-        Axis { scale: Scale::Log, from: shown[0], to: shown[shown.len() - 1], ticks }
+        Axis { scale: AxisScale::Log, from: shown[0], to: shown[shown.len() - 1], ticks }
     }
 
     /// Whether a number can be on it.
     pub(crate) fn has(&self, number: f64) -> bool {
-        self.scale == Scale::Linear || number > 0.0
+        self.scale == AxisScale::Linear || number > 0.0
     }
 
     /// How far along it a number is: 0 at its lower end, 1 at the upper.
     fn share(&self, number: f64) -> f64 {
         let place = |number: f64| match self.scale {
-            Scale::Linear => number,
-            Scale::Log => number.max(self.from).log10(),
+            AxisScale::Linear => number,
+            AxisScale::Log => number.max(self.from).log10(),
         };
         (place(number) - place(self.from)) / (place(self.to) - place(self.from))
     }

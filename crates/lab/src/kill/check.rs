@@ -1,10 +1,10 @@
-//! Looks at what a killed process has left.
+//! Checks the files that a killed process has left.
 //! ```text
-//! folder/before   the store as it was left, kept until the next kill      (what to look at when something is wrong)
+//! folder/before   the store as it was left, kept until the next kill: evidence if it is wrong
 //! folder/store    opened with other options -> every key both ways, some by themselves, verify
-//! folder/copy-N   checkpoints: whole, with what was written at some moment of their making; or refused
+//! folder/copy-N   checkpoints: whole, as of some moment while they were made; or refused
 //! ```
-//! Invariant: whatever is there was written, and what was acknowledged is there.
+//! Invariant: everything in the store was written, and every acknowledged write is in the store.
 
 use std::path::Path;
 
@@ -12,18 +12,22 @@ use trommel::{Background, Db, Error, Options};
 
 use super::child::{STORE, copy_folder, options};
 use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
-use super::lanes::{Lanes, Slots};
-use super::session::Heard;
-use crate::rng::Rng;
+use super::lane_models::{LaneModels, Slots};
+use super::session::SessionLog;
+use crate::keys::rng::Rng;
 
 /// The store as the killed process has left it.
 pub(super) const BEFORE: &str = "before";
 /// Keys that are asked for by themselves.
 const GETS: usize = 100;
 
-/// Opens the store, compares it with what was written, and closes it. Gives how many of the writes that were
-/// under way are there.
-pub(super) fn check_store(folder: &Path, lanes: &mut Lanes, rng: &mut Rng) -> Result<u64, String> {
+/// Opens the store, compares it with what was written, and closes it. Returns how many
+/// unacknowledged writes are there.
+pub(super) fn check_store(
+    folder: &Path,
+    lanes: &mut LaneModels,
+    rng: &mut Rng,
+) -> Result<u64, String> {
     let in_steps = rng.below(3) == 0;
     let mut options = options(rng);
     if in_steps {
@@ -89,13 +93,13 @@ fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     if damage.is_empty() { Ok(found) } else { Err(format!("verify: {}", damage.join("; "))) }
 }
 
-/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before the session.
-/// Gives how many are whole, and how many were refused.
+/// Looks at the checkpoints of a session, and removes them. `before`: writes of each lane before
+/// the session. Returns how many are whole, and how many were refused.
 pub(super) fn check_copies(
     folder: &Path,
-    lanes: &Lanes,
+    lanes: &LaneModels,
     before: &[usize; LANES],
-    heard: &Heard,
+    heard: &SessionLog,
     rng: &mut Rng,
 ) -> Result<(u64, u64), String> {
     let (mut whole, mut refused) = (0, 0);
@@ -110,7 +114,7 @@ pub(super) fn check_copies(
                 let at = |done: &[u32; LANES], more: usize| {
                     std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)
                 };
-                // One more may have been written that was not told yet.
+                // One more write may have landed that was not reported yet.
                 lanes.find(&found, &at(&copy.least, 0), &at(&most, 1)).map_err(told)?;
                 whole += 1;
             }

@@ -1,11 +1,11 @@
-//! The process that is to be killed: it opens the store, writes from several threads, has everything else done
-//! beside, closes, and begins again, until someone kills it.
+//! The victim process: it opens the store, writes from several threads while a keeper does all
+//! else, closes, and begins again, until it is killed.
 //! ```text
-//! open -> writer, writer, ...  (each its lane; reads back)      -> close or drop -> open with other options -> ...
-//!         keeper: flush, merge all, checkpoint, scan, verify
+//! open -> writer, writer, ...  (each its lane; reads back)  -> close or drop -> open again -> ...
+//!         keeper: flush, merge all, checkpoint, scan, verify                    other options
 //! ```
-//! Invariant: a write is told when it is acknowledged, and the lane's next one begins after that. Whatever is wrong
-//! ends the process with an error: only who was killed has done well.
+//! Invariant: a write is reported when it is acknowledged, and the lane's next one begins after
+//! that. Any error ends the process: a victim that was not killed has failed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,7 +22,7 @@ use trommel::{
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::stress::setup::policy;
 
 /// The store, in the folder of the test.
@@ -30,14 +30,14 @@ pub(super) const STORE: &str = "store";
 /// Checkpoints of one session: `copy-0`, `copy-1`, ...
 pub(super) const COPY: &str = "copy-";
 
-/// A way to promise more than is true: to see that the test can fail.
+/// A way to promise more than is true, which shows that the test can fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lie {
-    /// Writes are told as acknowledged before they are written, several at once.
+    /// Several writes at once are reported as acknowledged before they are written.
     EarlyAck,
     /// A batch is written change by change.
     SplitBatch,
-    /// Now and then a write is told and not written.
+    /// Now and then a write is reported and not written.
     LostWrite,
 }
 
@@ -66,7 +66,7 @@ pub struct VictimPlan {
     pub seed: u64,
     /// Which process of the test this is; the first is 1.
     pub session: u32,
-    /// Only to see that lies are found.
+    /// For tests of the kill test itself: a lie that it must find.
     pub lie: Option<Lie>,
 }
 
@@ -77,11 +77,11 @@ const INGEST_EVERY: u32 = 23;
 /// A liar loses every so many writes.
 const LOST_EVERY: u32 = 50;
 
-/// Is the process that is to be killed, and tells `pipe` what it does. Returns only with an error.
+/// Runs the victim process, which reports to `pipe` what it does. Returns only with an error.
 ///
 /// # Errors
-/// Whatever the store says, or what it has answered wrong; or that nobody listens.
-pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::Result<()> {
+/// The store's error, a wrong answer of it, or a closed pipe.
+pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::error::Result<()> {
     let victim = Victim {
         plan,
         teller: Arc::new(Teller(pipe)),
@@ -126,7 +126,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
 }
 
 impl Victim<'_> {
-    fn open_and_write(&self, rng: &mut Rng) -> crate::Result<()> {
+    fn open_and_write(&self, rng: &mut Rng) -> crate::error::Result<()> {
         let options = options(rng);
         let store = self.plan.folder.join(STORE);
         let db = self.teller.during(Activity::Open, 0, || {
@@ -148,7 +148,13 @@ impl Victim<'_> {
     }
 
     /// So many writers, each so many writes, and the keeper beside them.
-    fn write_all(&self, db: &Db, writers: usize, writes: u32, seed: u64) -> crate::Result<()> {
+    fn write_all(
+        &self,
+        db: &Db,
+        writers: usize,
+        writes: u32,
+        seed: u64,
+    ) -> crate::error::Result<()> {
         let at_work = AtomicUsize::new(writers);
         std::thread::scope(|scope| {
             let keeper = scope.spawn(|| self.keep(db, seed, &at_work));
@@ -165,7 +171,7 @@ impl Victim<'_> {
         })
     }
 
-    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::Result<()> {
+    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::error::Result<()> {
         let first = self.next[lane].load(Ordering::Relaxed);
         for number in first..first + writes {
             let is_early = self.plan.lie == Some(Lie::EarlyAck);
@@ -186,11 +192,17 @@ impl Victim<'_> {
         Ok(())
     }
 
-    fn acknowledge(&self, lane: usize) -> crate::Result<()> {
+    fn acknowledge(&self, lane: usize) -> crate::error::Result<()> {
         self.teller.tell(Message::Done { lane: lane as u8 }).map_err(nobody_listens)
     }
 
-    fn write(&self, db: &Db, lane: usize, number: u32, changes: &[Change]) -> crate::Result<()> {
+    fn write(
+        &self,
+        db: &Db,
+        lane: usize,
+        number: u32,
+        changes: &[Change],
+    ) -> crate::error::Result<()> {
         match self.plan.lie {
             Some(Lie::LostWrite) if number.is_multiple_of(LOST_EVERY) => return Ok(()),
             Some(Lie::SplitBatch) => {
@@ -217,14 +229,14 @@ impl Victim<'_> {
         Ok(())
     }
 
-    /// Has everything but writing done, while there are writers.
-    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::Result<()> {
+    /// Does everything but writing, while there are writers.
+    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
         let mut rng = Rng::new(seed);
         while at_work.load(Ordering::SeqCst) > 0 {
             match rng.below(16) {
                 0..3 => db.flush()?,
                 3 => db.compact()?,
-                // A liar makes none: what it leaves when it is killed is to give it away.
+                // A liar makes none: the files after its kill must give it away.
                 4..7 if self.plan.lie.is_none() => self.checkpoint(db)?,
                 7 => db.sync()?,
                 8 => verify(db)?,
@@ -235,19 +247,19 @@ impl Victim<'_> {
         Ok(())
     }
 
-    fn checkpoint(&self, db: &Db) -> crate::Result<()> {
+    fn checkpoint(&self, db: &Db) -> crate::error::Result<()> {
         let number = self.copies.fetch_add(1, Ordering::Relaxed);
         let folder = self.plan.folder.join(format!("{COPY}{number}"));
         self.teller.during(Activity::Checkpoint, number.into(), || Ok(db.checkpoint(folder)?))
     }
 }
 
-fn wrong(what: String) -> crate::LabError {
-    crate::LabError::Victim(what)
+fn wrong(what: String) -> crate::error::LabError {
+    crate::error::LabError::Victim(what)
 }
 
-/// Keys are deleted in every way that there is: by themselves, as a range of one key, and by an end that has passed. Others
-/// have an end that will not come.
+/// Keys are deleted in every possible way: one by one, as a range of one key, and by an expiry in
+/// the past. Others expire in a far future.
 fn batch_of(lane: usize, changes: &[Change]) -> Batch {
     let (passed, never) = (Expiry::at_milliseconds(1), Expiry::at_milliseconds(u64::MAX));
     let mut batch = Batch::new();
@@ -265,7 +277,7 @@ fn batch_of(lane: usize, changes: &[Change]) -> Batch {
 }
 
 /// The last change of a batch is what its key has now: nobody else writes it.
-fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::Result<()> {
+fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
     let Some(last) = changes.last() else { return Ok(()) };
     let found = db.get(key_of(lane, last.slot))?;
     let expected = (last.value != 0).then(|| bytes_of(last.value));
@@ -278,13 +290,13 @@ fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::Result<()> {
     }
 }
 
-fn verify(db: &Db) -> crate::Result<()> {
+fn verify(db: &Db) -> crate::error::Result<()> {
     let damage = db.verify()?.damage;
     if damage.is_empty() { Ok(()) } else { Err(wrong(format!("verify: {}", damage.join("; ")))) }
 }
 
 /// A snapshot gives the same keys in both directions.
-fn both_ways(db: &Db) -> crate::Result<()> {
+fn both_ways(db: &Db) -> crate::error::Result<()> {
     let snapshot = db.snapshot();
     let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
     let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(keys).collect::<trommel::Result<_>>()?;

@@ -1,15 +1,15 @@
-//! What the writers of a kill test write: each operation follows from its name alone.
+//! The writes of a kill test: each operation follows from its name alone.
 //! ```text
-//! seed, session, lane, number -> a put, a deletion, or a batch      so the one who kills knows it too
+//! seed, session, lane, number -> a put, a deletion, or a batch      the killer derives it, too
 //! keys      0017:3       slot 17 of lane 3: lanes lie between each other, in every table
 //! values    session | lane | number | place in the batch, and a filler
 //! ```
-//! Invariant: a lane's keys are written by one thread at a time, its numbers in order; no two changes have the
-//! same value.
+//! Invariant: a lane's keys are written by one thread at a time, its numbers in order; no two
+//! changes have the same value.
 
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 
-/// Threads that write at most, each its own keys.
+/// The most threads that write, each its own keys.
 pub(super) const LANES: usize = 8;
 /// Keys of a lane.
 pub(super) const SLOTS: usize = 600;

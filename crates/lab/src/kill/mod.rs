@@ -1,19 +1,19 @@
-//! A real process under load is killed with SIGKILL, again and again, and what it leaves is compared with what it
-//! had promised.
+//! A real process under load is killed with SIGKILL, again and again, and its files are compared
+//! with its promises.
 //! ```text
-//! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> look: open, compare, verify, close
+//! session 1: spawn -> writes, flushes, merges ...  -> SIGKILL -> open, compare, verify, close
 //! session 2: spawn -> opens what is there, other options      -> SIGKILL -> (sometimes no look)
 //! session 3: spawn -> ...
 //! ```
-//! What is acknowledged is with the operating system, synced or not, so a kill may lose none of it: that is what
-//! is asked for. What a power cut may lose is the simulation's business (`stress`).
+//! An acknowledged write is with the operating system, synced or not, so a kill may lose none. What
+//! a power cut may lose is tested by the simulation (`stress`).
 //!
-//! Invariant: the expected state is kept by the one who kills; the killed process only says how far it came.
+//! Invariant: the killer keeps the expected state; the victim only says how far it came.
 
 mod check;
 mod child;
 mod history;
-mod lanes;
+mod lane_models;
 mod session;
 mod watched;
 mod wire;
@@ -23,24 +23,25 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
+use check::{BEFORE, check_copies, check_store, keep_copy};
 use serde::Serialize;
 
 use crate::error::LabError;
+use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
-use crate::rng::{Rng, scramble};
-use check::{BEFORE, check_copies, check_store, keep_copy};
 pub use child::{Lie, VictimPlan, run_victim};
-use lanes::Lanes;
+use lane_models::LaneModels;
 use session::Aim;
 use wire::Activity;
 
-/// Sessions in a row that are not looked at, at most: each doubles what may be found.
+/// The most sessions in a row that are not checked: each doubles the possible states.
 const BLIND_MAX: u32 = 2;
 
 /// How often, and where, processes are killed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KillPlan {
-    /// Draws the writes, options and moments. The moments are times, so that no two runs are the same.
+    /// Draws the writes, options and moments. The moments are times, so that no two runs are the
+    /// same.
     pub seed: u64,
     /// How many processes are killed.
     pub kills: u32,
@@ -57,9 +58,9 @@ pub struct KillReport {
     pub seed: u64,
     /// Processes that were killed.
     pub kills: u32,
-    /// What they were at: several things at once, or none.
+    /// The activities during which processes were killed: several at once, or none.
     pub killed_during: BTreeMap<&'static str, u32>,
-    /// How often the store was looked at; the other times the next process opened what the killed one had left.
+    /// How often the store was checked; otherwise the next process opened it as it was.
     pub looks: u32,
     /// Writes that were acknowledged.
     pub acknowledged: u64,
@@ -88,8 +89,8 @@ pub struct KillFailure {
     pub again: String,
 }
 
-/// Kills processes until one leaves something wrong. `victim` gives the command that runs [`run_victim`] with
-/// standard output as its pipe.
+/// Kills processes until one leaves something wrong. `victim` gives the command that runs
+/// [`run_victim`] with standard output as its pipe.
 ///
 /// # Errors
 /// `Folder` if the folder cannot be used.
@@ -97,12 +98,12 @@ pub fn kill_test(
     plan: &KillPlan,
     victim: &dyn Fn(&VictimPlan) -> Command,
     progress: &mut dyn Progress,
-) -> crate::Result<KillReport> {
+) -> crate::error::Result<KillReport> {
     make_empty(&plan.folder)?;
     let mut test = KillTest {
         plan,
         rng: Rng::new(plan.seed),
-        lanes: Lanes::new(plan.seed),
+        lanes: LaneModels::new(plan.seed),
         blind: 0,
         report: empty_report(plan.seed),
     };
@@ -120,7 +121,7 @@ pub fn kill_test(
 }
 
 /// Makes a folder, or finds it empty.
-pub(crate) fn make_empty(folder: &Path) -> crate::Result<()> {
+pub(crate) fn make_empty(folder: &Path) -> crate::error::Result<()> {
     let problem = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     std::fs::create_dir_all(folder).map_err(|error| problem(error.to_string()))?;
     let mut files = std::fs::read_dir(folder).map_err(|error| problem(error.to_string()))?;
@@ -148,7 +149,7 @@ fn empty_report(seed: u64) -> KillReport {
 struct KillTest<'p> {
     plan: &'p KillPlan,
     rng: Rng,
-    lanes: Lanes,
+    lanes: LaneModels,
     /// Sessions since the last look.
     blind: u32,
     report: KillReport,

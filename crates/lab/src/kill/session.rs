@@ -1,8 +1,8 @@
 //! One process, from its start to its being killed.
 //! ```text
-//! spawn -> listen ....... wait: for a time, or for an activity and a moment more -> SIGKILL -> listen to the end
+//! spawn -> listen ... wait for a time, or for an activity and a moment -> SIGKILL -> listen on
 //! ```
-//! Invariant: what was told before the end counts, all of it and nothing else.
+//! Invariant: all messages before the end count, and nothing else.
 
 use std::io::Read;
 use std::os::unix::process::ExitStatusExt;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 
 use super::history::LANES;
 use super::wire::{Activity, MESSAGE_BYTES, Message};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
-/// What the signal that nobody survives is numbered.
+/// The number of SIGKILL.
 const SIGKILL: i32 = 9;
 /// An activity that has not come after this time is not waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) enum Aim {
     /// So long after the start.
     After(Duration),
-    /// So long after an activity has begun for the so-manieth time.
+    /// A delay after an activity has begun for the given time.
     During { activity: Activity, times: u32, delay: Duration },
 }
 
@@ -51,7 +51,8 @@ impl Aim {
     }
 }
 
-/// A checkpoint that was begun: writes of each lane that were acknowledged before it began, and before it ended.
+/// A checkpoint that was begun: writes of each lane that were acknowledged before it began, and
+/// before it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Copy {
     pub(super) number: u64,
@@ -62,7 +63,7 @@ pub(super) struct Copy {
 
 /// What a process has told.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Heard {
+pub(super) struct SessionLog {
     /// Acknowledged writes of each lane.
     pub(super) done: [u32; LANES],
     begun: [u32; Activity::COUNT],
@@ -73,7 +74,7 @@ pub(super) struct Heard {
     has_ended: bool,
 }
 
-impl Heard {
+impl SessionLog {
     fn hear(&mut self, message: Option<Message>) {
         match message {
             Some(Message::Done { lane }) if usize::from(lane) < LANES => {
@@ -112,20 +113,20 @@ impl Heard {
 /// Where a listener puts what it hears.
 #[derive(Default)]
 struct Ear {
-    heard: Mutex<Heard>,
+    heard: Mutex<SessionLog>,
     /// Signalled when an activity begins, or all has ended.
     news: Condvar,
 }
 
 impl Ear {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, SessionLog> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Listens until nobody is left who could tell anything.
+    /// Listens until no writer of the pipe is left.
     fn listen(&self, mut pipe: ChildStdout) {
         let (mut buffer, mut len) = ([0; 64 * MESSAGE_BYTES], 0);
-        // An error is an end: what was told before counts.
+        // An error is an end: earlier messages count.
         while let Ok(read @ 1..) = pipe.read(&mut buffer[len..]) {
             len += read;
             let mut heard = self.heard();
@@ -144,10 +145,10 @@ impl Ear {
         self.news.notify_all();
     }
 
-    /// Returns when it is time to kill, or nobody is left to be killed.
+    /// Returns when it is time to kill, or the process has ended.
     fn wait_for(&self, aim: Aim) {
         let start = Instant::now();
-        let wait = |limit: Duration, arrived: &dyn Fn(&Heard) -> bool| {
+        let wait = |limit: Duration, arrived: &dyn Fn(&SessionLog) -> bool| {
             let mut heard = self.heard();
             while !heard.has_ended && !arrived(&heard) {
                 let Some(left) = limit.checked_sub(start.elapsed()) else { break };
@@ -165,8 +166,9 @@ impl Ear {
     }
 }
 
-/// Runs a process and kills it. An error says why that was not possible, or that it ended before by itself.
-pub(super) fn run(mut command: Command, aim: Aim) -> Result<Heard, String> {
+/// Runs a process and kills it. An error says why that was not possible, or that the process ended
+/// by itself.
+pub(super) fn run(mut command: Command, aim: Aim) -> Result<SessionLog, String> {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child =
         command.spawn().map_err(|error| format!("the process cannot start: {error}"))?;
@@ -198,7 +200,7 @@ mod tests {
 
     #[test]
     fn what_is_begun_and_not_ended_is_under_way() {
-        let mut heard = Heard::default();
+        let mut heard = SessionLog::default();
         let checkpoint = Activity::Checkpoint;
         for message in [
             Message::Begin { activity: Activity::Write, number: 0 },

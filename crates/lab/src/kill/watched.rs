@@ -1,9 +1,9 @@
-//! The disk of a process that is to be killed: tells which flush, merge or image is under way.
+//! The disk of the victim process: reports which flush, merge or image is under way.
 //! ```text
-//! Db -> Watched -> Disk       a thread makes a table: a flush or a merge begins       | told through the pipe
-//!                             the same thread has written to the manifest: it ends    |
+//! Db -> Watched -> Disk    a thread makes a table: a flush or a merge begins   | sent
+//!                          the same thread writes to the manifest: it ends     | through the pipe
 //! ```
-//! Invariant: what the disk does and says is passed on as it is.
+//! Invariant: every call and result of the disk is passed on unchanged.
 
 use std::cell::Cell;
 use std::io;
@@ -22,12 +22,12 @@ thread_local! {
 /// The disk, watched.
 pub(super) struct Watched(pub(super) Arc<Teller>);
 
-struct WatchedFolder {
+struct TellingFolder {
     folder: Arc<dyn Folder>,
     teller: Arc<Teller>,
 }
 
-impl WatchedFolder {
+impl TellingFolder {
     /// Tells what making this file says.
     fn made(&self, name: &str) -> io::Result<()> {
         let is_merging = || {
@@ -74,11 +74,11 @@ impl StorageWrapper for Watched {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, teller) = (Disk.open_folder(dir)?, Arc::clone(&self.0));
-        Ok(Arc::new(WatchedFolder { folder, teller }))
+        Ok(Arc::new(TellingFolder { folder, teller }))
     }
 }
 
-impl FolderWrapper for WatchedFolder {
+impl FolderWrapper for TellingFolder {
     fn inner(&self) -> &dyn Folder {
         &*self.folder
     }

@@ -1,19 +1,19 @@
-//! What a process that is to be killed tells, through a pipe, of what it does.
+//! The messages of the victim process, through a pipe, about what it does.
 //! ```text
-//! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes       one write(2) each: whole or not at all
+//! tag | lane or activity | 0 0 0 0 0 0 | number, 8 bytes    one write(2) each: whole or not at all
 //! ```
-//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender is killed. So what
-//! one thread has told was done, and of what others did later nothing was told before.
+//! Invariant: a message is in the pipe before its sender goes on, and stays there when the sender
+//! is killed. So a reported write was done, and no write that began later was reported earlier.
 
 use std::fs::File;
 use std::io::{self, Write};
 
 use serde::Serialize;
 
-/// Bytes of a message. Pipes take so few at once, as a whole.
+/// Bytes of a message. A pipe takes so few bytes atomically.
 pub(super) const MESSAGE_BYTES: usize = 16;
 
-/// What a process may be at when it is killed.
+/// An activity during which a process may be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[repr(u8)]
 pub(super) enum Activity {
@@ -100,18 +100,18 @@ impl Message {
 pub(super) struct Teller(pub(super) File);
 
 impl Teller {
-    /// Tells it. An error: nobody listens any more.
+    /// Sends a message. An error: the listener is gone.
     pub(super) fn tell(&self, message: Message) -> io::Result<()> {
         (&self.0).write_all(&message.encode())
     }
 
-    /// Tells that an activity begins, does it, and tells that it has ended.
+    /// Reports that an activity begins, does it, and reports its end.
     pub(super) fn during<T>(
         &self,
         activity: Activity,
         number: u64,
-        work: impl FnOnce() -> crate::Result<T>,
-    ) -> crate::Result<T> {
+        work: impl FnOnce() -> crate::error::Result<T>,
+    ) -> crate::error::Result<T> {
         self.tell(Message::Begin { activity, number }).map_err(nobody_listens)?;
         let done = work()?;
         self.tell(Message::End { activity, number }).map_err(nobody_listens)?;
@@ -119,8 +119,10 @@ impl Teller {
     }
 }
 
-pub(super) fn nobody_listens(error: io::Error) -> crate::LabError {
-    crate::LabError::Victim(format!("nobody listens to the process that is to be killed: {error}"))
+pub(super) fn nobody_listens(error: io::Error) -> crate::error::LabError {
+    crate::error::LabError::Victim(format!(
+        "nobody listens to the process that is to be killed: {error}"
+    ))
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! A tree that is grown to be recorded: a store of its own, whose background work is done step by step.
+//! A tree that is grown to be recorded: a store of its own, whose background work is done step by
+//! step.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -7,10 +8,10 @@ use trommel::{Background, Db, GuardKind, Options, Policy, Sync};
 use trommel_filters::Query;
 
 use crate::error::{LabError, Result};
+use crate::keys::rng::scramble;
 use crate::progress::Progress;
 use crate::replay::recorder::Recorder;
 use crate::replay::recording::{Recording, RecordingHead};
-use crate::rng::scramble;
 
 /// What is to be recorded.
 #[derive(Clone, Debug)]
@@ -27,7 +28,8 @@ pub struct ReplayPlan {
     pub flushes: u64,
     /// Keys that each of them writes.
     pub keys_per_flush: u64,
-    /// How many keys are followed that are written once. (One that is written again and again is, too, and one that is not there.)
+    /// The number of followed keys that are written once. (A key that is written again and again
+    /// and a missing one are followed, too.)
     pub followed: u64,
     /// Seed of the keys.
     pub seed: u64,
@@ -56,7 +58,7 @@ pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<R
     let bytes = keys.iter().map(|key| key.as_bytes().to_vec()).collect();
     let mut recorder = Recorder::new(bytes, &plan.policy, plan.size_ratio);
     let (hand_on, trees) = mpsc::channel();
-    // Trees outlive the store if it ends early: nobody hears of them then.
+    // Trees may outlive the store if it ends early; then they have no listener.
     db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
     let mut steps = Vec::new();
     progress.stage("growing a tree", plan.flushes);
@@ -123,5 +125,4 @@ fn write_flush(db: &Db, plan: &ReplayPlan, flush: u64) -> Result<()> {
 }
 
 #[cfg(test)]
-#[path = "grown_tests.rs"]
 mod tests;

@@ -1,15 +1,17 @@
-//! How a tree grows, flush by flush and merge by merge, and what its filter says of some keys at every step.
+//! How a tree grows, flush by flush and merge by merge, and what its filter says of some keys at
+//! every step.
 //! ```text
-//! step 9   flush 5           level 0  [5,6) [4,5)                       key "0b": codes [2,3)  -> run 2    digits 2 1
+//! step 9   flush 5           level 0  [5,6) [4,5)    key "0b": codes [2,3) -> run 2   digits 2 1
 //!                            last     [0,4)
 //! step 10  merge [5,6)[4,5) ...
 //!
-//! grown    a store of its own, step by step                  }  Db::follow_tree -> Recorder -> steps
-//! run      a store that others load or measure: a JSON line for each step, in a file   }
+//! grown    a store of its own, step by step          }  Db::follow_tree -> Recorder -> steps
+//! run      a store that others load or measure       }  in a file: a JSON line for each step
 //! ```
-//! A follower of a store's tree passes over no change of it; codes are those that its guard answers with, and runs those that
-//! `Shape::resolve` finds for them. Codes are spans of flush numbers; the GRF paper (section 4.2) writes them as positions, which are the
-//! digits of a flush number: `Shape::of_round` gives these. Invariant: a run that holds a followed key is among those that its codes name.
+//! A follower of a store's tree misses no change of it. Codes are the guard's answers; runs come
+//! from `Shape::resolve`. Codes are spans of flush numbers. The GRF paper (section 4.2) writes them
+//! as positions, which are the digits of a flush number: `Shape::of_round` computes them.
+//! Invariant: a run that holds a followed key is among those that its codes name.
 
 mod grown;
 mod positions;

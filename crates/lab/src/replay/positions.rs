@@ -1,13 +1,13 @@
 //! The shape of a tree at a step, and codes as positions in it (GRF, section 4.2).
 //!
-//! Invariant: where a shape is no encoding, no code is written as positions.
+//! Invariant: no code is written as positions while the shape is no encoding.
 
 use trommel_filters::{Codes, FlushNumber, Shape, Span};
 
 use crate::replay::recording::{ReplayCode, ReplayDigits, ReplayRun};
 
 /// A version, as the filter's crate has it.
-pub(crate) struct Tree {
+pub(crate) struct ReplayTree {
     pub(crate) shape: Shape,
     /// The end of the oldest run, where the round begins.
     origin: FlushNumber,
@@ -18,7 +18,7 @@ pub(crate) struct Tree {
     is_lazy: bool,
 }
 
-impl Tree {
+impl ReplayTree {
     /// `is_lazy`: levels merge so that positions mean something.
     pub(crate) fn new(levels: &[Vec<ReplayRun>], size_ratio: u32, is_lazy: bool) -> Self {
         let span = |run: &ReplayRun| Span::new(FlushNumber(run.span.0), FlushNumber(run.span.1));
@@ -26,10 +26,11 @@ impl Tree {
         let shape = Shape { levels: levels.iter().map(spans).collect() };
         let origin = shape.runs().last().map_or(FlushNumber(0), Span::hi);
         let next = shape.runs().next().map_or(FlushNumber(0), Span::hi);
-        Tree { shape, origin, next, size_ratio, is_lazy }
+        ReplayTree { shape, origin, next, size_ratio, is_lazy }
     }
 
-    /// The shape of this round after the flushes below `next`, with a position for each level of this tree.
+    /// The shape of this round after the flushes below `next`, with a position for each level of
+    /// this tree.
     fn positions(&self, next: FlushNumber) -> Vec<usize> {
         let mut positions = Shape::of_round(self.origin, next, self.size_ratio).digits();
         let missing = self.shape.levels.len().saturating_sub(positions.len());
@@ -55,7 +56,8 @@ impl Tree {
         ReplayCode { span: (code.lo().0, code.hi().0), runs, digits: self.digits(code) }
     }
 
-    /// A code as the paper has it: what is left of a flush number when so many low digits are dropped.
+    /// A code as the paper has it: what is left of a flush number when so many low digits are
+    /// dropped.
     fn digits(&self, code: Span) -> Option<ReplayDigits> {
         if !self.is_encoding() {
             return None;

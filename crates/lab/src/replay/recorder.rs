@@ -1,14 +1,14 @@
 //! Makes steps of trees that follow each other.
 //! ```text
-//! PinnedTree -> runs of each level -> what has changed since the one before -> ReplayStep, with what the guard says of each key
+//! PinnedTree -> runs of each level -> what has changed -> ReplayStep, with the guard's answers
 //! ```
-//! Invariant: a step says what the pinned tree says; nothing is remembered of keys.
+//! Invariant: a step has the answers of the pinned tree alone; no key's history is kept.
 
 use trommel::{PinnedTree, Policy};
 use trommel_filters::Query;
 
 use crate::error::Result;
-use crate::replay::positions::Tree;
+use crate::replay::positions::ReplayTree;
 use crate::replay::recording::{ReplayAnswer, ReplayEvent, ReplayRun, ReplayStep};
 
 /// What has been recorded so far, as far as the next step needs it.
@@ -50,7 +50,7 @@ impl Recorder {
         levels: Levels,
         tree: &PinnedTree,
     ) -> Result<ReplayStep> {
-        let shapes = Tree::new(&levels, self.size_ratio, self.is_lazy);
+        let shapes = ReplayTree::new(&levels, self.size_ratio, self.is_lazy);
         let answer = |key: &Vec<u8>| -> Result<ReplayAnswer> {
             let codes = tree.guard_codes(&Query::Point(key));
             Ok(ReplayAnswer {
@@ -112,5 +112,4 @@ fn missing(runs: &[Placed], others: &[Placed]) -> Vec<Placed> {
 }
 
 #[cfg(test)]
-#[path = "recorder_tests.rs"]
 mod tests;

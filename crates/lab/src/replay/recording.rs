@@ -15,7 +15,8 @@ pub struct RecordingHead {
     pub size_ratio: u32,
     /// Memory of the guard.
     pub bits_per_key: f64,
-    /// Keys that each flush wrote, beside the one that is written again and again. None: that is not so for all.
+    /// Keys that each flush wrote, besides the one that is written again and again. None: flushes
+    /// differ.
     pub keys_per_flush: Option<u64>,
     /// The followed keys.
     pub keys: Vec<String>,
@@ -64,7 +65,8 @@ pub enum ReplayEvent {
     Merge {
         /// The spans that they had, newest first.
         inputs: Vec<(u64, u64)>,
-        /// The spans of what they became: one, if all of them were merged. None: nothing outlived it.
+        /// The spans of what they became: one, if all of them were merged. None: nothing outlived
+        /// it.
         outputs: Vec<(u64, u64)>,
         /// The level of the last of these.
         level: usize,
@@ -94,7 +96,8 @@ pub struct ReplayStep {
     pub levels: Vec<Vec<ReplayRun>>,
     /// How many runs each level has: the version's shape encoding, where no merge is due.
     pub shape: Vec<usize>,
-    /// Whether it is one, in this round: the flushes since the round's beginning, written in base T.
+    /// Whether it is one, in this round: the flushes since the round's beginning, written in base
+    /// T.
     pub is_encoding: bool,
     /// Memory of a global filter, in bytes: of its base, of its overlay.
     pub filter_bytes: Option<(u64, u64)>,
@@ -109,7 +112,8 @@ pub struct ReplayAnswer {
     pub is_uncoded: bool,
     /// The codes of the entries that match.
     pub codes: Vec<ReplayCode>,
-    /// The runs that may have it, by guard and fence pointers, counted from the newest of all, newest first.
+    /// The runs that may have it, by guard and fence pointers, counted from the newest of all,
+    /// newest first.
     pub named: Vec<usize>,
     /// The runs that have an entry of it: no guard was asked.
     pub holds: Vec<usize>,
@@ -122,7 +126,8 @@ pub struct ReplayCode {
     pub span: (u64, u64),
     /// The runs that this names, counted from the newest of all.
     pub runs: Vec<usize>,
-    /// As the paper writes it. None: the tree has another shape than a lazily levelled one with all merges done.
+    /// As the paper writes it. None: the tree has another shape than a lazily levelled one with all
+    /// merges done.
     pub digits: Option<ReplayDigits>,
 }
 

@@ -2,10 +2,11 @@
 //! ```text
 //! store   edit, edit, edit ...    --> trees, each pinned --> a thread, beside the store's --> FILE
 //! FILE    {"trommel_recording":1,"guard":"grf", ... "keys":[...]}
-//!         {"event":{"kind":"flush", ...},"levels":[...], ... "answers":[...]}                  a line for each step
+//!         {"event":{"kind":"flush", ...},"levels":[...], ... "answers":[...]}    a line for a step
 //! ```
-//! Invariants: no flush and no merge is passed over, however fast they come: those that are not yet written wait, with their files. A line is
-//! written as a whole, so a run that is cut short leaves all steps before it.
+//! Invariants: no flush and no merge is passed over, however fast they come: those that are not yet
+//! written wait, with their files. A line is written as a whole, so a run that is cut short leaves
+//! all steps before it.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -29,7 +30,8 @@ const RECORDING_START: &[u8] = b"{\"trommel_recording\":";
 /// What is to be recorded of a store that is open.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunToRecord {
-    /// The file to write. A recording that is there is written anew; any other file that has something is left alone.
+    /// The file to write. A recording that is there is written anew; any other file that has
+    /// something is left alone.
     pub file: PathBuf,
     /// The keys to follow, as people read them, and themselves.
     pub keys: Vec<(String, Vec<u8>)>,
@@ -70,13 +72,14 @@ impl RunRecorder {
         lines.write(&FirstLine { trommel_recording: FORM, head })?;
         let recorder = Recorder::new(bytes, &stats.policy, stats.size_ratio);
         let (hand_on, trees) = mpsc::channel();
-        // Nobody hears of trees when writing has failed: `end` says why.
+        // Trees are dropped after a failed write: `end` returns the error.
         db.follow_tree(move |tree| drop(hand_on.send(tree)))?;
         let writer = std::thread::spawn(move || write_steps(&trees, recorder, lines));
         Ok(RunRecorder { writer })
     }
 
-    /// Ends, when all steps so far are written. How many there were. Requires: the store with which it began.
+    /// Ends when all steps so far are written; returns their number. Requires: the store with which
+    /// it began.
     pub fn end(self, db: &Db) -> Result<u64> {
         db.unfollow_tree()?;
         self.writer.join().expect("writing a recording does not panic")
@@ -169,5 +172,4 @@ pub fn read_recording(path: &Path) -> Result<Recording> {
 }
 
 #[cfg(test)]
-#[path = "run_tests.rs"]
 mod tests;

@@ -2,7 +2,8 @@
 //! ```text
 //! after each step   the touched keys, some others, at times a range      now and then: everything
 //! ```
-//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an answer.
+//! Invariant: a check changes nothing, but it may meet a fault of the disk: an error is then an
+//! answer.
 
 use std::ops::{Bound, Range};
 
@@ -11,10 +12,10 @@ use trommel::{Answer, Answered, CountBounds, Db, Scan, Value};
 use super::held::{compare, entries_of, next_of, value_text};
 use super::keys::{Edges, Keys, Place};
 use super::model::{State, number_of, value_of};
-use super::operation::{Operation, Step, key_text, range_text, way};
+use super::operation::{StressOperation, StressStep, key_text, range_text, way};
 use super::ranges::RangeDeletion;
 use super::world::{Checked, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// Every so many steps everything is compared.
 const FULL_EVERY: u32 = 256;
@@ -42,14 +43,16 @@ pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
 
 impl World<'_> {
     /// The checks after a step.
-    pub(crate) fn check_after(&mut self, step: &Step) -> Checked<()> {
+    pub(crate) fn check_after(&mut self, step: &StressStep) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
-        if let Operation::Write { writes, .. } | Operation::Ingest(writes) = &step.operation {
+        if let StressOperation::Write { writes, .. } | StressOperation::Ingest(writes) =
+            &step.operation
+        {
             for write in writes.iter().take(TOUCHED_MAX) {
                 self.check_get(write.place)?;
             }
         }
-        if let Operation::DeleteRange(deletion) = &step.operation {
+        if let StressOperation::DeleteRange(deletion) = &step.operation {
             self.check_deleted(deletion, rng.below(2) == 0)?;
         }
         for _ in 0..2 {
@@ -67,7 +70,8 @@ impl World<'_> {
             }
             _ => {}
         }
-        if step.number.is_multiple_of(FULL_EVERY) || matches!(step.operation, Operation::Reopen(_))
+        if step.number.is_multiple_of(FULL_EVERY)
+            || matches!(step.operation, StressOperation::Reopen(_))
         {
             self.check_all(step.number as usize)?;
         }
@@ -135,7 +139,8 @@ impl World<'_> {
         self.allowed("scan", could_fail, read).map(|_| ())
     }
 
-    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was written.
+    /// A range is empty only if it has no key. Every key in it is an entry, and every entry was
+    /// written.
     pub(crate) fn check_count(&mut self, edges: &Edges) -> Checked<()> {
         let could_fail = self.could_fail();
         let places = self.keys.places(edges);
@@ -179,7 +184,8 @@ impl World<'_> {
         self.allowed("scan of a snapshot", could_fail, read).map(|_| ())
     }
 
-    /// Every key, forward and backward, and one by one: of many keys some, others each time.
+    /// Compares every key, forward and backward, and one by one; of many keys a sample, another one
+    /// each time.
     pub(crate) fn check_all(&mut self, turn: usize) -> Checked<()> {
         let all = (Bound::Unbounded, Bound::Unbounded);
         self.check_scan(&all, false)?;

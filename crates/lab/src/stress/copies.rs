@@ -1,10 +1,11 @@
 //! Second stores: checkpoints that are made on the way, and copies that are damaged and repaired.
 //! ```text
-//! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole, or refused
+//! checkpoint (a fault on the way)  -> the disk as it is, or after a power cut -> open: whole,
+//!                                     or refused
 //! disk of a store that has ended   -> copy -> damage -> repair -> open, verify, read:
-//!                                     nothing that nobody wrote; what is missing is told, as lost or in doubt
+//!                                     nothing invented; what is missing is reported
 //! ```
-//! Invariant: the store itself stays as it is: what is done to it is checked as ever.
+//! Invariant: the store itself stays untouched, and is checked as before.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use super::model::State;
 use super::operation::{Failure, key_text};
 use super::setup;
 use super::world::{Checked, DIR, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// Makes a checkpoint, and looks at it on a copy of the disk. `number` makes the folder's name.
 pub(crate) fn checkpoint(
@@ -97,8 +98,9 @@ fn no_damage(db: &Db) -> Checked<()> {
     if damage.is_empty() { Ok(()) } else { Err(format!("verify: {damage}")) }
 }
 
-/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is as the disk was
-/// before the store was opened; without damage, the store then opened as `opened`, or None if that was not in peace.
+/// Damages a copy of the store's disk, or leaves it as it is, and repairs it. Requires: the copy is
+/// the disk before the store was opened. `opened` is how the store then opened without damage; None
+/// if faults were planned.
 pub(crate) fn check_repair(
     world: &World<'_>,
     copy: &Memory,
@@ -108,7 +110,7 @@ pub(crate) fn check_repair(
     let (mut rng, sound) = (Rng::new(seed), copy.kill());
     let mut damages: Vec<String> =
         (0..rng.below(3)).filter_map(|_| damage(copy, &mut rng)).collect();
-    // What a file held that is gone with the manifest that named it, nobody can tell.
+    // The content of a file that is lost with its manifest entry cannot be reported.
     if !damages.is_empty() && rng.below(3) == 0 {
         damages.extend(damage_file(copy, &Path::new(DIR).join("MANIFEST"), &mut rng));
     }
@@ -205,8 +207,8 @@ fn repair_and_read(
     if merged == found { Ok(()) } else { Err("a merge changes what it holds".into()) }
 }
 
-/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest whose end is gone
-/// looks as a crash leaves it: neither an opening nor a repair can tell.
+/// Whether the store with whole tables opens without a repair, and holds this. A log or a manifest
+/// that lost its end looks like after a crash: neither an opening nor a repair can tell.
 fn opens_as(world: &World<'_>, ends: &Memory, found: &State, rng: &mut Rng) -> bool {
     let db = open(world, ends, Path::new(DIR), rng);
     let state = db.ok().and_then(|db| full_state(&db, world.keys).ok());

@@ -2,27 +2,27 @@
 //! ```text
 //! seed -> keys, weights of the kinds of operations -> steps, each with all that it does
 //! ```
-//! Invariant: one seed, one history, whatever the store answers. Every history has weights of its own,
-//! some of them 0: what many operations together hide is found by few (swarm testing).
+//! Invariant: one seed, one history, whatever the store answers. Every history has weights of its
+//! own, some of them 0: a few kinds of operations find what many together hide (swarm testing).
 
 use trommel::Fault;
 
 use super::keys::{Keys, Place};
 use super::model::expiring;
-use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A drawn history.
 pub(crate) struct History {
     pub(crate) keys: Keys,
     /// Draws the options of the first opening.
     pub(crate) setup: u64,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<StressStep>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum OperationKind {
     Put,
     PutExpiring,
     Delete,
@@ -53,34 +53,34 @@ enum Kind {
 }
 
 /// How often each kind comes, in the mean over all histories.
-const WEIGHTS: [(Kind, f64); 27] = [
-    (Kind::Put, 30.0),
-    (Kind::PutExpiring, 4.0),
-    (Kind::Delete, 8.0),
-    (Kind::Batch, 6.0),
-    (Kind::DeleteStretch, 0.5),
-    (Kind::DeleteRange, 3.0),
-    (Kind::Ingest, 0.3),
-    (Kind::Load, 0.2),
-    (Kind::Get, 6.0),
-    (Kind::Scan, 6.0),
-    (Kind::Count, 4.0),
-    (Kind::TakeSnapshot, 1.5),
-    (Kind::ReadSnapshot, 3.0),
-    (Kind::DropSnapshot, 1.2),
-    (Kind::OpenScan, 2.0),
-    (Kind::MoveScan, 6.0),
-    (Kind::DropScan, 1.0),
-    (Kind::Flush, 1.0),
-    (Kind::Step, 14.0),
-    (Kind::Settle, 1.0),
-    (Kind::Compact, 0.2),
-    (Kind::Sync, 1.0),
-    (Kind::Verify, 0.1),
-    (Kind::Checkpoint, 0.15),
-    (Kind::Tick, 1.0),
-    (Kind::Fail, 0.5),
-    (Kind::Reopen, 0.6),
+const WEIGHTS: [(OperationKind, f64); 27] = [
+    (OperationKind::Put, 30.0),
+    (OperationKind::PutExpiring, 4.0),
+    (OperationKind::Delete, 8.0),
+    (OperationKind::Batch, 6.0),
+    (OperationKind::DeleteStretch, 0.5),
+    (OperationKind::DeleteRange, 3.0),
+    (OperationKind::Ingest, 0.3),
+    (OperationKind::Load, 0.2),
+    (OperationKind::Get, 6.0),
+    (OperationKind::Scan, 6.0),
+    (OperationKind::Count, 4.0),
+    (OperationKind::TakeSnapshot, 1.5),
+    (OperationKind::ReadSnapshot, 3.0),
+    (OperationKind::DropSnapshot, 1.2),
+    (OperationKind::OpenScan, 2.0),
+    (OperationKind::MoveScan, 6.0),
+    (OperationKind::DropScan, 1.0),
+    (OperationKind::Flush, 1.0),
+    (OperationKind::Step, 14.0),
+    (OperationKind::Settle, 1.0),
+    (OperationKind::Compact, 0.2),
+    (OperationKind::Sync, 1.0),
+    (OperationKind::Verify, 0.1),
+    (OperationKind::Checkpoint, 0.15),
+    (OperationKind::Tick, 1.0),
+    (OperationKind::Fail, 0.5),
+    (OperationKind::Reopen, 0.6),
 ];
 /// What a history may multiply a weight by.
 const FACTORS: [f64; 6] = [0.0, 0.3, 1.0, 1.0, 2.0, 4.0];
@@ -88,7 +88,7 @@ const FACTORS: [f64; 6] = [0.0, 0.3, 1.0, 1.0, 2.0, 4.0];
 /// Draws the steps of a history one after the other.
 pub(crate) struct Drawer {
     rng: Rng,
-    weights: Vec<(Kind, f64)>,
+    weights: Vec<(OperationKind, f64)>,
     next_number: u32,
     /// Ticks that have passed.
     pub(crate) ticks: u32,
@@ -106,45 +106,49 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
     let mut drawer = Drawer::new(rng, weights);
-    let step = |number| Step { number, operation: drawer.operation(number, &keys) };
+    let step = |number| StressStep { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
 }
 
-fn draw_weights(rng: &mut Rng) -> Vec<(Kind, f64)> {
-    let mut of_kind = |&(kind, weight): &(Kind, f64)| {
+fn draw_weights(rng: &mut Rng) -> Vec<(OperationKind, f64)> {
+    let mut of_kind = |&(kind, weight): &(OperationKind, f64)| {
         let factor = FACTORS[rng.place(FACTORS.len())];
         // Without these nothing happens, or memtables pile up.
-        let needed = matches!(kind, Kind::Put | Kind::Step);
+        let needed = matches!(kind, OperationKind::Put | OperationKind::Step);
         (kind, weight * if needed { factor.max(0.5) } else { factor })
     };
     WEIGHTS.iter().map(&mut of_kind).collect()
 }
 
 impl Drawer {
-    fn new(rng: Rng, weights: Vec<(Kind, f64)>) -> Self {
+    fn new(rng: Rng, weights: Vec<(OperationKind, f64)>) -> Self {
         let (ranges, mend_at, cut_at) = (RangeDrawer::default(), None, None);
         // Number 1 is the empty value's.
         Drawer { rng, weights, next_number: 2, ticks: 0, ranges, mend_at, cut_at }
     }
 
-    /// Draws what one of several writers does, which leaves the care for the store to others. `flushes`: it may have memtables
-    /// flushed, as loading past the log does, too.
+    /// Draws for one of several writers, which leaves maintenance to others. `flushes`: it may
+    /// flush memtables, as loading past the log does, too.
     pub(crate) fn of_writer(mut rng: Rng, flushes: bool) -> Self {
         let mut weights = draw_weights(&mut rng);
         for (kind, weight) in &mut weights {
             *weight *= match kind {
-                Kind::Step | Kind::Settle | Kind::Compact | Kind::Verify | Kind::Checkpoint => 0.0,
-                Kind::Tick | Kind::Fail | Kind::Reopen => 0.0,
-                Kind::Flush | Kind::Ingest if !flushes => 0.0,
-                Kind::Flush | Kind::Sync => 0.1,
+                OperationKind::Step
+                | OperationKind::Settle
+                | OperationKind::Compact
+                | OperationKind::Verify
+                | OperationKind::Checkpoint => 0.0,
+                OperationKind::Tick | OperationKind::Fail | OperationKind::Reopen => 0.0,
+                OperationKind::Flush | OperationKind::Ingest if !flushes => 0.0,
+                OperationKind::Flush | OperationKind::Sync => 0.1,
                 _ => 1.0,
             };
         }
         Drawer::new(rng, weights)
     }
 
-    fn kind(&mut self) -> Kind {
+    fn kind(&mut self) -> OperationKind {
         let total: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
         let mut left = self.rng.unit() * total;
         for &(kind, weight) in &self.weights {
@@ -153,70 +157,72 @@ impl Drawer {
                 return kind;
             }
         }
-        Kind::Put
+        OperationKind::Put
     }
 
     /// What the step of a number does.
-    pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> Operation {
+    pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
         if self.cut_at.take_if(|at| *at <= number).is_some() {
             self.mend_at = None;
             let end = self.power_cut();
-            return Operation::Reopen(self.reopening(end));
+            return StressOperation::Reopen(self.reopening(end));
         }
         if self.mend_at.take_if(|at| *at <= number).is_some() {
-            return Operation::Mend;
+            return StressOperation::Mend;
         }
         match self.kind() {
-            Kind::Put => self.writes(1, 0.0, keys),
-            Kind::PutExpiring => self.put_expiring(keys),
-            Kind::Delete => self.writes(1, 1.0, keys),
-            Kind::Batch => {
+            OperationKind::Put => self.writes(1, 0.0, keys),
+            OperationKind::PutExpiring => self.put_expiring(keys),
+            OperationKind::Delete => self.writes(1, 1.0, keys),
+            OperationKind::Batch => {
                 let count = 1 + self.rng.place(12);
                 self.writes(count, 0.3, keys)
             }
-            Kind::DeleteStretch => self.stretch(200, false, keys),
-            Kind::DeleteRange => self.delete_range(keys),
-            Kind::Ingest => self.ingest(keys),
-            Kind::Load => self.stretch(400, true, keys),
-            Kind::Get => Operation::Get(keys.draw(&mut self.rng)),
-            Kind::Scan => Operation::Scan { edges: self.edges(keys), back: self.toss() },
-            Kind::Count => Operation::Count(self.edges(keys)),
-            Kind::TakeSnapshot => Operation::TakeSnapshot,
-            Kind::ReadSnapshot => Operation::ReadSnapshot {
+            OperationKind::DeleteStretch => self.stretch(200, false, keys),
+            OperationKind::DeleteRange => self.delete_range(keys),
+            OperationKind::Ingest => self.ingest(keys),
+            OperationKind::Load => self.stretch(400, true, keys),
+            OperationKind::Get => StressOperation::Get(keys.draw(&mut self.rng)),
+            OperationKind::Scan => {
+                StressOperation::Scan { edges: self.edges(keys), back: self.toss() }
+            }
+            OperationKind::Count => StressOperation::Count(self.edges(keys)),
+            OperationKind::TakeSnapshot => StressOperation::TakeSnapshot,
+            OperationKind::ReadSnapshot => StressOperation::ReadSnapshot {
                 which: self.rng.place(8),
                 place: keys.draw(&mut self.rng),
                 edges: self.edges(keys),
                 back: self.toss(),
             },
-            Kind::DropSnapshot => Operation::DropSnapshot(self.rng.place(8)),
-            Kind::OpenScan => {
+            OperationKind::DropSnapshot => StressOperation::DropSnapshot(self.rng.place(8)),
+            OperationKind::OpenScan => {
                 let of_snapshot = self.rng.below(4) == 0;
-                Operation::OpenScan { edges: self.edges(keys), of_snapshot }
+                StressOperation::OpenScan { edges: self.edges(keys), of_snapshot }
             }
-            Kind::MoveScan => Operation::MoveScan {
+            OperationKind::MoveScan => StressOperation::MoveScan {
                 which: self.rng.place(8),
                 back: self.toss(),
                 times: 1 + self.rng.place(6),
             },
-            Kind::DropScan => Operation::DropScan(self.rng.place(8)),
-            Kind::Flush => Operation::Flush,
-            Kind::Step => Operation::Step(1 + self.rng.below(4) as u32),
-            Kind::Settle => Operation::Settle,
-            Kind::Compact => Operation::Compact,
-            Kind::Sync => Operation::Sync,
-            Kind::Verify => Operation::Verify,
-            Kind::Checkpoint => {
+            OperationKind::DropScan => StressOperation::DropScan(self.rng.place(8)),
+            OperationKind::Flush => StressOperation::Flush,
+            OperationKind::Step => StressOperation::Step(1 + self.rng.below(4) as u32),
+            OperationKind::Settle => StressOperation::Settle,
+            OperationKind::Compact => StressOperation::Compact,
+            OperationKind::Sync => StressOperation::Sync,
+            OperationKind::Verify => StressOperation::Verify,
+            OperationKind::Checkpoint => {
                 let failure = (self.rng.below(3) == 0).then(|| self.failure());
-                Operation::Checkpoint { failure, seed: self.rng.next_u64() }
+                StressOperation::Checkpoint { failure, seed: self.rng.next_u64() }
             }
-            Kind::Tick => {
+            OperationKind::Tick => {
                 self.ticks += 1;
-                Operation::Tick
+                StressOperation::Tick
             }
-            Kind::Fail => self.fail(number),
-            Kind::Reopen => {
+            OperationKind::Fail => self.fail(number),
+            OperationKind::Reopen => {
                 let end = self.end();
-                Operation::Reopen(self.reopening(end))
+                StressOperation::Reopen(self.reopening(end))
             }
         }
     }
@@ -230,14 +236,14 @@ impl Drawer {
     }
 
     /// So many writes, deletions among them in that share.
-    fn writes(&mut self, count: usize, deletions: f64, keys: &Keys) -> Operation {
+    fn writes(&mut self, count: usize, deletions: f64, keys: &Keys) -> StressOperation {
         let mut writes = Vec::with_capacity(count);
         for _ in 0..count {
             let place = keys.draw(&mut self.rng);
             let number = if self.rng.unit() < deletions { 0 } else { self.number() };
             writes.push(Write { place, number });
         }
-        Operation::Write { writes, synced: self.rng.below(12) == 0 }
+        StressOperation::Write { writes, synced: self.rng.below(12) == 0 }
     }
 
     /// The number of a new value.
@@ -250,20 +256,20 @@ impl Drawer {
     }
 
     /// Neighbouring keys, up to so many, put or deleted in one batch.
-    fn stretch(&mut self, most: usize, puts: bool, keys: &Keys) -> Operation {
+    fn stretch(&mut self, most: usize, puts: bool, keys: &Keys) -> StressOperation {
         let first = self.rng.place(keys.len());
         let end = (first + 1 + self.rng.place(most)).min(keys.len());
         let places = first..end;
         let write =
             |place| Write { place: place as Place, number: if puts { self.number() } else { 0 } };
-        Operation::Write { writes: places.map(write).collect(), synced: false }
+        StressOperation::Write { writes: places.map(write).collect(), synced: false }
     }
 
     /// Some writes of which some expire, most of them soon.
-    fn put_expiring(&mut self, keys: &Keys) -> Operation {
+    fn put_expiring(&mut self, keys: &Keys) -> StressOperation {
         let count = [1, 1, 5][self.rng.place(3)];
         let mut operation = self.writes(count, 0.0, keys);
-        if let Operation::Write { writes, .. } = &mut operation {
+        if let StressOperation::Write { writes, .. } = &mut operation {
             for write in writes {
                 let tick = self.ticks + [0, 1, 2, 20][self.rng.place(4)];
                 write.number = expiring(write.number, tick);
@@ -273,7 +279,7 @@ impl Drawer {
     }
 
     /// A range, alone or in a batch with others.
-    fn delete_range(&mut self, keys: &Keys) -> Operation {
+    fn delete_range(&mut self, keys: &Keys) -> StressOperation {
         let (from, to) = self.ranges.draw(keys, &mut self.rng);
         let mut some = || -> Vec<Write> {
             let count = if self.rng.below(4) == 0 { self.rng.place(4) } else { 0 };
@@ -282,11 +288,11 @@ impl Drawer {
         };
         let (before, after) = (some(), some());
         let synced = self.rng.below(12) == 0;
-        Operation::DeleteRange(RangeDeletion { before, from, to, after, synced })
+        StressOperation::DeleteRange(RangeDeletion { before, from, to, after, synced })
     }
 
     /// Some keys, near each other or not.
-    fn ingest(&mut self, keys: &Keys) -> Operation {
+    fn ingest(&mut self, keys: &Keys) -> StressOperation {
         let mut places: Vec<Place> = match self.rng.below(2) {
             0 => (0..self.rng.place(20)).map(|_| keys.draw(&mut self.rng)).collect(),
             _ => {
@@ -298,10 +304,10 @@ impl Drawer {
         places.sort_unstable();
         places.dedup();
         let write = |place| Write { place, number: self.number() };
-        Operation::Ingest(places.into_iter().map(write).collect())
+        StressOperation::Ingest(places.into_iter().map(write).collect())
     }
 
-    fn fail(&mut self, number: u32) -> Operation {
+    fn fail(&mut self, number: u32) -> StressOperation {
         let failure = self.failure();
         let then = number + 1 + self.rng.below(12) as u32;
         if self.rng.below(3) == 0 {
@@ -309,7 +315,7 @@ impl Drawer {
         } else {
             self.mend_at = Some(then)
         }
-        Operation::Fail(failure)
+        StressOperation::Fail(failure)
     }
 
     fn failure(&mut self) -> Failure {

@@ -2,7 +2,8 @@
 //! ```text
 //! taken:  the state, or what the scan must still give      compared whenever it is read or moved
 //! ```
-//! Invariant: they show the moment when they were taken, whatever is written, merged or flushed since.
+//! Invariant: they show the moment at which they were taken, whatever is written, merged or flushed
+//! later.
 
 use std::collections::VecDeque;
 
@@ -48,7 +49,7 @@ pub(crate) fn next_of(
     }
 }
 
-/// What is wrong with a key and its value, if not what is expected.
+/// The difference between a key and value and what is expected, in words.
 pub(crate) fn compare(
     found: Option<&KeyValue>,
     expected: Option<Write>,

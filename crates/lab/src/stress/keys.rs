@@ -1,5 +1,5 @@
-//! The keys of a history: few, so that they are written over, deleted and asked for again, and of
-//! kinds that are hard for filters and cursors.
+//! The keys of a history. They are few, so that they are overwritten, deleted and asked for again;
+//! their kinds are hard for filters and cursors.
 //! ```text
 //! seed -> kind (hot, text, ids, clustered, ...) -> sorted list     a key is its place in it
 //! ```
@@ -9,7 +9,7 @@ use std::ops::Bound;
 
 use trommel::KEY_BYTES_MAX;
 
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A key: its place in the list.
 pub(crate) type Place = u16;
@@ -53,7 +53,7 @@ impl Keys {
         Keys { sorted, skew: self.skew, is_share: true }
     }
 
-    /// Whether a key that a scan gives is someone else's.
+    /// Whether a key of a scan belongs to another writer.
     pub(crate) fn is_foreign(&self, key: &[u8]) -> bool {
         self.is_share && self.place_of(key).is_none()
     }

@@ -16,10 +16,10 @@ use trommel::{
 use super::draw::{History, history};
 use super::keys::Place;
 use super::model::{expiry_of, value_of};
-use super::operation::{Operation, Step, Write, tell};
+use super::operation::{StressOperation, StressStep, Write, tell};
 use super::setup::{elastic, filter, policy};
 use super::writer::expiry_at;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 const STEPS: u32 = 1200;
 const SEEDS: u64 = 10;
@@ -30,7 +30,7 @@ const QUESTIONS: usize = 100;
 type Transcript = Vec<(u32, Vec<u8>)>;
 
 /// A store that is asked.
-struct Reader<'h> {
+struct AskedStore<'h> {
     history: &'h History,
     /// Those of the first opening, of the second, and so on round about.
     options: &'h [Options],
@@ -51,7 +51,7 @@ fn answers(
     dir: &Path,
 ) -> Transcript {
     let (snapshots, scans, transcript) = Default::default();
-    let mut reader = Reader {
+    let mut reader = AskedStore {
         history,
         options,
         storage,
@@ -85,7 +85,7 @@ fn all_of(scan: Scan, back: bool) -> Vec<u8> {
     }
 }
 
-impl Reader<'_> {
+impl AskedStore<'_> {
     fn db(&self) -> &Db {
         self.db.as_ref().expect("open between operations")
     }
@@ -103,56 +103,58 @@ impl Reader<'_> {
         self.db = Some(Db::open_with(self.dir, options, environment).expect("opens"));
     }
 
-    fn apply(&mut self, step: &Step) -> Vec<u8> {
+    fn apply(&mut self, step: &StressStep) -> Vec<u8> {
         match &step.operation {
-            Operation::Write { writes, synced } => self.write(writes, *synced),
-            Operation::DeleteRange(deletion) => {
+            StressOperation::Write { writes, synced } => self.write(writes, *synced),
+            StressOperation::DeleteRange(deletion) => {
                 self.write(&deletion.before, false);
                 self.db().delete_range(&deletion.from, &deletion.to).expect("deletes");
                 self.write(&deletion.after, deletion.synced);
             }
-            Operation::Ingest(writes) => {
+            StressOperation::Ingest(writes) => {
                 let key = |write: &Write| self.history.keys.get(write.place);
                 let entries = writes.iter().map(|write| (key(write), value_of(write.number)));
                 self.db().ingest(entries).expect("ingests");
             }
-            Operation::Get(place) => return self.get(*place),
-            Operation::Scan { edges, back } => {
+            StressOperation::Get(place) => return self.get(*place),
+            StressOperation::Scan { edges, back } => {
                 return all_of(self.db().range(edges.clone()), *back);
             }
-            Operation::TakeSnapshot => {
+            StressOperation::TakeSnapshot => {
                 self.snapshots.truncate(5);
                 self.snapshots.push(self.db().snapshot());
             }
-            Operation::ReadSnapshot { which, edges, back, .. } if !self.snapshots.is_empty() => {
+            StressOperation::ReadSnapshot { which, edges, back, .. }
+                if !self.snapshots.is_empty() =>
+            {
                 let snapshot = &self.snapshots[which % self.snapshots.len()];
                 return all_of(snapshot.range(edges.clone()), *back);
             }
-            Operation::OpenScan { edges, .. } => {
+            StressOperation::OpenScan { edges, .. } => {
                 self.scans.truncate(5);
                 self.scans.push(self.db().range(edges.clone()));
             }
-            Operation::MoveScan { which, back, times } if !self.scans.is_empty() => {
+            StressOperation::MoveScan { which, back, times } if !self.scans.is_empty() => {
                 let which = which % self.scans.len();
                 let scan = &mut self.scans[which];
                 let step = |_| bytes_of(if *back { scan.next_back() } else { scan.next() });
                 return (0..*times).flat_map(step).collect();
             }
-            Operation::DropSnapshot(which) if !self.snapshots.is_empty() => {
+            StressOperation::DropSnapshot(which) if !self.snapshots.is_empty() => {
                 self.snapshots.remove(which % self.snapshots.len());
             }
-            Operation::DropScan(which) if !self.scans.is_empty() => {
+            StressOperation::DropScan(which) if !self.scans.is_empty() => {
                 self.scans.remove(which % self.scans.len());
             }
-            Operation::Flush => self.db().flush().expect("flushes"),
-            Operation::Step(count) => (0..*count).for_each(|nth| {
+            StressOperation::Flush => self.db().flush().expect("flushes"),
+            StressOperation::Step(count) => (0..*count).for_each(|nth| {
                 self.db().step_any(step.choice(nth)).expect("steps");
             }),
-            Operation::Settle => self.db().settle().expect("settles"),
-            Operation::Compact => self.db().compact().expect("compacts"),
-            Operation::Sync => self.db().sync().expect("syncs"),
+            StressOperation::Settle => self.db().settle().expect("settles"),
+            StressOperation::Compact => self.db().compact().expect("compacts"),
+            StressOperation::Sync => self.db().sync().expect("syncs"),
             // No crash, no fault: what they leave depends on the options.
-            Operation::Reopen(_) => self.open(),
+            StressOperation::Reopen(_) => self.open(),
             _ => {}
         }
         Vec::new()

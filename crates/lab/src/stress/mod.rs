@@ -1,5 +1,5 @@
-//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with crashes,
-//! faults and changes of options, compared with a model after every step.
+//! Deterministic simulation: one seed gives one history of a store on a simulated disk, with
+//! crashes, faults and changes of options. The store is compared with a model after every step.
 //! ```text
 //! seed -> history -> world: store | model -> fine, or what differs -> shortened history
 //! seeds in parallel, each in one thread from its beginning to its end
@@ -32,13 +32,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use crate::progress::Progress;
 use draw::History;
-use operation::Step;
+use operation::StressStep;
+use serde::Serialize;
 use shorten::Failing;
 use world::{Done, Door, World};
+
+use crate::progress::Progress;
 
 /// How long a history that fails is shortened.
 const SHORTEN_TIME: Duration = Duration::from_secs(60);
@@ -120,9 +120,14 @@ pub struct StressFailure {
 ///
 /// # Errors
 /// `Plan` if the plan has no end.
-pub fn stress(plan: &StressPlan, progress: &mut dyn Progress) -> crate::Result<StressReport> {
+pub fn stress(
+    plan: &StressPlan,
+    progress: &mut dyn Progress,
+) -> crate::error::Result<StressReport> {
     if plan.seeds.is_none() && plan.time.is_none() {
-        return Err(crate::LabError::Plan("without a number of seeds there must be a time".into()));
+        return Err(crate::error::LabError::Plan(
+            "without a number of seeds there must be a time".into(),
+        ));
     }
     Ok(run(plan, open_door, progress))
 }
@@ -132,7 +137,7 @@ fn open_door(disk: trommel::Memory) -> Arc<dyn trommel::Storage> {
 }
 
 /// What the threads share.
-struct Shared<'p> {
+struct SharedWork<'p> {
     plan: &'p StressPlan,
     door: Door,
     start: Instant,
@@ -150,7 +155,7 @@ struct Results {
 }
 
 fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressReport {
-    let shared = Shared {
+    let shared = SharedWork {
         plan,
         door,
         start: Instant::now(),
@@ -175,7 +180,7 @@ fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressRepo
     shared.report()
 }
 
-impl Shared<'_> {
+impl SharedWork<'_> {
     /// One thread: history after history.
     fn work(&self) {
         while let Some(seed) = self.next_seed() {
@@ -185,7 +190,8 @@ impl Shared<'_> {
                 Ok(done) => results.add(&done),
                 Err(failing) => {
                     self.failed.store(true, Ordering::Relaxed);
-                    // Of several the one with the smallest seed, whichever thread was faster.
+                    // Of several failures the one with the smallest seed, whichever thread was
+                    // faster.
                     if results.failure.as_ref().is_none_or(|(other, _)| seed < *other) {
                         results.failure = Some((seed, failing));
                     }
@@ -259,7 +265,7 @@ fn run_seed(seed: u64, steps: u32, door: Door, counted: &AtomicU64) -> Result<Do
 /// Runs some steps of a history. An error says after which step, and what is wrong.
 fn run_steps(
     history: &History,
-    steps: &[Step],
+    steps: &[StressStep],
     door: Door,
     counted: &AtomicU64,
 ) -> Result<Done, (u32, String)> {

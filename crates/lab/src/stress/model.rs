@@ -1,16 +1,16 @@
-//! What the store must hold: what readers see, and what a crash may leave.
+//! The model: what readers of the store see, and what a crash may leave.
 //! ```text
 //! base | write  write  write? | write  write      <- seen by readers, without the doubtful ones
 //!      '-------- durable -----'                    a crash leaves base and a prefix that has these
 //! ```
-//! Invariant: a write that gave an error (`write?`) is not seen until the store is opened again; then
+//! Invariant: a write that failed (`write?`) is not visible until the store is opened again. Then
 //! it is there as a whole or not at all.
 
 use std::collections::HashSet;
 
 use super::keys::{Keys, Place};
 use super::operation::{Write, key_text};
-use crate::rng::scramble;
+use crate::keys::rng::scramble;
 
 /// Of each key the number of its value; 0: it has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl State {
         writes.iter().for_each(|write| self.0[usize::from(write.place)] = write.number);
     }
 
-    /// A sum over its values: what a write changes in it is found from the write alone.
+    /// A digest: a sum over the values, which a write alone can update.
     fn digest(&self) -> u64 {
         let each = |(place, &number)| digest_of(place, number);
         self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
@@ -95,7 +95,7 @@ pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
 
 /// Writes that landed together, or failed together.
 #[derive(Clone, Debug)]
-struct Group {
+struct WriteGroup {
     writes: Vec<Write>,
     acknowledged: bool,
 }
@@ -103,9 +103,9 @@ struct Group {
 /// How a store came to be opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reopened {
-    /// Nothing that was acknowledged may be missing.
+    /// No acknowledged write may be missing.
     pub(crate) lossless: bool,
-    /// What is found is all there is: nothing waits to be made durable.
+    /// The recovered state is durable: nothing waits for a sync.
     pub(crate) power_was_cut: bool,
 }
 
@@ -113,7 +113,7 @@ pub(crate) struct Reopened {
 pub(crate) struct Model {
     seen: State,
     base: State,
-    groups: Vec<Group>,
+    groups: Vec<WriteGroup>,
     /// So many groups survive any crash.
     durable: usize,
     /// So many groups are as old as an interval of syncing: the next write makes them durable.
@@ -127,7 +127,7 @@ pub(crate) struct Model {
     ever: HashSet<(Place, u32)>,
 }
 
-/// More writes in doubt than this are not made: each doubles what may be found.
+/// The most writes in doubt: each doubles the possible states.
 const DOUBTFUL_MAX: usize = 6;
 
 impl Model {
@@ -168,7 +168,7 @@ impl Model {
             self.seen.apply(&writes);
         }
         self.doubtful += usize::from(!acknowledged);
-        self.groups.push(Group { writes, acknowledged });
+        self.groups.push(WriteGroup { writes, acknowledged });
     }
 
     /// All that was acknowledged is durable.
@@ -227,7 +227,8 @@ impl Model {
         Ok(())
     }
 
-    /// The most groups, at least `least`, after which the state is `found`, with any of the doubtful ones.
+    /// The largest number of groups, at least `least`, after which the state is `found`, with any
+    /// choice of the doubtful ones.
     fn longest_match(&self, found: &State, least: usize) -> Option<usize> {
         let wanted = found.digest();
         let choices = 0u32..1 << self.doubtful;
@@ -278,7 +279,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng::Rng;
+    use crate::keys::rng::Rng;
 
     const LOSS: Reopened = Reopened { lossless: false, power_was_cut: true };
 

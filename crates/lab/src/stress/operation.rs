@@ -1,8 +1,8 @@
-//! What a history does, step by step, and how it is told.
+//! The steps of a history, and how they are printed.
 //! ```text
 //! 17  put "a/b" = #42      18  step 3      19  power cut, what was not synced drawn with 7
 //! ```
-//! Invariant: a step says all that it does, so leaving others out changes nothing about it.
+//! Invariant: a step is self-contained, so leaving out others does not change it.
 
 use std::ops::Bound;
 
@@ -11,7 +11,7 @@ use trommel::{Fault, Memory};
 use super::keys::{Edges, Keys, Place};
 use super::model::expiry_of;
 use super::ranges::RangeDeletion;
-use crate::rng::scramble;
+use crate::keys::rng::scramble;
 
 /// A key gets the value of a number, which may expire; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,15 +23,15 @@ pub(crate) struct Write {
 /// How a store ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// It is closed, and says what went wrong.
+    /// The store is closed, and returns its error.
     Close,
     /// It is dropped.
     Drop,
     /// The process is killed: what was written stays, synced or not.
     Kill,
-    /// The power is cut; the seed draws what stays of what was not synced.
+    /// The power is cut; the seed draws what remains of unsynced bytes.
     PowerCut(u64),
-    /// The power is cut, and nothing stays that was not synced.
+    /// The power is cut, and all unsynced bytes are lost.
     PowerCutHard,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Reopening {
 
 /// One operation.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Operation {
+pub(crate) enum StressOperation {
     Write {
         writes: Vec<Write>,
         synced: bool,
@@ -107,7 +107,7 @@ pub(crate) enum Operation {
     Compact,
     Sync,
     Verify,
-    /// What the fault, if there is one, leaves is looked at after a crash that the seed draws.
+    /// If there is a fault, its result is checked after a crash that the seed draws.
     Checkpoint {
         failure: Option<Failure>,
         seed: u64,
@@ -120,64 +120,66 @@ pub(crate) enum Operation {
 
 /// An operation and its number in the whole history, which also draws what is checked after it.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Step {
+pub(crate) struct StressStep {
     pub(crate) number: u32,
-    pub(crate) operation: Operation,
+    pub(crate) operation: StressOperation,
 }
 
-impl Step {
-    /// Which of all the background work that can be gone on with its `nth` step of that is of.
+impl StressStep {
+    /// Draws which piece of the possible background work is done as this step's `nth`.
     pub(crate) fn choice(&self, nth: u32) -> usize {
         scramble(u64::from(self.number) << 32 | u64::from(nth)) as usize
     }
 }
 
 /// A step as people read it.
-pub(crate) fn tell(step: &Step, keys: &Keys) -> String {
-    let Step { number, operation } = step;
+pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
+    let StressStep { number, operation } = step;
     let key = |place: &Place| key_text(keys.get(*place));
     let said = match operation {
-        Operation::Write { writes, synced } => {
+        StressOperation::Write { writes, synced } => {
             let synced = if *synced { ", synced" } else { "" };
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("write {}{synced}", all.join(", "))
         }
-        Operation::Ingest(writes) => {
+        StressOperation::Ingest(writes) => {
             let all: Vec<_> = writes.iter().map(|write| write_text(write, keys)).collect();
             format!("ingest {}", all.join(", "))
         }
-        Operation::DeleteRange(deletion) => deletion_text(deletion, keys),
-        Operation::Get(place) => format!("get {}", key(place)),
-        Operation::Scan { edges, back } => format!("scan {}{}", range_text(edges), way(*back)),
-        Operation::Count(edges) => format!("count {}", range_text(edges)),
-        Operation::ReadSnapshot { which, place, edges, back } => {
+        StressOperation::DeleteRange(deletion) => deletion_text(deletion, keys),
+        StressOperation::Get(place) => format!("get {}", key(place)),
+        StressOperation::Scan { edges, back } => {
+            format!("scan {}{}", range_text(edges), way(*back))
+        }
+        StressOperation::Count(edges) => format!("count {}", range_text(edges)),
+        StressOperation::ReadSnapshot { which, place, edges, back } => {
             let (range, key) = (range_text(edges), key(place));
             format!("read snapshot {which}: {key}, {range}{}", way(*back))
         }
-        Operation::DropSnapshot(which) => format!("drop snapshot {which}"),
-        Operation::OpenScan { edges, of_snapshot } => {
+        StressOperation::DropSnapshot(which) => format!("drop snapshot {which}"),
+        StressOperation::OpenScan { edges, of_snapshot } => {
             let source = if *of_snapshot { " of the newest snapshot" } else { "" };
             format!("open a scan{source} of {}", range_text(edges))
         }
-        Operation::MoveScan { which, back, times } => {
+        StressOperation::MoveScan { which, back, times } => {
             format!("move scan {which} by {times}{}", way(*back))
         }
-        Operation::DropScan(which) => format!("drop scan {which}"),
-        Operation::Step(count) => format!("{count} steps of background work"),
-        Operation::Fail(failure) => failure_text(failure),
-        Operation::Reopen(reopening) => reopening_text(reopening),
-        Operation::Checkpoint { failure, seed } => {
+        StressOperation::DropScan(which) => format!("drop scan {which}"),
+        StressOperation::Step(count) => format!("{count} steps of background work"),
+        StressOperation::Fail(failure) => failure_text(failure),
+        StressOperation::Reopen(reopening) => reopening_text(reopening),
+        StressOperation::Checkpoint { failure, seed } => {
             let failure = failure.as_ref().map(failure_text);
             let failure = failure.map(|text| format!("; {text}")).unwrap_or_default();
             format!("checkpoint, looked at as drawn with {seed}{failure}")
         }
-        Operation::TakeSnapshot => "take a snapshot".into(),
-        Operation::Tick => "a second passes".into(),
-        Operation::Mend => "the disk is mended".into(),
-        Operation::Flush | Operation::Settle | Operation::Compact => {
+        StressOperation::TakeSnapshot => "take a snapshot".into(),
+        StressOperation::Tick => "a second passes".into(),
+        StressOperation::Mend => "the disk is mended".into(),
+        StressOperation::Flush | StressOperation::Settle | StressOperation::Compact => {
             format!("{operation:?}").to_lowercase()
         }
-        Operation::Sync | Operation::Verify => format!("{operation:?}").to_lowercase(),
+        StressOperation::Sync | StressOperation::Verify => format!("{operation:?}").to_lowercase(),
     };
     format!("{number:>6}  {said}")
 }

@@ -2,7 +2,7 @@
 //! ```text
 //! caught(work) -> the work's result, or "panic at file:line: message"
 //! ```
-//! Invariant: other threads' panics are told as ever.
+//! Invariant: other threads' panics are printed as usual.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, PanicHookInfo, catch_unwind, set_hook, take_hook};

@@ -1,10 +1,11 @@
-//! Ranges that a history deletes: narrow and wide ones, one within the other, one beside the other, and none.
+//! Ranges that a history deletes: narrow and wide ones, one within the other, one beside the other,
+//! and none.
 
 use std::ops::Bound;
 
 use super::keys::{Keys, Place};
 use super::operation::Write;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// A deletion of a range, and writes of the same batch before and after it.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,8 @@
-//! Rot and left-overs: what a store leaves on its disk, and what it makes of that when one bit has
-//! flipped.
+//! Bit rot and left-overs: the files that a store leaves, and how it opens them with one flipped
+//! bit.
 //! ```text
-//! disk of a store that has ended -> copy -> flip a bit of a file -> open, read everything: an error, or the right answer
+//! disk of a store that has ended -> copy -> flip a bit of a file
+//!                                -> open, read everything: an error, or the right answer
 //! ```
 //! Invariant: the store itself is never touched; its copy alone rots.
 
@@ -13,11 +14,11 @@ use super::check::GETS_MAX;
 use super::model::{State, value_of};
 use super::operation::key_text;
 use super::world::{Checked, DIR, World};
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
-/// Tries to read a copy of the store's disk with a bit flipped: of a log only if `logs_too`, since what
-/// was not durable may be lost of it. False: there was no such bit. Requires: the copy is as the disk
-/// was before the store was opened.
+/// Reads a copy of the store's disk with a flipped bit. A bit of a log is flipped only if
+/// `logs_too`: its unsynced end may be lost in any case. False: there was no such bit. Requires:
+/// the copy is as the disk was before the store was opened.
 pub(crate) fn check_rotten_copy(
     world: &World<'_>,
     copy: &Memory,
@@ -49,7 +50,7 @@ fn draw_bit(disk: &Memory, logs_too: bool, rng: &mut Rng) -> Option<(PathBuf, u6
         return None;
     }
     let name = &names[rng.place(names.len())];
-    // The ends of files are where damage is hardest to tell from what a crash leaves.
+    // At the ends of files damage is hardest to tell from a crash.
     let (near_end, len) = (rng.below(2) == 0, len(name) as u64);
     let back = rng.below(if near_end { len.min(100) } else { len });
     Some((Path::new(DIR).join(name), len - 1 - back, rng.below(8) as u32))
@@ -97,7 +98,7 @@ fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
     Ok(())
 }
 
-/// A store that was opened and closed in peace has no files but those it needs.
+/// A store that was opened and closed without faults has only the files that it needs.
 pub(crate) fn check_left_overs(disk: &dyn Storage, tables: u64, partitions: u64) -> Checked<()> {
     let names = disk.list(Path::new(DIR)).map_err(|error| format!("list: {error}"))?;
     let count = |end: &str| names.iter().filter(|name| name.ends_with(end)).count() as u64;

@@ -1,6 +1,6 @@
-//! With which options a store of a history is opened.
+//! The options with which a store of a history is opened.
 //! ```text
-//! seed -> guard, ratio, buffer, blocks, cache, sync      all small, so that flushes and merges are many
+//! seed -> guard, ratio, buffer, blocks, cache, sync    all small: flushes and merges are many
 //! ```
 //! Invariant: one seed, one set of options; all background work is done in steps.
 
@@ -11,7 +11,7 @@ use trommel::{
     Policy, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, SurfOptions, SurfSuffix, Sync,
 };
 
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// How long an interval of syncing is; a tick of the clock is as long.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
@@ -56,7 +56,7 @@ pub(crate) fn options(seed: u64) -> Options {
     options
 }
 
-/// A preset as often as any other tree.
+/// Half of the trees are presets.
 pub(crate) fn policy(rng: &mut Rng) -> Policy {
     let limits = [1, 2, 3, u32::MAX];
     let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);

@@ -1,26 +1,26 @@
-//! Makes a history that fails as short as it gets.
+//! Shortens a history that fails (delta debugging).
 //! ```text
 //! [........x]  drop half, a quarter, ... one step, wherever it still fails  ->  [. . x]
 //!              then put simpler steps in place of those that are left
 //! ```
-//! Invariant: the result fails; what it says is what it says itself, not what the long one said.
+//! Invariant: the result fails, and its message is its own, not that of the long history.
 
 use std::time::{Duration, Instant};
 
-use super::operation::{End, Operation, Reopening, Step};
+use super::operation::{End, Reopening, StressOperation, StressStep};
 use super::ranges::RangeDeletion;
 
 /// A history that fails, and what it says.
 #[derive(Clone, Debug)]
 pub(crate) struct Failing {
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<StressStep>,
     /// What is wrong, and the number of the step after which it was seen.
     pub(crate) wrong: String,
     pub(crate) at: u32,
 }
 
 /// Runs steps. None: nothing is wrong; else what is, and the number of the step.
-pub(crate) type Trial<'t> = dyn FnMut(&[Step]) -> Option<(u32, String)> + 't;
+pub(crate) type Trial<'t> = dyn FnMut(&[StressStep]) -> Option<(u32, String)> + 't;
 
 /// Drops steps while the rest still fails, for a while.
 pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) -> Failing {
@@ -57,49 +57,51 @@ fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Tri
             cut_behind(best);
             true
         });
-        // What was made simpler may become simpler still.
+        // A simplified step may become simpler still.
         place += usize::from(!tried);
     }
 }
 
 /// Operations that do less of the same.
-fn simpler(operation: &Operation) -> Vec<Operation> {
+fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
     match operation {
-        Operation::Write { writes, synced } if writes.len() > 1 => {
+        StressOperation::Write { writes, synced } if writes.len() > 1 => {
             let without = |place| {
                 let mut writes = writes.clone();
                 writes.remove(place);
-                Operation::Write { writes, synced: *synced }
+                StressOperation::Write { writes, synced: *synced }
             };
             let half = writes.len() / 2;
             let halves = [&writes[half..], &writes[..half]]
-                .map(|writes| Operation::Write { writes: writes.to_vec(), synced: *synced });
+                .map(|writes| StressOperation::Write { writes: writes.to_vec(), synced: *synced });
             halves.into_iter().chain((0..writes.len()).map(without)).collect()
         }
-        Operation::Write { writes, synced: true } => {
-            vec![Operation::Write { writes: writes.clone(), synced: false }]
+        StressOperation::Write { writes, synced: true } => {
+            vec![StressOperation::Write { writes: writes.clone(), synced: false }]
         }
-        Operation::Ingest(writes) if writes.len() > 1 => {
+        StressOperation::Ingest(writes) if writes.len() > 1 => {
             let half = writes.len() / 2;
-            [&writes[half..], &writes[..half]].map(|half| Operation::Ingest(half.to_vec())).into()
+            [&writes[half..], &writes[..half]]
+                .map(|half| StressOperation::Ingest(half.to_vec()))
+                .into()
         }
-        Operation::DeleteRange(deletion) => {
+        StressOperation::DeleteRange(deletion) => {
             let without = |before, after| RangeDeletion { before, after, ..deletion.clone() };
             let unsynced = RangeDeletion { synced: false, ..deletion.clone() };
             let (before, after) = (deletion.before.clone(), deletion.after.clone());
             let simpler = [without(Vec::new(), after), without(before, Vec::new()), unsynced];
             let changed = simpler.into_iter().filter(|simpler| simpler != deletion);
-            changed.map(Operation::DeleteRange).collect()
+            changed.map(StressOperation::DeleteRange).collect()
         }
-        Operation::MoveScan { which, back, times } if *times > 1 => {
-            vec![Operation::MoveScan { which: *which, back: *back, times: times - 1 }]
+        StressOperation::MoveScan { which, back, times } if *times > 1 => {
+            vec![StressOperation::MoveScan { which: *which, back: *back, times: times - 1 }]
         }
-        Operation::Step(count) if *count > 1 => vec![Operation::Step(count - 1)],
-        Operation::Checkpoint { failure: Some(_), seed } => {
-            vec![Operation::Checkpoint { failure: None, seed: *seed }]
+        StressOperation::Step(count) if *count > 1 => vec![StressOperation::Step(count - 1)],
+        StressOperation::Checkpoint { failure: Some(_), seed } => {
+            vec![StressOperation::Checkpoint { failure: None, seed: *seed }]
         }
-        Operation::Reopen(reopening) => {
-            simpler_reopenings(reopening).into_iter().map(Operation::Reopen).collect()
+        StressOperation::Reopen(reopening) => {
+            simpler_reopenings(reopening).into_iter().map(StressOperation::Reopen).collect()
         }
         _ => Vec::new(),
     }
@@ -146,7 +148,7 @@ fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stress::operation::Operation;
+    use crate::stress::operation::StressOperation;
 
     #[test]
     fn steps_that_are_left_become_simpler() {
@@ -154,24 +156,26 @@ mod tests {
         let (setup, rot, repair) = (Some(1), Some(1), Some(1));
         let reopening = Reopening { end, setup, failure: None, rot, repair };
         let steps = vec![
-            Step { number: 1, operation: Operation::Step(4) },
-            Step { number: 2, operation: Operation::Reopen(reopening) },
+            StressStep { number: 1, operation: StressOperation::Step(4) },
+            StressStep { number: 2, operation: StressOperation::Reopen(reopening) },
         ];
-        let mut trial = |steps: &[Step]| (steps.len() == 2).then(|| (2, "two".to_string()));
+        let mut trial = |steps: &[StressStep]| (steps.len() == 2).then(|| (2, "two".to_string()));
         let failing = Failing { steps, wrong: "two".into(), at: 2 };
         let short = shorten(failing, Duration::from_secs(60), &mut trial);
         let (setup, failure, rot, repair) = (None, None, None, None);
         let simplest = Reopening { end: End::PowerCutHard, setup, failure, rot, repair };
-        let left: Vec<Operation> = short.steps.into_iter().map(|step| step.operation).collect();
-        assert_eq!(left, [Operation::Step(1), Operation::Reopen(simplest)]);
+        let left: Vec<StressOperation> =
+            short.steps.into_iter().map(|step| step.operation).collect();
+        assert_eq!(left, [StressOperation::Step(1), StressOperation::Reopen(simplest)]);
     }
 
     #[test]
     fn only_the_steps_that_matter_are_left() {
-        let steps: Vec<Step> =
-            (1..=1000).map(|number| Step { number, operation: Operation::Tick }).collect();
+        let steps: Vec<StressStep> = (1..=1000)
+            .map(|number| StressStep { number, operation: StressOperation::Tick })
+            .collect();
         let mut trials = 0;
-        let mut trial = |steps: &[Step]| {
+        let mut trial = |steps: &[StressStep]| {
             trials += 1;
             let has = |number| steps.iter().any(|step| step.number == number);
             (has(17) && has(400)).then(|| (400, "both".to_string()))

@@ -6,7 +6,7 @@ use std::path::Path;
 use trommel::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
 
 use super::below::Below;
-use super::operation::{End, Operation, Reopening};
+use super::operation::{End, Reopening, StressOperation};
 use super::*;
 use crate::progress::Silent;
 
@@ -37,7 +37,9 @@ fn a_seed_has_one_outcome() {
     }
 }
 
-#[test] // The store had lost what was not synced when the power went while it was opened, and its copy had not.
+// The power was cut while the store was opened: the store had lost unsynced bytes, its copy had
+// not.
+#[test]
 fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {
     run_seed(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
 }
@@ -63,17 +65,19 @@ fn real_disk() -> Arc<dyn Storage> {
 }
 
 /// As a step is done where nothing fails and no power is cut. None: it is left out.
-fn in_peace(step: &Step) -> Option<Step> {
+fn in_peace(step: &StressStep) -> Option<StressStep> {
     let operation = match &step.operation {
-        Operation::Fail(_) | Operation::Mend | Operation::Checkpoint { .. } => return None,
-        Operation::Reopen(reopening) => {
+        StressOperation::Fail(_) | StressOperation::Mend | StressOperation::Checkpoint { .. } => {
+            return None;
+        }
+        StressOperation::Reopen(reopening) => {
             let end = if reopening.end == End::Drop { End::Drop } else { End::Close };
             let (failure, rot, repair) = (None, None, None);
-            Operation::Reopen(Reopening { end, setup: reopening.setup, failure, rot, repair })
+            StressOperation::Reopen(Reopening { end, setup: reopening.setup, failure, rot, repair })
         }
         other => other.clone(),
     };
-    Some(Step { number: step.number, operation })
+    Some(StressStep { number: step.number, operation })
 }
 
 #[test]
@@ -82,7 +86,7 @@ fn histories_in_peace_are_right_on_the_real_disk_too() {
     for seed in 0..8 {
         FOLDER.replace(Some(tempfile::tempdir().expect("a folder")));
         let history = draw::history(seed, 700);
-        let steps: Vec<Step> = history.steps.iter().filter_map(in_peace).collect();
+        let steps: Vec<StressStep> = history.steps.iter().filter_map(in_peace).collect();
         let done = run_steps(&history, &steps, |_| real_disk(), &nobody);
         flushes += done.unwrap_or_else(|failed| panic!("seed {seed}: {failed:?}")).flushes;
     }
@@ -92,11 +96,11 @@ fn histories_in_peace_are_right_on_the_real_disk_too() {
 /// A disk that tells lies of some kind.
 struct Liar {
     disk: Memory,
-    lie: Lie,
+    lie: DiskLie,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Lie {
+enum DiskLie {
     /// A file that was synced is not.
     FileSync,
     /// A folder that was synced is not.
@@ -107,27 +111,27 @@ enum Lie {
 
 struct LyingFile {
     file: Box<dyn Append>,
-    lie: Lie,
+    lie: DiskLie,
     appended: u32,
 }
 
 impl Append for LyingFile {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.appended += 1;
-        if self.lie == Lie::Append && self.appended == 20 {
+        if self.lie == DiskLie::Append && self.appended == 20 {
             return self.file.append(&vec![0; bytes.len()]);
         }
         self.file.append(bytes)
     }
 
     fn sync(&mut self) -> io::Result<()> {
-        if self.lie == Lie::FileSync { Ok(()) } else { self.file.sync() }
+        if self.lie == DiskLie::FileSync { Ok(()) } else { self.file.sync() }
     }
 }
 
 struct LyingFolder {
     folder: Arc<dyn Folder>,
-    lie: Lie,
+    lie: DiskLie,
 }
 
 impl StorageWrapper for Liar {
@@ -155,7 +159,7 @@ impl FolderWrapper for LyingFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        if self.lie == Lie::FolderSync { Ok(()) } else { self.folder.sync() }
+        if self.lie == DiskLie::FolderSync { Ok(()) } else { self.folder.sync() }
     }
 }
 
@@ -174,7 +178,7 @@ fn found_behind(door: Door) -> StressFailure {
 
 #[test]
 fn a_sync_that_is_a_lie_is_found_and_told_in_few_steps() {
-    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::FileSync });
+    let door: Door = |disk| Arc::new(Liar { disk, lie: DiskLie::FileSync });
     let failure = found_behind(door);
     assert!(failure.history.len() <= 4, "{failure:#?}");
     assert!(failure.history.iter().any(|step| step.contains("power cut")), "{failure:#?}");
@@ -182,14 +186,14 @@ fn a_sync_that_is_a_lie_is_found_and_told_in_few_steps() {
 
 #[test]
 fn a_folder_that_was_not_synced_is_found() {
-    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::FolderSync });
+    let door: Door = |disk| Arc::new(Liar { disk, lie: DiskLie::FolderSync });
     let failure = found_behind(door);
     assert!(failure.history.len() <= 8, "{failure:#?}");
 }
 
 #[test]
 fn bytes_that_change_on_their_way_are_found() {
-    let door: Door = |disk| Arc::new(Liar { disk, lie: Lie::Append });
+    let door: Door = |disk| Arc::new(Liar { disk, lie: DiskLie::Append });
     let failure = found_behind(door);
     assert!(failure.history.len() <= 60, "{failure:#?}");
 }

@@ -2,7 +2,8 @@
 //! ```text
 //! step -> store (answer or error) -> model -> checks of the touched keys and of some others
 //! ```
-//! Invariant: an error is right only while the disk may fail; an answer that is no error is always right.
+//! Invariant: an error is right only while the disk may fail; an answer that is no error is always
+//! right.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,12 +15,12 @@ use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::Keys;
 use super::model::{Model, Reopened};
-use super::operation::{End, Failure, Operation, Reopening, Step, Write};
+use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
 use super::writer::Writer;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 
 /// The store's folder.
 pub(crate) const DIR: &str = "db";
@@ -61,11 +62,11 @@ pub(crate) struct World<'k> {
     scans: Vec<HeldScan>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
-    /// A killed process has left what it did not sync, and nothing was written since: closing does not
-    /// save that, since a session that only reads writes nothing.
+    /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
+    /// sync them, since a session that only reads writes nothing.
     inherits: bool,
-    /// What was found at the last opening is the newest log as a crash has left it: nothing in it says
-    /// what of it was durable.
+    /// The last opening found the newest log as a crash had left it: the log does not say which
+    /// part was durable.
     has_open_end: bool,
     pub(crate) done: Done,
 }
@@ -91,7 +92,8 @@ impl<'k> World<'k> {
         Ok(world)
     }
 
-    /// Makes the store. Of some setups the disk fails while it is made, and the power may go then.
+    /// Makes the store. In some setups the disk fails while the store is made, and the power may be
+    /// cut then.
     fn create(&mut self, setup: u64) -> Checked<()> {
         let mut rng = Rng::new(setup);
         if rng.below(4) == 0 {
@@ -127,43 +129,45 @@ impl<'k> World<'k> {
     }
 
     /// Applies a step. Its checks are made by the caller.
-    pub(crate) fn apply(&mut self, step: &Step) -> Checked<()> {
+    pub(crate) fn apply(&mut self, step: &StressStep) -> Checked<()> {
         self.done.operations += 1;
         self.had_faults |= self.disk.may_fail();
         match &step.operation {
-            Operation::Write { writes, synced } => self.write(writes, *synced),
-            Operation::DeleteRange(deletion) => self.delete_range(deletion),
-            Operation::Ingest(writes) => self.ingest(writes),
-            Operation::Get(place) => self.check_get(*place),
-            Operation::Scan { edges, back } => self.check_scan(edges, *back),
-            Operation::Count(edges) => self.check_count(edges),
-            Operation::TakeSnapshot => self.take_snapshot(),
-            Operation::ReadSnapshot { which, place, edges, back } => {
+            StressOperation::Write { writes, synced } => self.write(writes, *synced),
+            StressOperation::DeleteRange(deletion) => self.delete_range(deletion),
+            StressOperation::Ingest(writes) => self.ingest(writes),
+            StressOperation::Get(place) => self.check_get(*place),
+            StressOperation::Scan { edges, back } => self.check_scan(edges, *back),
+            StressOperation::Count(edges) => self.check_count(edges),
+            StressOperation::TakeSnapshot => self.take_snapshot(),
+            StressOperation::ReadSnapshot { which, place, edges, back } => {
                 self.check_snapshot(*which, *place, edges, *back)
             }
-            Operation::DropSnapshot(which) => {
+            StressOperation::DropSnapshot(which) => {
                 remove_one(&mut self.snapshots, *which);
                 Ok(())
             }
-            Operation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
-            Operation::MoveScan { which, back, times } => self.move_scan(*which, *back, *times),
-            Operation::DropScan(which) => {
+            StressOperation::OpenScan { edges, of_snapshot } => self.open_scan(edges, *of_snapshot),
+            StressOperation::MoveScan { which, back, times } => {
+                self.move_scan(*which, *back, *times)
+            }
+            StressOperation::DropScan(which) => {
                 remove_one(&mut self.scans, *which);
                 Ok(())
             }
-            Operation::Flush => self.work("flush", true, Db::flush),
-            Operation::Step(count) => (0..*count).try_for_each(|nth| {
+            StressOperation::Flush => self.work("flush", true, Db::flush),
+            StressOperation::Step(count) => (0..*count).try_for_each(|nth| {
                 let choice = step.choice(nth);
                 self.work("step", false, |db| db.step_any(choice).map(|_| ()))
             }),
-            Operation::Settle => self.work("settle", false, Db::settle),
-            Operation::Compact => self.work("compact", true, Db::compact),
-            Operation::Sync => self.work("sync", true, Db::sync),
-            Operation::Verify => self.verify(),
-            Operation::Checkpoint { failure, seed } => {
+            StressOperation::Settle => self.work("settle", false, Db::settle),
+            StressOperation::Compact => self.work("compact", true, Db::compact),
+            StressOperation::Sync => self.work("sync", true, Db::sync),
+            StressOperation::Verify => self.verify(),
+            StressOperation::Checkpoint { failure, seed } => {
                 checkpoint(self, failure.as_ref(), *seed, step.number)
             }
-            Operation::Tick => {
+            StressOperation::Tick => {
                 self.clock.advance(setup::INTERVAL);
                 self.model.interval_passed();
                 let tick = self.model.tick();
@@ -171,15 +175,15 @@ impl<'k> World<'k> {
                 self.scans.iter_mut().for_each(|held| held.expire(tick));
                 Ok(())
             }
-            Operation::Fail(failure) => {
+            StressOperation::Fail(failure) => {
                 self.arm(failure);
                 Ok(())
             }
-            Operation::Mend => {
+            StressOperation::Mend => {
                 self.disk.mend();
                 Ok(())
             }
-            Operation::Reopen(reopening) => self.reopen(reopening, step.number),
+            StressOperation::Reopen(reopening) => self.reopen(reopening, step.number),
         }
     }
 
@@ -340,10 +344,10 @@ impl<'k> World<'k> {
         self.done.reopened += 1;
         self.count_work();
         self.end(reopening.end)?;
-        // What is flipped in a log is found where the log says that it had been durable.
+        // A flipped bit in a log is detected if the log says that the place was durable.
         let logs_too = matches!(reopening.end, End::Close | End::Drop) && !self.has_open_end;
-        // A manifest whose last edit has rotted looks as if it was torn. The next log tells, but not of a
-        // log that had failed before.
+        // A manifest whose last edit has rotted looks torn. The next log reveals it, unless an
+        // earlier log had failed.
         let is_sound = !self.had_faults && reopening.failure.is_none();
         let copy = reopening.rot.filter(|_| is_sound);
         let copy = copy.map(|seed| (seed, self.disk.kill()));
@@ -364,7 +368,7 @@ impl<'k> World<'k> {
         let opened = self.open();
         self.db = self.allowed("open", could_fail, opened)?;
         if self.db.is_none() {
-            // Sometimes the power goes again while the store is opened.
+            // Sometimes the power is cut again while the store is opened.
             if number.is_multiple_of(2) {
                 self.disk = self.disk.crash(u64::from(number));
                 (power_was_cut, lossless) = (true, false);
@@ -381,7 +385,7 @@ impl<'k> World<'k> {
         }
         if let Some((seed, copy)) = to_repair {
             self.done.repairs += 1;
-            // After a fault the power may have gone once more: the copy is from before.
+            // After a fault the power may have been cut once more: the copy is older.
             let opened = Some(self.model.seen()).filter(|_| !could_fail);
             check_repair(self, &copy, opened, seed)?;
         }
@@ -433,7 +437,7 @@ impl<'k> World<'k> {
         self.check_all(0)?;
         self.verify()?;
         self.count_work();
-        // Once more in peace: what faults have kept from being removed is removed now.
+        // Opens once more without faults, which removes files that faults had kept.
         self.end(End::Close)?;
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;

@@ -1,8 +1,8 @@
-//! How writes of a history are given to a store: alone where they can be, else as a batch.
+//! How writes of a history reach the store: singly if possible, else as a batch.
 //! ```text
-//! one put -> put, put_ttl      one deletion -> delete, delete_range      several, or synced -> a batch
+//! one put -> put, put_ttl    one deletion -> delete, delete_range    several, or synced -> a batch
 //! ```
-//! Invariant: what is given is what the writes say, as one group.
+//! Invariant: the store gets exactly these writes, as one group.
 
 use trommel::{Batch, Db, Expiry};
 

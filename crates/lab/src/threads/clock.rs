@@ -1,9 +1,10 @@
-//! The time of a history: for syncs and pauses that of the machine, for what expires one that stands still until it is told.
+//! The clock of a history: the machine's time for syncs and pauses, and for expiries a time that
+//! stands still between ticks.
 //! ```text
 //! reader, writer: [ read, compare ]  [ read, compare ]        each at one tick
 //! keeper:                          ^ tick
 //! ```
-//! Invariant: a tick comes only while nobody compares, so what has expired is known.
+//! Invariant: a tick comes only while no thread compares, so the expired keys are known.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -34,7 +35,7 @@ impl TickClock {
         (guard, self.ticks.load(Ordering::SeqCst))
     }
 
-    /// Moves on by a tick, if nobody compares.
+    /// Moves on by a tick, if no thread compares.
     pub(super) fn try_tick(&self) {
         if let Ok(_guard) = self.gate.try_write()
             && self.ticks.load(Ordering::SeqCst) < TICKS_MAX

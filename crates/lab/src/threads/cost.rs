@@ -1,22 +1,25 @@
-//! What a step of a scan may cost: in time that the thread had a processor, so that a busy machine makes nothing look dear.
+//! The cost limit of a step of a scan, in CPU time of the thread, so that a busy machine does not
+//! count.
 //! ```text
-//! limit = floor + each key once in each run and in memory       a step passes keys that are deleted or have expired
+//! limit = floor + each key once in each run and in memory
+//! a step passes keys that are deleted or have expired
 //! ```
-//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step costs no more than that. What is
-//! over the limit is tried again from the start: only what always is over it counts.
+//! Invariant: however many versions a key has, and however many deleted ranges overlap, a step
+//! costs no more than that. A step over the limit is tried again from the start: it counts only if
+//! it is always over the limit.
 
 use std::time::Duration;
 
 use trommel::{Db, KeyValue, Scan};
 
 use super::process::cpu_time;
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::stress::keys::Edges;
 use crate::stress::operation::{range_text, way};
 use crate::stress::world::Checked;
 
-/// Steps that are taken together: what is left of a key is passed by the step after the one that
-/// gives it.
+/// Steps that are timed together: the versions of a key are passed by the step after the one that
+/// returns it.
 const STEPS: u32 = 3;
 /// Steps that cost less are always fine.
 const FLOOR: Duration = Duration::from_millis(20);
@@ -46,7 +49,7 @@ pub(super) fn first_step(
         for _ in 0..STEPS {
             step(&mut tried, back)?;
         }
-        if shared.lies(Lie::SlowScan) {
+        if shared.lies(Sabotage::SlowScan) {
             while cpu_time() - start <= limit(shared, db) {}
         }
         let cost = cpu_time() - start;

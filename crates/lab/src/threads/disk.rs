@@ -1,10 +1,11 @@
-//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that take their time.
+//! The real disk, watched and slowed: how long bytes of logs wait for a sync, and tables that begin
+//! slowly.
 //! ```text
-//! 000007.wal   append .. append .. sync begins        the age of the first append that no sync has begun for
+//! 000007.wal   append .. append .. sync begins        the age of the oldest unsynced append
 //! 000008.table zzzzzz append .. append                each begins after a while
 //! ```
-//! Invariants: what the disk does and says is passed on as it is. A sync that has begun counts: how long the disk takes for it is
-//! not the store's doing.
+//! Invariants: every call and result of the disk is passed on unchanged. A sync that has begun
+//! counts: how long the disk takes for it is not the store's doing.
 
 use std::collections::HashMap;
 use std::io;
@@ -44,18 +45,18 @@ impl WatchedDisk {
         oldest.map_or(Duration::ZERO, |since| since.elapsed())
     }
 
-    /// No store is open: nobody syncs any more.
+    /// No store is open: no more syncs will come.
     pub(super) fn forget(&self) {
         self.watch.unsynced().clear();
     }
 }
 
-struct WatchedFolder {
+struct TimedFolder {
     folder: Arc<dyn Folder>,
     watch: Arc<Watch>,
 }
 
-impl WatchedFolder {
+impl TimedFolder {
     fn watched(&self, name: &str, file: Box<dyn Append>) -> Box<dyn Append> {
         let watch = Arc::clone(&self.watch);
         match name.rsplit('.').next() {
@@ -121,7 +122,7 @@ impl Append for SlowTable {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let start = Instant::now();
         let delay = || Duration::from_millis(self.watch.delay.load(Ordering::Relaxed));
-        // It may be told at any time to be slow no more.
+        // The delay may end at any time.
         while !self.has_begun && start.elapsed() < delay() {
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -141,15 +142,15 @@ impl StorageWrapper for WatchedDisk {
 
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let (folder, watch) = (Disk.open_folder(dir)?, Arc::clone(&self.watch));
-        // Of the logs of checkpoints nobody promises anything.
+        // Logs of checkpoints have no promise about syncs.
         if !dir.ends_with(STORE) {
             return Ok(folder);
         }
-        Ok(Arc::new(WatchedFolder { folder, watch }))
+        Ok(Arc::new(TimedFolder { folder, watch }))
     }
 }
 
-impl FolderWrapper for WatchedFolder {
+impl FolderWrapper for TimedFolder {
     fn inner(&self) -> &dyn Folder {
         &*self.folder
     }
@@ -159,7 +160,7 @@ impl FolderWrapper for WatchedFolder {
     }
 
     fn remove(&self, name: &str) -> io::Result<()> {
-        // Who removes a log has its entries in tables.
+        // A log is removed when its entries are in tables.
         self.watch.unsynced().remove(name);
         self.folder.remove(name)
     }

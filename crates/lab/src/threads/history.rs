@@ -1,6 +1,7 @@
 //! One history: a store that is opened, written, read, closed, and opened again with other options.
 //! ```text
-//! round: open -> all compared -> lanes, readers, keeper -> rest: its laws, all compared -> close or drop: its laws
+//! round: open -> compare all -> lanes, readers, keeper -> rest: its laws, compare all
+//!             -> close or drop: its laws
 //! ```
 //! Invariant: a lane's state goes on from round to round; nothing is lost between.
 
@@ -10,13 +11,13 @@ use std::time::{Duration, Instant};
 use trommel::{Db, Options, Sync};
 
 use super::keeper::{contents, keep, verify};
-use super::lane::Lane;
+use super::lane_thread::LaneThread;
 use super::posts::{Doing, Post};
 use super::reader::Reader;
 use super::rest::{check_closed, check_rest};
 use super::setup::Theme;
-use super::shared::{Lie, Shared, Whole};
-use crate::rng::{Rng, scramble};
+use super::shared::{Sabotage, Shared, Whole};
+use crate::keys::rng::{Rng, scramble};
 use crate::stress::keys::Place;
 use crate::stress::model::shown_at;
 use crate::stress::operation::key_text;
@@ -25,7 +26,7 @@ use crate::stress::world::Checked;
 
 /// A round takes so much longer at most, until enough has piled up.
 const PILING_MAX: Duration = Duration::from_secs(40);
-/// Looks of whoever waits for a round to be over.
+/// Time between two looks while a round is waited for.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
 /// Runs the history of a seed, in an empty folder.
@@ -36,8 +37,8 @@ pub(super) fn run(whole: &Arc<Whole>, seed: u64, post: &Post) -> Checked<()> {
     let has_large = theme == Theme::Churn && rng.below(4) == 0;
     let shared = Shared::new(whole, seed, shares, has_large);
     let new_lane =
-        |(index, keys)| Lane::new(index, keys, (theme, has_large), Rng::new(rng.next_u64()));
-    let mut lanes: Vec<Lane> = keys.into_iter().enumerate().map(new_lane).collect();
+        |(index, keys)| LaneThread::new(index, keys, (theme, has_large), Rng::new(rng.next_u64()));
+    let mut lanes: Vec<LaneThread> = keys.into_iter().enumerate().map(new_lane).collect();
     for round in 0..theme.rounds(&mut rng) {
         let round = Round { theme: theme.of_round(round), seed: rng.next_u64() };
         lanes = round.run(&shared, lanes, post)?;
@@ -57,20 +58,25 @@ struct Round {
 }
 
 impl Round {
-    fn run(&self, shared: &Arc<Shared>, lanes: Vec<Lane>, post: &Post) -> Checked<Vec<Lane>> {
+    fn run(
+        &self,
+        shared: &Arc<Shared>,
+        lanes: Vec<LaneThread>,
+        post: &Post,
+    ) -> Checked<Vec<LaneThread>> {
         let mut rng = Rng::new(self.seed);
         let options = self.theme.options(&mut rng);
         let time = self.theme.round_time(&mut rng);
         let (rests, drops) = (rng.below(3) != 0, rng.below(3) == 0);
         shared.begin_round(options.clone());
         post.set(Doing::Said("opens the store"));
-        let sync = if shared.lies(Lie::NeverSynced) { Sync::Never } else { options.sync };
+        let sync = if shared.lies(Sabotage::NeverSynced) { Sync::Never } else { options.sync };
         let opened =
             Db::open_with(&shared.store, Options { sync, ..options }, shared.environment());
         let db = Arc::new(opened.map_err(|error| format!("open: {error}"))?);
         shared.counts.openings.add(1);
         compare(&db, shared, &lanes, post)?;
-        if shared.lies(Lie::Hoard) {
+        if shared.lies(Sabotage::Hoard) {
             let hoard = std::fs::File::create(shared.store.join("999999.table"));
             hoard.and_then(|file| file.set_len(1 << 40)).map_err(|error| error.to_string())?;
         }
@@ -108,11 +114,11 @@ impl Round {
         &self,
         shared: &Arc<Shared>,
         db: &Arc<Db>,
-        lanes: Vec<Lane>,
+        lanes: Vec<LaneThread>,
         until: Instant,
         post: &Post,
         rng: &mut Rng,
-    ) -> Checked<Vec<Lane>> {
+    ) -> Checked<Vec<LaneThread>> {
         let readers = shared.plan.threads.div_ceil(2);
         let writers: Vec<_> = lanes
             .into_iter()
@@ -143,12 +149,15 @@ impl Round {
             std::thread::sleep(LOOK_AGAIN);
         }
         shared.end_round();
-        // Who hangs is found by the watchdog: the rest of the history then waits for ever.
-        let lanes: Vec<Option<Lane>> = writers.into_iter().map(Worker::end).collect();
+        // The watchdog finds a thread that hangs: the rest of the history then waits for ever.
+        let lanes: Vec<Option<LaneThread>> = writers.into_iter().map(Worker::end).collect();
         for other in others {
             other.end();
         }
-        lanes.into_iter().collect::<Option<Vec<Lane>>>().ok_or_else(|| "a lane has failed".into())
+        lanes
+            .into_iter()
+            .collect::<Option<Vec<LaneThread>>>()
+            .ok_or_else(|| "a lane has failed".into())
     }
 }
 
@@ -179,7 +188,7 @@ impl<T: Send + 'static> Worker<T> {
 }
 
 /// Every key, by scans both ways and some by gets, against all lanes. Requires: nobody writes.
-fn compare(db: &Db, shared: &Shared, lanes: &[Lane], post: &Post) -> Checked<()> {
+fn compare(db: &Db, shared: &Shared, lanes: &[LaneThread], post: &Post) -> Checked<()> {
     post.set(Doing::Said("compares everything"));
     let (_gate, tick) = shared.clock.hold();
     for (lane, found) in lanes.iter().zip(contents(db, shared)?) {

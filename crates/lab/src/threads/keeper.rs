@@ -1,7 +1,8 @@
-//! The keeper: has flushed, merged, verified and copied what others write meanwhile, and lets time pass.
+//! The keeper: it flushes, merges, verifies and copies what others write meanwhile, and lets time
+//! pass.
 //! ```text
 //! flush, compact, settle, sync, verify, tick, sleep
-//! checkpoint -> opened with other options -> each lane as after whole groups, between the call and its end
+//! checkpoint -> opened with other options -> each lane as after whole groups, during the call
 //! ```
 //! Invariant: whatever it asks for succeeds.
 
@@ -15,19 +16,21 @@ use super::reader::number_in;
 use super::rest::files;
 use super::setup::{Theme, options};
 use super::shared::Shared;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::operation::key_text;
 use crate::stress::world::Checked;
 
-/// Of looks that find too many bytes, only so many in a row count: one may be taken while much is removed.
+/// Only so many looks in a row that find too many bytes count: files may be removed during a look.
 const LOOKS: u32 = 50;
 /// Between two of them.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Bytes of tables that are written beside those that `check_space` knows: loads past the log, properties of many small tables.
+/// Bytes of tables that `check_space` does not know: loads past the log, properties of many small
+/// tables.
 const SPARE_BYTES: u64 = 4 << 20;
 /// With more runs than that everything is merged: each has a file.
 const RUNS_MAX: usize = 150;
-/// What a merge of everything writes beside what it reads, in all so many times the tree: its blocks may be packed less well.
+/// The most space during a full merge, as a multiple of the tree: new blocks may compress less
+/// well.
 const MERGED_MAX: u64 = 3;
 /// Memtables may have so many times a write buffer, as documented, and what one batch has.
 const BUFFERS_MAX: u64 = 5;
@@ -101,7 +104,7 @@ fn stats(db: &Db) -> Checked<Stats> {
     db.stats().map_err(|error| format!("stats: {error}"))
 }
 
-/// What the store says of its memory is within its options, and what came out of the logs.
+/// Checks that the store's memory is within its options plus what the logs brought.
 fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     let (stats, options) = (stats(db)?, shared.options());
     let memtables = BUFFERS_MAX * options.write_buffer_bytes as u64 + BATCH_BYTES_MAX + recovered;
@@ -119,8 +122,8 @@ fn check_memory(db: &Db, shared: &Shared, recovered: u64) -> Checked<()> {
     }
 }
 
-/// The tables' files have no more bytes than the tree, what has left it and is held, what merges write beside what they read, and
-/// what is flushed.
+/// Checks the bytes of the tables' files. They are at most the sum of the tree, held old tables,
+/// the output of merges and of flushes.
 fn check_space(db: &Db, shared: &Shared) -> Checked<()> {
     let mut wrong = String::new();
     for _ in 0..LOOKS {

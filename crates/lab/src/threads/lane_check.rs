@@ -1,6 +1,6 @@
 //! What a lane compares: its own keys, exactly.
 //! ```text
-//! get, multi_get, queue, scan, count, snapshot    each against the lane's state; others' keys are passed over
+//! get, multi_get, queue, scan, count, snapshot    against the lane's state; others' keys skipped
 //! ```
 //! Invariant: an answer is right, and there are no errors.
 
@@ -8,13 +8,13 @@ use std::ops::Bound;
 
 use trommel::{Answer, Db};
 
-use super::lane::{Held, Lane};
+use super::lane_thread::{HeldViews, LaneThread};
 use super::shared::Shared;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::check::{GETS_MAX, check_bounds, check_empty, check_value, read_scan};
 use crate::stress::held::entries_of;
 use crate::stress::keys::{Edges, Place};
-use crate::stress::operation::{Operation, Step, range_text, way};
+use crate::stress::operation::{StressOperation, StressStep, range_text, way};
 use crate::stress::world::Checked;
 
 /// Touched keys that are looked up.
@@ -30,16 +30,18 @@ fn failed(what: &'static str) -> impl Fn(trommel::Error) -> String {
     move |error| format!("{what}: {error}")
 }
 
-impl Lane {
+impl LaneThread {
     /// The checks after a step.
-    pub(super) fn check_after(&self, db: &Db, shared: &Shared, step: &Step) -> Checked<()> {
+    pub(super) fn check_after(&self, db: &Db, shared: &Shared, step: &StressStep) -> Checked<()> {
         let mut rng = Rng::new(u64::from(step.number));
-        if let Operation::Write { writes, .. } | Operation::Ingest(writes) = &step.operation {
+        if let StressOperation::Write { writes, .. } | StressOperation::Ingest(writes) =
+            &step.operation
+        {
             for write in writes.iter().take(TOUCHED_MAX) {
                 self.check_get(db, shared, write.place)?;
             }
         }
-        if let Operation::DeleteRange(deletion) = &step.operation {
+        if let StressOperation::DeleteRange(deletion) = &step.operation {
             let edges = (Bound::Included(deletion.from.clone()), Bound::Unbounded);
             self.check_some(db, shared, &edges, rng.below(2) == 0, SCAN_MAX)?;
         }
@@ -167,7 +169,7 @@ impl Lane {
     pub(super) fn check_snapshot(
         &self,
         shared: &Shared,
-        held: &Held,
+        held: &HeldViews,
         which: usize,
         (place, edges, back): (Place, &Edges, bool),
     ) -> Checked<()> {

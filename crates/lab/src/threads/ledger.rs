@@ -1,11 +1,13 @@
-//! What writers have begun and what was acknowledged, for all threads to read: so anyone can say what a key may show.
+//! The ledger: writes that were begun and acknowledged, for all threads to read. It bounds what a
+//! key may show.
 //! ```text
 //! of each lane   write 1  write 2 | write 3 | write 4  write 5 |         a group ends at each |
 //!                              acknowledged ^           begun ^
 //! of each key    floor: the newest write that was acknowledged, or that someone has seen
 //! ```
-//! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after the store has said so. A
-//! floor only rises: whoever reads after it was looked at may see that write or a later one, and no earlier one.
+//! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after
+//! the store has said so. A floor only rises: a read that begins after a look at it may see that
+//! write or a later one, and no earlier one.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,7 +42,7 @@ pub(super) struct Spot {
     pub(super) place: Place,
 }
 
-/// What was known before something was read: of some keys, in order, and of all lanes.
+/// The state before a read: of some keys, in order, and of all lanes.
 pub(super) struct Before {
     spots: Vec<Spot>,
     floors: Vec<u64>,
@@ -73,7 +75,8 @@ impl Ledger {
         lane.begun.load(Ordering::SeqCst) as usize + writes < WRITES_MAX
     }
 
-    /// A group of writes is about to be handed to the store. Requires: there is room, and the caller alone writes for the lane.
+    /// A group of writes is about to be handed to the store. Requires: there is room, and the
+    /// caller alone writes for the lane.
     pub(super) fn begin(&self, lane: usize, writes: &[Write]) {
         let lane = &self.lanes[lane];
         let begun = lane.begun.load(Ordering::SeqCst);
@@ -118,7 +121,8 @@ impl Ledger {
         Before { spots, floors, done }
     }
 
-    /// Whether each key may show what was found: the number of its value, 0 for none. None: nobody has looked.
+    /// Whether each key may show what was found: the number of its value, 0 for none. None: nobody
+    /// has looked.
     pub(super) fn check(
         &self,
         before: &Before,
@@ -162,8 +166,8 @@ impl Ledger {
         Followed { at: 0, numbers: vec![0; self.lanes[lane].keys.len()] }
     }
 
-    /// Whether a lane's keys, all read at one moment, are those after some whole groups: those up to `least` at least, and up to
-    /// `most` at most. Goes on from `followed` to `least`.
+    /// Checks a lane's keys, all read at one moment: they must be the state after some whole
+    /// groups, between `least` and `most`. Goes on from `followed` to `least`.
     pub(super) fn check_moment(
         &self,
         lane: usize,
@@ -270,7 +274,7 @@ mod tests {
             let fresh = Before { spots: vec![SPOT], floors: vec![2], done: vec![2] };
             assert_eq!(ledger.check(&fresh, |_| Some(found), 0).is_ok(), right, "{found}");
         }
-        // Someone has seen the last one, which is not acknowledged: nobody may go back behind it.
+        // A reader has seen the last write, which is not acknowledged: no later read may miss it.
         ledger.check(&before, |_| Some(7), 0).expect("was begun");
         let wrong =
             ledger.check(&ledger.before(vec![SPOT]), |_| Some(6), 0).expect_err("an old value");

@@ -1,42 +1,35 @@
-//! Lanes that pile up what is cheap one by one: versions of a key, or deleted ranges that overlap.
+//! Patterns that pile up what is cheap one by one: versions of a key, or overlapping range
+//! deletions.
 //! ```text
-//! hot key   put k, put k, put k, ...                               scans step over all versions but one
-//! log       put i, delete_range(first .. i - window), put i + 1    as logs and queues are cut
+//! hot key   put k, put k, put k, ...                              scans pass all versions but one
+//! log       put i, delete_range(first .. i - window), put i + 1   as logs and queues are cut
 //! ```
-//! Invariant: what readers ask for costs no more than the law of costs allows, however much has piled up.
+//! Invariant: a read costs no more than the law of costs allows, however much has piled up.
 
 use trommel::Db;
 
-use super::lane::{Held, Lane};
+use super::lane_thread::{HeldViews, LaneThread};
 use super::posts::{Doing, Post};
-use super::shared::{Lie, Shared};
+use super::setup::Pattern;
+use super::shared::{Sabotage, Shared};
 use crate::stress::keys::Place;
 use crate::stress::operation::Write;
 use crate::stress::world::Checked;
 
 /// Versions of a key in one batch.
 const VERSIONS: usize = 64;
+
 /// Puts between two looks.
 const PUTS: usize = 64;
+
 /// How many keys of a log are kept.
 const WINDOW: usize = 100;
 
-/// What a lane writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pattern {
-    /// Whatever is drawn.
-    Drawn,
-    /// One key again and again.
-    HotKey,
-    /// Key after key, and what lies behind is deleted as a range.
-    Log,
-}
-
-impl Lane {
+impl LaneThread {
     /// A few writes of the pattern, and a look.
     pub(super) fn follow_pattern(&mut self, db: &Db, shared: &Shared, post: &Post) -> Checked<()> {
         let (_gate, tick) = shared.clock.hold();
-        self.come_to(tick, &mut Held::default());
+        self.come_to(tick, &mut HeldViews::default());
         match self.pattern {
             Pattern::HotKey => {
                 post.set(Doing::Said("writes a hot key"));
@@ -60,7 +53,7 @@ impl Lane {
         shared.counts.operations.add(1);
         self.write(shared, &writes, |lane| {
             let writer = lane.writer(db);
-            if shared.lies(Lie::SplitBatch) {
+            if shared.lies(Sabotage::SplitBatch) {
                 return writes
                     .iter()
                     .try_for_each(|w| writer.write(std::slice::from_ref(w), false));

@@ -1,4 +1,4 @@
-//! What every thread is doing, and for how long: so that nobody waits for ever, and it is known who does.
+//! Posts: what every thread is doing, and for how long, so that a hang is found and named.
 //! ```text
 //! thread --set--> post: "flush", since 12:00:07 <--late-- watchdog
 //! ```
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::stress::keys::Keys;
-use crate::stress::operation::{Step, tell};
+use crate::stress::operation::{StressStep, tell};
 
 /// What a thread does.
 #[derive(Clone)]
@@ -18,7 +18,7 @@ pub(super) enum Doing {
     /// In words.
     Said(&'static str),
     /// A step of a lane's history.
-    Step(Arc<Step>, Arc<Keys>),
+    Step(Arc<StressStep>, Arc<Keys>),
 }
 
 /// One thread's.

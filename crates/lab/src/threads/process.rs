@@ -2,14 +2,15 @@
 //! ```text
 //! /proc/self/fd    what is open      /proc/self/task   threads      /proc/self/status   memory
 //! ```
-//! Invariant: where there is no /proc nothing is open, no thread is there, no memory is taken: the laws hold by themselves.
+//! Invariant: without /proc there are no open files, threads or memory, and the laws hold
+//! trivially.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time that this thread has had a processor.
+/// The CPU time of this thread.
 pub(super) fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
@@ -32,8 +33,8 @@ pub(super) fn store_threads() -> Vec<String> {
     of_stores(names.map(|name| name.trim_end().to_string()), own.trim_end())
 }
 
-/// Of names of threads, in a process with a name of its own, which its first thread has, and all
-/// that were given none.
+/// The names of threads that belong to stores. The first thread, and threads without a name, have
+/// the name of the process.
 fn of_stores(names: impl Iterator<Item = String>, own: &str) -> Vec<String> {
     // Those of the pool that reads belong to no store.
     let of_store = |name: &str| name.starts_with("trommel-") && name != "trommel-disk";

@@ -1,9 +1,10 @@
-//! A reader: sees all lanes' keys, and can say of each answer whether it may be, beside writers that go on.
+//! A reader: it reads all lanes' keys, and checks each answer against the ledger while writers go
+//! on.
 //! ```text
-//! floors before -> read -> what was begun after      one of the writes between; nobody goes back in time
-//! snapshot -> all keys of a lane                     as after whole groups; the same again, however long it is held
+//! floors before -> read -> what was begun after    one of the writes between; never an older one
+//! snapshot -> all keys of a lane                   as after whole groups; always the same again
 //! ```
-//! Invariant: what it saw once nobody may miss later.
+//! Invariant: no later read may miss what a reader once saw.
 
 use std::collections::HashMap;
 
@@ -12,8 +13,8 @@ use trommel::{Answer, Db, KeyValue, Snapshot, Value};
 use super::cost::first_step;
 use super::ledger::{Followed, Spot};
 use super::posts::{Doing, Post};
-use super::shared::{Lie, Shared};
-use crate::rng::Rng;
+use super::shared::{Sabotage, Shared};
+use crate::keys::rng::Rng;
 use crate::stress::keys::Place;
 use crate::stress::model::{number_of, shown_at};
 use crate::stress::operation::{key_text, range_text, way};
@@ -102,7 +103,7 @@ impl<'r> Reader<'r> {
     fn get(&mut self, tick: u32) -> Checked<()> {
         let spot = self.draw(1)[0];
         let before = self.shared.ledger.before(vec![spot]);
-        let old = self.held.first().filter(|_| self.shared.lies(Lie::OldAnswer));
+        let old = self.held.first().filter(|_| self.shared.lies(Sabotage::OldAnswer));
         let found = match old {
             Some(held) => held.snapshot.get(self.key(spot)),
             None => self.db.get(self.key(spot)),
@@ -206,13 +207,13 @@ impl<'r> Reader<'r> {
         shared.counts.answers.add(1);
         self.held.push(HeldLane { snapshot, lane, found });
         if self.held.len() > HELD_MAX {
-            let which = if shared.lies(Lie::OldAnswer) { 1 } else { self.rng.place(HELD_MAX) };
+            let which = if shared.lies(Sabotage::OldAnswer) { 1 } else { self.rng.place(HELD_MAX) };
             self.held.remove(which);
         }
         Ok(())
     }
 
-    /// A snapshot shows the same again, but for what has expired.
+    /// Checks that a snapshot shows the same again, except for expired keys.
     fn read_held(&mut self, tick: u32) -> Checked<()> {
         if self.held.is_empty() {
             return Ok(());

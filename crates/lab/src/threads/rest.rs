@@ -1,6 +1,7 @@
 //! The laws of a store at rest, and of one that was closed.
 //! ```text
-//! settled, nobody reads      files: the tables of the tree, one log, an image for each part; bytes: those of the tree's files
+//! settled, nobody reads      files: the tree's tables, one log, an image for each part;
+//!                            bytes: those of the tree's files
 //! closed, nobody holds it    no file open, no thread
 //! ```
 //! Invariant: a law holds within a second, whatever the threads do afterwards, or never.
@@ -11,10 +12,10 @@ use std::time::{Duration, Instant};
 use trommel::{Db, Stats};
 
 use super::process::{open_files, resident_bytes, store_threads};
-use super::shared::{Lie, Shared};
+use super::shared::{Sabotage, Shared};
 use crate::stress::world::Checked;
 
-/// Within so many looks files that nobody needs are gone: a second, or more on a machine that has other things to do than look.
+/// Superfluous files are gone within so many looks: a second, or more on a busy machine.
 const LOOKS: u32 = 100;
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
@@ -36,7 +37,7 @@ fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
 /// Requires: no snapshot, scan or queue is there, and nobody writes.
 pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
     db.settle().map_err(|error| format!("settle: {error}"))?;
-    if shared.lies(Lie::LeftTable) {
+    if shared.lies(Sabotage::LeftTable) {
         let left = std::fs::write(shared.store.join("999999.table"), b"left");
         left.map_err(|error| error.to_string())?;
     }
@@ -56,7 +57,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
         (sizes.clone().count() as u64, sizes.sum::<u64>())
     };
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
-    // What was merged of a trimmed table is in its file still.
+    // The merged part of a trimmed table is still in its file.
     let (live, (count, bytes)) = (stats.table_file_bytes, of(".table"));
     let right = count <= tables
         && bytes <= live
@@ -81,7 +82,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
     let files = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     let of = |file: std::fs::DirEntry| {
         let name = file.file_name().to_string_lossy().into_owned();
-        // Who lists files while others remove some finds names without files.
+        // A listing may name files that are removed meanwhile.
         Some((name, file.metadata().ok()?.len()))
     };
     Ok(files.flatten().filter_map(of).collect())
@@ -89,7 +90,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
 
 /// Requires: the store is closed, and the threads that used it have ended.
 pub(super) fn check_closed(shared: &Shared) -> Checked<()> {
-    let is_open = shared.lies(Lie::OpenFile);
+    let is_open = shared.lies(Sabotage::OpenFile);
     let _open = is_open.then(|| std::fs::File::open(shared.store.join("MANIFEST")));
     comes_to(|| {
         let files = open_files(&shared.store);

@@ -1,16 +1,16 @@
-//! What a history is about, and with which options its store is opened.
+//! The theme of a history, and the options of its store.
 //! ```text
 //! seed mod 8   0 churn  1 hot key  2 churn  3 log  4 churn  5 slow disk  6 churn  7 churn
 //! ```
-//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. What the threads make of it differs.
+//! Invariant: a seed draws the same plan: keys, options, rounds, and what each lane does. The
+//! interleaving of threads differs.
 
 use std::time::Duration;
 
 use trommel::{Background, DirectIo, Options, Overlap, Sync};
 
-use super::patterns::Pattern;
 use super::share::Shares;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::keys::Keys;
 use crate::stress::setup;
 
@@ -25,6 +25,17 @@ pub(super) enum Theme {
     Log,
     /// Flushes and merges that take seconds.
     SlowDisk,
+}
+
+/// What a lane writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    /// Whatever is drawn.
+    Drawn,
+    /// One key again and again.
+    HotKey,
+    /// Key after key, and what lies behind is deleted as a range.
+    Log,
 }
 
 /// Keys beside a hot one, for each lane: few, so that most scans meet it.

@@ -3,13 +3,14 @@
 //! all keys, sorted   a b c | d e f | g h i | j k l      stretches, dealt out to the lanes
 //! lane               0     | 1     | 0     | 1          its keys: a b c g h i
 //! ```
-//! Invariants: every key has one lane, which alone writes it. A range that a lane deletes lies in its stretches.
+//! Invariants: every key has one lane, which alone writes it. A range that a lane deletes lies in
+//! its stretches.
 
 use std::ops::Bound::{Excluded, Included};
 use std::ops::Range;
 
 use super::ledger::Spot;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::stress::keys::{Keys, Place};
 use crate::stress::writer::DeletedRange;
 

@@ -1,26 +1,26 @@
 //! What the threads of a history share.
 //! ```text
-//! plan, counts, posts: of all histories      shares, ledger, clock, disk: of one      over: of a round
+//! plan, counts, posts: of all histories    shares, ledger, clock, disk: of one    over: of a round
 //! ```
-//! Invariant: the first failure is the one that is told; with it every round and history is over.
+//! Invariant: the first failure is reported, and ends every round and history.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use trommel::{Environment, Options, Sync};
 
-use super::ThreadsPlan;
 use super::clock::TickClock;
 use super::disk::{STORE, WatchedDisk};
 use super::ledger::Ledger;
+use super::plan::ThreadsPlan;
 use super::posts::Posts;
 use super::share::Shares;
 
-/// A way to do what is wrong: to see that it is found.
+/// A way to sabotage a history, which shows that the test finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lie {
+pub(super) enum Sabotage {
     /// Now and then a write is acknowledged and not written.
     LostWrite,
     /// A batch is written change by change.
@@ -84,7 +84,7 @@ pub(super) struct Counts {
 /// What all histories share.
 pub(super) struct Whole {
     pub(super) plan: ThreadsPlan,
-    pub(super) lie: Option<Lie>,
+    pub(super) lie: Option<Sabotage>,
     pub(super) counts: Counts,
     pub(super) posts: Posts,
     pub(super) deadline: Instant,
@@ -133,7 +133,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Whole {
-    pub(super) fn lies(&self, lie: Lie) -> bool {
+    pub(super) fn lies(&self, lie: Sabotage) -> bool {
         self.lie == Some(lie)
     }
 
@@ -154,7 +154,7 @@ impl Whole {
         Instant::now() >= self.deadline
     }
 
-    /// What takes longer than it may, if something does.
+    /// What takes longer than allowed, if anything does.
     pub(super) fn overdue(&self) -> Option<String> {
         let of_log = lock(&self.under_way).clone().and_then(|shared| shared.log_overdue());
         of_log.or_else(|| self.posts.late(self.plan.patience))
@@ -235,6 +235,3 @@ impl Shared {
         })
     }
 }
-
-/// How long after the interval a sync may begin: threads may wait for a processor.
-pub(super) const SYNC_SLACK: Duration = Duration::from_secs(2);

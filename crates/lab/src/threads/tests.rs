@@ -1,10 +1,10 @@
-//! Short runs find nothing, and what is done wrong on purpose is found.
+//! Tests of threads: short runs find nothing, and sabotage is found.
 
 use super::*;
 use crate::progress::Silent;
 
 /// Runs from a seed on, until something is found or the time is over.
-fn run_from(seed: u64, seconds: u64, lie: Option<Lie>) -> ThreadsReport {
+fn run_from(seed: u64, seconds: u64, lie: Option<Sabotage>) -> ThreadsReport {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let time = Duration::from_secs(seconds);
     let plan = ThreadsPlan::new(seed, 2, time, folder.path().to_path_buf());
@@ -12,7 +12,7 @@ fn run_from(seed: u64, seconds: u64, lie: Option<Lie>) -> ThreadsReport {
 }
 
 /// What is found when something is done wrong.
-fn found(seed: u64, lie: Lie) -> String {
+fn found(seed: u64, lie: Sabotage) -> String {
     let failure = run_from(seed, 60, Some(lie)).failure.expect("it is found");
     assert!(failure.again.starts_with("trommel stress --threads 2 --disk"), "{failure:?}");
     assert!(!failure.setup.is_empty() && !failure.threads.is_empty(), "{failure:?}");
@@ -28,50 +28,50 @@ fn threads_find_nothing_wrong() {
 
 #[test]
 fn a_lost_write_is_found() {
-    let wrong = found(0, Lie::LostWrite);
+    let wrong = found(0, Sabotage::LostWrite);
     assert!(wrong.contains("expected #") || wrong.contains("has #"), "{wrong}");
 }
 
 #[test]
 fn half_a_batch_is_found() {
-    let wrong = found(1, Lie::SplitBatch);
+    let wrong = found(1, Sabotage::SplitBatch);
     assert!(wrong.contains("not as after any whole groups"), "{wrong}");
 }
 
 #[test]
 fn a_reader_that_goes_back_in_time_is_found() {
-    let wrong = found(0, Lie::OldAnswer);
+    let wrong = found(0, Sabotage::OldAnswer);
     assert!(wrong.contains("back in time") || wrong.contains("never had"), "{wrong}");
 }
 
 #[test]
 fn a_table_that_nobody_needs_is_found() {
-    let wrong = found(0, Lie::LeftTable);
+    let wrong = found(0, Sabotage::LeftTable);
     assert!(wrong.contains("at rest") && wrong.contains("999999.table"), "{wrong}");
 }
 
 #[test]
 fn tables_beyond_those_of_the_tree_are_found_while_all_work() {
-    let wrong = found(0, Lie::Hoard);
+    let wrong = found(0, Sabotage::Hoard);
     assert!(wrong.contains("at most may be") && wrong.contains("999999.table"), "{wrong}");
 }
 
 #[test]
 fn a_log_that_is_not_synced_is_found() {
-    let wrong = found(5, Lie::NeverSynced);
+    let wrong = found(5, Sabotage::NeverSynced);
     assert!(wrong.contains("writes are synced every 0.05 s"), "{wrong}");
 }
 
 #[test]
 fn a_scan_that_takes_too_much_is_found() {
-    let wrong = found(0, Lie::SlowScan);
+    let wrong = found(0, Sabotage::SlowScan);
     assert!(wrong.contains("the first steps of a scan"), "{wrong}");
 }
 
 #[test]
 #[cfg(target_os = "linux")]
 fn a_file_that_stays_open_is_found() {
-    let wrong = found(0, Lie::OpenFile);
+    let wrong = found(0, Sabotage::OpenFile);
     assert!(wrong.contains("files open") && wrong.contains("MANIFEST"), "{wrong}");
 }
 
@@ -80,7 +80,7 @@ fn a_thread_that_hangs_is_found_and_left_behind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let mut plan = ThreadsPlan::new(0, 2, Duration::from_secs(60), folder.path().to_path_buf());
     plan.patience = Duration::from_secs(3);
-    let failure = run(&plan, Some(Lie::Stuck), &mut Silent).failure.expect("it is found");
+    let failure = run(&plan, Some(Sabotage::Stuck), &mut Silent).failure.expect("it is found");
     assert!(failure.wrong.contains("nobody may wait so long: lane 0"), "{failure:?}");
 }
 

@@ -1,23 +1,25 @@
-//! One client: a thread that draws operations, does them one after the other, and times and checks each.
+//! One client: a thread that draws operations, does them one after the other, and times and checks
+//! each.
 //! ```text
-//! seed, client --> kinds and scan lengths        place, value made --> due --[ store ]--> checked, outside the time
+//! seed, client --> kinds and scan lengths    place, value --> due --[ store ]--> checked, untimed
 //!             \--> places
 //! ```
-//! Invariant: kinds, lengths and draws of places depend on seed and client alone. Which key a draw is depends in D and E on how many
-//! inserts are over, as in YCSB: with one client on nothing but the seed.
+//! Invariant: kinds, lengths and draws of places depend on seed and client alone. In D and E the
+//! key of a draw depends on how many inserts are over, as in YCSB. With one client it depends on
+//! the seed alone.
 
 use std::time::Instant;
 
+use crate::bench::pace::Pace;
 use crate::compare::Peer;
 use crate::error::Result;
-use crate::pace::Pace;
-use crate::rng::{Rng, scramble};
+use crate::keys::rng::{Rng, scramble};
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::records::{Records, number, set_stamp};
 use crate::ycsb::request::Chooser;
 use crate::ycsb::workload::{Operation, Workload};
 
-/// Every so many scans of a client one is compared with all keys that the store was filled with.
+/// One in so many scans of a client is compared with all keys that the store was filled with.
 const SCANS_PER_CHECK: u64 = 16;
 
 /// A store and what is known about it.
@@ -77,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Does operations until it is time to stop. Gives the moment of its last answer.
+    /// Does operations until it is time to stop. Returns the moment of the last answer.
     pub(crate) fn run(
         &mut self,
         target: Target<'_>,
@@ -118,7 +120,7 @@ impl Client {
         Request { operation, place, key: records.key(place), length }
     }
 
-    /// Does it; whether the answer is right as far as it tells by itself.
+    /// Does the request; returns whether the answer is right as far as it shows by itself.
     fn perform(&mut self, target: Target<'_>, request: &Request) -> Result<bool> {
         match request.operation {
             Operation::Read => read(target, request),
@@ -157,8 +159,8 @@ impl Client {
         Ok(right && count == self.scanned.len())
     }
 
-    /// Whether a scan has all that it should have: its first key, as many as there are, in order, and now and then, since that
-    /// takes long, every key that the store was filled with.
+    /// Whether a scan is complete and in order, from its first key on. Now and then, since it takes
+    /// long, it is compared with all keys of the filling.
     fn is_whole(&mut self, target: Target<'_>, request: &Request) -> bool {
         if request.operation != Operation::Scan {
             return true;
@@ -189,7 +191,8 @@ fn read(target: Target<'_>, request: &Request) -> Result<bool> {
     Ok(target.peer.get(&request.key, &mut see)? && right)
 }
 
-/// Whether `found` has every one of the sorted keys from its first on: to its last if it is full, else to the end.
+/// Whether `found` has all of the sorted keys from its first on: up to its last if it is full, else
+/// to the end.
 fn has_all(found: &[u64], sorted: &[u64], is_full: bool) -> bool {
     let Some(first) = found.first() else { return sorted.is_empty() };
     let last = found.last().filter(|_| is_full).unwrap_or(&u64::MAX);

@@ -2,7 +2,8 @@
 //! ```text
 //! nanoseconds -> buckets, each at most a thousandth wide -> mean, ranks
 //! ```
-//! Invariant: histograms of several clients and rounds, added, are the histogram of all of their operations.
+//! Invariant: histograms of several clients and rounds, added, are the histogram of all of their
+//! operations.
 
 use std::time::Duration;
 
@@ -12,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::ycsb::report::TimesReport;
 use crate::ycsb::workload::Operation;
 
-/// Times of single operations, in nanoseconds, to three digits. With a rate they run from when the operation was due.
+/// Times of single operations, in nanoseconds, to three digits. With a rate they run from when the
+/// operation was due.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LatencyReport {
     /// How many operations.

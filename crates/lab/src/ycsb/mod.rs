@@ -1,16 +1,19 @@
-//! `bench ycsb`: YCSB's core workloads over this store and others, the same operations, rounds that take turns.
+//! `bench ycsb`: YCSB's core workloads over this store and others, the same operations, rounds that
+//! take turns.
 //! ```text
 //! fill each store, by all clients (timed) -> for each workload: rounds -> scan everything, compare
 //!
-//! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle      round 2   b, a      round 3   a, b  ...
+//! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle
+//! round 2   b, a      round 3   a, b  ...
 //! ```
-//! A round is a share of the operations, or of the seconds. Every store has its turn in every round and then does what is left in its
-//! background, which is timed apart: so a noisy machine is noisy to all of them, and none is disturbed by another's merges. Workloads
-//! follow each other on the same stores.
+//! A round is a share of the operations, or of the seconds. Every store has its turn in every
+//! round, and then completes its background work, which is timed apart. So a noisy machine is noisy
+//! to all, and no merge disturbs another store. Workloads follow each other on the same stores.
 //! Invariant: the same seed gives every store the same operations.
 
 mod client;
 mod latency;
+mod peer_task;
 mod records;
 mod report;
 mod request;
@@ -18,6 +21,7 @@ mod stamps;
 mod workload;
 
 pub use latency::LatencyReport;
+pub use peer_task::PeerTask;
 pub use report::{CostReport, TimesReport, YcsbReport};
 pub use request::Distribution;
 pub use workload::{Operation, Workload};
@@ -27,12 +31,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use crate::bench::folder_size;
+use crate::bench::pace::Pace;
 use crate::compare::{
     Contender, Engine, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, find_all, open_new,
 };
 use crate::error::{LabError, Result};
-use crate::folder_size;
-use crate::pace::Pace;
 use crate::progress::Progress;
 use crate::ycsb::client::{Client, Target, Until};
 use crate::ycsb::latency::Latencies;
@@ -50,7 +54,8 @@ pub enum RunLength {
     Seconds(f64),
 }
 
-/// What to measure. The field names are an interface: a process that has other engines is given this as JSON.
+/// What to measure. The field names are an interface: a process that has other engines is given
+/// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YcsbPlan {
     /// The stores.
@@ -67,8 +72,10 @@ pub struct YcsbPlan {
     pub threads: usize,
     /// How long each workload is run.
     pub length: RunLength,
-    /// Operations per second, of all clients together. An operation that comes late, since those before it took long, is timed from
-    /// when it was due. By time, those that are due and not begun in the end are left out: `ops_per_s` is less than the rate then. None: each client does one after the other, as fast as they go.
+    /// Operations per second, of all clients together. An operation that is late because earlier
+    /// ones took long is timed from when it was due. If time ends the workload, operations that are
+    /// due and not begun are left out: `ops_per_s` is then below the rate. None: each client does
+    /// one after the other, as fast as they go.
     pub rate: Option<f64>,
     /// How many rounds a workload is cut into.
     pub rounds: usize,
@@ -91,7 +98,7 @@ pub struct YcsbPlan {
 }
 
 /// A store, what is known of it, and how it was filled.
-struct Side {
+struct FilledStore {
     contender: Contender,
     folder: PathBuf,
     peer: Box<dyn Peer>,
@@ -116,7 +123,8 @@ struct Turn {
     settle_seconds: f64,
 }
 
-/// Measures. The stores stay in `plan.folder`. A report for each store under each workload, in the order of the workloads.
+/// Measures. The stores stay in `plan.folder`. A report for each store under each workload, in the
+/// order of the workloads.
 pub fn bench_ycsb(
     plan: &YcsbPlan,
     engines: &[Box<dyn Engine>],
@@ -196,7 +204,8 @@ impl YcsbPlan {
         }
     }
 
-    /// How many keys a workload inserts, about; by time nobody knows, so as many as it would take to have half as many more.
+    /// About how many keys a workload inserts. If time ends it, the guess is half of the keys that
+    /// were there.
     fn expected_inserts(&self, workload: Workload, there: u64) -> u64 {
         match (workload.share(Operation::Insert), self.length) {
             (0, _) => 0,
@@ -217,7 +226,7 @@ fn fill(
     contender: Contender,
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
-) -> Result<Side> {
+) -> Result<FilledStore> {
     let folder = plan.folder.join(contender.folder_name());
     progress.stage(&format!("filling {contender}"), 1);
     let peer = open_new(engine, &folder, &contender.filter, &plan.settings())?;
@@ -235,7 +244,7 @@ fn fill(
     let fill_seconds = start.elapsed().as_secs_f64();
     progress.advance(1);
     let fill_settle_seconds = fill_seconds - put;
-    Ok(Side { contender, folder, peer, records, fill_seconds, fill_settle_seconds })
+    Ok(FilledStore { contender, folder, peer, records, fill_seconds, fill_settle_seconds })
 }
 
 fn fill_share(peer: &dyn Peer, records: &Records, plan: &YcsbPlan, client: usize) -> Result<()> {
@@ -249,7 +258,7 @@ fn fill_share(peer: &dyn Peer, records: &Records, plan: &YcsbPlan, client: usize
 }
 
 fn run_workload(
-    sides: &[Side],
+    sides: &[FilledStore],
     workload: Workload,
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
@@ -286,7 +295,7 @@ fn run_workload(
         .collect()
 }
 
-/// All clients do their share of a round; then the store does what is left.
+/// All clients do their share of a round; then the store completes its background work.
 fn take_turn(
     clients: &mut [Client],
     target: Target<'_>,
@@ -301,7 +310,8 @@ fn take_turn(
     let ended = std::thread::scope(|scope| {
         let run = |(nth, client): (usize, &mut Client)| {
             let later = plan.rate.map_or(Duration::ZERO, |rate| {
-                Duration::from_secs_f64(nth as f64 / rate) // Clients are due in turns, not all at once.
+                // Clients are due in turns, not all at once.
+                Duration::from_secs_f64(nth as f64 / rate)
             });
             let until = plan.until(round, nth);
             let rate = plan.rate_of_client();
@@ -323,7 +333,7 @@ fn take_turn(
 }
 
 fn report(
-    side: &Side,
+    side: &FilledStore,
     rounds: Rounds,
     workload: Workload,
     distribution: Distribution,
@@ -372,5 +382,4 @@ fn report(
 }
 
 #[cfg(test)]
-#[path = "ycsb_tests.rs"]
 mod tests;

@@ -1,6 +1,6 @@
-//! What is in the store: keys without order, and values that tell whose they are and which write they are of.
+//! What is in the store: keys in no order, and values that tell their key and their write.
 //! ```text
-//! place 0 1 2 ... loaded ... inserted       key: the place, scattered       value: place | stamp | filler | stamp
+//! place 0 1 2 ... loaded ... inserted     key: place, scattered   value: place|stamp|filler|stamp
 //!       <------------- there ------->  <- under way, in any order
 //! ```
 //! Invariant: every place below `there` is in the store, and stays there.
@@ -12,8 +12,8 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::compare::Peer;
 use crate::error::Result;
-use crate::rng::scattered_key;
-use crate::tree::fill_value;
+use crate::keys::rng::scattered_key;
+use crate::keys::values::fill_value;
 use crate::ycsb::stamps::Stamps;
 
 const WORD: usize = size_of::<u64>();
@@ -59,7 +59,8 @@ impl Records {
         value[..WORD].copy_from_slice(&place.to_le_bytes());
     }
 
-    /// Whether a value is of this key, whole, and of a write that has begun: by its words alone. Its place and its stamp, or None.
+    /// The place and stamp of a value of this key, by its words alone. None: it is not whole, of
+    /// another key, or of no write that has begun.
     pub(crate) fn look(&self, key: &[u8], value: &[u8]) -> Option<(u64, u64)> {
         let word = |at: usize| {
             let bytes = value.get(at..at + WORD)?;
@@ -71,7 +72,8 @@ impl Records {
         is_right.then_some((place, stamp))
     }
 
-    /// Reads the store from the first key to the last and counts what is missing, old, or not byte by byte as it was written.
+    /// Reads the store from the first key to the last and counts what is missing, old, or not byte
+    /// by byte as it was written.
     /// Requires: nothing is under way.
     pub(crate) fn count_wrong(&self, peer: &dyn Peer) -> Result<u64> {
         let (mut right, mut last, mut expected) = (0, None::<Vec<u8>>, Vec::new());

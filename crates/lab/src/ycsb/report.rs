@@ -24,9 +24,10 @@ pub struct YcsbReport {
     pub rate: Option<f64>,
     /// Operations, of all clients.
     pub ops: u64,
-    /// How long they took: the turns of all rounds, without what was left to be done in the background.
+    /// How long they took: the turns of all rounds, without what was left to be done in the
+    /// background.
     pub seconds: f64,
-    /// How long that took, after the turns.
+    /// How long the background work took, after the turns.
     pub settle_seconds: f64,
     /// Operations per second.
     pub ops_per_s: f64,
@@ -40,7 +41,8 @@ pub struct YcsbReport {
     /// What the store counted.
     #[serde(flatten)]
     pub costs: CostReport,
-    /// Answers that were wrong. Of the last workload also entries that a scan of everything found wrong afterwards. Must be 0.
+    /// Answers that were wrong. Of the last workload also entries that a scan of everything found
+    /// wrong afterwards. Must be 0.
     pub wrong_answers: u64,
     /// Keys in the store at the end.
     pub keys: u64,
@@ -91,7 +93,8 @@ pub struct TimesReport {
     pub read_modify_write: Option<LatencyReport>,
 }
 
-/// What a store counted, if it tells. The numbers per operation are of operations that read: gets, scans, gets followed by a write.
+/// What a store counted, if it tells. The numbers per operation are of operations that read: gets,
+/// scans, gets followed by a write.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CostReport {
     /// Operations that read.

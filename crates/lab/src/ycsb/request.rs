@@ -1,12 +1,12 @@
 //! Which keys are asked for.
 //! ```text
 //! uniform     every key that was there when the workload began
-//! zipfian:S   the n-th of ten thousand million items with a share of n^-S, then scrambled: hot keys are anywhere, and stay hot
-//!             when keys are inserted
+//! zipfian:S   the n-th of ten thousand million items with a share of n^-S, then scrambled:
+//!             hot keys are anywhere, and stay hot while keys are inserted
 //! latest:S    the key inserted n-th last with a share of n^-S
 //! ```
-//! Invariant: a key is asked for only when it has been inserted. As in YCSB, scrambled items fall on twice as many places as will
-//! be inserted, and a place that has no key yet is drawn again.
+//! Invariant: a key is asked for only when it has been inserted. As in YCSB, scrambled items fall
+//! on twice as many places as will be inserted. A place without a key is drawn again.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,8 +14,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::rng::{Rng, scramble};
-use crate::skew::Zipf;
+use crate::keys::rng::{Rng, scramble};
+use crate::keys::skew::Zipf;
 
 /// How requests are spread over the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -96,7 +96,8 @@ pub(crate) struct Chooser {
 }
 
 impl Chooser {
-    /// Requires: `first`, the keys that are there now, is at least 1. `inserts`: how many more there will be, about.
+    /// Requires: `first`, the keys that are there now, is at least 1. `inserts`: how many more
+    /// there will be, about.
     pub(crate) fn new(distribution: Distribution, first: u64, inserts: u64) -> Self {
         let (exponent, count) = match distribution {
             Distribution::Uniform => (0.0, 1),
@@ -172,7 +173,8 @@ mod tests {
         let distribution = Distribution::Zipfian(0.99);
         let (before, after) =
             (counts(distribution, 1000, 500, 1000), counts(distribution, 1000, 500, 1500));
-        // A place that is drawn in vain is drawn again, so shares shrink alike when the other places get keys.
+        // A place that is drawn in vain is drawn again, so shares shrink alike when the other
+        // places get keys.
         let shrunk = after[..1000].iter().sum::<f64>() / DRAWS as f64;
         for (place, (before, after)) in before.iter().zip(&after).enumerate() {
             let noise = 6.0 * before.sqrt() + 6.0;

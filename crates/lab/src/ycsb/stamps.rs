@@ -1,15 +1,18 @@
-//! How old a value may be that is found: writes of a key are numbered, and those that are surely over set a floor.
+//! The oldest value that a read may find: writes of a key are numbered, and completed ones set a
+//! floor.
 //! ```text
-//! writes of a key   |--3--|        |---5---|              floor: 3, then still 3, since two overlap and nobody
-//!                              |---4---|      |--6--|     knows which came last; then 6
-//! read                                            |...|   began before 6 was over: at least 3
+//! writes of a key   |--3--|        |---5---|             floor: 3, then still 3, since two overlap
+//!                              |---4---|      |--6--|    and nobody knows which came last; then 6
+//! read                                            |...|  began before 6 was over: at least 3
 //! ```
-//! Invariant: a read that begins when the floor is s finds s or a later one, whatever order the store gave writes that overlapped.
-//! What it found before a write began that nobody disturbed is older than that write's stamp, and gone when that is over.
+//! Invariant: a read that begins when the floor is s finds s or a later stamp, whatever order the
+//! store gave overlapping writes. A write without overlap has a larger stamp than all values before
+//! it, and they are gone when it is over.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Stamps of writes, and a floor for each key. A key's word: floor, then whether writes overlap, then how many are under way.
+/// Stamps of writes, and a floor for each key. A key's word: floor, then whether writes overlap,
+/// then how many are under way.
 pub(crate) struct Stamps {
     next: AtomicU64,
     words: Vec<AtomicU64>,
@@ -45,7 +48,7 @@ impl Stamps {
         self.next.fetch_add(1, Ordering::AcqRel)
     }
 
-    /// The write of that stamp is over.
+    /// Ends the write of that stamp.
     pub(crate) fn end(&self, place: u64, stamp: u64) {
         let Some(word) = self.word(place) else { return };
         change(word, |word| {

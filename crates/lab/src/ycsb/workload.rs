@@ -3,7 +3,8 @@
 //! A  read 50, update 50      B  read 95, update 5      C  read 100
 //! D  read 95, insert 5       E  scan 95, insert 5      F  read 50, read and write back 50
 //! ```
-//! Invariant: shares are those of Cooper et al., Benchmarking Cloud Serving Systems with YCSB (2010), and of its core package.
+//! Invariant: shares are those of Cooper et al., Benchmarking Cloud Serving Systems with YCSB
+//! (2010), and of its core package.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LabError;
-use crate::rng::Rng;
+use crate::keys::rng::Rng;
 use crate::ycsb::request::Distribution;
 
 /// One of the core workloads.

@@ -1,10 +1,10 @@
 //! Laws of cost: what each operation may cost more when there is ten times as much of something.
 //! ```text
-//! pattern     of 1x and of 10x     deletions that overlap, versions of a key, tombstones, snapshots, runs, partitions, reads in a queue
+//! pattern     of 1x and of 10x: overlapping deletions, versions of a key, snapshots, runs, ...
 //! operation   its steps, allocations, allocated bytes, blocks and calls of the disk in both
 //! law         constant or logarithm: about as much    linear: ten times as much (and a logarithm)
 //! ```
-//! Nothing is timed. The list of laws stands in docs/reliability.md. Invariant: every operation of
+//! Nothing is timed. The list of laws stands in docs/performance.md. Invariant: every operation of
 //! the public interface is in `OPERATIONS`, in `WHOLE` or in `OF_BATCHES`. The first are held
 //! to `Law::Log` unless `law_of` says for what pattern they are not, and why.
 

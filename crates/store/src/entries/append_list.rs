@@ -1,7 +1,9 @@
 //! A list that grows at its end while others read it: they take no lock, and nothing in it ever
 //! moves.
 //! ```text
-//! octave 0   | 16 | 16 | ... eight chunks      octave 1   | 32 | 32 | ... eight      octave 2   | 64 | ...
+//! octave 0   | 16 | 16 | ... eight chunks
+//! octave 1   | 32 | 32 | ... eight chunks
+//! octave 2   | 64 | ...
 //! ```
 //! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are
 //! empty or zero; what an item is filled with is seen by who was told of it (Acquire) after it was

@@ -3,7 +3,7 @@
 //! block    restart count u32 | heads' length u32 | restarts | heads | values
 //! restart  place in the heads u32, place in the values u32
 //! head     shared | unshared | value length | sequence << 3 | kind | key's end
-//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32, of its place too
+//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32 (place too)
 //! ```
 //! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes
 //! of the block: nothing that reads one can fail. `shared` is the whole common prefix with the key

@@ -1,7 +1,8 @@
 //! Deletions of ranges that are not flushed yet.
 //! ```text
-//! deletes   0            1            2            as they were written, each with the state that it led to (interval_tree.rs)
-//! reader    at 17: the last one that is not newer  ->  its state  ->  the newest deletion around a key, and how far it is
+//! deletes   0     1     2     as written, each with the state that it led to (interval_tree.rs)
+//! reader    at 17: the last one not newer -> its state -> the newest deletion around a key, and
+//!           how far it is the newest
 //! ```
 //! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any
 //! sequence number; so do all the keys around one that are deleted and were not written again,

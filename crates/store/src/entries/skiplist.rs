@@ -5,10 +5,11 @@
 //! chunk    | node, tower, key, value | node, ... |   never moved, never freed before the list
 //! ```
 //! A link above level 0 has a number beside it: the newest sequence number of the marked nodes that
-//! it leads past or to (entries/skiplist/newest.rs). Invariant: a node is complete before a pointer to it
-//! is stored (Release), and never changes but for its tower and the numbers beside it. Readers load
-//! pointers (Acquire), so whoever can reach a node sees it whole. Nodes live as long as the list:
-//! what a handle borrows it keeps alive by holding the list.
+//! it leads past or to (entries/skiplist/newest.rs).
+//!
+//! Invariant: a node is complete before a pointer to it is stored (Release). It never changes but
+//! for its tower and the numbers beside it. Readers load pointers (Acquire), so whoever can reach a
+//! node sees it whole. Nodes live as long as the list; a handle that borrows one holds the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};

@@ -1,7 +1,7 @@
 //! From how many runs on writers are slowed down, and stopped, so that merges catch up.
 //! ```text
 //! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
-//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0      but for the last level
+//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0 (not the last one)
 //! ```
 //! Invariant: both limits follow from the options alone.
 

@@ -2,8 +2,8 @@
 //! ```text
 //! memtables     entry by entry
 //! runs          Global: ranks in the filter
-//!               else    entries of the blocks between the ends, by the tables' indexes, or keys by a table's own filter,
-//!                       whichever is known more closely
+//!               else    entries of the blocks between the ends, by the tables' indexes, or keys
+//!                       by a table's own filter, whichever is known more closely
 //! ```
 //! No block is read. Invariant: the keys of the range are no more than `most`; they are entries,
 //! every one of them.

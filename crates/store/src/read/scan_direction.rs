@@ -4,7 +4,7 @@
 //!                one filter for all: its cursor     else: a bound for each run (read/scan_lazy.rs)
 //! heap           memtable, run, run                                     <- positioned sources
 //! waiting        run, run, run, ...                                     <- not touched yet
-//! deleted        [from, until): sources that have nothing newer go to its end at once (read/scan_tombstones.rs)
+//! deleted        [from, until): sources that have nothing newer go to its end at once
 //! ```
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
 //! positioned; ties too, because a newer run may hold a newer entry of the same key.

@@ -1,10 +1,11 @@
 //! Deleted ranges, as one direction of a scan meets them.
 //! ```text
 //! memtables   of each what is seen at the scan's number
-//! runs        of each table its own                  -> the newest deletion around a key, and how far it is the newest
+//! runs        of each table its own
+//! answer      the newest deletion around a key, and how far it is the newest
 //!
 //! sealed      |--9--||--8--|   |--7--|                  at a: 9, from a to b
-//! run         a     b      c   d   with 5 and less      what is older than 7 goes on at c: all up to there is deleted and not put again
+//! run         a     b      c   d   with 5 and less      what is older than 7 goes on at c
 //! ```
 //! Where a memtable's deletion is the newest around a key, that memtable says how far a source may
 //! go that has nothing newer than its first one: past all deletions side by side among which it has

@@ -1,8 +1,9 @@
 //! The images of a global filter's parts: files that spare reading all runs when the store is
 //! opened.
 //! ```text
-//! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum, watermark, tables of the base
-//! read      record -> bytes -> part -> + entries of flushes from the watermark on, from newer tables
+//! written   part of a version -> NNNNNN.filter, synced -> edit: its range, file, checksum,
+//!           watermark, tables of the base
+//! read      record -> bytes -> part, and entries of flushes from the watermark on
 //! ```
 //! Each part has an image of its own: a merge of a key range writes those of the parts that it has
 //! built, and no other. Invariants: every installed flush below the watermark is in the image; its

@@ -1,6 +1,6 @@
 //! Who holds a tree for long, counted by kind.
 //! ```text
-//! scans 2   pinned trees 0   followers 1       one count for all versions between two that lose tables
+//! scans 2   pinned trees 0   followers 1     for all versions between two that lose tables
 //! ```
 //! Invariant: a count is how many hold such a version now.
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod guard_image;
 pub(crate) mod holders;
+pub(crate) mod metrics;
 pub(crate) mod obsolete_files;
 pub(crate) mod open_tree;
 pub(crate) mod partition_stats;

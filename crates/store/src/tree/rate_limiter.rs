@@ -1,6 +1,7 @@
 //! Merges that leave some of the disk to readers: no more than so many bytes in a second.
 //! ```text
-//! merge step   spends what it has read        flush   spends what it has written, and waits for nothing
+//! merge step   spends what it has read
+//! flush        spends what it has written, and waits for nothing
 //! allowance    grows with time, up to a tenth of a second's; below zero a merge pauses
 //! ```
 //! Invariant: pacing makes nobody wait who writes. While merges are what writers are slowed down

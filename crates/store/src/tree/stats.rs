@@ -5,7 +5,6 @@
 //! ```
 //! Invariant: counters only grow. What is not a counter is read from the newest version.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use trommel_filters::LocatedSize;
@@ -21,28 +20,50 @@ use crate::tree::partition_stats::{PartitionStats, UnderWay};
 use crate::tree::tree_stats::LevelStats;
 use crate::tree::write_stalls::{StallCounter, StallStats};
 
-/// What one kind of query has cost so far. Monotone counters.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct QueryStats {
+/// Makes the struct, and its fields in their order, of one list.
+macro_rules! query_stats {
+    ($($(#[$doc:meta])+ $field:ident)+) => {
+        /// What one kind of query has cost so far. Monotone counters.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct QueryStats {
+            $($(#[$doc])+ pub $field: u64,)+
+        }
+
+        impl QueryStats {
+            pub(crate) const PATHS: [&'static str; [$(stringify!($field)),+].len()] =
+                [$(concat!("query.", stringify!($field))),+];
+
+            pub(crate) fn fields(&self) -> [u64; Self::PATHS.len()] {
+                [$(self.$field),+]
+            }
+
+            fn of_fields([$($field),+]: [u64; Self::PATHS.len()]) -> Self {
+                QueryStats { $($field),+ }
+            }
+        }
+    };
+}
+
+query_stats! {
     /// Queries of this kind.
-    pub queries: u64,
+    queries
     /// Queries that no memtable answered, so that the guard was asked.
-    pub reached_runs: u64,
+    reached_runs
     /// Filter probes. With a global guard one per query that reaches the runs.
-    pub guard_probes: u64,
+    guard_probes
     /// Runs searched that had something for the query.
-    pub true_positives: u64,
+    true_positives
     /// Runs searched needlessly.
-    pub false_positives: u64,
+    false_positives
     /// Runs left out. (A guard never leaves out a run that has something.)
-    pub true_negatives: u64,
+    true_negatives
     /// Blocks asked for, cache hits included.
-    pub blocks_read: u64,
+    blocks_read
     /// Blocks that came from the disk.
-    pub disk_reads: u64,
+    disk_reads
     /// Bytes that came from the disk.
-    pub bytes_read: u64,
+    bytes_read
 }
 
 impl QueryStats {
@@ -62,58 +83,6 @@ impl QueryStats {
         let (now, before) = (self.fields(), earlier.fields());
         QueryStats::of_fields(std::array::from_fn(|place| now[place] - before[place]))
     }
-
-    const FIELDS: usize = 9;
-    const NAMES: [&'static str; Self::FIELDS] = [
-        "queries",
-        "reached_runs",
-        "guard_probes",
-        "true_positives",
-        "false_positives",
-        "true_negatives",
-        "blocks_read",
-        "disk_reads",
-        "bytes_read",
-    ];
-
-    fn fields(&self) -> [u64; Self::FIELDS] {
-        [
-            self.queries,
-            self.reached_runs,
-            self.guard_probes,
-            self.true_positives,
-            self.false_positives,
-            self.true_negatives,
-            self.blocks_read,
-            self.disk_reads,
-            self.bytes_read,
-        ]
-    }
-
-    fn of_fields(fields: [u64; Self::FIELDS]) -> Self {
-        let [
-            queries,
-            reached_runs,
-            guard_probes,
-            true_positives,
-            false_positives,
-            true_negatives,
-            blocks_read,
-            disk_reads,
-            bytes_read,
-        ] = fields;
-        QueryStats {
-            queries,
-            reached_runs,
-            guard_probes,
-            true_positives,
-            false_positives,
-            true_negatives,
-            blocks_read,
-            disk_reads,
-            bytes_read,
-        }
-    }
 }
 
 /// The kinds of queries that are told apart.
@@ -131,7 +100,7 @@ const KINDS: usize = 3;
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard {
-    fields: [[AtomicU64; QueryStats::FIELDS]; KINDS],
+    fields: [[AtomicU64; QueryStats::PATHS.len()]; KINDS],
 }
 
 thread_local! {
@@ -400,116 +369,6 @@ impl Stats {
     pub fn table_bytes(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum()
     }
-
-    /// All of it in the text format that Prometheus reads.
-    pub fn prometheus(&self) -> String {
-        let mut text = String::new();
-        let kinds = [
-            ("point", self.point),
-            ("open_seek", self.open_seek),
-            ("closed_seek", self.closed_seek),
-        ];
-        for (place, name) in QueryStats::NAMES.into_iter().enumerate() {
-            metric(&mut text, &format!("query_{name}_total"), "counter");
-            for (kind, stats) in kinds {
-                let value = stats.fields()[place];
-                let _ = writeln!(text, "trommel_query_{name}_total{{kind=\"{kind}\"}} {value}");
-            }
-        }
-        for (name, value) in self.plain_counters() {
-            metric(&mut text, name, "counter");
-            let _ = writeln!(text, "trommel_{name} {value}");
-        }
-        for (name, value) in self.gauges() {
-            metric(&mut text, name, "gauge");
-            let _ = writeln!(text, "trommel_{name} {value}");
-        }
-        if let Some(elastic) = &self.guard.elastic {
-            elastic_metrics(elastic, &mut text);
-        }
-        metric(&mut text, "runs", "gauge");
-        for level in &self.levels {
-            let (number, runs) = (level.level, level.runs.len());
-            let _ = writeln!(text, "trommel_runs{{level=\"{number}\"}} {runs}");
-        }
-        text
-    }
-
-    fn plain_counters(&self) -> [(&'static str, f64); 14] {
-        [
-            ("writes_total", self.writes as f64),
-            ("user_bytes_total", self.bytes_written_user as f64),
-            ("flushed_bytes_total", self.bytes_flushed as f64),
-            ("merged_bytes_total", self.bytes_merged as f64),
-            ("flushes_total", self.flushes as f64),
-            ("merges_total", self.merges as f64),
-            ("slowdowns_total", self.slowdowns.count as f64),
-            ("slowdown_seconds_total", self.slowdowns.seconds),
-            ("stops_total", self.stops.count as f64),
-            ("stop_seconds_total", self.stops.seconds),
-            ("stalls_total", self.stalls as f64),
-            ("stall_seconds_total", self.stall_seconds),
-            ("guard_seconds_total", self.guard.seconds),
-            ("files_reopened_total", self.files.reopened as f64),
-        ]
-    }
-
-    fn gauges(&self) -> [(&'static str, f64); 21] {
-        [
-            ("guard_bits_per_key", self.guard.bits_per_key),
-            ("guard_bytes", self.guard.memory_bytes as f64),
-            ("guard_damaged_filters", self.guard.damaged.len() as f64),
-            ("memtable_bytes", self.memtable_bytes as f64),
-            ("memtable_entries", self.memtable_entries as f64),
-            ("logs", self.logs as f64),
-            ("log_bytes", self.log_bytes as f64),
-            ("fence_bytes", self.fence_bytes as f64),
-            ("cache_bytes", self.cache_bytes as f64),
-            ("table_bytes", self.table_bytes() as f64),
-            ("table_file_bytes", self.table_file_bytes as f64),
-            ("leaving_tables", self.leaving_tables as f64),
-            ("files_open", self.files.open as f64),
-            ("files_open_max", self.files.max as f64),
-            ("obsolete_bytes", self.obsolete.bytes as f64),
-            ("obsolete_held_by_scans", self.obsolete.scans as f64),
-            ("obsolete_held_by_pinned_trees", self.obsolete.pinned_trees as f64),
-            ("obsolete_held_by_followed_trees", self.obsolete.followed_trees as f64),
-            ("unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0)),
-            ("merging", self.merging as f64),
-            ("stopped", f64::from(u8::from(self.failure.is_some()))),
-        ]
-    }
-}
-
-/// What the guard `elastic` has in memory, for Prometheus.
-fn elastic_metrics(elastic: &ElasticStats, text: &mut String) {
-    metric(text, "elastic_tables", "gauge");
-    for (units, tables) in elastic.tables_by_units.iter().enumerate() {
-        let _ = writeln!(text, "trommel_elastic_tables{{units=\"{units}\"}} {tables}");
-    }
-    let gauges = [
-        ("budget_bytes", elastic.budget_bytes as f64),
-        ("unit_bytes", elastic.unit_bytes as f64),
-        ("expected_rate", elastic.expected_rate),
-    ];
-    for (name, value) in gauges {
-        metric(text, &format!("elastic_{name}"), "gauge");
-        let _ = writeln!(text, "trommel_elastic_{name} {value}");
-    }
-    let counters = [
-        ("loads", elastic.loads),
-        ("drops", elastic.drops),
-        ("counted_gets", elastic.counted_gets),
-    ];
-    for (name, value) in counters {
-        metric(text, &format!("elastic_{name}_total"), "counter");
-        let _ = writeln!(text, "trommel_elastic_{name}_total {value}");
-    }
-}
-
-/// The line that goes before the values of a metric.
-fn metric(text: &mut String, name: &str, kind: &str) {
-    let _ = writeln!(text, "# TYPE trommel_{name} {kind}");
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Where tables live: how they are named, opened, read and written.
 //! ```text
-//! manifest  ─ each table that it names ─> open, its bounds are those of the manifest ─> a table, with its filter if that is sound
+//! manifest ─ each table that it names ─> open ─ its bounds are the manifest's ─> a table, with its
+//! filter if that is sound
 //! ```
 //! Invariant: a number is given to one file alone.
 

@@ -1,6 +1,7 @@
 //! The tree as `stats` and `inspect` tell of it.
 //! ```text
-//! level 1, T = 10, at most 1 run     [90, 130) 4 units     units: runs of level 0 that were merged into it since it was empty
+//! level 1, T = 10, at most 1 run     [90, 130) 4 units
+//! units: runs of level 0 that were merged into it since it was empty
 //! ```
 //! Invariant: plain data of one version.
 

@@ -1,8 +1,8 @@
 //! The tree at one moment, for those who look at it from outside, and those who follow it.
 //! ```text
-//! edit -> manifest -> version for readers -> follower: PinnedTree      under the installer's lock, edit by edit
+//! edit -> manifest -> version for readers -> follower: PinnedTree     (under the installer's lock)
 //!                                            |
-//!                                            +-> runs, codes of a key, runs that have it: of that version, whatever came since
+//!                                            +-> runs, codes of a key, runs that have it
 //! ```
 //! Invariants: a follower misses no change of the tree, and hears of them in their order. A pinned
 //! tree answers as its version does; it counts as no query.

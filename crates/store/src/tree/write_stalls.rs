@@ -4,7 +4,7 @@
 //! memtables   0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
 //! level 0     0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
 //!             at will    slower and slower          stop
-//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0      but for the last level
+//! below it    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0 (not the last one)
 //! ```
 //! Small merges go before large ones, so a level below can lag while level 0 does not.
 //!

@@ -1,7 +1,9 @@
 //! Faults at every single operation of the disk, in every phase of a store's life.
 //! ```text
-//! open (new, old), write, flush, merge, checkpoint, close  x  EIO, ENOSPC  x  once, until mended  x  guards, syncs
-//! for n in 0..:  prepare -> the n-th operation of the phase fails -> read -> crash -> mend, go on -> open again
+//! open (new, old), write, flush, merge, checkpoint, close  x  EIO, ENOSPC  x  once,
+//!     until mended  x  guards, syncs
+//! for n in 0..:  prepare -> the n-th operation of the phase fails -> read -> crash
+//!     -> mend, go on -> open again
 //! ```
 //! Invariants: reads work, or say that the disk fails; nothing acknowledged is lost; what gave an
 //! error is not seen before the store is opened again, and then as a whole or not at all; when the

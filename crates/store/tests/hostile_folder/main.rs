@@ -1,8 +1,10 @@
 //! A folder whose files somebody has replaced: by links, pipes, devices, folders, and files of a
 //! terabyte with nothing in them.
 //! ```text
-//! MANIFEST, LOCK, *.wal, *.table, *.filter, left-overs    x    link, pipe, socket, device, folder, sparse file
-//! open, peek, dump, repair, verify, checkpoint            ->   an error that names the file, or an answer; outside all is as it was
+//! MANIFEST, LOCK, *.wal, *.table, *.filter, left-overs    x
+//!     link, pipe, socket, device, folder, sparse file
+//! open, peek, dump, repair, verify, checkpoint            ->
+//!     an error that names the file, or an answer; outside all is as it was
 //! ```
 //! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link
 //! out of the folder.

@@ -2,7 +2,8 @@
 //! that is told of a length.
 //! ```text
 //! row    option, base, values that are allowed, values that are not
-//!          allowed      -> a store lives through writes, flushes, merges, reads and reopening, in memory that has a bound
+//!          allowed      -> a store lives through writes, flushes, merges, reads and reopening,
+//!                       in memory that has a bound
 //!          not allowed  -> `check` and `open` name the option
 //! ```
 //! Invariant: `rows` takes the options apart without `..`: one that is new does not compile before
@@ -286,7 +287,7 @@ fn a_key_beyond_the_longest_is_refused_and_never_found() {
         0
     );
     assert_eq!(db.range(..beyond.clone()).count(), 1);
-    assert_eq!(db.count(longest..beyond).expect("counts"), 1);
+    assert_eq!(db.estimate_count(longest..beyond).expect("counts"), 1);
     db.put("next", "value").expect("the store goes on");
 }
 

@@ -1,6 +1,7 @@
 //! A small file system of a test's own: in memory, and seen by the test's process alone.
 //! ```text
-//! test -> unshare -m -> sh: mount -t tmpfs -> this test again, which now finds the place in its environment and does the work
+//! test -> unshare -m -> sh: mount -t tmpfs -> this test again,
+//!     which now finds the place in its environment and does the work
 //! ```
 //! Invariant: it goes with the process, whatever becomes of that.
 #![allow(dead_code, reason = "each test that has file systems of its own uses a part of it")]

@@ -2,7 +2,7 @@
 //! answers.
 //! ```text
 //! loads, deletions, expiry, bulk loads -> store on a simulated disk, stepped     -> every answer
-//!                                      -> map (of now; and one for each snapshot)   against the map
+//!                                      -> map (of now; and one for each snapshot)  against the map
 //! ```
 //! Invariant: blocks, tables and partitions are so small that a few hundred entries make a tree
 //! with merges of key ranges.

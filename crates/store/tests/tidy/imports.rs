@@ -1,6 +1,7 @@
 //! Which file of a crate uses which: what `LAYERS` and the bound on circles look at.
 //! ```text
-//! use crate::a::{b, c};   super::x   self::y   child::z     -> module paths -> the files that have them
+//! use crate::a::{b, c};   super::x   self::y   child::z
+//!                         -> module paths -> the files that have them
 //! ```
 //! Invariant: tests are left out, files and inline modules alike.
 
@@ -9,20 +10,20 @@ use std::collections::{BTreeSet, HashMap};
 use super::{Source, closing, is_word, words};
 
 /// A file that uses another one: where, and both modules.
-pub struct Import {
-    pub at: usize,
-    pub from: String,
-    pub to: String,
+pub(crate) struct Import {
+    pub(crate) at: usize,
+    pub(crate) from: String,
+    pub(crate) to: String,
 }
 
 /// The files of one crate by module path. The root's path is empty.
-pub struct Modules<'s> {
+pub(crate) struct Modules<'s> {
     files: HashMap<String, &'s Source>,
 }
 
 impl<'s> Modules<'s> {
     /// Of the files below `folder`, such as `crates/store/src/`.
-    pub fn below(folder: &str, sources: &'s [Source]) -> Self {
+    pub(crate) fn below(folder: &str, sources: &'s [Source]) -> Self {
         let inside =
             |source: &'s Source| Some((module_of(source.path.strip_prefix(folder)?), source));
         let mut files: HashMap<String, &Source> = sources.iter().filter_map(inside).collect();
@@ -33,7 +34,7 @@ impl<'s> Modules<'s> {
     }
 
     /// What every file uses of the others, in no order.
-    pub fn imports(&self) -> Vec<Import> {
+    pub(crate) fn imports(&self) -> Vec<Import> {
         self.files.iter().flat_map(|(module, source)| self.imports_of(module, source)).collect()
     }
 
@@ -55,7 +56,7 @@ impl<'s> Modules<'s> {
     }
 
     /// The file of a module. Requires: it is one of these.
-    pub fn source(&self, module: &str) -> &'s Source {
+    pub(crate) fn source(&self, module: &str) -> &'s Source {
         self.files[module]
     }
 }
@@ -180,7 +181,7 @@ fn absolute(module: &str, path: &str, is_file: impl Fn(&str) -> bool) -> Option<
 }
 
 /// The largest set of files each of which uses every other, directly or by way of others.
-pub fn largest_circle(imports: &[Import]) -> BTreeSet<&str> {
+pub(crate) fn largest_circle(imports: &[Import]) -> BTreeSet<&str> {
     let mut used: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut users: HashMap<&str, Vec<&str>> = HashMap::new();
     for import in imports {

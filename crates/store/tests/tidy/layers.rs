@@ -18,14 +18,65 @@ struct House {
     apart: Option<(&'static str, &'static str)>,
 }
 
-const LAYERS: [House; 1] = [House {
-    sources: "crates/store/src/",
-    layers: &[
-        "cost", "sync", "error", "storage", "entries", "plan", "files", "guard", "tree", "read",
-        "write", "tools", "open", "db",
-    ],
-    apart: Some(("read", "write")),
-}];
+const LAYERS: [House; 4] = [
+    House {
+        sources: "crates/store/src/",
+        layers: &[
+            "cost", "sync", "error", "storage", "entries", "plan", "files", "guard", "tree",
+            "read", "write", "tools", "open", "db",
+        ],
+        apart: Some(("read", "write")),
+    },
+    House {
+        sources: "crates/filters/src/",
+        layers: &[
+            "bits",
+            "base",
+            "fingerprint",
+            "point",
+            "range",
+            "elastic",
+            "grf",
+            "locators",
+            "family",
+        ],
+        apart: None,
+    },
+    House {
+        sources: "crates/lab/src/",
+        layers: &[
+            "error",
+            "progress",
+            "report",
+            "tree_plan",
+            "keys",
+            "replay",
+            "questions",
+            "bench",
+            "stress",
+            "kill",
+            "threads",
+            "compare",
+            "experiment",
+            "ycsb",
+        ],
+        apart: None,
+    },
+    House {
+        sources: "crates/cli/src/",
+        layers: &[
+            "process",
+            "output",
+            "args",
+            "watch",
+            "commands",
+            "command_line",
+            "repair_hint",
+            "usage",
+        ],
+        apart: None,
+    },
+];
 
 impl House {
     /// The place of a module's layer. None: it is the root, which gives all out, or not listed.

@@ -1,7 +1,7 @@
 //! What a memtable's deleted ranges hide side by side, against a plain list of its writes.
 //! ```text
 //! writes    put 3 1   delete [0, 5) 2   put 4 3   delete [2, 9) 4   ...
-//! key       at each number: is it deleted, has it an entry that is newer  ->  how far a scan may go at once
+//! key       at each number: is it deleted, has it a newer entry -> how far a scan may go at once
 //! ```
 //! Invariant of every step: no key that is passed at once has an entry that is seen.
 

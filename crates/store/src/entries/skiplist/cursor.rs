@@ -1,6 +1,8 @@
 //! A place in the skip list, and values that keep it alive.
 //! ```text
-//! seek, prev    a descent        next    one link        next_newer, prev_newer    a descent by the numbers beside the links
+//! seek, prev                a descent
+//! next                      one link
+//! next_newer, prev_newer    a descent by the numbers beside the links
 //! ```
 //! Invariant: whoever has a pointer into a list holds the list.
 

@@ -1,8 +1,9 @@
 //! How the skip list finds the next entry that is newer than a number, past any number of older
 //! ones.
 //! ```text
-//! level 1   o ------ 7 ------> [d 7] ------ 9 ------> null       a link's number: the newest of those that it leads past or to
-//! level 0   o -> [a 3] -> [c 5] -> [d 7] -> [e 9] -> null        newer than 7, from a on: the first link is passed at once
+//! level 1   o ------ 7 ------> [d 7] ------ 9 ------> null      the newest that a link passes
+//! level 0   o -> [a 3] -> [c 5] -> [d 7] -> [e 9] -> null       or leads to
+//! newer than 7, from a on: the first link is passed at once
 //! ```
 //! A memtable marks the entries that come after its first deletion of a range. Those before are
 //! older than all of them: whoever looks for what is newer than one does not look for these, and a

@@ -1,9 +1,10 @@
 //! The entries of one key, as a direction of a scan comes to them: which of them counts, and how
 //! the others are passed.
 //! ```text
-//! forward    k 90  k 80  k 70  k 60 ~~~~~~~~~~~~> k 20  k 10 ~~~~> the next key      at 25: after some steps, a seek by (key, at),
-//! backward   the key before <~~~~ k 90  k 80 <~~~~~~ k 20  k 10                     and one past the key
-//! deleted    a 3  b 5  c 4  d 8 ~~~~~~~~~~~~~~~~> x 99                              newer than the deletion (entries/skiplist/newest.rs)
+//! forward    k 90  k 80  k 70  k 60 ~~~~~~~~~~~~> k 20  k 10 ~~~~> the next key
+//! backward   the key before <~~~~ k 90  k 80 <~~~~~~ k 20  k 10
+//! deleted    a 3  b 5  c 4  d 8 ~~~~~~~~~~~~~~~~> x 99    newer than the deletion
+//! at 25: after some steps, a seek by (key, at), and one past the key
 //! ```
 //! Most keys have few entries, to which steps lead faster than seeks. Invariant: of the entries
 //! that the scan sees, none that counts is passed; each move leads on, whatever a damaged table

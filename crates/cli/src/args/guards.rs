@@ -1,0 +1,77 @@
+//! The names of guards, as they are typed.
+//! ```text
+//! --guard grf              one
+//! --guard none,all-ranges  several, by commas and by words that stand for more than one
+//! ```
+//! Invariant: the error of an unknown name lists all known ones.
+
+use trommel::GuardKind;
+
+/// The guards that one word stands for.
+#[derive(Clone, Debug)]
+pub(crate) struct GuardNames(Vec<GuardKind>);
+
+impl GuardNames {
+    pub(crate) fn kinds(&self) -> &[GuardKind] {
+        &self.0
+    }
+}
+
+/// Words for several guards.
+const GUARD_WORDS: &str = "all (but none), all-ranges (that know ranges)";
+
+/// Reads the name of a guard, or a word for several.
+pub(crate) fn guards(name: &str) -> Result<GuardNames, String> {
+    let all = GuardKind::ALL.into_iter().filter(|guard| *guard != GuardKind::Open);
+    match name {
+        "all" => Ok(GuardNames(all.collect())),
+        "all-ranges" => Ok(GuardNames(all.filter(|guard| guard.knows_ranges()).collect())),
+        name => match guard(name) {
+            Ok(guard) => Ok(GuardNames(vec![guard])),
+            Err(problem) => Err(format!("{problem}, {GUARD_WORDS}")),
+        },
+    }
+}
+
+fn guard_names() -> String {
+    GuardKind::ALL.map(GuardKind::name).join(", ")
+}
+
+/// What `--guard` is.
+pub(crate) fn guard_help() -> String {
+    let names = guard_names();
+    format!(
+        "Who answers which runs may hold a key: {names}. [default: grf; none for get, put, delete, \
+         scan and count, since a single question does not repay reading the filter]"
+    )
+}
+
+/// What `--guard` is where guards are compared.
+pub(crate) fn guards_help() -> String {
+    let names = guard_names();
+    format!("The guards to compare, with commas between them: {names}, {GUARD_WORDS}")
+}
+
+/// Reads the name of a guard.
+pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
+    name.parse().map_err(|error| match error {
+        trommel::Error::Option { problem, .. } => problem,
+        other => other.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stands_for_several_guards() {
+        let named = |word| guards(word).expect("known").0;
+        assert_eq!(named("none"), [GuardKind::Open]);
+        assert_eq!(named("all"), GuardKind::ALL[1..]);
+        let ranges = named("all-ranges");
+        assert!(ranges.contains(&GuardKind::Grf) && !ranges.contains(&GuardKind::ALL[1]));
+        let problem = guards("blom").expect_err("unknown");
+        assert!(problem.contains("none, ") && problem.contains("all-ranges"), "{problem}");
+    }
+}

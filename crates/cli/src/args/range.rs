@@ -1,0 +1,43 @@
+//! A range of keys, as it is typed.
+
+use std::ops::Bound;
+
+use clap::Args;
+
+use crate::args::store::StoreArgs;
+use crate::output::keytext::read;
+use crate::process::failure::Failure;
+
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+#[derive(Debug, Args)]
+pub(crate) struct RangeArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// The first key, included.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) from: Option<String>,
+    /// The last key, included.
+    #[arg(long, value_name = "KEY")]
+    pub(crate) to: Option<String>,
+    /// Keys and values are read and printed in hexadecimal.
+    #[arg(long)]
+    pub(crate) hex: bool,
+}
+
+impl RangeArgs {
+    /// The bounds of the range, both included.
+    pub(crate) fn bounds(&self) -> Result<Bounds, Failure> {
+        let bound = |key: &Option<String>| match key {
+            None => Ok(Bound::Unbounded),
+            Some(key) => read(key, self.hex).map(Bound::Included),
+        };
+        let (from, to) = (bound(&self.from)?, bound(&self.to)?);
+        match (&from, &to) {
+            (Bound::Included(from), Bound::Included(to)) if from > to => {
+                Err(Failure::Usage("--from is after --to".into()))
+            }
+            _ => Ok((from, to)),
+        }
+    }
+}

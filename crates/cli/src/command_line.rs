@@ -1,0 +1,161 @@
+//! The command line: every command, and what it is told.
+//! ```text
+//! trommel --json bench read --guard grf
+//!         Arguments { json, Command::Bench(BenchCommand::Read(..)) }
+//! ```
+//! Invariant: a command's own arguments are in its own file.
+
+use std::path::Path;
+
+use clap::{Parser, Subcommand};
+
+use crate::args::key::KeyArgs;
+use crate::args::range::RangeArgs;
+use crate::args::store::StoreArgs;
+use crate::commands;
+use crate::commands::bench;
+
+/// A key-value store (LSM-tree) that asks one small filter, once, before it opens a file.
+///
+/// Exit status: 0 fine, 1 not found or check failed, 2 wrong arguments, 3 corrupt data or I/O
+/// error.
+#[derive(Debug, Parser)]
+#[command(name = "trommel", version)]
+pub(crate) struct Arguments {
+    /// Print one JSON object (an array for several guards) on standard output, and nothing else
+    /// there.
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write the keys of a file, or of standard input, into a store.
+    #[command(after_help = commands::load::EXAMPLES)]
+    Load(commands::load::LoadArgs),
+    /// Print the value of a key. Exit status 1 if there is none.
+    Get(KeyArgs),
+    /// Set the value of a key.
+    Put(commands::put::PutArgs),
+    /// Remove a key. No error if it is not there.
+    Delete(KeyArgs),
+    /// Remove all keys from one on and before another, in one write.
+    #[command(after_help = commands::delete_range::EXAMPLES)]
+    DeleteRange(commands::delete_range::DeleteRangeArgs),
+    /// Print keys and values in order, a tab between them.
+    Scan(commands::scan::ScanArgs),
+    /// Estimate how many keys a range has, from block indexes or, with `--guard grf`, from the
+    /// filter's ranks.
+    Count(RangeArgs),
+    /// Do the merges that are due under the policy, or merge everything into one run.
+    #[command(after_help = commands::compact::EXAMPLES)]
+    Compact(commands::compact::CompactArgs),
+    /// Print the statistics of a store.
+    Stats(commands::stats::StatsArgs),
+    /// Show the tree as a picture: levels, runs, spans, guard memory.
+    Inspect(commands::inspect::InspectArgs),
+    /// Write a page that plays a tree back, step by step: its runs, its merges, and the filter's
+    /// codes of a key. A tree that is grown for it, or one that was recorded with --record.
+    #[command(after_help = commands::replay::EXAMPLES)]
+    Replay(commands::replay::ReplayArgs),
+    /// Read everything and check it, also of a store that does not open: tell all that is damaged
+    /// or missing. Exit status 3 if anything is.
+    #[command(after_help = commands::verify::EXAMPLES)]
+    Verify(StoreArgs),
+    /// Print what the files of a store hold. Exit status 3 if anything is damaged.
+    #[command(after_help = commands::dump::EXAMPLES)]
+    Dump(commands::dump::DumpArgs),
+    /// Make a second store, in a new folder, that holds what this one holds: by hard links, where
+    /// that can be.
+    Checkpoint(commands::checkpoint::CheckpointArgs),
+    /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
+    /// saved.
+    #[command(after_help = commands::repair::EXAMPLES)]
+    Repair(commands::repair::RepairArgs),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(BenchCommand),
+    /// Measure what plans say, the papers' experiments among them, and make reports of it.
+    #[command(subcommand)]
+    Lab(commands::lab::LabCommand),
+    /// Run histories of random operations on a simulated disk, with crashes, faults and other
+    /// options at each opening, and compare every answer with a model. Exit status 1 if one is
+    /// wrong: it is told in short, with its seed. With --kills: kill real processes that write, and
+    /// compare what they leave with what they had acknowledged.
+    #[command(after_help = commands::stress::args::EXAMPLES)]
+    Stress(commands::stress::args::StressArgs),
+    /// Write until someone kills this process: what `stress --kills` starts.
+    #[command(hide = true)]
+    Victim(commands::victim::VictimArgs),
+    /// Compare the guards on real keys, in a temporary folder: one table, then the tree as a
+    /// picture.
+    Demo(commands::demo::DemoArgs),
+}
+
+impl Command {
+    /// The folder of the store that it works on; None where it makes stores of its own.
+    pub(crate) fn store(&self) -> Option<&Path> {
+        match self {
+            Command::Load(load) => Some(&load.store.db),
+            Command::Get(key) | Command::Delete(key) => Some(&key.store.db),
+            Command::Put(put) => Some(&put.key.store.db),
+            Command::DeleteRange(range) => Some(&range.store.db),
+            Command::Scan(scan) => Some(&scan.range.store.db),
+            Command::Count(range) => Some(&range.store.db),
+            Command::Compact(compact) => Some(&compact.store.db),
+            Command::Stats(stats) => Some(&stats.store.db),
+            Command::Inspect(inspect) => Some(&inspect.store.db),
+            Command::Verify(store) => Some(&store.db),
+            Command::Dump(dump) => dump.path.is_dir().then_some(&dump.path),
+            Command::Checkpoint(checkpoint) => Some(&checkpoint.store),
+            Command::Repair(repair) => Some(&repair.store),
+            Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
+            Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
+        }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// Load a tree of known shape per guard, then measure reads in rounds that take turns.
+    Read(bench::read::BenchReadArgs),
+    /// Measure the filters alone, without a store.
+    Probe(bench::probe::BenchProbeArgs),
+    /// Write from several threads, and measure what each write and the whole cost.
+    Write(bench::write::BenchWriteArgs),
+    /// Measure the CPU time of a get with one reader and with several, while a paced writer writes.
+    Readers(bench::readers::BenchReadersArgs),
+    /// Measure opening a store, with and without the image of its filter, beside reading what that
+    /// must read.
+    Open(bench::open::BenchOpenArgs),
+    /// Measure reads and writes of this store beside another one's, in one process, in rounds that
+    /// take turns.
+    #[command(after_help = bench::compare::EXAMPLES)]
+    Compare(bench::compare::BenchCompareArgs),
+    /// Run YCSB's core workloads A to F over this store with several guards, and over other stores.
+    #[command(after_help = bench::ycsb::EXAMPLES)]
+    Ycsb(bench::ycsb::BenchYcsbArgs),
+    /// Count how often a global range filter says "maybe" where nothing is, for many distributions,
+    /// budgets and widths.
+    #[command(after_help = bench::fpr::EXAMPLES)]
+    Fpr(bench::fpr::BenchFprArgs),
+    /// Compute how short Chucky's codes of level ids are, and how they fill buckets: the paper's
+    /// Figures 5, 6, 8, 9 and 12.
+    #[command(after_help = bench::chucky_codes::EXAMPLES)]
+    ChuckyCodes(bench::chucky_codes::ChuckyCodesArgs),
+    /// Measure what each of the things that make SuRF's trie fast is worth: the paper's Figure 7.
+    SurfSteps(bench::surf_steps::SurfStepsArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

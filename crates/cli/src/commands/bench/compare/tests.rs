@@ -1,0 +1,71 @@
+//! Tests of the text that reports become.
+
+use trommel_lab::FillReport;
+
+use super::*;
+
+fn report(engine: &str, guard: &str, ns_per_op: f64, shape: ShapeName) -> CompareReport {
+    let answer = || AnswerReport {
+        ops: 10,
+        ns_per_op,
+        cpu_ns_per_op: 0.8 * ns_per_op,
+        ns_p99: 2.0 * ns_per_op,
+    };
+    CompareReport {
+        engine: engine.into(),
+        guard: guard.into(),
+        settings: "as it is".into(),
+        shape,
+        keys: 1000,
+        runs: Some(21),
+        runs_planned: Some(21),
+        guard_bits_per_key: Some(9.5),
+        dist: "uniform".into(),
+        seed: 1,
+        range_width: 64,
+        value_bytes: 256,
+        load: FillReport {
+            seconds: 1.0,
+            ops_per_s: 1e9 / ns_per_op,
+            ns_per_op,
+            seconds_of_all: vec![1.0],
+            ns_per_op_of_all: vec![ns_per_op],
+        },
+        false_negatives: 0,
+        point_miss: answer(),
+        point_hit: answer(),
+        empty_range: answer(),
+        seek: answer(),
+        seek_next_50: answer(),
+    }
+}
+
+#[test]
+fn the_table_has_times_and_how_many_times_as_long() {
+    let of = |shape, cpu| {
+        let peer = report("rocksdb", "bloom", 5000.0, shape);
+        text(&[report("trommel", "grf", 500.0, shape), peer], cpu)
+    };
+    let runs = of(ShapeName::Runs, false);
+    assert!(runs.contains("rocksdb, bloom: 1,000 keys (uniform)") && runs.contains("as it is"));
+    assert_eq!(runs.matches("500 ns  5.00 µs (10.00x)").count(), 5, "{runs}");
+    assert!(!runs.contains("fill_random"));
+    let by_default = of(ShapeName::Default, false);
+    assert_eq!(by_default.matches("500 ns  5.00 µs (10.00x)").count(), 6, "{by_default}");
+    assert!(by_default.contains("fill_random"));
+    let cpu = of(ShapeName::Default, true);
+    assert_eq!(cpu.matches("400 ns  4.00 µs (10.00x)").count(), 5, "{cpu}");
+    assert_eq!(
+        cpu.matches("500 ns  5.00 µs (10.00x)").count(),
+        1,
+        "filling is told in time: {cpu}"
+    );
+}
+
+#[test]
+fn wrong_answers_are_told_by_the_exit_status() {
+    let right = report("trommel", "grf", 1.0, ShapeName::Runs);
+    assert_eq!(verdict(std::slice::from_ref(&right)), Status::Fine);
+    let wrong = CompareReport { false_negatives: 1, ..right.clone() };
+    assert_eq!(verdict(&[right, wrong]), Status::No);
+}

@@ -1,0 +1,212 @@
+//! `bench fpr`: measure, then print a table for each distribution.
+//! ```text
+//! fingerprints  policy         bits  levels  z  owed  point          ...   base  overlay  total
+//! auto          lazy-leveling    12       3  9     0  0.55 % ± 0.03  ...   11.2     19.3   12.0
+//! ```
+//! Invariant: without `--json` each table is printed when its distribution is done, so that a later
+//! error costs none.
+
+use std::io::Write;
+
+use clap::Args;
+use trommel_lab::{
+    Dist, FileFormat, Fingerprints, FprFilter, FprPlan, FprRate, FprReport, bench_fpr,
+    fingerprints_named,
+};
+
+use crate::output::json::print_json;
+use crate::output::progress::StageBar;
+use crate::output::table::{TextTable, whole};
+use crate::process::failure::{Outcome, Status};
+
+/// For `--help`.
+pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not\n  \
+    trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
+    trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9\n  \
+    trommel bench fpr --dist uniform --keys 200000 --levels 1,2 --fill 1,5,9 --owed 0,1,14";
+
+/// Which filters, and what they are asked.
+#[derive(Debug, Args)]
+pub(crate) struct BenchFprArgs {
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "uniform,normal,lognormal,clustered,ids",
+        help = crate::args::workload::dist_help() + " (several with commas between them)"
+    )]
+    dist: Vec<Dist>,
+    /// How a file of keys is written: lines, u64le.
+    #[arg(long, value_name = "NAME", default_value = "lines")]
+    file_format: FileFormat,
+    /// How many keys. [default: 5000000, or all of a file]
+    #[arg(long, value_name = "N")]
+    keys: Option<usize>,
+    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = fingerprints, default_value = "auto")]
+    fingerprints: Vec<Fingerprints>,
+    /// Memory of the filter, in bits per key, with commas between the numbers.
+    #[arg(
+        long,
+        value_name = "BITS",
+        value_delimiter = ',',
+        allow_negative_numbers = true,
+        default_value = "8,10,12,14"
+    )]
+    bits_per_key: Vec<f64>,
+    /// How many of them are of a hash for single keys.
+    #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
+    point_bits: u8,
+    /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering,
+    /// rocksdb, levelled-from:LEVEL.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::args::policy::policy, default_value = "lazy-leveling")]
+    policy: Vec<trommel::Policy>,
+    /// L: levels of the tree, 1 to 4, with commas between the numbers. 1 and 2: a store after its
+    /// first flushes.
+    #[arg(long, value_name = "L", value_delimiter = ',', default_value = "3")]
+    levels: Vec<u32>,
+    /// Z: how full the last level is, 1 to 9, with commas between the numbers.
+    #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
+    fill: Vec<u32>,
+    /// Flushes that wait in level 0 since merges do not keep up, with commas between the numbers.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
+    owed: Vec<u32>,
+    /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
+    #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
+    range_width: Vec<u64>,
+    /// Questions for each width.
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    queries: usize,
+    /// Seed of keys, flushes and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+}
+
+/// Reads the name of a kind of fingerprints.
+fn fingerprints(name: &str) -> Result<Fingerprints, String> {
+    fingerprints_named(name).map_err(|error| error.to_string())
+}
+
+pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let mut reports = Vec::new();
+    for dist in &arguments.dist {
+        let plan = FprPlan {
+            dist: dist.clone(),
+            file_format: arguments.file_format,
+            keys: arguments.keys,
+            fingerprints: arguments.fingerprints.clone(),
+            bits_per_key: arguments.bits_per_key.clone(),
+            point_bits: arguments.point_bits,
+            policies: arguments.policy.clone(),
+            levels: arguments.levels.clone(),
+            fills: arguments.fill.clone(),
+            owed: arguments.owed.clone(),
+            range_widths: arguments.range_width.clone(),
+            queries: arguments.queries,
+            seed: arguments.seed,
+        };
+        let report = bench_fpr(&plan, &mut StageBar::default())?;
+        if !json {
+            out.write_all(text(&report).as_bytes())?;
+            out.flush()?;
+        }
+        reports.push(report);
+    }
+    if json {
+        print_json(out, &reports)?;
+    }
+    Ok(verdict(&reports))
+}
+
+/// "No" if a filter lost a key. Says so.
+fn verdict(reports: &[FprReport]) -> Status {
+    let filters = reports.iter().flat_map(|report| &report.filters);
+    let lost: u64 = filters.map(|filter| filter.false_negatives).sum();
+    if lost == 0 {
+        return Status::Fine;
+    }
+    eprintln!("trommel: {lost} stored keys or ranges were denied");
+    Status::No
+}
+
+fn text(report: &FprReport) -> String {
+    let sum = |of: fn(&FprFilter) -> u64| report.filters.iter().map(of).sum::<u64>();
+    let heading = format!(
+        "{}: {} keys, seed {}; false negatives: {} of {} asked\n",
+        report.dist,
+        whole(report.keys),
+        report.seed,
+        whole(sum(|filter| filter.false_negatives)),
+        whole(sum(|filter| filter.hits)),
+    );
+    let widths = report.filters.first().map_or(&[][..], |filter| &filter.rates);
+    let widths: Vec<String> = widths.iter().map(|rate| width_text(rate.range_width)).collect();
+    let mut names = vec!["fingerprints", "policy", "bits", "levels", "z", "owed"];
+    names.extend(widths.iter().map(String::as_str));
+    names.extend(["base", "overlay", "total"]);
+    let mut table = TextTable::new(2, &names);
+    report.filters.iter().for_each(|filter| table.row(row(filter)));
+    format!("{heading}{}", table.render())
+}
+
+fn row(filter: &FprFilter) -> Vec<String> {
+    let mut cells = vec![
+        filter.fingerprints.to_string(),
+        filter.policy.to_string(),
+        filter.bits_per_key.to_string(),
+        filter.levels.to_string(),
+        filter.fill.to_string(),
+        filter.owed.to_string(),
+    ];
+    cells.extend(filter.rates.iter().map(rate_text));
+    let [base, whole] = [filter.base_bits_per_key, filter.guard_bits_per_key].map(Some);
+    let bits = [base, filter.overlay_bits_per_key, whole];
+    cells.extend(bits.map(|bits| bits.map_or("-".into(), |bits| format!("{bits:.2}"))));
+    cells
+}
+
+/// A width as people say it.
+fn width_text(width: u64) -> String {
+    match width {
+        1 => "point".into(),
+        width if width.is_power_of_two() => format!("2^{}", width.ilog2()),
+        width => whole(width),
+    }
+}
+
+/// A rate and half its interval, in percent; more digits where the interval is narrow.
+fn rate_text(rate: &FprRate) -> String {
+    let (Some(share), Some([low, high])) = (rate.false_positive_rate, rate.interval_95) else {
+        return "-".into();
+    };
+    let (share, half) = (100.0 * share, 50.0 * (high - low));
+    let digits = if half < 0.005 { 3 } else { 2 };
+    format!("{share:.digits$} % ± {half:.digits$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_as_many_digits_as_their_intervals_allow() {
+        let rate = |share, half| FprRate {
+            range_width: 32,
+            queries: 1000,
+            queries_distinct: 1000,
+            false_positives: 1,
+            false_positive_rate: Some(share),
+            interval_95: Some([share - half, share + half]),
+            needless_runs_per_op: None,
+        };
+        assert_eq!(rate_text(&rate(0.0055, 0.0003)), "0.55 % ± 0.03");
+        assert_eq!(rate_text(&rate(0.0001, 0.00004)), "0.010 % ± 0.004");
+        assert_eq!(rate_text(&FprRate { false_positive_rate: None, ..rate(0.5, 0.1) }), "-");
+    }
+
+    #[test]
+    fn widths_are_powers_of_two_where_they_are() {
+        let texts = [1, 2, 1 << 20, 1_000_000].map(width_text);
+        assert_eq!(texts, ["point", "2^1", "2^20", "1,000,000"]);
+    }
+}

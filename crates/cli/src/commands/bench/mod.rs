@@ -1,0 +1,12 @@
+//! The commands of `bench`: each measures by `trommel-lab`, then prints.
+
+pub(crate) mod chucky_codes;
+pub(crate) mod compare;
+pub(crate) mod fpr;
+pub(crate) mod open;
+pub(crate) mod probe;
+pub(crate) mod read;
+pub(crate) mod readers;
+pub(crate) mod surf_steps;
+pub(crate) mod write;
+pub(crate) mod ycsb;

@@ -1,0 +1,44 @@
+//! `checkpoint`: a second store that holds what this one holds.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use trommel::{Background, Db, GuardKind, Options};
+
+use crate::output::table::{bytes, counted};
+use crate::process::failure::{Outcome, Status};
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckpointArgs {
+    /// The store's folder.
+    #[arg(value_name = "STORE")]
+    pub(crate) store: PathBuf,
+    /// The folder for the second store: new, or empty.
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    // Nothing is asked of the store, and nothing is to be merged in it.
+    let options = Options {
+        guard: GuardKind::Open,
+        background: Background::Stepped,
+        create_if_missing: false,
+        ..Options::default()
+    };
+    let db = Db::open(&arguments.store, options)?;
+    db.checkpoint(&arguments.dir)?;
+    let stats = db.stats()?;
+    let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
+    let size = stats.table_bytes();
+    if json {
+        let dir = arguments.dir.display().to_string();
+        writeln!(out, "{}", json!({ "ok": true, "dir": dir, "tables": tables, "bytes": size }))?;
+    } else {
+        let dir = arguments.dir.display();
+        writeln!(out, "checkpoint in {dir}: {}, {}", counted(tables, "table"), bytes(size))?;
+    }
+    Ok(Status::Fine)
+}

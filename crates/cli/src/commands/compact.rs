@@ -1,0 +1,99 @@
+//! `compact`: merges that are due, or all into one run.
+//! ```text
+//! manifest --> runs before     threads that merge --> settled --> runs after
+//! ```
+
+use std::io::Write;
+use std::time::Instant;
+
+use clap::Args;
+use serde_json::json;
+use trommel::{Db, GuardKind, Stats, TreePeek, peek};
+
+use crate::args::store::StoreArgs;
+use crate::args::watch::WatchArgs;
+use crate::output::progress::merge_bar;
+use crate::output::table::{bytes, counted, whole};
+use crate::process::failure::{Failure, Outcome, Status};
+use crate::watch::watcher::{Watcher, beside, watched};
+
+pub(crate) const EXAMPLES: &str = "Examples: what a load has left to be merged; what is due under another policy; one run, without what was deleted or replaced\n  \
+    trommel compact --db words\n  \
+    trommel compact --db words --policy leveling --size-ratio 4\n  \
+    trommel compact --db words --all --merge-threads 2\n\n\
+    A store keeps neither its policy nor its guard: name those that it is used with. Merges follow the one, and write filters for the other.";
+
+#[derive(Debug, Args)]
+pub(crate) struct CompactArgs {
+    #[command(flatten)]
+    pub(crate) store: StoreArgs,
+    /// Merge everything into one run. Else: what is due under the policy.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    watch: WatchArgs,
+}
+
+pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    // Merges begin when the store is opened.
+    let before = peek(&arguments.store.db);
+    let db = arguments.store.open(GuardKind::Grf)?;
+    let before = before?;
+    let start = Instant::now();
+    let merge = || Ok(if arguments.all { db.compact() } else { db.settle() }?);
+    match Watcher::new(arguments.watch, json, out)? {
+        Some(watcher) => watched(watcher, &db, merge)?,
+        None => merge_with_bar(&db, merge)?,
+    }
+    let (after, seconds) = (db.stats()?, start.elapsed().as_secs_f64());
+    db.close()?;
+    if json {
+        writeln!(out, "{}", as_json(&before, &after, seconds))?;
+    } else {
+        writeln!(out, "{}", as_text(&before, &after, seconds))?;
+    }
+    Ok(Status::Fine)
+}
+
+fn merge_with_bar(
+    db: &Db,
+    merge: impl FnOnce() -> Result<(), Failure> + Send,
+) -> Result<(), Failure> {
+    let bar = merge_bar();
+    let merged = beside(merge, || {
+        let Ok(stats) = db.stats() else { return };
+        bar.set_position(stats.bytes_merged);
+        bar.set_message(counted(stats.run_count() as u64, "run"));
+    });
+    bar.finish_and_clear();
+    merged
+}
+
+fn bytes_of(tree: &TreePeek) -> u64 {
+    tree.runs.iter().map(|run| run.bytes).sum()
+}
+
+fn as_json(before: &TreePeek, after: &Stats, seconds: f64) -> serde_json::Value {
+    json!({
+        "runs_before": before.runs.len(),
+        "runs_after": after.run_count(),
+        "bytes_before": bytes_of(before),
+        "bytes_after": after.table_bytes(),
+        "merges": after.merges,
+        "bytes_merged": after.bytes_merged,
+        "seconds": seconds,
+    })
+}
+
+fn as_text(before: &TreePeek, after: &Stats, seconds: f64) -> String {
+    let runs = counted(after.run_count() as u64, "run");
+    if after.merges == 0 {
+        return format!("nothing to merge: {runs}");
+    }
+    let (size_before, size) = (bytes(bytes_of(before)), bytes(after.table_bytes()));
+    let (merges, written) = (counted(after.merges, "merge"), bytes(after.bytes_merged));
+    let runs_before = whole(before.runs.len() as u64);
+    format!(
+        "from {runs_before} to {runs}, from {size_before} to {size}: {merges}, {written} written, {seconds:.1} s"
+    )
+}

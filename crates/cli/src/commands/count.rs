@@ -1,0 +1,21 @@
+//! `count`: how many keys a range has, estimated.
+
+use std::io::Write;
+
+use serde_json::json;
+use trommel::GuardKind;
+
+use crate::args::range::RangeArgs;
+use crate::process::failure::{Outcome, Status};
+
+pub(crate) fn run(arguments: &RangeArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let bounds = arguments.bounds()?;
+    let db = arguments.store.open_to_read(GuardKind::Open)?;
+    let count = db.estimate_count(bounds)?;
+    if json {
+        writeln!(out, "{}", json!({ "approximate_count": count }))?;
+    } else {
+        writeln!(out, "{count}")?;
+    }
+    Ok(Status::Fine)
+}

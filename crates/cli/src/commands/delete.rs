@@ -1,0 +1,21 @@
+//! `delete`: removes a key.
+
+use std::io::Write;
+
+use serde_json::json;
+use trommel::GuardKind;
+
+use crate::args::key::KeyArgs;
+use crate::output::keytext::{read, show};
+use crate::process::failure::{Outcome, Status};
+
+pub(crate) fn run(arguments: &KeyArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let key = read(&arguments.key, arguments.hex)?;
+    let db = arguments.store.open(GuardKind::Open)?;
+    db.delete(&key)?;
+    db.close()?;
+    if json {
+        writeln!(out, "{}", json!({ "key": show(&key, arguments.hex) }))?;
+    }
+    Ok(Status::Fine)
+}

@@ -1,0 +1,339 @@
+//! `trommel lab`: runs plans of measurements, and makes reports of what they found.
+//! ```text
+//! lab list      plans/*.toml                        what can be measured, and how long it takes
+//! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
+//! lab report    records -> HTML, Markdown, CSV
+//! ```
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use trommel_lab::experiment::{
+    Experiment, Heard, Keep, Machine, Outcome as StepOutcome, RunSummary, Scale, Step, Study, csv,
+    duration, html, load_experiments, markdown, run_experiments,
+};
+
+use crate::output::table::{TextTable, counted};
+use crate::process::failure::{Failure, Outcome, Status};
+
+pub(crate) const EXAMPLES: &str = "Examples: everything at small scale, with a page of it; one plan; what there is\n  \
+    trommel lab run --report report.html\n  \
+    trommel lab run grf-fig10 --scale full\n  \
+    trommel lab list";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabCommand {
+    /// List the plans, with how many measurements they are.
+    List(ListArgs),
+    /// Measure what plans say, in a process for each measurement, and keep a record of each. Goes
+    /// on where it was interrupted.
+    #[command(after_help = EXAMPLES)]
+    Run(RunArgs),
+    /// Make a page of what was measured: figures, tables, claims and whether they hold, commands.
+    /// Needs no network to be read.
+    Report(ReportArgs),
+}
+
+/// Which plans, of which size, and where their records are.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// Names of plans, or files. [default: all]
+    #[arg(value_name = "PLAN")]
+    named: Vec<String>,
+    /// The folder of the plans.
+    #[arg(long, value_name = "DIR", default_value = "plans")]
+    plans: PathBuf,
+    /// How large the trees are: small (minutes), full (hours).
+    #[arg(long, value_name = "NAME", default_value_t = Scale::Small)]
+    scale: Scale,
+    /// The folder of the records, with a folder for each machine in it.
+    #[arg(long, value_name = "DIR", default_value = "records")]
+    records: PathBuf,
+    /// The name of the machine's folder. [default: made of its processor]
+    #[arg(long, value_name = "NAME")]
+    machine: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    plans: PlanArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    plans: PlanArgs,
+    /// Measure again what has a record of this commit.
+    #[arg(long, conflicts_with = "keep")]
+    again: bool,
+    /// Keep records of other commits, too.
+    #[arg(long)]
+    keep: bool,
+    /// Only tell the commands that would be run.
+    #[arg(long)]
+    dry_run: bool,
+    /// Make a page of it at the end.
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    #[command(flatten)]
+    plans: PlanArgs,
+    /// Write one page of HTML, with pictures.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write Markdown, with tables.
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Write a table with commas for each plan into a folder.
+    #[arg(long, value_name = "DIR")]
+    csv: Option<PathBuf>,
+}
+
+pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outcome {
+    match command {
+        LabCommand::List(arguments) => list(&arguments.plans, json, out),
+        LabCommand::Run(arguments) => measure(arguments, json, out),
+        LabCommand::Report(arguments) => report(arguments, json, out),
+    }
+}
+
+impl PlanArgs {
+    fn experiments(&self) -> Result<Vec<Experiment>, Failure> {
+        Ok(load_experiments(&self.plans, &self.named)?)
+    }
+
+    fn machine(&self) -> Machine {
+        Machine::this(self.machine.as_deref())
+    }
+
+    /// The plans with their records.
+    fn studies(&self) -> Result<Vec<Study>, Failure> {
+        let machine = self.machine();
+        let plans = self.experiments()?.into_iter();
+        let studies = plans.map(|plan| Study::load(plan, self.scale, &self.records, &machine.name));
+        Ok(studies.collect::<trommel_lab::Result<_>>()?)
+    }
+}
+
+/// A plan in a list.
+#[derive(Serialize)]
+struct Listed {
+    plan: String,
+    title: String,
+    source: String,
+    measurements: usize,
+    measured: usize,
+    seconds: f64,
+}
+
+fn list(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let listed: Vec<Listed> = arguments
+        .studies()?
+        .iter()
+        .map(|study| {
+            let (measured, measurements) = study.measured();
+            Listed {
+                plan: study.experiment.name.clone(),
+                title: study.experiment.title.clone(),
+                source: study.experiment.source.clone(),
+                measurements,
+                measured,
+                seconds: study.seconds(),
+            }
+        })
+        .collect();
+    if json {
+        serde_json::to_writer(&mut *out, &listed)?;
+        writeln!(out)?;
+        return Ok(Status::Fine);
+    }
+    let mut table = TextTable::new(2, &["plan", "title", "measured", "took"]);
+    for one in &listed {
+        let measured = format!("{} of {}", one.measured, one.measurements);
+        let took = if one.measured == 0 { "-".into() } else { duration(one.seconds) };
+        table.row(vec![one.plan.clone(), one.title.clone(), measured, took]);
+    }
+    out.write_all(table.render().as_bytes())?;
+    Ok(Status::Fine)
+}
+
+fn measure(arguments: &RunArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let plans = arguments.plans.experiments()?;
+    let scale = arguments.plans.scale;
+    if arguments.dry_run {
+        let steps: Vec<Step> = plans.iter().flat_map(|plan| plan.steps(scale)).collect();
+        return tell_steps(&steps, json, out);
+    }
+    let keep = match (arguments.again, arguments.keep) {
+        (true, _) => Keep::None,
+        (false, true) => Keep::Any,
+        (false, false) => Keep::ThisCommit,
+    };
+    let mut program = std::env::current_exe()
+        .map_err(|error| Failure::Data(format!("where this program is: {error}")))?;
+    let machine = arguments.plans.machine();
+    let records = &arguments.plans.records;
+    let summary = run_experiments(&plans, scale, records, &machine, keep, &mut program, &mut Told)?;
+    if let Some(path) = &arguments.report {
+        write_page(path, &arguments.plans.studies()?)?;
+    }
+    tell(&summary, json, out)
+}
+
+/// What would be run.
+fn tell_steps(steps: &[Step], json: bool, out: &mut dyn Write) -> Outcome {
+    if json {
+        let told = steps
+            .iter()
+            .map(|step| serde_json::json!({ "plan": &step.experiment, "command": step.command() }));
+        serde_json::to_writer(&mut *out, &told.collect::<Vec<_>>())?;
+        writeln!(out)?;
+    } else {
+        steps.iter().try_for_each(|step| writeln!(out, "{}", step.command()))?;
+    }
+    Ok(Status::Fine)
+}
+
+fn tell(summary: &RunSummary, json: bool, out: &mut dyn Write) -> Outcome {
+    let RunSummary { measured, kept, failed } = summary;
+    if json {
+        let failed: Vec<_> = failed
+            .iter()
+            .map(|(command, problem)| serde_json::json!({ "command": command, "problem": problem }))
+            .collect();
+        let told = serde_json::json!({ "measured": measured, "kept": kept, "failed": failed });
+        serde_json::to_writer(&mut *out, &told)?;
+        writeln!(out)?;
+    } else {
+        let kept = if *kept == 0 { String::new() } else { format!(", {kept} had a record") };
+        writeln!(
+            out,
+            "{}{kept}, {} failed",
+            counted(*measured as u64, "measurement"),
+            failed.len()
+        )?;
+    }
+    Ok(if failed.is_empty() { Status::Fine } else { Status::No })
+}
+
+/// Tells each step on standard error.
+struct Told;
+
+impl Heard for Told {
+    fn begins(&mut self, nth: usize, of: usize, step: &Step, seconds_left: Option<f64>) {
+        let left =
+            seconds_left.map_or(String::new(), |left| format!(", about {} left", duration(left)));
+        eprintln!("[{nth}/{of}{left}] {}: {}", step.experiment, step.command());
+    }
+
+    fn ended(&mut self, step: &Step, outcome: &StepOutcome) {
+        match outcome {
+            StepOutcome::Measured(seconds) => eprintln!("    {}", duration(*seconds)),
+            StepOutcome::Failed(problem) => {
+                eprintln!("    {} failed: {problem}", step.command());
+            }
+            StepOutcome::Kept => {}
+        }
+    }
+}
+
+/// A claim in a report.
+#[derive(Serialize)]
+struct Claimed {
+    plan: String,
+    claim: String,
+    source: String,
+    holds: Option<bool>,
+    #[serde(skip)]
+    verdict: &'static str,
+    found: String,
+}
+
+fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let studies = arguments.plans.studies()?;
+    let is_any = studies.iter().any(|study| study.measured().0 > 0);
+    if !is_any {
+        eprintln!("trommel: {}", nothing_measured(&arguments.plans));
+    }
+    if let Some(path) = &arguments.html {
+        write_page(path, &studies)?;
+    }
+    if let Some(path) = &arguments.markdown {
+        let machine = arguments.plans.machine().name;
+        let about = format!(
+            "Made by `trommel lab report --machine {machine} --scale {} --markdown FILE` of what is in `records/`; do not edit it by hand. \
+             What the papers claim was measured on their machines and data; what stands here was measured on the machine \
+             that its records name.",
+            arguments.plans.scale,
+        );
+        write_file(path, &markdown("Results", &about, &studies))?;
+    }
+    if let Some(folder) = &arguments.csv {
+        std::fs::create_dir_all(folder).map_err(|error| failed(folder, &error))?;
+        for study in &studies {
+            write_file(&folder.join(format!("{}.csv", study.experiment.name)), &csv(study))?;
+        }
+    }
+    let claims: Vec<Claimed> = studies.iter().flat_map(claimed).collect();
+    let status = if is_any { Status::Fine } else { Status::No };
+    if json {
+        serde_json::to_writer(&mut *out, &claims)?;
+        writeln!(out)?;
+        return Ok(status);
+    }
+    let mut table = TextTable::new(4, &["plan", "claim", "", "found"]);
+    for claim in claims {
+        table.row(vec![claim.plan, claim.claim, claim.verdict.into(), claim.found]);
+    }
+    out.write_all(table.render().as_bytes())?;
+    Ok(status)
+}
+
+/// The message for a machine without records of these plans.
+fn nothing_measured(plans: &PlanArgs) -> String {
+    let (folder, machine) = (plans.records.display(), plans.machine().name);
+    let entries = std::fs::read_dir(&plans.records).into_iter().flatten().flatten();
+    let known: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    let known = if known.is_empty() { "none".into() } else { known.join(", ") };
+    format!(
+        "{folder} has no records of these plans for --machine {machine}; there are machines: {known}. `trommel lab run` makes records"
+    )
+}
+
+fn claimed(study: &Study) -> Vec<Claimed> {
+    let claims = study.claims().into_iter();
+    claims
+        .map(|(claim, outcome)| Claimed {
+            plan: study.experiment.name.clone(),
+            claim: claim.says.clone(),
+            source: claim.source.clone(),
+            holds: outcome.holds,
+            verdict: outcome.verdict(),
+            found: outcome.told(),
+        })
+        .collect()
+}
+
+fn write_page(path: &Path, studies: &[Study]) -> Result<(), Failure> {
+    let about = "Every number comes from a record that a command made; the commands stand under the figures. \
+                 What the papers claim was measured on other machines, with other data and larger trees.";
+    write_file(path, &html("Trommel's laboratory", about, studies))
+}
+
+fn write_file(path: &Path, text: &str) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| failed(path, &error))
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> Failure {
+    Failure::Data(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests;

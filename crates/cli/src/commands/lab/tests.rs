@@ -1,0 +1,32 @@
+//! The plans that ship, read as the program reads them.
+
+use std::path::Path;
+
+use clap::Parser;
+use trommel_lab::experiment::{Scale, load_experiments};
+
+use crate::command_line::Arguments;
+
+fn plans() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans")
+}
+
+#[test]
+fn every_command_of_every_plan_is_one_that_this_program_takes() {
+    let plans = load_experiments(&plans(), &[]).expect("the plans are well formed");
+    for plan in plans {
+        for scale in Scale::ALL {
+            for step in plan.steps(scale) {
+                let words = std::iter::once("trommel".to_string()).chain(step.arguments.clone());
+                let parsed = Arguments::try_parse_from(words);
+                assert!(
+                    parsed.is_ok(),
+                    "{}: {}: {}",
+                    plan.name,
+                    step.command(),
+                    parsed.unwrap_err()
+                );
+            }
+        }
+    }
+}

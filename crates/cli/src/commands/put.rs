@@ -1,0 +1,73 @@
+//! `put`: sets the value of a key.
+
+use std::io::Write;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use trommel::GuardKind;
+
+use crate::args::key::KeyArgs;
+use crate::output::keytext::{read, show};
+use crate::process::failure::{Outcome, Status};
+
+#[derive(Debug, Args)]
+pub(crate) struct PutArgs {
+    #[command(flatten)]
+    pub(crate) key: KeyArgs,
+    /// The value.
+    value: String,
+    /// How long the key has this value, like 30s, 15m, 12h or 7d; then it has none. [default: for
+    /// ever]
+    #[arg(long, value_name = "TIME", value_parser = ttl)]
+    ttl: Option<Duration>,
+}
+
+pub(crate) fn run(arguments: &PutArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let hex = arguments.key.hex;
+    let (key, value) = (read(&arguments.key.key, hex)?, read(&arguments.value, hex)?);
+    let db = arguments.key.store.open_or_create(GuardKind::Open)?;
+    match arguments.ttl {
+        Some(ttl) => db.put_ttl(&key, &value, ttl)?,
+        None => db.put(&key, &value)?,
+    }
+    db.close()?;
+    if json {
+        writeln!(out, "{}", json!({ "key": show(&key, hex), "value_bytes": value.len() }))?;
+    }
+    Ok(Status::Fine)
+}
+
+/// Reads a time like 500ms, 30s, 15m, 12h or 7d.
+fn ttl(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let milliseconds: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return Err("a time like 500ms, 30s, 15m, 12h or 7d".into()),
+    };
+    let number: u64 = number.parse().map_err(|_| "a time like 30s or 7d".to_string())?;
+    let all = number.checked_mul(milliseconds).ok_or("more time than there can be")?;
+    Ok(Duration::from_millis(all))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(ttl("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(
+            (ttl("30s"), ttl("2d")),
+            (Ok(Duration::from_secs(30)), Ok(Duration::from_secs(172_800)))
+        );
+        for wrong in ["30", "s", "-1s", "1w", "99999999999999999999s", "18446744073709551615d"] {
+            assert!(ttl(wrong).is_err(), "{wrong}");
+        }
+    }
+}

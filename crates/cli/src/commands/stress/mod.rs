@@ -1,0 +1,119 @@
+//! `stress`: runs simulated histories, and prints the one that fails, shortened.
+//! ```text
+//! 500 histories of 6,000 operations: no wrong answer      or: seed 17, step 4123: what differs
+//!                                                             setup, 5 steps, the command again
+//! ```
+//! Invariant: exit status 1 if a history failed.
+
+pub(crate) mod args;
+mod kills;
+mod threads;
+
+use std::io::Write;
+use std::time::Duration;
+
+use trommel_lab::{StressFailure, StressPlan, StressReport, stress};
+
+use crate::commands::stress::args::StressArgs;
+use crate::output::progress::StageBar;
+use crate::output::table::whole;
+use crate::process::failure::{Outcome, Status};
+
+pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if let Some(kills) = arguments.kills {
+        return kills::run(arguments, kills, json, out);
+    }
+    if let Some(threads) = arguments.threads {
+        return threads::run(arguments, threads, json, out);
+    }
+    let time = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    // With a time and no number, as many as there is time for.
+    let seeds = arguments.seeds.or(if time.is_none() { Some(1) } else { None });
+    let plan = StressPlan { seed: arguments.seed, seeds, steps: arguments.steps, time };
+    let report = stress(&plan, &mut StageBar::rated())?;
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else {
+        out.write_all(text(&report).as_bytes())?;
+    }
+    Ok(verdict(&report))
+}
+
+fn verdict(report: &StressReport) -> Status {
+    if report.failure.is_none() { Status::Fine } else { Status::No }
+}
+
+fn text(report: &StressReport) -> String {
+    let counted = format!(
+        "{} {} of {} operations, seeds from {} on: {} operations in {:.1} s, {} in a second.\n\
+         {} answers compared; stores opened again {} times, {} of them after a power cut;\n\
+         {} copies with a flipped bit, {} copies repaired, {} checkpoints; {} flushes, {} merges,\n\
+         {} errors while the disk could fail.\n",
+        whole(report.seeds),
+        if report.seeds == 1 { "history" } else { "histories" },
+        whole(u64::from(report.steps)),
+        report.seed,
+        whole(report.operations),
+        report.seconds,
+        whole(report.ops_per_s as u64),
+        whole(report.answers),
+        whole(report.reopened),
+        whole(report.power_cuts),
+        whole(report.rotten),
+        whole(report.repairs),
+        whole(report.checkpoints),
+        whole(report.flushes),
+        whole(report.merges),
+        whole(report.errors),
+    );
+    match &report.failure {
+        None => format!("{counted}No wrong answer, nothing lost.\n"),
+        Some(failure) => format!("{counted}\n{}", failure_text(failure)),
+    }
+}
+
+fn failure_text(failure: &StressFailure) -> String {
+    format!(
+        "FAILED: seed {}, step {}: {}\n\nShortened to {} operations; first opened with {}\n{}\nthen: {}\n\nAgain: {}\n",
+        failure.seed,
+        failure.step,
+        failure.wrong,
+        failure.history.len(),
+        failure.setup,
+        failure.history.join("\n"),
+        failure.wrong_in_short,
+        failure.again,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_tells_its_steps_and_how_to_repeat_it() {
+        let plan = StressPlan { seed: 3, seeds: Some(1), steps: 50, time: None };
+        let fine = stress(&plan, &mut trommel_lab::Silent).expect("a plan with an end");
+        assert_eq!(verdict(&fine), Status::Fine);
+        let failure = StressFailure {
+            seed: 3,
+            step: 41,
+            wrong: "get \"a\": found nothing, expected #7".into(),
+            setup: "guard grf".into(),
+            history: vec!["    40  write \"a\" = #7".into(), "    41  get \"a\"".into()],
+            wrong_in_short: "get \"a\": still nothing".into(),
+            again: "trommel stress --seed 3 --steps 50".into(),
+        };
+        let failed = StressReport { failure: Some(failure), ..fine };
+        assert_eq!(verdict(&failed), Status::No);
+        let text = text(&failed);
+        for part in [
+            "FAILED: seed 3, step 41: get",
+            "Shortened to 2 operations; first opened with guard grf\n    40  write",
+            "then: get \"a\": still nothing",
+            "Again: trommel stress --seed 3 --steps 50\n",
+        ] {
+            assert!(text.contains(part), "{part} is not in {text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! `stress --threads --disk`: threads write and read a store on the real disk, beside a model.
+//! ```text
+//! 60 s, 4 threads: 12 histories, ...: no wrong answer
+//! or: seed 17: what is wrong, the threads, the folder
+//! ```
+//! Invariant: exit status 1 if something was wrong; then the folder stays.
+
+use std::io::Write;
+use std::time::Duration;
+
+use trommel_lab::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
+
+use crate::commands::stress::args::StressArgs;
+use crate::output::progress::StageBar;
+use crate::output::table::whole;
+use crate::process::failure::{Outcome, Status};
+use crate::process::temporary::TemporaryFolder;
+
+/// The default time.
+const USUAL_TIME: Duration = Duration::from_secs(60);
+
+pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn Write) -> Outcome {
+    let minutes = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    let time = arguments.seconds.map(Duration::from_secs).or(minutes).unwrap_or(USUAL_TIME);
+    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
+    let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
+    let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
+    let mut plan = ThreadsPlan::new(arguments.seed, threads.into(), time, folder);
+    plan.alone = true;
+    let report = stress_threads(&plan, &mut StageBar::rated())?;
+    if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
+        // The folder stays as evidence.
+        temporary.keep();
+    }
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+    } else {
+        out.write_all(text(&report).as_bytes())?;
+    }
+    Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+}
+
+fn text(report: &ThreadsReport) -> String {
+    let counted = format!(
+        "{} writing {}, half as many readers and a keeper, for {:.1} s: {} {}, seeds from {} on, {} openings.\n\
+         {} operations, {} writes, {} answers compared; {} flushes, {} merges; {} checkpoints opened and compared,\n\
+         {} stores verified, {} at rest without a file too many ({:.0} ms at most until then); tables took {:.0} MiB at most.\n\
+         The first steps of a scan took {:.1} ms of a processor at most; a log under an interval waited {:.0} ms at most for a sync.\n",
+        report.threads,
+        if report.threads == 1 { "thread" } else { "threads" },
+        report.seconds,
+        whole(report.histories),
+        if report.histories == 1 { "history" } else { "histories" },
+        report.seed,
+        whole(report.openings),
+        whole(report.operations),
+        whole(report.writes),
+        whole(report.answers),
+        whole(report.flushes),
+        whole(report.merges),
+        whole(report.checkpoints),
+        whole(report.verified),
+        whole(report.rests),
+        report.rest_ms_max,
+        report.table_bytes_max as f64 / f64::from(1 << 20),
+        report.step_cpu_ms_max,
+        report.unsynced_ms_max,
+    );
+    match &report.failure {
+        None => format!("{counted}No wrong answer, nothing lost, nobody waited for ever.\n"),
+        Some(failure) => format!("{counted}\n{}", failure_text(failure)),
+    }
+}
+
+fn failure_text(failure: &ThreadsFailure) -> String {
+    format!(
+        "FAILED: seed {}: {}\n\nOpened with {}\n\nThe threads then:\n  {}\n\nThe folder: {}\nThe same plan again (threads interleave in another way): {}\n",
+        failure.seed,
+        failure.wrong,
+        failure.setup,
+        failure.threads.join("\n  "),
+        failure.left.display(),
+        failure.again,
+    )
+}

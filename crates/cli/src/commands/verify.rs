@@ -1,0 +1,105 @@
+//! `verify`: reads everything and checks it.
+//! ```text
+//! opens with a guard         Db::verify: files, ages, and every key against the guard
+//! opens, but not with that   Db::verify, without it
+//! does not open              verify_files: each file by itself
+//! ```
+//! Invariant: damage that stops one way of checking is reported, and does not end the report.
+
+use std::io::Write;
+
+use serde_json::json;
+use trommel::{GuardKind, LogCounts, VerifyReport, verify_files};
+
+use crate::args::store::StoreArgs;
+use crate::output::table::{bytes, counted, whole};
+use crate::process::failure::{Failure, Outcome, Status};
+
+pub(crate) const EXAMPLES: &str = "Examples: all of a store, also of one that does not open; its keys against another guard; as JSON, for a program\n  \
+    trommel verify --db words\n  \
+    trommel verify --db words --guard blocked-bloom\n  \
+    trommel verify --db words --json";
+
+pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let checked = match check(arguments) {
+        Ok(checked) => checked,
+        Err(error) => {
+            if json {
+                writeln!(out, "{}", json!({ "ok": false, "damage": [error.to_string()] }))?;
+            }
+            return Err(error.into());
+        }
+    };
+    let report = &checked.report;
+    let sound = report.damage.is_empty();
+    if json {
+        writeln!(out, "{}", as_json(&checked))?;
+    } else if sound {
+        writeln!(out, "fine: {}", holds(report))?;
+    }
+    if sound { Ok(Status::Fine) } else { Err(Failure::Damage(report.damage.join("\ntrommel: "))) }
+}
+
+fn as_json(Checked { report, opens }: &Checked) -> serde_json::Value {
+    let LogCounts { files, bytes, groups, entries, .. } = report.logs;
+    json!({
+        "ok": report.damage.is_empty(), "opens": opens,
+        "tables": report.tables, "entries": report.entries, "bytes": report.bytes,
+        "logs": files, "log_bytes": bytes, "log_groups": groups, "log_entries": entries,
+        "memtable_entries": report.memtable_entries, "damage": report.damage,
+    })
+}
+
+/// What a store holds, in a line.
+fn holds(report: &VerifyReport) -> String {
+    let (tables, entries) = (counted(report.tables, "table"), whole(report.entries));
+    format!("{tables}, {entries} entries, {}; {}", bytes(report.bytes), logs(&report.logs))
+}
+
+/// What logs hold.
+pub(crate) fn logs(counts: &LogCounts) -> String {
+    let files = counted(counts.files, "log");
+    if counts.files == 0 {
+        return files;
+    }
+    let (groups, entries) = (counted(counts.groups, "group"), whole(counts.entries));
+    format!(
+        "{files}, {}, with {entries} entries in {groups} that are in no table yet",
+        bytes(counts.bytes)
+    )
+}
+
+/// What was checked, and whether the store opens.
+struct Checked {
+    report: VerifyReport,
+    opens: bool,
+}
+
+/// Checks with a guard, so that its answers are checked as well. If damage prevents the guard or
+/// the opening, all files are checked without, so that the report does not end at the first damage.
+fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
+    let by = |guard: Option<GuardKind>| {
+        let db = match guard {
+            None => arguments.open_to_read(GuardKind::Grf),
+            Some(guard) => arguments.open_to_read_with(guard),
+        };
+        db.and_then(|db| db.verify()).map(|report| Checked { report, opens: true })
+    };
+    let of_files = || {
+        let report = verify_files(&arguments.db)?;
+        Ok(Checked { report, opens: false })
+    };
+    let with_guard = by(None);
+    let Some(first) = with_guard.as_ref().err().filter(|error| error.tells_of_damage()) else {
+        return with_guard;
+    };
+    let mut checked = match by(Some(GuardKind::Open)) {
+        Err(error) if error.tells_of_damage() => of_files()?,
+        checked => checked?,
+    };
+    let (first, damage) = (first.to_string(), &mut checked.report.damage);
+    if !damage.contains(&first) {
+        damage.insert(0, first);
+    }
+    Ok(checked)
+}

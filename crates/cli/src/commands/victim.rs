@@ -1,0 +1,32 @@
+//! `victim`: the process that `stress --kills` starts, and kills.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use clap::Args;
+use trommel_lab::{Lie, VictimPlan, run_victim};
+
+use crate::commands::stress::args::lie;
+use crate::process::failure::{Outcome, Status};
+
+#[derive(Debug, Args)]
+pub(crate) struct VictimArgs {
+    folder: PathBuf,
+    #[arg(long)]
+    seed: u64,
+    #[arg(long)]
+    session: u32,
+    #[arg(long, value_parser = lie)]
+    lie: Option<Lie>,
+}
+
+/// Runs the process that is to be killed.
+pub(crate) fn run(arguments: &VictimArgs) -> Outcome {
+    let VictimArgs { folder, seed, session, lie } = arguments;
+    let plan = VictimPlan { folder: folder.clone(), seed: *seed, session: *session, lie: *lie };
+    // A handle of its own on the pipe: standard output is locked for one thread.
+    let pipe = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    run_victim(&plan, pipe)?;
+    Ok(Status::Fine)
+}

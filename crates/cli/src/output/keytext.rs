@@ -1,0 +1,70 @@
+//! Keys and values as text, and back.
+//! ```text
+//! text   caf\xe9\t      printable UTF-8 as it is, other bytes escaped; a backslash is doubled
+//! hex    636166e909
+//! ```
+//! Invariant: what is printed is one line without tabs, so that columns stay columns.
+
+use trommel_lab::from_hex;
+
+use crate::process::failure::Failure;
+
+/// Reads a key or a value from the command line.
+pub(crate) fn read(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
+    if !hex {
+        return Ok(text.as_bytes().to_vec());
+    }
+    from_hex(text.as_bytes())
+        .ok_or_else(|| Failure::Usage(format!("'{text}' is not hexadecimal: pairs of 0-9, a-f")))
+}
+
+/// A key or a value as it is printed.
+pub(crate) fn show(bytes: &[u8], hex: bool) -> String {
+    if hex { to_hex(bytes) } else { escaped(bytes) }
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn escaped(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for chunk in bytes.utf8_chunks() {
+        for letter in chunk.valid().chars() {
+            match letter {
+                '\\' => text.push_str("\\\\"),
+                '\t' => text.push_str("\\t"),
+                '\n' => text.push_str("\\n"),
+                '\r' => text.push_str("\\r"),
+                letter if letter.is_control() => {
+                    let mut buffer = [0; 4];
+                    let bytes = letter.encode_utf8(&mut buffer).bytes();
+                    bytes.for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+                }
+                letter => text.push(letter),
+            }
+        }
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_printed_as_it_is_and_bytes_are_escaped() {
+        assert_eq!(show("Zürich".as_bytes(), false), "Zürich");
+        assert_eq!(show(b"a\tb\\c\xff\0\n", false), "a\\tb\\\\c\\xff\\x00\\n");
+        assert_eq!(show("\u{85}".as_bytes(), false), "\\xc2\\x85");
+        assert_eq!(show(b"\x00\xff", true), "00ff");
+    }
+
+    #[test]
+    fn keys_are_text_or_hex() {
+        assert_eq!(read("00fF", true).ok(), Some(vec![0, 255]));
+        assert!(read("xyz", true).is_err());
+        assert_eq!(read("xyz", false).ok(), Some(b"xyz".to_vec()));
+    }
+}

@@ -1,0 +1,238 @@
+//! The tree as a picture in a file of its own (SVG).
+//! ```text
+//! rocksdb: grf, 12.01 bits per key
+//! level 0    [998,999) [997,998) [996,997)      boxes: runs, newest first; width: root of entries
+//! level 1    [ 960, 996 )
+//! level 2    [            0, 960            ]
+//! guard      [  base  ][ overlay ]              width: root of bytes
+//! parts      [ o ][ oo ][ o ][ oo ][ o ]        in key order: overlay on base, by their shares
+//!            [ b ][ bb ][ b ][ bb ][ b ]
+//! ```
+//! Invariants: the widest row fills the picture. A box shows its numbers when it is pointed at. The
+//! file needs nothing outside itself.
+
+use std::fmt::Write as _;
+
+use trommel::{LevelStats, PartitionStats, RunStats, Stats};
+
+use crate::output::keytext::show;
+use crate::output::table::{bytes, counted, whole};
+use crate::output::tree_picture::{level_text, policy_text, span};
+
+const WIDTH: f64 = 1000.0;
+const MARGIN: f64 = 20.0;
+/// Between boxes.
+const GAP: f64 = 3.0;
+/// Of the narrowest box.
+const BOX_LEAST: f64 = 3.0;
+const BOX_HEIGHT: f64 = 68.0;
+const HEADING: f64 = 22.0;
+const ROW: f64 = HEADING + BOX_HEIGHT + 18.0;
+const TITLE: f64 = 58.0;
+/// Of a letter.
+const LETTER: f64 = 6.4;
+/// From the newest level to the oldest, in turns.
+pub(crate) const COLOURS: [&str; 6] =
+    ["#f4a261", "#e9c46a", "#a7c957", "#6fb98f", "#5fa8d3", "#8e9aec"];
+/// More parts than these are drawn several in a box.
+const PART_BOXES_MAX: usize = 100;
+const BASE_COLOUR: &str = "#b8c0cc";
+const OVERLAY_COLOUR: &str = "#e3b7c4";
+
+/// A box of a row.
+struct SvgBox {
+    /// Its width is the root of this.
+    weight: u64,
+    label: String,
+    /// Under the label, where there is room.
+    detail: String,
+    /// When it is pointed at.
+    told: String,
+    colour: &'static str,
+    /// The upper share of the box that has the overlay's colour.
+    overlay: f64,
+}
+
+/// A row of the picture.
+struct Row {
+    heading: String,
+    shapes: Vec<SvgBox>,
+}
+
+/// The picture of a store.
+pub(crate) fn picture(stats: &Stats) -> String {
+    let mut rows: Vec<Row> = stats
+        .levels
+        .iter()
+        .map(|level| level_row(level, level.level + 1 == stats.levels.len()))
+        .collect();
+    rows.push(guard_row(stats));
+    rows.extend(parts_row(stats));
+    let height = TITLE + rows.len() as f64 * ROW + MARGIN / 2.0;
+    let mut out = String::new();
+    write_start(&mut out, height);
+    let guard = &stats.guard;
+    let title = format!(
+        "{}; guard {}, {:.2} bits per key",
+        policy_text(&stats.policy),
+        guard.kind,
+        guard.bits_per_key
+    );
+    write_text(&mut out, (MARGIN, 26.0), 16, &title);
+    let legend =
+        "runs, newest first, with the flushes that they hold; width: the square root of entries";
+    write_text(&mut out, (MARGIN, 44.0), 11, legend);
+    // Runs can be compared with runs.
+    let (runs, guard) = rows.split_at(stats.levels.len());
+    let of_guard = guard.iter().map(|row| scale(std::slice::from_ref(row)));
+    let scales = std::iter::repeat_n(scale(runs), runs.len()).chain(of_guard);
+    for ((place, row), scale) in rows.iter().enumerate().zip(scales) {
+        write_row(&mut out, row, TITLE + place as f64 * ROW, scale);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn level_row(level: &LevelStats, is_last: bool) -> Row {
+    let colour = COLOURS[level.level % COLOURS.len()];
+    let shapes = level.runs.iter().map(|run| run_shape(run, colour));
+    let heading = format!("level {}: {}", level.level, level_text(level, is_last));
+    Row { heading, shapes: shapes.collect() }
+}
+
+fn run_shape(run: &RunStats, colour: &'static str) -> SvgBox {
+    let (label, detail) = (span(run), format!("{} keys", whole(run.entries)));
+    let (size, files) = (bytes(run.bytes), counted(run.tables, "file"));
+    let told = format!("{label}: {detail}, {size}, {files}, {}", counted(run.units, "unit"));
+    SvgBox { weight: run.entries, label, detail, told, colour, overlay: 0.0 }
+}
+
+fn guard_row(stats: &Stats) -> Row {
+    let guard = &stats.guard;
+    let of_part = |name: &str, memory: u64, entries: u64, colour| {
+        let detail = format!("{} entries", whole(entries));
+        let told = format!("{name}: {}, {detail}", bytes(memory));
+        let label = format!("{name} {}", bytes(memory));
+        SvgBox { weight: memory, label, detail, told, colour, overlay: 0.0 }
+    };
+    let parts = [
+        of_part("base", guard.base_bytes, guard.base_entries, BASE_COLOUR),
+        of_part("overlay", guard.overlay_bytes, guard.overlay_entries, OVERLAY_COLOUR),
+    ];
+    let shapes = parts.into_iter().filter(|part| part.weight > 0).collect();
+    let memory = bytes(guard.memory_bytes);
+    Row {
+        heading: format!("guard {}: {memory}; width: the square root of bytes", guard.kind),
+        shapes,
+    }
+}
+
+/// The parts of a global filter, each with the base of its own. None: there are not several.
+fn parts_row(stats: &Stats) -> Option<Row> {
+    let parts = &stats.partitions;
+    let has_several = parts.len() > 1 && parts.iter().any(|part| part.filter_bytes > 0);
+    let together = parts.len().div_ceil(PART_BOXES_MAX);
+    let shapes = parts.chunks(together).zip((0..).step_by(together));
+    let heading = format!(
+        "parts of it, in key order, {} in a box; lower: bases, upper: overlays",
+        whole(together as u64)
+    );
+    has_several.then(|| Row {
+        heading,
+        shapes: shapes.map(|(parts, first)| parts_shape(parts, first)).collect(),
+    })
+}
+
+/// Neighbouring parts, the first of which has this number.
+fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
+    let sum = |of: &dyn Fn(&PartitionStats) -> u64| parts.iter().map(of).sum::<u64>();
+    let (all, base) = (sum(&|part| part.filter_bytes), sum(&|part| part.base_bytes));
+    let (keys, entries) = (sum(&|part| part.base_entries), sum(&|part| part.overlay_entries));
+    let last = first + parts.len() - 1;
+    let label = if last == first { format!("{first}") } else { format!("{first} to {last}") };
+    let from = show(&parts[0].from, true);
+    let told = format!(
+        "part {label}, from key {from} on: base {}, {} keys; overlay {}, {} entries",
+        bytes(base),
+        whole(keys),
+        bytes(all - base),
+        whole(entries)
+    );
+    let overlay = (all - base) as f64 / all.max(1) as f64;
+    SvgBox { weight: all, label, detail: bytes(all), told, colour: BASE_COLOUR, overlay }
+}
+
+/// The factor of the root of a weight that lets the widest row fill the picture.
+fn scale(rows: &[Row]) -> f64 {
+    let fits = rows.iter().filter(|row| !row.shapes.is_empty()).map(|row| {
+        let roots: f64 = row.shapes.iter().map(|shape| (shape.weight as f64).sqrt()).sum();
+        let gaps = (row.shapes.len() - 1) as f64 * GAP;
+        (WIDTH - 2.0 * MARGIN - gaps).max(WIDTH / 4.0) / roots.max(1.0)
+    });
+    fits.fold(f64::INFINITY, f64::min)
+}
+
+fn write_row(out: &mut String, row: &Row, top: f64, scale: f64) {
+    write_text(out, (MARGIN, top + 14.0), 13, &row.heading);
+    let mut left = MARGIN;
+    for shape in &row.shapes {
+        let width = ((shape.weight as f64).sqrt() * scale).max(BOX_LEAST);
+        write_box(out, shape, (left, top + HEADING), width);
+        left += width + GAP;
+    }
+}
+
+fn write_box(out: &mut String, shape: &SvgBox, (left, top): (f64, f64), width: f64) {
+    let SvgBox { label, detail, told, colour, overlay, .. } = shape;
+    write!(
+        out,
+        "<g><title>{told}</title><rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+         height=\"{BOX_HEIGHT}\" rx=\"3\" fill=\"{colour}\" stroke=\"#333\" stroke-width=\"0.7\"/>"
+    )
+    .expect(TAKES_ALL);
+    let fits = |text: &str, room: f64| text.chars().count() as f64 * LETTER <= room;
+    if *overlay > 0.0 {
+        let height = BOX_HEIGHT * overlay;
+        write!(
+            out,
+            "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\" \
+             fill=\"{OVERLAY_COLOUR}\"/>"
+        )
+        .expect(TAKES_ALL);
+    }
+    let (middle, centre) = (left + width / 2.0, top + BOX_HEIGHT / 2.0);
+    if fits(label, width - 6.0) {
+        let two_lines = fits(detail, width - 6.0);
+        let first = if two_lines { centre - 3.0 } else { centre + 4.0 };
+        write_middle(out, (middle, first), "", label);
+        if two_lines {
+            write_middle(out, (middle, centre + 13.0), "", detail);
+        }
+    } else if fits(label, BOX_HEIGHT) && width >= 12.0 {
+        let turned = format!(" transform=\"rotate(-90 {middle:.1} {centre:.1})\"");
+        write_middle(out, (middle, centre + 4.0), &turned, label);
+    }
+    out.push_str("</g>\n");
+}
+
+/// Why writing into a string does not fail.
+const TAKES_ALL: &str = "a string takes everything";
+
+fn write_start(out: &mut String, height: f64) {
+    write!(
+        out,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
+         height=\"{height:.0}\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+    )
+    .expect(TAKES_ALL);
+}
+
+fn write_text(out: &mut String, (x, y): (f64, f64), size: u32, text: &str) {
+    writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\">{text}</text>")
+        .expect(TAKES_ALL);
+}
+
+fn write_middle(out: &mut String, (x, y): (f64, f64), more: &str, text: &str) {
+    let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" text-anchor=\"middle\"");
+    write!(out, "<text {at}{more}>{text}</text>").expect(TAKES_ALL);
+}

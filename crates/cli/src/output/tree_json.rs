@@ -1,0 +1,97 @@
+//! The tree and its guard as JSON, as `inspect`, `stats` and `demo` print them.
+//! ```text
+//! Stats --> policy, levels, guard
+//! ```
+//! Invariant: the field names are an interface, and stay.
+
+use serde_json::{Value, json};
+use trommel::{Metric, MetricValue, Policy, Stats};
+
+/// When runs merge, as JSON.
+pub(crate) fn policy_json(stats: &Stats) -> Value {
+    let Policy { ratios, inner_runs, last_runs, delay_merges } = &stats.policy;
+    // No limit is no number.
+    let limit = |runs: u32| (runs < u32::MAX).then_some(runs);
+    json!({
+        "name": stats.policy.name(),
+        "ratios": ratios,
+        "inner_runs": inner_runs.iter().map(|&runs| limit(runs)).collect::<Vec<_>>(),
+        "last_runs": limit(*last_runs),
+        "delay_merges": delay_merges,
+    })
+}
+
+/// The levels as JSON, newest first.
+pub(crate) fn levels_json(stats: &Stats) -> Value {
+    let levels = stats.levels.iter().map(|level| {
+        let runs = level.runs.iter().map(|run| {
+            json!({
+                "tables": run.tables, "entries": run.entries, "range_deletes": run.range_deletes,
+                "bytes": run.bytes,
+                "span": [run.span.0, run.span.1], "units": run.units,
+            })
+        });
+        json!({
+            "level": level.level, "size_ratio": level.size_ratio, "runs_max": level.runs_max,
+            "runs": runs.collect::<Vec<_>>(),
+        })
+    });
+    levels.collect()
+}
+
+/// Every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers of
+/// queries lie below the kind of query, others that have a label are a list.
+pub(crate) fn metrics_json(stats: &Stats) -> Value {
+    let mut all = json!({});
+    for Metric { name, label, value, .. } in stats.metrics() {
+        let value = match value {
+            MetricValue::Whole(value) => json!(value),
+            MetricValue::Real(value) => json!(value),
+        };
+        match (label, name.strip_prefix("query.")) {
+            (Some((_, kind)), Some(field)) => all[kind][field] = value,
+            (label, _) => {
+                let place = name.split('.').fold(&mut all, |place, step| &mut place[step]);
+                match (label, place) {
+                    (None, place) => *place = value,
+                    (Some(_), Value::Array(values)) => values.push(value),
+                    (Some(_), place) => *place = json!([value]),
+                }
+            }
+        }
+    }
+    all
+}
+
+/// Puts the fields of one object into another.
+pub(crate) fn extend(object: &mut Value, fields: Value) {
+    if let (Value::Object(object), Value::Object(fields)) = (object, fields) {
+        object.extend(fields);
+    }
+}
+
+/// The guard as JSON.
+pub(crate) fn guard_json(stats: &Stats) -> Value {
+    let guard = &stats.guard;
+    let mut all = metrics_json(stats)["guard"].take();
+    if guard.elastic.is_none() {
+        all["elastic"] = Value::Null;
+    }
+    let located = guard.located.map(|located| {
+        json!({
+            "bytes": located.bytes,
+            "overflow_bytes": located.overflow_bytes,
+            "entries": located.entries,
+            "room": located.room,
+        })
+    });
+    let others = json!({
+        "kind": guard.kind.name(),
+        "built_at_open": guard.built_at_open,
+        "damaged": guard.damaged,
+        "told": guard.told,
+        "located": located,
+    });
+    extend(&mut all, others);
+    all
+}

@@ -1,0 +1,91 @@
+//! The end of a command: success, "no", or a message and an exit status.
+
+use std::io::ErrorKind;
+use std::process::ExitCode;
+
+use trommel_lab::LabError;
+
+/// How a command ends if nothing goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// Exit status 0.
+    Fine,
+    /// Exit status 1: not found, or a check failed.
+    No,
+}
+
+/// How a command ends.
+pub(crate) type Outcome = Result<Status, Failure>;
+
+/// Why a command stopped.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Wrong arguments.
+    Usage(String),
+    /// Corrupt data that no store holds, or an I/O error.
+    Data(String),
+    /// A store's data are corrupt.
+    Damage(String),
+    /// The reader of the output is gone: no message.
+    OutputClosed,
+}
+
+impl Failure {
+    /// A store's error in these words.
+    pub(crate) fn of_store(error: &trommel::Error, message: String) -> Self {
+        if error.tells_of_damage() { Failure::Damage(message) } else { Failure::Data(message) }
+    }
+
+    /// Prints the message on standard error, and the hint if it is damage; returns the exit status.
+    pub(crate) fn tell(self, repair_hint: impl FnOnce() -> Option<String>) -> ExitCode {
+        let (status, message, hint) = match self {
+            Failure::Usage(message) => (2, message, None),
+            Failure::Data(message) => (3, message, None),
+            Failure::Damage(message) => (3, message, repair_hint()),
+            Failure::OutputClosed => return ExitCode::SUCCESS,
+        };
+        eprintln!("trommel: {message}");
+        if let Some(hint) = hint {
+            eprintln!("trommel: {hint}");
+        }
+        ExitCode::from(status)
+    }
+}
+
+impl From<trommel::Error> for Failure {
+    fn from(error: trommel::Error) -> Self {
+        use trommel::Error;
+        match error {
+            Error::Option { .. }
+            | Error::KeyTooLong { .. }
+            | Error::ValueTooLong { .. }
+            | Error::InvertedRange { .. } => Failure::Usage(error.to_string()),
+            _ => Failure::of_store(&error, error.to_string()),
+        }
+    }
+}
+
+impl From<LabError> for Failure {
+    fn from(error: LabError) -> Self {
+        match error {
+            LabError::Store(error) => error.into(),
+            LabError::Plan(problem) => Failure::Usage(problem),
+            _ => Failure::Data(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::Data(format!("standard output: {error}")),
+        }
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        std::io::Error::from(error).into()
+    }
+}

@@ -1,0 +1,94 @@
+//! Signals that end a process whose picture is on the terminal, or that has temporary folders.
+//! ```text
+//! SIGTERM, SIGINT, SIGHUP --> a thread: waits until nothing is half drawn, restores the terminal,
+//!                             removes the folders --> the signal's own end
+//! Ctrl-C while the picture is there: a key --> the same
+//! ```
+//! The main thread holds the lock of standard output as long as it runs. So the signal thread has a
+//! handle of its own on the terminal.
+//! Invariants: the process ends as it would have without picture and folders, by the signal (which
+//! shells call 130 or 143). A signal that was ignored when the process began, as `nohup` has it,
+//! stays so.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
+
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{LeaveAlternateScreen, disable_raw_mode};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
+
+use crate::process::temporary;
+
+/// Whether the terminal has a picture. Held while something is drawn.
+static HAS_PICTURE: Mutex<bool> = Mutex::new(false);
+
+/// A drawing under way: no signal ends the process before it is done.
+pub(crate) struct Drawing {
+    _held: MutexGuard<'static, bool>,
+}
+
+impl Drawing {
+    /// `leaves_picture`: there is one when this is done.
+    pub(crate) fn begin(leaves_picture: bool) -> Self {
+        let mut held = HAS_PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = leaves_picture;
+        Drawing { _held: held }
+    }
+}
+
+/// Installs the handler. From then on a signal that ends the process first restores the terminal
+/// (standard output), if it has a picture, and removes temporary folders.
+pub(crate) fn end_by_signal() -> std::io::Result<()> {
+    static ONCE: Once = Once::new();
+    let mut result = Ok(());
+    ONCE.call_once(|| result = listen());
+    result
+}
+
+fn listen() -> std::io::Result<()> {
+    let terminal = File::from(std::io::stdout().as_fd().try_clone_to_owned()?);
+    let ignored = ignored_signals();
+    let heard = [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|signal| !is_in(ignored, *signal));
+    let mut signals = Signals::new(heard)?;
+    std::thread::spawn(move || signals.forever().for_each(|signal| end(signal, &terminal)));
+    Ok(())
+}
+
+/// Ends the process as if by Ctrl-C in a terminal that has no picture. Requires: nothing is being
+/// drawn.
+pub(crate) fn interrupt() -> ! {
+    let removed = temporary::remove_all();
+    // It cannot be handled here: this ends the process.
+    let _ = emulate_default_handler(SIGINT);
+    drop(removed);
+    std::process::abort();
+}
+
+fn end(signal: i32, mut terminal: &File) {
+    let has_picture = HAS_PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
+    if *has_picture {
+        // The process ends in any case: a terminal that is gone needs no restoring.
+        let _ = disable_raw_mode();
+        let _ = execute!(terminal, LeaveAlternateScreen, Show);
+    }
+    let _removed = temporary::remove_all();
+    // Only signals that cannot be handled fail here, and those are none of them.
+    let _ = emulate_default_handler(signal);
+}
+
+/// The signals that this process was told to ignore when it began, a bit for each. Without /proc
+/// none are known.
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+}
+
+/// The first signal, which has number 1, has the lowest bit.
+fn is_in(mask: u64, signal: i32) -> bool {
+    mask >> (signal - 1) & 1 == 1
+}

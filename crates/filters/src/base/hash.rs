@@ -1,0 +1,127 @@
+//! The one hash, and its named seeds. Persisted: changing either changes a format.
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+/// What a hash is for. One seed for each, so that filters of one key are independent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashUse {
+    /// Filters of one table: one hash of a key serves all that are asked.
+    Table,
+    /// The Bloom filter of a memtable; never persisted.
+    Memtable,
+    /// Hashed groups of a global range filter.
+    Grf,
+    /// Filters that know in which run each key is now, by its hash.
+    Chucky,
+}
+
+impl HashUse {
+    const fn seed(self) -> u64 {
+        match self {
+            HashUse::Table => 0x7472_6f6d_6d65_6c01,
+            HashUse::Memtable => 0x7472_6f6d_6d65_6c02,
+            HashUse::Grf => 0x7472_6f6d_6d65_6c03,
+            HashUse::Chucky => 0x7472_6f6d_6d65_6c04,
+        }
+    }
+}
+
+/// The seed of checksums.
+const CHECKSUM_SEED: u64 = 0x7472_6f6d_6d65_6c03;
+
+/// The checksum of a filter's image (XXH3, 64 bits).
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    xxh3_64_with_seed(bytes, CHECKSUM_SEED)
+}
+
+/// The hash of a key for one use (XXH3, 64 bits).
+///
+/// Keys of eight bytes are the usual ones. Their length is known at compile time, so that a dozen
+/// instructions of the hash are left, which are inlined. The others take a call: inlining them
+/// would compile all of XXH3 at each place that hashes.
+#[inline]
+pub fn hash_key(key: &[u8], hash_use: HashUse) -> u64 {
+    match key.first_chunk::<8>() {
+        Some(word) if key.len() == word.len() => xxh3_64_with_seed(word, hash_use.seed()),
+        _ => hash_any(key, hash_use),
+    }
+}
+
+/// As [`hash_key`], by a call.
+#[inline(never)]
+fn hash_any(key: &[u8], hash_use: HashUse) -> u64 {
+    xxh3_64_with_seed(key, hash_use.seed())
+}
+
+/// An odd multiplier without pattern.
+const FOLD: u64 = 0x9e6c_63d0_876a_68c5;
+
+/// Another hash of the same key: the two halves of a product, XORed. Every bit of it depends on
+/// every bit of `hash`.
+#[inline(always)]
+pub(crate) fn remix(hash: u64, seed: u64) -> u64 {
+    let product = u128::from(hash ^ seed) * u128::from(FOLD);
+    (product >> 64) as u64 ^ product as u64
+}
+
+/// A place among `count`, by the high bits of a hash. 0 if there is none.
+#[inline(always)]
+pub(crate) fn scaled(hash: u64, count: usize) -> usize {
+    ((u128::from(hash) * count as u128) >> 64) as usize
+}
+
+/// The n-th of a fixed sequence of numbers without pattern.
+#[inline]
+pub(crate) fn scattered(nth: u64) -> u64 {
+    remix(nth.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15), 0x2545_f491_4f6c_dd1d)
+}
+
+/// As many bits of a hash as [`grouped`] sorts by.
+const GROUP_BITS: u32 = 9;
+
+/// What `map` makes of the hashes, roughly sorted: by the high bits. A user of the result stays in
+/// few places of memory.
+pub(crate) fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
+    let group = |hash: u64| (hash >> (u64::BITS - GROUP_BITS)) as usize;
+    let mut ends = [0usize; 1 << GROUP_BITS];
+    hashes.iter().for_each(|&hash| ends[group(map(hash))] += 1);
+    let mut sum = 0;
+    for end in &mut ends {
+        sum += std::mem::replace(end, sum);
+    }
+    let mut sorted = vec![0; hashes.len()];
+    for &hash in hashes {
+        let mapped = map(hash);
+        let end = &mut ends[group(mapped)];
+        sorted[*end] = mapped;
+        *end += 1;
+    }
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eight_bytes_have_the_hash_of_any_length() {
+        let uses = [HashUse::Table, HashUse::Memtable, HashUse::Grf];
+        let words = (0..1000).map(scattered).chain([0, 1, u64::MAX]);
+        for (word, hash_use) in words.flat_map(|word| uses.map(|hash_use| (word, hash_use))) {
+            let key = word.to_le_bytes();
+            assert_eq!(hash_key(&key, hash_use), hash_any(&key, hash_use), "{word:x}");
+        }
+    }
+
+    #[test]
+    fn groups_ascend_and_lose_nothing() {
+        let hashes: Vec<u64> = (0..10_000).map(scattered).collect();
+        let grouped = grouped(&hashes, |hash| remix(hash, 7));
+        assert!(grouped.is_sorted_by_key(|hash| hash >> (u64::BITS - GROUP_BITS)));
+        let all = |mut list: Vec<u64>| {
+            list.sort_unstable();
+            list
+        };
+        assert_eq!(all(grouped), all(hashes.iter().map(|&hash| remix(hash, 7)).collect()));
+    }
+}

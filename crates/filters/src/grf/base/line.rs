@@ -1,0 +1,74 @@
+//! The places of keys in a block of spline fingerprints.
+//! ```text
+//! group     low |----------------- the line -----------------| ... tail ... | end
+//! blocks        |   0   |   1   |   2   | ...  |   last      .............  |
+//! fraction      the position, finer; in the last block 15/16 of them, the rest for the tail
+//! ```
+//! The line ends at the group's last key; the tail reaches to the next group, and may be far
+//! longer. Invariant: fractions are monotone in keys.
+
+use crate::fingerprint::line::Line;
+use crate::fingerprint::spline::FINE_BITS;
+use crate::grf::base::between::{OFFSET_BITS, greatest, least, offset};
+
+/// The tail's share of the last block's fractions, as a power of two.
+const TAIL_BITS: usize = 4;
+
+impl Line {
+    /// The fractions that the block's positions share.
+    #[inline(always)]
+    fn fractions(&self, bits: usize) -> u64 {
+        let last = self.block + 1 == self.blocks;
+        (1 << bits) - if last { 1 << (bits - TAIL_BITS) } else { 0 }
+    }
+
+    /// The fraction, of `bits` bits, of a key with this position.
+    #[inline(always)]
+    pub(crate) fn fraction(&self, fine: u64, bits: usize) -> u64 {
+        let within = fine - self.fine_start();
+        within * self.fractions(bits) / (self.model.block_positions() << FINE_BITS)
+    }
+
+    /// The fraction of a key with this view, beyond all positions. No key of the group has a
+    /// greater view than `end`.
+    pub(crate) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
+        let (low, high) = self.tail(end);
+        let offset = offset(view.clamp(low, high - 1), low, high);
+        self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
+    }
+
+    /// Where the tail begins, and where it ends. Not empty.
+    fn tail(&self, end: u64) -> (u64, u64) {
+        let first = self.model.first_beyond(self.blocks);
+        let low = self.low.saturating_add(first).min(u64::MAX - 1);
+        (low, end.max(low).saturating_add(1))
+    }
+
+    /// Where the block begins, and a view from which on keys may lie elsewhere.
+    pub(crate) fn views(&self, end: u64) -> (u64, u64) {
+        let from = self.fine_start();
+        let to = from + (self.model.block_positions() << FINE_BITS);
+        let (first, last) = self.views_between(from, to);
+        (first, last.min(end))
+    }
+
+    /// The least and the greatest view of keys with this fraction; the true ones may lie between
+    /// them.
+    pub(crate) fn fraction_views(&self, fraction: u64, end: u64, bits: usize) -> (u64, u64) {
+        let fractions = self.fractions(bits);
+        if fraction < fractions {
+            let fine = self.model.block_positions() << FINE_BITS;
+            let from = self.fine_start() + (fraction * fine).div_ceil(fractions);
+            let to = self.fine_start() + ((fraction + 1) * fine).div_ceil(fractions);
+            let (low, high) = self.views_between(from, to.max(from + 1));
+            return (if fraction == 0 && self.block == 0 { 0 } else { low }, high);
+        }
+        let (low, high) = self.tail(end);
+        let within = (fraction - fractions) << OFFSET_BITS;
+        // Keys after the group's prefix have the last fraction, which may be beyond all offsets.
+        let first = within.div_ceil(1 << (bits - TAIL_BITS)).min((1 << OFFSET_BITS) - 1);
+        let after = (within + (1 << OFFSET_BITS)).div_ceil(1 << (bits - TAIL_BITS));
+        let end = if after >= 1 << OFFSET_BITS { u64::MAX } else { greatest(after - 1, low, high) };
+        (least(first, low, high), end)
+    }
+}

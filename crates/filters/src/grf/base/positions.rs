@@ -1,0 +1,99 @@
+//! The place of a key among positions on a line.
+//! ```text
+//! group's header --line--> position --> block, fraction          without the block
+//!                                  \--> block --> ranks
+//! ```
+//! Invariant: as `Line` says of the group, `SplineBlock` of the block.
+
+use crate::base::filter::Trace;
+use crate::bits::simd::prefetch_lines;
+use crate::fingerprint::group::{Group, Kind};
+use crate::fingerprint::line::Line;
+use crate::fingerprint::spline::SplineBlock;
+use crate::grf::base::place::FRACTION_BITS;
+use crate::grf::base::{Base, Found, Spot};
+
+/// Lines on which most blocks of positions are.
+const BLOCK_LINES: usize = 2;
+
+/// A key's place on its group's line, and the block there.
+#[derive(Clone, Copy)]
+pub(crate) struct Positions<'a> {
+    list: usize,
+    view: u64,
+    bytes: &'a [u8],
+    line: Line,
+    /// None: beyond the last position.
+    fine: Option<u64>,
+}
+
+impl Positions<'_> {
+    /// The order of buckets.
+    #[inline(always)]
+    pub(crate) fn bucket_key(&self) -> (usize, usize) {
+        (self.list, self.line.block)
+    }
+
+    /// Asks for the memory of the block, without waiting for it.
+    #[inline(always)]
+    pub(crate) fn load(&self) {
+        prefetch_lines(self.bytes, 0, BLOCK_LINES);
+    }
+}
+
+impl Base {
+    /// Where `key` lies on its group's line. None: the group has none, or the key lacks its prefix.
+    #[inline(always)]
+    pub(crate) fn positions(
+        &self,
+        Found { list, word }: Found,
+        key: &[u8],
+    ) -> Option<Positions<'_>> {
+        if self.is_edge(list) {
+            return None;
+        }
+        let (index, group) = (list - 1, self.group(list - 1));
+        let shares = self.directory.shares_prefix(index, (key, word), group.prefix_bits);
+        (group.kind == Kind::Spline && shares).then(|| {
+            let view = self.directory.view((key, word), group.prefix_bits);
+            self.positions_in(index, &group, view)
+        })
+    }
+
+    /// Where a key with this view lies on its group's line. Requires: the group has one.
+    #[inline(always)]
+    pub(crate) fn positions_in<'a>(
+        &self,
+        index: usize,
+        group: &Group<'a>,
+        view: u64,
+    ) -> Positions<'a> {
+        let mut line = self.line(index, group, 0);
+        let fine = line.fine_position(view);
+        line.block = fine.map_or(group.blocks - 1, |fine| line.block_of(fine));
+        Positions { list: index + 1, view, bytes: group.block(line.block), line, fine }
+    }
+
+    /// The place of a key whose position is known.
+    #[inline(always)]
+    pub(crate) fn place_on_line<T: Trace>(&self, at: &Positions<'_>, trace: &mut T) -> Spot {
+        let block = SplineBlock::new(at.bytes, at.line.model.layout);
+        let count = block.count();
+        let (fraction, ranks) = match at.fine {
+            Some(fine) => {
+                let ranks = block.find(at.line.position(fine), trace);
+                (at.line.fraction(fine, FRACTION_BITS), ranks)
+            }
+            None => (self.fraction_of_tail(at), (count, count)),
+        };
+        Spot::new(at.bucket_key(), fraction, ranks, count)
+    }
+
+    /// The fraction of a key beyond the last position.
+    #[cold]
+    fn fraction_of_tail(&self, at: &Positions<'_>) -> u64 {
+        let index = at.list - 1;
+        let end = self.directory.end_view(index, self.group(index).prefix_bits);
+        at.line.tail_fraction(at.view, end, FRACTION_BITS)
+    }
+}

@@ -1,0 +1,98 @@
+//! The options of a global range filter, and the division of its budget.
+//! ```text
+//! bits per key of the whole tree --> bits of a base key | bits of an overlay entry's fraction
+//! ```
+//! Invariant: both shares together stay within the budget when the last level is full.
+
+use crate::fingerprint::Fingerprints;
+
+/// How a key above the last level says in which run it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunCodes {
+    /// By its flush number, or a span around it: merges write nothing.
+    #[default]
+    Shape,
+    /// By the span of its run, Huffman-coded as in the GRF paper's GRF_H, for comparison. Every
+    /// merge has to find each of its keys and to write its output's span there
+    /// ([`Part::recoder`](crate::Part::recoder)). (In the last level nothing is written: the base's
+    /// keys have one run.)
+    Huffman,
+}
+
+/// The knobs of a global range filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GrfOptions {
+    /// Filter memory in bits per key of the whole tree, everything included. The measure is taken
+    /// when the last level is full and the next merge into it is due. More: fewer needless reads.
+    pub bits_per_key: f64,
+    /// How many times larger a level is than the one above. It tells how much of the tree lies
+    /// above the last level, unless the builder knows better
+    /// ([`PartBuilder::with_overlay_shares`](crate::PartBuilder::with_overlay_shares)).
+    pub size_ratio: u32,
+    /// What is kept beside the fingerprint of a key above the last level.
+    pub run_codes: RunCodes,
+    /// How keys of the base become fingerprints.
+    pub fingerprints: Fingerprints,
+    /// The hash bits among the bits of a base key, at most 16. Only single keys are compared with
+    /// them. They rescue queries for keys that are close to stored ones, where all that keeps order
+    /// says "maybe"; ranges pay for them. 0: none.
+    pub point_bits: u8,
+}
+
+impl Default for GrfOptions {
+    fn default() -> Self {
+        GrfOptions {
+            bits_per_key: 12.0,
+            size_ratio: 10,
+            run_codes: RunCodes::Shape,
+            fingerprints: Fingerprints::Auto,
+            point_bits: 0,
+        }
+    }
+}
+
+/// How the budget of a part is spent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Split {
+    /// Bits for each key of the base.
+    pub(crate) base_bits: f64,
+    /// Bits of the fractions of packed entries in the overlay.
+    pub(crate) packed_bits: u8,
+}
+
+impl GrfOptions {
+    /// Bits that an entry's fraction has more than a key of the base takes. With these, another bit
+    /// for the base lowers the false positive rate by as much as another bit for the overlay. The
+    /// reason is that an entry stands for a fraction of a block of 64 keys, and base keys spend 3
+    /// to 4 bits on order alone.
+    const FRACTION_BEYOND_BASE: f64 = 2.9;
+    /// Bits of an entry beside its fraction: code, share of its tables, words of recent ones.
+    /// Tables are shared by more entries where the overlay has a greater share of all keys.
+    const ENTRY_BITS: f64 = 8.0;
+    const ENTRY_BITS_SHARED: f64 = 5.8;
+    /// The same where the overlay has more than a quarter of all keys.
+    const ENTRY_BITS_OF_MANY: f64 = 7.35;
+    const ENTRY_BITS_SHARED_OF_MANY: f64 = 3.3;
+    /// Less would tell nothing, however little an overlay of nearly all keys leaves.
+    const BASE_BITS_LEAST: f64 = 1.0;
+    /// The most that any filling of the tree may take, in times of the budget; a little is left for
+    /// chance.
+    pub(crate) const FILLING_MAX: f64 = 1.225;
+
+    pub(crate) fn entry_bits(overlay_share: f64) -> f64 {
+        let few = Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * overlay_share;
+        let many = Self::ENTRY_BITS_OF_MANY - Self::ENTRY_BITS_SHARED_OF_MANY * overlay_share;
+        few.max(many)
+    }
+
+    /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
+    /// the base is rebuilt, `full_share` its share when the last level is full.
+    pub(crate) fn split(&self, overlay_share: f64, full_share: f64) -> Split {
+        let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + Self::entry_bits(share));
+        let when_full = self.bits_per_key - overlay(full_share);
+        let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
+        let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
+        let packed_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
+        Split { base_bits, packed_bits }
+    }
+}

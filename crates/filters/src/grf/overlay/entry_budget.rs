@@ -1,0 +1,111 @@
+//! What an entry of the overlay may take, so that no filling of the tree exceeds the budget by a
+//! quarter.
+//! ```text
+//! budget of a filling | base, as it is | all entries that are expected    / their number
+//!     = bits of one entry: code, tables (more where groups are small); fraction: what is left
+//! ```
+//! Fractions are cut where keys crowd, or share their list with few: elsewhere they are shorter
+//! than what is left anyway. Invariant: forgetting is always safe, so whatever is left is an
+//! answer.
+
+use crate::grf::base::Base;
+use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
+use crate::grf::options::GrfOptions;
+
+/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
+/// share.
+const GROUP_KEYS: f64 = 850.0;
+
+/// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some
+/// for chance.
+const OVERLAY_MAX: f64 = 1.1;
+
+/// Bits that no entry takes: with so many nothing needs to be counted.
+const PLENTY: f64 = 40.0;
+
+/// What is known of a chunk's lists.
+#[derive(Clone, Copy)]
+pub(crate) struct Lists {
+    pub(crate) count: usize,
+    /// The keys of the base beside them.
+    pub(crate) keys: usize,
+    /// The entries that are to come before the base is built anew.
+    pub(crate) expected: usize,
+    /// The bits that packed entries' fractions keep where entries are few.
+    pub(crate) packed_bits: usize,
+}
+
+/// What an entry may take.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryBudget {
+    /// How many times more entries the overlay is expected to get.
+    pub(crate) growth: f64,
+    /// Bits for each key that is inserted, all included.
+    pub(crate) bits: f64,
+    /// Of these, what is not of its fraction, its list's share left out.
+    pub(crate) others: f64,
+}
+
+/// The overhead of a list, in bits per entry: its tables, and its share of what a chunk has once.
+/// `longest` is the length of the chunk's longest list.
+fn list_bits(entries: f64, longest: f64) -> f64 {
+    const SHARE_OF_CHUNK: f64 = 104.0;
+    let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
+    let tables = |slot_bits: usize| {
+        let bytes = first + end * (BUCKETS >> slot_bits);
+        entries * slot_bits as f64 + 8.0 * bytes as f64
+    };
+    let least = (0..=BUCKET_BITS).map(tables).fold(f64::INFINITY, f64::min);
+    (SHARE_OF_CHUNK + least) / entries.max(1.0)
+}
+
+/// The bits that the list of a group of `keys` keys takes beyond the plan, where each key has
+/// `share` newer ones. Text has small groups, and a list of few entries has tables all the same.
+pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
+    let (entries, usual) = (keys * share, GROUP_KEYS * share);
+    entries * (list_bits(entries, entries) - list_bits(usual, usual))
+}
+
+impl EntryBudget {
+    /// The bits that are left for fractions in a chunk whose entries stand for so many keys each.
+    /// `longest` gives the present length of the longest list.
+    #[inline(always)]
+    pub(crate) fn fraction_bits(
+        &self,
+        lists: Lists,
+        keys_per_entry: f64,
+        longest: impl FnOnce() -> u32,
+    ) -> usize {
+        if lists.expected == 0 || self.bits >= PLENTY {
+            return FRACTION_BITS;
+        }
+        const LEAST: usize = 4;
+        let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
+        let list = list_bits(entries, f64::from(longest()) * self.growth);
+        let left = self.bits * keys_per_entry - self.others - list;
+        (left as usize).max(LEAST)
+    }
+}
+
+impl GrfOptions {
+    /// What an entry of the overlay above this base may take, if so many keys were inserted: what a
+    /// filling of the tree leaves. Unexpected keys wait for merges that do not keep up, and take
+    /// what they need: in a large tree they are few.
+    pub(crate) fn entry_budget(&self, base: &Base, inserted: u64) -> EntryBudget {
+        let expected = base.overlay_keys.max(1) as f64;
+        let growth = (expected / inserted.max(1) as f64).max(1.0);
+        let keys = base.entries as f64 + expected;
+        // A base that takes more than it was given, as cells of text do, is no reason to tell
+        // entries apart worse.
+        let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
+        let left = Self::FILLING_MAX * self.bits_per_key * keys - base_bits;
+        // Nor is a budget of more keys than half of all, as in tiering: what little it leaves would
+        // tell nothing.
+        let is_promised = expected <= OVERLAY_MAX * base.entries as f64;
+        let is_expected = inserted <= base.overlay_keys;
+        let bits = if is_promised && is_expected { left / expected } else { PLENTY };
+        let usual = GROUP_KEYS * expected / base.entries.max(1) as f64;
+        let others = Self::entry_bits(expected / keys) - list_bits(usual, usual);
+        EntryBudget { growth, bits, others }
+    }
+}

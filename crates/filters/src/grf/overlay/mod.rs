@@ -1,0 +1,349 @@
+//! The overlay of a part: what was flushed since its base was built, as places in the base and
+//! codes.
+//! ```text
+//! lists   below | group 0, group 1, ... group 15 | group 16 ...          | above
+//! chunks  [   ]   [                            ]   [             ] [     ]  [   ]
+//! root    two pointers per chunk; a flush makes a new root, which shares the untouched chunks
+//! ```
+//! Invariant: an overlay never changes. Places of the ends of ranges are monotone in keys (see
+//! `base/`), so the entries of all keys in a range lie between the places of its ends.
+
+pub(super) mod bucket_entries;
+pub(super) mod chunk;
+pub(super) mod entry_budget;
+mod huffman;
+pub(super) mod list;
+pub(super) mod packed;
+mod packed_writer;
+pub(super) mod recent;
+mod runs;
+
+use crate::base::filter::{Trace, Untraced};
+use crate::base::shape::{Codes, FlushNumber, Shape, Span};
+use crate::bits::simd::{Work, fastest};
+use crate::grf::base::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use crate::grf::base::{Base, Spot};
+use crate::grf::options::GrfOptions;
+use crate::grf::options::RunCodes;
+use crate::grf::overlay::chunk::{Chunk, ChunkEntries, ChunkWriter, Move, NewEntries};
+use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
+use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
+use crate::grf::overlay::runs::Runs;
+use crate::grf::sizes::{ARC_BYTES, range};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// So many chunks before one is rewritten, it is asked for.
+const CHUNKS_AHEAD: usize = 2;
+/// Chunks that one answer looks at before it says "all".
+const CHUNKS_ASKED_MAX: usize = 8;
+
+/// The chunks of all lists.
+#[derive(Clone)]
+pub(crate) struct Overlay {
+    pub(crate) root: Arc<[Chunk]>,
+    /// Keys that were inserted.
+    pub(crate) keys: u64,
+}
+
+/// The chunk of a list, and its place there.
+#[inline(always)]
+fn chunk_of(list: usize, list_count: usize) -> (usize, usize) {
+    let last = list_count - 1;
+    if list == 0 {
+        (0, 0)
+    } else if list < last {
+        (1 + (list - 1) / LISTS_MAX, (list - 1) % LISTS_MAX)
+    } else {
+        (1 + (last - 1).div_ceil(LISTS_MAX), 0)
+    }
+}
+
+/// The lists of a chunk. Those at the edges keep whole fractions: no blocks tell their keys apart.
+pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
+    let edge = base.list_count() - 1;
+    let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
+    if chunk == 0 || first >= edge {
+        return Lists { count: 1, keys: 0, expected: 0, packed_bits: FRACTION_BITS };
+    }
+    let end = edge.min(first + LISTS_MAX);
+    let keys = base.keys_of_lists(first..end) as usize;
+    let share = base.overlay_keys as f64 / base.entries.max(1) as f64;
+    let expected = (keys as f64 * share) as usize;
+    Lists { count: end - first, keys, expected, packed_bits: usize::from(base.packed_bits) }
+}
+
+/// What rewrites chunks for a version with the runs of `shape`.
+#[inline(always)]
+fn chunk_writer(options: &GrfOptions, shape: &Shape, budget: EntryBudget) -> ChunkWriter {
+    match options.run_codes {
+        RunCodes::Shape => ChunkWriter::new(Runs::new(shape), budget),
+        RunCodes::Huffman => ChunkWriter::of_runs(budget),
+    }
+}
+
+impl Overlay {
+    /// Without entries.
+    pub(crate) fn empty(base: &Base) -> Self {
+        let (last, _) = chunk_of(base.list_count() - 1, base.list_count());
+        Overlay { root: vec![Chunk::default(); last + 1].into(), keys: 0 }
+    }
+
+    /// The sizes of all allocations, and the number of entries.
+    pub(crate) fn measure(&self, mut allocation: impl FnMut(usize)) -> u64 {
+        allocation(ARC_BYTES + size_of_val(&*self.root));
+        let mut allocated = |bytes: Option<usize>| {
+            bytes.into_iter().for_each(|bytes| allocation(ARC_BYTES + bytes))
+        };
+        for chunk in self.root.iter() {
+            allocated(chunk.packed.as_deref().map(<[u8]>::len));
+            allocated(chunk.recent.as_deref().map(size_of_val));
+        }
+        self.root.iter().map(|chunk| chunk.entries().kept).sum()
+    }
+
+    pub(crate) fn chunk_count(&self) -> usize {
+        self.root.len()
+    }
+
+    /// The entries of a chunk.
+    pub(crate) fn chunk_entries(&self, index: usize) -> ChunkEntries {
+        self.root[index].entries()
+    }
+
+    /// The chunk of a place, the number of its entries before the place, and the number before it
+    /// or there. Where the order is not known, whole slots count as there.
+    pub(crate) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
+        let (index, list) = chunk_of(spot.list, base.list_count());
+        let (mut before, mut through) = (0, 0);
+        let mut add = |same: Range<usize>| {
+            (before, through) = (before + same.start as u64, through + same.end as u64);
+        };
+        let (hashed, chunk) = (base.is_hashed(spot.list), &self.root[index]);
+        let places = (spot.place(), spot.place());
+        if let Some(packed) = chunk.packed() {
+            let slot = range(spot.slot);
+            add(if hashed { slot } else { packed.between(slot, places, &mut Untraced) });
+        }
+        if let Some(recent) = chunk.recent() {
+            let bucket = recent.between(recent.list(list), spot.bucket_places());
+            add(if hashed { bucket } else { recent.between(bucket, places) });
+        }
+        (index, before, through)
+    }
+
+    /// Adds the codes of all entries from the place of `low` to that of `high`; no `high`: to the
+    /// end.
+    pub(crate) fn collect<T: Trace>(
+        &self,
+        base: &Base,
+        low: &Spot,
+        high: Option<&Spot>,
+        codes: &mut Codes,
+        trace: &mut T,
+    ) {
+        fastest(Collect { overlay: self, base, low, high, codes, trace });
+    }
+
+    /// The entries of a list.
+    #[inline(always)]
+    pub(crate) fn list(&self, list: usize, base: &Base) -> ListEntries<'_> {
+        let (index, list) = chunk_of(list, base.list_count());
+        ListEntries { chunk: &self.root[index], list }
+    }
+
+    #[inline(always)]
+    fn touch_root<T: Trace>(&self, index: usize, trace: &mut T) {
+        trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
+    }
+
+    /// The overlay with codes as wide as the runs of a version allow, packing the entries that can
+    /// be.
+    pub(crate) fn collect_garbage(
+        &self,
+        base: &Base,
+        options: &GrfOptions,
+        shape: &Shape,
+    ) -> Overlay {
+        let mut writer = chunk_writer(options, shape, options.entry_budget(base, self.keys));
+        let collect = |(index, chunk): (usize, &Chunk)| {
+            let lists = lists_of(index, base);
+            writer.collect_garbage(chunk, lists).unwrap_or_else(|| chunk.clone())
+        };
+        Overlay { root: self.root.iter().enumerate().map(collect).collect(), keys: self.keys }
+    }
+}
+
+/// Adds the codes of all entries between two places.
+struct Collect<'a, T> {
+    overlay: &'a Overlay,
+    base: &'a Base,
+    low: &'a Spot,
+    high: Option<&'a Spot>,
+    codes: &'a mut Codes,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for Collect<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        match self.high {
+            // The usual case.
+            Some(high) if high.bucket_key() == self.low.bucket_key() => {
+                let Collect { overlay, base, low, codes, trace, .. } = self;
+                let places = (low.place(), high.place());
+                overlay.list(low.list, base).collect((low.bucket, low.slot), places, codes, trace);
+            }
+            _ => self.over_buckets(),
+        }
+    }
+}
+
+impl<T: Trace> Collect<'_, T> {
+    fn over_buckets(&mut self) {
+        let (low, lists) = (self.low, self.base.list_count());
+        let (first, first_list) = chunk_of(low.list, lists);
+        let high = self.high.map(|high| (high, chunk_of(high.list, lists)));
+        let last = high.map_or(self.overlay.root.len() - 1, |(_, (last, _))| last);
+        let mut asked = 0;
+        for index in first..=last {
+            self.overlay.touch_root(index, self.trace);
+            let low = (index == first).then_some((low, first_list));
+            let high = high.filter(|_| index == last).map(|(high, (_, list))| (high, list));
+            let packed = self.packed_between(index, low, high);
+            let recent = self.recent_between(index, low, high);
+            asked += packed.len() + recent.len();
+            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
+                self.codes.push_all();
+            }
+            if self.codes.is_all() {
+                return;
+            }
+            let chunk = &self.overlay.root[index];
+            if let Some(entries) = chunk.packed() {
+                entries.visit(packed, self.trace, |span| self.codes.push(span));
+            }
+            if let Some(entries) = chunk.recent() {
+                let words = entries.words(recent).iter();
+                words.for_each(|&word| self.codes.push(entries.code_of(word)));
+            }
+        }
+    }
+
+    /// The packed entries of a chunk between two places, each with its list.
+    fn packed_between(&mut self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
+        let Some(packed) = self.overlay.root[index].packed() else { return 0..0 };
+        let start = low.map_or(0, |(low, list)| {
+            packed.touch_table(list, low.bucket, self.trace);
+            packed.from(range(low.slot), low.place(), self.trace)
+        });
+        let end = high.map_or(packed.len(), |(high, list)| {
+            packed.touch_table(list, high.bucket, self.trace);
+            let places = (high.place(), high.place());
+            packed.between(range(high.slot), places, self.trace).end
+        });
+        start..end.max(start)
+    }
+
+    /// The recent ones.
+    fn recent_between(&self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
+        let Some(recent) = self.overlay.root[index].recent() else { return 0..0 };
+        let same = |(spot, list): (&Spot, usize)| {
+            recent.between(recent.list(list), (spot.place(), spot.place()))
+        };
+        let start = low.map_or(0, |low| same(low).start);
+        start..high.map_or(recent.len(), |high| same(high).end).max(start)
+    }
+}
+
+/// An end of a range, and its list in a chunk; None: beyond the chunk.
+type End<'a> = Option<(&'a Spot, usize)>;
+
+/// Collects the places of one flush's keys, then adds them chunk by chunk.
+pub(crate) struct OverlayInserter {
+    /// List and place of each key.
+    spots: Vec<u32>,
+    /// The chunks that get some, and where each one's begin.
+    chunks: Vec<(usize, usize)>,
+    /// That of the last key.
+    chunk: Option<usize>,
+}
+
+impl OverlayInserter {
+    pub(crate) fn new() -> Self {
+        OverlayInserter { spots: Vec::new(), chunks: Vec::new(), chunk: None }
+    }
+
+    /// Adds an entry. Requires: not in a chunk before that of the entries added before.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, base: &Base, list: usize, place: u32) {
+        let (chunk, list) = chunk_of(list, base.list_count());
+        if self.chunk != Some(chunk) {
+            assert!(self.chunk < Some(chunk), "chunk {chunk} after {:?}", self.chunk);
+            self.chunk = Some(chunk);
+            self.chunks.push((chunk, self.spots.len()));
+        }
+        self.spots.push((list << PLACE_BITS) as u32 | place);
+    }
+
+    /// `overlay` with all entries, which were flushed as number `flush`.
+    pub(crate) fn finish(
+        mut self,
+        overlay: &Overlay,
+        base: &Base,
+        flush: FlushNumber,
+        (options, shape): (&GrfOptions, &Shape),
+    ) -> Overlay {
+        let keys = overlay.keys + self.spots.len() as u64;
+        let mut writer = chunk_writer(options, shape, options.entry_budget(base, keys));
+        let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
+            Some(writer.add(chunk, &NewEntries { spots, flush }, lists_of(index, base)))
+        });
+        Overlay { root, keys }
+    }
+
+    /// `overlay` with the entries of the pushed places moved from the runs with the spans `inputs`
+    /// to the one with `output`.
+    pub(crate) fn recode(
+        mut self,
+        overlay: &Overlay,
+        (options, base): (&GrfOptions, &Base),
+        (inputs, output): (&[Span], Span),
+    ) -> Overlay {
+        let mut writer = ChunkWriter::of_runs(options.entry_budget(base, overlay.keys));
+        let root = self.rewrite_chunks(overlay, |index, chunk, spots| {
+            writer.recode(chunk, &Move { spots, inputs, output }, lists_of(index, base))
+        });
+        Overlay { root, keys: overlay.keys }
+    }
+
+    /// The chunks of `overlay`, of which those with some spots are given to `rewrite` with these,
+    /// sorted. None: it stays.
+    #[inline(always)]
+    fn rewrite_chunks(
+        &mut self,
+        overlay: &Overlay,
+        mut rewrite: impl FnMut(usize, &Chunk, &[u32]) -> Option<Chunk>,
+    ) -> Arc<[Chunk]> {
+        let old = &*overlay.root;
+        let mut root = Vec::with_capacity(old.len());
+        self.chunks.push((old.len(), self.spots.len()));
+        for (place, pair) in self.chunks.windows(2).enumerate() {
+            let [(index, start), (_, end)] = *pair else { unreachable!("pairs") };
+            // What is rewritten soon is asked for: chunks lie anywhere.
+            let soon = self.chunks.get(place + CHUNKS_AHEAD);
+            soon.and_then(|&(soon, _)| old.get(soon)).into_iter().for_each(Chunk::load);
+            let spots = &mut self.spots[start..end];
+            // Hashed groups mix the order of keys.
+            if !spots.is_sorted() {
+                spots.sort_unstable();
+            }
+            root.extend_from_slice(&old[root.len()..index]);
+            root.push(rewrite(index, &old[index], spots).unwrap_or_else(|| old[index].clone()));
+        }
+        root.extend_from_slice(&old[root.len()..]);
+        root.into()
+    }
+}

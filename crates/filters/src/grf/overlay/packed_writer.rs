@@ -1,0 +1,364 @@
+//! Writes packed entries.
+//! ```text
+//! sorted entries --> counted per bucket --> smallest layout --> bytes (packed.rs)
+//! ```
+//! Invariant: what is written is read back by [`Packed`](crate::grf::overlay::packed::Packed).
+
+use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, PackedReader, PackedWriter, write_packed};
+use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
+use crate::grf::overlay::huffman::write_section;
+use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, LAYOUT_BYTES, Layout, Packed};
+use std::sync::Arc;
+
+impl Layout {
+    /// The smallest one for so many entries with these codes, of which those in each bucket are
+    /// counted.
+    fn smallest(entries: usize, codes: &[Code], counts: &[u32]) -> Layout {
+        let list_len = |counts: &[u32]| counts.iter().sum::<u32>();
+        let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
+        let bits = || codes.iter().map(|code| u64::from(code.bits));
+        let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
+        let code_bits = u64::from(usize::BITS - (codes.len() - 1).leading_zeros());
+        let end_log = match longest {
+            // Where a list begins takes two bytes then.
+            0..=0xff if entries <= usize::from(u16::MAX) => 0u64,
+            0..=0xffff => 1,
+            _ => 2,
+        };
+        let lists = counts.len() / BUCKETS;
+        let word = most << 16 | (most - least) << 24 | code_bits << 32 | (lists as u64) << 48;
+        let word = word | end_log << 56;
+        let layouts = (0..=BUCKET_BITS).map(|slot_bits| Layout(word | (slot_bits as u64) << 40));
+        let tables = |layout: Layout| lists * layout.table_bytes();
+        let smallest =
+            layouts.min_by_key(|&layout| entries * layout.slot_bits() + 8 * tables(layout));
+        let layout = smallest.expect("there are choices");
+        Layout(layout.0 | (LAYOUT_BYTES + tables(layout)) as u64)
+    }
+}
+
+impl Layout {
+    /// For entries whose codes are apart.
+    fn without_codes(self) -> Layout {
+        Layout(self.0 & !(0xff << 32))
+    }
+
+    /// An entry as it is packed.
+    #[inline(always)]
+    fn packed(self, entry: Entry) -> u64 {
+        let within = (1u64 << (self.slot_bits() + FRACTION_BITS)) - 1;
+        let packed =
+            (entry.0 >> Entry::CODE_BITS & within) >> (FRACTION_BITS - self.fraction_bits());
+        packed << self.code_bits() | entry.code() as u64
+    }
+}
+
+/// The bytes that every number up to `most` fits in.
+fn number_bytes(most: u64) -> usize {
+    match most {
+        0..0x100 => 1,
+        0x100..0x1_0000 => 2,
+        0x1_0000..0x1_0000_0000 => 4,
+        _ => 8,
+    }
+}
+
+/// Old entries, as another layout packs them. Requires: its slots are as wide, its codes and
+/// fractions as long or longer.
+struct OldEntries<'a> {
+    packed: PackedReader<'a>,
+    code_bits: usize,
+    longer: usize,
+    /// The next one; after the last one, whatever follows.
+    current: u64,
+}
+
+impl<'a> OldEntries<'a> {
+    #[inline(always)]
+    fn new(old: &Packed<'a>, layout: Layout) -> Self {
+        let (packed, before) = (old.packed_entries(), old.layout());
+        let code_bits = before.code_bits();
+        let longer = layout.code_bits() + layout.fraction_bits() - before.fraction_bits();
+        let mut entries = OldEntries { packed, code_bits, longer, current: 0 };
+        entries.take();
+        entries
+    }
+
+    /// Takes the next one.
+    #[inline(always)]
+    fn take(&mut self) -> u64 {
+        let entry = self.packed.take();
+        let code = entry & ((1 << self.code_bits) - 1);
+        std::mem::replace(&mut self.current, entry >> self.code_bits << self.longer | code)
+    }
+}
+
+/// Writes packed entries; keeps its buffers.
+#[derive(Default)]
+pub(crate) struct PackedEntriesWriter {
+    /// The entries of each bucket.
+    counts: Vec<u32>,
+    packed: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl PackedEntriesWriter {
+    /// The bytes of sorted entries, each of which is there once; `merged` keys are one entry with
+    /// another. Requires: an entry; at least one code, at most [`CODES_MAX`].
+    #[inline(always)]
+    pub(crate) fn write(
+        &mut self,
+        entries: &[Entry],
+        codes: &[Code],
+        lists: usize,
+        merged: u64,
+    ) -> Arc<[u8]> {
+        debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
+        self.counts.clear();
+        self.counts.resize(lists * BUCKETS, 0);
+        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let layout = Layout::smallest(entries.len(), codes, &self.counts);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        self.write_entries(entries, layout);
+        self.write_codes(codes, merged, false);
+        Arc::from(self.bytes.as_slice())
+    }
+
+    /// As [`PackedEntriesWriter::write`], with the codes' numbers apart, in as few bits as their
+    /// commonness allows. Requires, too: code n is the nth commonest, and each occurs.
+    pub(crate) fn write_apart(
+        &mut self,
+        entries: &[Entry],
+        codes: &[Code],
+        lists: usize,
+        merged: u64,
+    ) -> Arc<[u8]> {
+        self.counts.clear();
+        self.counts.resize(lists * BUCKETS, 0);
+        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let layout = Layout::smallest(entries.len(), codes, &self.counts).without_codes();
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        let bare: Vec<Entry> = entries.iter().map(|entry| entry.bare()).collect();
+        self.write_entries(&bare, layout);
+        let numbers: Vec<usize> = entries.iter().map(|entry| entry.code()).collect();
+        let (mut rest, mut lists) = (&numbers[..], Vec::with_capacity(lists));
+        for counts in self.counts.chunks_exact(BUCKETS) {
+            let (list, others) = rest.split_at(counts.iter().sum::<u32>() as usize);
+            lists.push(list);
+            rest = others;
+        }
+        write_section(lists.into_iter(), codes.len(), &mut self.bytes);
+        self.write_codes(codes, merged, true);
+        Arc::from(self.bytes.as_slice())
+    }
+
+    /// As [`PackedEntriesWriter::write`], of old entries, whose codes keep their numbers, and of
+    /// new ones, sorted. None: the old ones have to be laid out anew. Requires: an entry; as many
+    /// lists as before; at most [`CODES_MAX`] codes.
+    #[inline(always)]
+    pub(crate) fn append(
+        &mut self,
+        old: &Packed<'_>,
+        new: &[Entry],
+        codes: &[Code],
+        merged: u64,
+    ) -> Option<Arc<[u8]>> {
+        self.counts.clear();
+        self.counts.resize(old.layout().lists() * BUCKETS, 0);
+        old.slots().for_each(|(bucket, entries)| self.counts[bucket] = entries as u32);
+        new.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        let most = old.len() + new.len();
+        let layout = Layout::smallest(most, codes, &self.counts);
+        let bits = layout.entry_bits();
+        if layout.slot_bits() != old.layout().slot_bits() || bits > PACKED_BITS_MAX {
+            return None;
+        }
+        self.packed.clear();
+        self.packed.resize(bits * most / 8 + 8, 0);
+        let entries = self.merge_entries(old, new, layout);
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.write_tables(layout);
+        self.bytes.extend_from_slice(&self.packed[..(bits * entries).div_ceil(8)]);
+        self.write_codes(codes, merged + (most - entries) as u64, false);
+        Some(Arc::from(self.bytes.as_slice()))
+    }
+
+    /// Packs old and new entries, each once, and counts them: all and by slot.
+    #[inline(always)]
+    fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout) -> usize {
+        self.counts.fill(0);
+        let mut entries = OldEntries::new(old, layout);
+        let mut out = PackedWriter::new(&mut self.packed, layout.entry_bits());
+        let (mut rest, width, mut all) = (new, 1 << layout.slot_bits(), 0);
+        for (bucket, mut left) in old.slots() {
+            let mut count = left;
+            while let Some((&entry, others)) = rest.split_first()
+                && entry.bucket() < bucket + width
+            {
+                (rest, count) = (others, count + 1);
+                let entry = layout.packed(entry);
+                while left > 0 && entries.current < entry {
+                    out.push(entries.take());
+                    left -= 1;
+                }
+                if left > 0 && entries.current == entry {
+                    entries.take();
+                    (left, count) = (left - 1, count - 1);
+                }
+                out.push(entry);
+            }
+            for _ in 0..left {
+                out.push(entries.take());
+            }
+            (self.counts[bucket], all) = (count as u32, all + count);
+        }
+        out.finish();
+        all
+    }
+
+    #[inline(always)]
+    fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
+        let bits = layout.entry_bits();
+        let packed = entries.iter().map(|entry| layout.packed(*entry));
+        self.bytes.reserve(bits * entries.len() / 8 + 8);
+        if bits <= PACKED_BITS_MAX {
+            write_packed(packed.map(|entry| entry as u32), bits, &mut self.bytes);
+        } else {
+            let mut out = BitWriter::new(&mut self.bytes);
+            packed.for_each(|entry| out.push(entry, bits));
+            out.finish();
+        }
+    }
+
+    /// The first entry of each list, and where its slots end.
+    #[inline(always)]
+    fn write_tables(&mut self, layout: Layout) {
+        let mut at = self.bytes.len();
+        self.bytes.resize(layout.entries_at(), 0);
+        let (first_bytes, end_bytes) = (layout.first_bytes(), 1 << layout.end_log());
+        let mut write = |number: u32, bytes: usize| {
+            let tables = &mut self.bytes[at..];
+            match bytes {
+                1 => tables[0] = number as u8,
+                2 => tables[..2].copy_from_slice(&(number as u16).to_le_bytes()),
+                _ => tables[..4].copy_from_slice(&number.to_le_bytes()),
+            }
+            at += bytes;
+        };
+        let mut first = 0;
+        for list in self.counts.chunks_exact(BUCKETS) {
+            write(first, first_bytes);
+            let mut end = 0;
+            for slot in list.chunks_exact(1 << layout.slot_bits()) {
+                slot.iter().for_each(|count| end += count);
+                write(end, end_bytes);
+            }
+            first += end;
+        }
+    }
+
+    /// Codes and footer.
+    fn write_codes(&mut self, codes: &[Code], merged: u64, apart: bool) {
+        let origin = codes.iter().map(|code| code.span.lo().0).min().unwrap_or(0);
+        let most = codes.iter().map(|code| code.span.hi().0 - origin).max().unwrap_or(0);
+        let len = number_bytes(most);
+        for code in codes {
+            let (lo, hi) = (code.span.lo().0, code.span.hi().0);
+            self.bytes.extend_from_slice(&(lo - origin).to_le_bytes()[..len]);
+            self.bytes.extend_from_slice(&(hi - lo).to_le_bytes()[..len]);
+            self.bytes.push(code.bits);
+        }
+        self.bytes.extend_from_slice(&origin.to_le_bytes());
+        self.bytes.extend_from_slice(&(codes.len() as u16).to_le_bytes());
+        self.bytes.extend_from_slice(&[len as u8, u8::from(apart)]);
+        let merged = u32::try_from(merged).unwrap_or(u32::MAX);
+        self.bytes.extend_from_slice(&merged.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::shape::{FlushNumber, Span};
+
+    const LISTS: usize = 3;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    fn code(number: u64, bits: usize) -> Code {
+        let span = Span::new(FlushNumber(10 * number), FlushNumber(10 * number + 10));
+        Code { span: span.expect("not empty"), bits: bits as u8 }
+    }
+
+    /// Entries of one code, sorted, each once.
+    fn entries(seed: u64, count: u64, code: usize, bits: usize) -> Vec<Entry> {
+        let cut = FRACTION_BITS - bits;
+        let spots = (0..count).map(|i| mixed(seed << 20 ^ i) as u32 % ((LISTS as u32) << 26));
+        let spots = spots.map(|spot| spot >> cut << cut);
+        let mut entries: Vec<Entry> =
+            spots.map(|spot| Entry(Entry::new(spot).0 | code as u64)).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
+    }
+
+    #[test]
+    fn appending_is_writing_all() {
+        let (mut writer, mut appended) = (PackedEntriesWriter::default(), 0);
+        for (seed, (count, bits)) in
+            [(0, 12), (1, 12), (40, 9), (40, 3), (90, 22), (200, 12), (700, 5), (3000, 13)]
+                .into_iter()
+                .enumerate()
+        {
+            let (mut all, mut codes) = (entries(99, 60 + count, 0, 12), vec![code(0, 12)]);
+            let mut bytes = writer.write(&all, &codes, LISTS, 2);
+            for turn in 1..12 {
+                codes.push(code(turn, bits));
+                let mut new = entries(seed as u64 * 16 + turn, count, turn as usize, bits);
+                // Some are there already.
+                new.extend(all.iter().step_by(17));
+                new.sort_unstable();
+                let merged = 5 * turn;
+                let more = writer.append(&Packed::new(&bytes), &new, &codes, merged);
+                let doubles = all.len() + new.len();
+                all.extend(&new);
+                all.sort_unstable();
+                all.dedup();
+                let doubles = (doubles - all.len()) as u64;
+                let written = writer.write(&all, &codes, LISTS, merged + doubles);
+                if let Some(more) = &more {
+                    appended += 1;
+                    assert!(Packed::is_one(more, LISTS));
+                    assert_eq!(more, &written, "{count} entries of {bits} bits, turn {turn}");
+                }
+                let mut decoded = vec![Entry(7)];
+                Packed::new(&written).decode(&mut decoded);
+                assert_eq!(decoded, all);
+                bytes = more.unwrap_or(written);
+            }
+        }
+        assert!(appended > 40, "{appended} of 88");
+    }
+
+    /// Such tables were taken for good ones, and reading the entries panicked.
+    #[test]
+    fn a_list_that_begins_within_another_one_is_damage() {
+        let all = entries(5, 300, 0, 12);
+        let bytes = PackedEntriesWriter::default().write(&all, &[code(0, 12)], LISTS, 0);
+        assert!(Packed::is_one(&bytes, LISTS));
+        let table_bytes = Packed::new(&bytes).layout().table_bytes();
+        for list in 1..LISTS {
+            let mut damaged = bytes.to_vec();
+            damaged[LAYOUT_BYTES + list * table_bytes] -= 1;
+            assert!(!Packed::is_one(&damaged, LISTS), "list {list}");
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Answers many questions at once.
+//! ```text
+//! batch of 16 keys --> lists ~~~~~~~~~~~~~~~~~~~> sites, slots ~~> places --> codes of each key
+//! or 8 ranges' ends      groups, tables; blocks     blocks, entries            or of each pair
+//!                        and entries, guessed       where the guess was wrong
+//! ~~> is asked for, for all keys
+//! ```
+//! One probe waits for memory once or twice, each time for what the read before has told. Here a
+//! whole batch takes each step before any key takes the next, and the next reads are prefetched. A
+//! core looks only some hundred instructions ahead, which is less than two keys' work. Keys of
+//! several parts are answered together. Invariant: the codes are those of a lone probe.
+
+use crate::base::filter::Untraced;
+use crate::base::query::KeyRange;
+use crate::base::shape::Codes;
+use crate::bits::simd::{Work, fastest};
+use crate::grf::base::{Found, Role, Site, Spot};
+use crate::grf::overlay::list::ListEntries;
+use crate::grf::part::Part;
+use crate::grf::sizes::Slot;
+
+/// Keys of a batch: their reads are about as many as a core has under way.
+const BATCH: usize = 16;
+/// Ranges of a batch: each has two ends.
+const RANGES: usize = BATCH / 2;
+
+/// A key, and the part that has its place.
+type Asked<'a> = (&'a Part, &'a [u8]);
+
+impl Part {
+    /// Calls `visit` with the place and the codes of each key, in order: those that
+    /// [`Part::candidates`] gives for it alone, at less time a key. No codes: no run holds anything
+    /// for the key.
+    pub fn candidates_many(&self, keys: &[&[u8]], mut visit: impl FnMut(usize, &Codes)) {
+        let mut asked = [(self, &[][..]); BATCH];
+        for (batch, keys) in keys.chunks(BATCH).enumerate() {
+            asked.iter_mut().zip(keys).for_each(|((_, asked), key)| *asked = key);
+            let mut visit = |place: usize, codes: &Codes| visit(batch * BATCH + place, codes);
+            answer_keys(&asked[..keys.len()], &mut visit);
+        }
+    }
+
+    /// As [`Part::candidates_many`], for keys each of which is asked of a part of its own.
+    pub fn candidates_of_parts(asked: &[(&Part, &[u8])], mut visit: impl FnMut(usize, &Codes)) {
+        for (batch, asked) in asked.chunks(BATCH).enumerate() {
+            let mut visit = |place: usize, codes: &Codes| visit(batch * BATCH + place, codes);
+            answer_keys(asked, &mut visit);
+        }
+    }
+
+    /// As [`Part::candidates_of_parts`], for ranges.
+    pub fn candidates_of_ranges(
+        asked: &[(&Part, KeyRange<'_>)],
+        mut visit: impl FnMut(usize, &Codes),
+    ) {
+        for (batch, ranges) in asked.chunks(RANGES).enumerate() {
+            let mut visit = |place: usize, codes: &Codes| visit(batch * RANGES + place, codes);
+            fastest(AnswerRanges { ranges, codes: &mut Codes::new(), visit: &mut visit });
+        }
+    }
+}
+
+fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
+    fastest(AnswerKeys { keys, codes: &mut Codes::new(), visit });
+}
+
+/// Finds the codes of at most [`BATCH`] keys.
+struct AnswerKeys<'a> {
+    keys: &'a [Asked<'a>],
+    codes: &'a mut Codes,
+    visit: &'a mut dyn FnMut(usize, &Codes),
+}
+
+/// Finds the codes of at most [`RANGES`] ranges.
+struct AnswerRanges<'a> {
+    ranges: &'a [(&'a Part, KeyRange<'a>)],
+    codes: &'a mut Codes,
+    visit: &'a mut dyn FnMut(usize, &Codes),
+}
+
+/// Where a key is, as far as is known before its block was read.
+struct Located<'a> {
+    site: Site<'a>,
+    entries: ListEntries<'a>,
+    slot: Slot,
+}
+
+/// Where at most [`BATCH`] keys are.
+#[inline(always)]
+fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<Located<'a>>; BATCH] {
+    let mut lists = [Found::default(); BATCH];
+    let mut located = [const { None }; BATCH];
+    find_lists(keys, &mut lists[..keys.len()]);
+    locate(keys, &lists, &mut located);
+    located
+}
+
+/// Finds lists, and asks for their groups and tables, and for where blocks and entries are likely
+/// to be.
+#[inline(always)]
+fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
+    keys.iter().for_each(|(part, key)| part.base.directory.load_about(key, &mut Untraced));
+    for (list, (part, key)) in lists.iter_mut().zip(keys) {
+        let Part { base, overlay, .. } = part;
+        *list = base.list_of(key, &mut Untraced);
+        let across = base.load_about(*list, &mut Untraced);
+        overlay.list(list.list, base).load_about(across, &mut Untraced);
+    }
+}
+
+/// Finds blocks and slots, and asks for them where they are elsewhere.
+#[inline(always)]
+fn locate<'a>(
+    keys: &[Asked<'a>],
+    lists: &[Found; BATCH],
+    located: &mut [Option<Located<'a>>; BATCH],
+) {
+    for ((&(part, key), &found), located) in keys.iter().zip(lists).zip(located) {
+        let Part { base, overlay, .. } = part;
+        let site = base.locate_in(found, key, &mut Untraced);
+        site.load_block();
+        let entries = overlay.list(site.list, base);
+        let slot = entries.slot(site.bucket);
+        *located = Some(Located { site, entries, slot });
+    }
+}
+
+impl Work for AnswerKeys<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AnswerKeys { keys, codes, visit } = self;
+        let located = locate_all(keys);
+        let located = located.iter().flatten().zip(keys);
+        for (place, (Located { site, entries, slot }, (part, key))) in located.enumerate() {
+            let spot = part.base.place(site, Role::Point, &mut Untraced);
+            codes.clear();
+            if part.base.may_hold(key, &spot) {
+                part.base_code().into_iter().for_each(|code| codes.push(code));
+            }
+            let places = (spot.place(), spot.place());
+            entries.collect((spot.bucket, *slot), places, codes, &mut Untraced);
+            visit(place, codes);
+        }
+    }
+}
+
+impl Work for AnswerRanges<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AnswerRanges { ranges, codes, visit } = self;
+        let Some((first, _)) = ranges.first() else { return };
+        // The lower ends, then the upper ones; a range without an upper end has none.
+        let mut ends = [(*first, &[][..]); BATCH];
+        let mut count = 0;
+        let lowers = ranges.iter().map(|(part, range)| (*part, range.lower()));
+        let uppers = ranges.iter().filter_map(|(part, range)| Some((*part, range.upper()?)));
+        for (end, asked) in ends.iter_mut().zip(lowers.chain(uppers)) {
+            *end = asked;
+            count += 1;
+        }
+        let located = locate_all(&ends[..count]);
+        let mut located = located.iter().flatten();
+        let mut uppers = located.clone().skip(ranges.len());
+        for (place, (part, range)) in ranges.iter().enumerate() {
+            codes.clear();
+            if let Some(low) = located.next() {
+                let high = range.upper().and_then(|_| uppers.next());
+                part.collect_between(low, high, codes);
+            }
+            visit(place, codes);
+        }
+    }
+}
+
+impl Part {
+    /// Adds the codes of all entries between two ends; without a second one, of all from the first
+    /// on.
+    #[inline(always)]
+    fn collect_between(&self, low: &Located<'_>, high: Option<&Located<'_>>, codes: &mut Codes) {
+        let spot = |end: &Located<'_>, role: Role<'_>| {
+            let mut spot: Spot = self.base.place(&end.site, role, &mut Untraced);
+            spot.slot = end.slot;
+            spot
+        };
+        let low = spot(low, Role::Low);
+        let high = high.map(|high| spot(high, Role::High(&low)));
+        if self.base.may_overlap(&low, high.as_ref()) {
+            self.base_code().into_iter().for_each(|code| codes.push(code));
+        }
+        self.overlay.collect(&self.base, &low, high.as_ref(), codes, &mut Untraced);
+    }
+}

@@ -1,0 +1,204 @@
+//! A part: the filter of one key range, which is asked, extended and written as a whole.
+//! ```text
+//! key --> list ~~~> bucket ~~~> base: in a cell?      -> [0, base end)
+//!                     '~~~~~~~> overlay: at the place? -> codes
+//! ~~> is asked for before it is waited for
+//! ```
+//! A range asks for two places and what lies between them. A key has one place, so what is found
+//! stays in registers, and base and overlay are searched side by side. Invariant: the answer for a
+//! key is that of a range of this key alone.
+
+mod batch;
+pub(super) mod builder;
+mod count;
+pub(super) mod cursor;
+mod image;
+pub(super) mod inserter;
+pub(super) mod recoder;
+
+use crate::base::filter::{GlobalFilter, Trace, Untraced};
+use crate::base::query::Query;
+use crate::base::shape::{Codes, FlushNumber, Shape, Span};
+use crate::bits::simd::{Work, fastest};
+use crate::grf::base::{Base, Role, Spot};
+use crate::grf::options::GrfOptions;
+use crate::grf::overlay::Overlay;
+use crate::grf::sizes::allocated_bytes;
+use std::sync::Arc;
+
+/// What a part takes, measured: every heap byte, what the allocator adds included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartSize {
+    /// Heap bytes of the base.
+    pub base_bytes: u64,
+    /// Heap bytes of the overlay.
+    pub overlay_bytes: u64,
+    /// Keys of the base.
+    pub base_entries: u64,
+    /// Entries of the overlay; equal places with equal codes are one.
+    pub overlay_entries: u64,
+}
+
+/// A key range's filter: its last level and what was flushed since.
+#[derive(Clone)]
+pub struct Part {
+    options: GrfOptions,
+    base: Arc<Base>,
+    overlay: Overlay,
+}
+
+impl Part {
+    pub(crate) fn of_base(options: GrfOptions, base: Base) -> Part {
+        let overlay = Overlay::empty(&base);
+        Part { options, base: Arc::new(base), overlay }
+    }
+
+    pub(crate) fn base(&self) -> &Base {
+        &self.base
+    }
+
+    fn overlay(&self) -> &Overlay {
+        &self.overlay
+    }
+
+    /// The code of every base key; None if there are none.
+    fn base_code(&self) -> Option<Span> {
+        Span::new(FlushNumber(0), self.base.end)
+    }
+
+    /// The knobs it was built with.
+    pub fn options(&self) -> &GrfOptions {
+        &self.options
+    }
+
+    /// The end of the base's flush numbers: its keys' code is [0, `base_end`).
+    pub fn base_end(&self) -> FlushNumber {
+        self.base.end
+    }
+
+    /// Garbage collection (GRF paper, section 4.2): the part with codes as wide as a version with
+    /// the runs of `shape` allows. It serves lists that no flush touches for long. Takes time in
+    /// proportion to the lists with something to forget. Requires: as for [`Part::inserter`].
+    #[must_use]
+    pub fn collect_garbage(&self, shape: &Shape) -> Part {
+        let overlay = self.overlay.collect_garbage(&self.base, &self.options, shape);
+        Part { overlay, ..self.clone() }
+    }
+
+    /// Adds the codes of all entries that match. Nothing added: no run holds anything for `query`.
+    pub fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
+        self.candidates_traced(query, codes, &mut Untraced);
+    }
+
+    /// As [`Part::candidates`], and tells `trace` which memory it reads.
+    pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        match query {
+            Query::Point(key) => self.ask_point(key, codes, trace),
+            Query::Range(range) => {
+                let low = self.spot(range.lower(), Role::Low, trace);
+                let high = range.upper().map(|key| self.spot(key, Role::High(&low), trace));
+                if self.base.may_overlap(&low, high.as_ref()) {
+                    self.base_code().into_iter().for_each(|code| codes.push(code));
+                }
+                self.overlay.collect(&self.base, &low, high.as_ref(), codes, trace);
+            }
+        }
+    }
+
+    /// The place of a key.
+    fn spot<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
+        fastest(FindSpot { part: self, key, role, trace })
+    }
+
+    /// The memory it takes.
+    pub fn size(&self) -> PartSize {
+        let base_bytes = self.base.bytes();
+        let mut overlay_bytes = 0;
+        let overlay_entries = self.overlay.measure(|bytes| overlay_bytes += allocated_bytes(bytes));
+        PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
+    }
+}
+
+/// Finds the place of a key in a part.
+struct FindSpot<'a, T> {
+    part: &'a Part,
+    key: &'a [u8],
+    role: Role<'a>,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for FindSpot<'_, T> {
+    type Output = Spot;
+
+    #[inline(always)]
+    fn run(self) -> Spot {
+        let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
+        // Base and overlay are read side by side: both are asked for before either is waited for.
+        base.directory.load_about(key, trace);
+        let found = base.list_of(key, trace);
+        let across = base.load_about(found, trace);
+        let entries = overlay.list(found.list, base);
+        entries.load_about(across, trace);
+        let site = base.locate_in(found, key, trace);
+        site.load_block();
+        let slot = entries.slot(site.bucket);
+        let mut spot = base.place(&site, role, trace);
+        spot.slot = slot;
+        spot
+    }
+}
+
+impl Part {
+    /// Adds the codes of all entries that may be `key`'s.
+    pub(crate) fn ask_point<T: Trace>(&self, key: &[u8], codes: &mut Codes, trace: &mut T) {
+        fastest(AskPoint { part: self, key, codes, trace });
+    }
+}
+
+struct AskPoint<'a, T> {
+    part: &'a Part,
+    key: &'a [u8],
+    codes: &'a mut Codes,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for AskPoint<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let AskPoint { part, key, codes, trace } = self;
+        let Part { base, overlay, .. } = part;
+        base.directory.load_about(key, trace);
+        let found = base.list_of(key, trace);
+        let across = base.load_about(found, trace);
+        let entries = overlay.list(found.list, base);
+        entries.load_about(across, trace);
+        // Most evenly spread keys lie on lines. These have a path of their own, on which all that
+        // is known of a key stays in registers.
+        let (slot, spot) = match base.positions(found, key) {
+            Some(positions) => {
+                positions.load();
+                let slot = entries.slot(positions.bucket_key().1);
+                (slot, base.place_on_line(&positions, trace))
+            }
+            None => {
+                let site = base.locate_in(found, key, trace);
+                site.load_block();
+                let slot = entries.slot(site.bucket);
+                (slot, base.place(&site, Role::Point, trace))
+            }
+        };
+        if base.may_hold(key, &spot) {
+            part.base_code().into_iter().for_each(|code| codes.push(code));
+        }
+        let places = (spot.place(), spot.place());
+        entries.collect((spot.bucket, slot), places, codes, trace);
+    }
+}
+
+impl GlobalFilter for Part {
+    fn candidates(&self, query: &Query<'_>, codes: &mut Codes) {
+        self.candidates_traced(query, codes, &mut Untraced);
+    }
+}

@@ -1,0 +1,449 @@
+//! The codes of a bucket's combinations, so that code and fingerprints fill the bucket.
+//! ```text
+//! frequent  | code | prints |             Huffman codes; the more the prints leave, the longer
+//! named     | 1111 1110 | number      |   one common beginning; prints in the overflow table
+//! others    | 1111 1110 | last number |   slots and prints in the overflow table
+//!
+//! decode    first bits ──> table ──> symbol: slots, places of prints
+//!           (long codes: by their length, canonical)
+//!           number     ──> decoding table: slots
+//! recode    rank of the combination ──> recoding table ──> symbol or number
+//! ```
+//! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
+//! tree is made of the room that each leaves for a code. Codes that are never written take what is
+//! left, so that lengths are exactly those. All combinations have names while they are some ten
+//! thousands (up to 33 slots); of more, the likeliest.
+//!
+//! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
+//! less (xor) those of an empty one.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use super::ChuckyTables;
+use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
+use super::combinations::{Combination, likeliest};
+use super::huffman::{canonical_codes, code_lengths};
+use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
+use super::model::{level_shares, slot_shares};
+use super::pages::BUCKET_BITS_MAX;
+use super::recoding::Recoding;
+use super::symbol::{BucketBits, Symbol};
+use crate::base::filter::Trace;
+use crate::locators::located::{SlotSet, TreePlan};
+
+/// NOV: of so many buckets the combination is to be a frequent one.
+const FREQUENT_SHARE: f64 = 0.9999;
+/// The most frequent combinations. Where there are more, more buckets overflow.
+const FREQUENT_MAX: usize = 1 << 14;
+/// The most combinations with a name.
+const NAMED_MAX: usize = 1 << 16;
+/// Codes no longer than this are decoded by one look.
+const SHORT_CODE_BITS: u32 = 8;
+/// Fewest bits of a bucket: four fingerprints of the least length, and as much as fifteen codes.
+const BUCKET_BITS_MIN: u32 = BUCKET_SLOTS as u32 * PRINT_BITS_MIN + 4;
+
+/// In the table of first bits: the code is longer.
+const LONG: u16 = u16::MAX;
+
+/// The codes of one length that are longer than the table of first bits.
+#[derive(Clone, Copy, Debug)]
+struct LongCodes {
+    /// The first 32 bits of a code of this length are less than this, and not those of a shorter
+    /// one.
+    end: u64,
+    shift: u32,
+    /// The symbol of code zero, had there been one of this length: wrapping.
+    symbol_of_zero: u32,
+}
+
+/// What the codes are made for.
+#[derive(Clone, Debug, PartialEq)]
+struct BookKey {
+    runs_of_levels: Vec<u8>,
+    size_ratio: u32,
+    bucket_bits: u32,
+}
+
+/// The codes of one plan.
+#[derive(Debug)]
+pub(super) struct CodeBook {
+    key: BookKey,
+    print_bits: Vec<u8>,
+    last_slot: u8,
+    short: [u16; 1 << SHORT_CODE_BITS],
+    long: Vec<LongCodes>,
+    symbols: Vec<Symbol>,
+    /// Codes of symbols, with zeros behind them to fill the bucket.
+    codes: Vec<u128>,
+    /// Code and fingerprints of an empty bucket.
+    blank: u128,
+    /// The symbol that begins the codes of combinations that are not frequent.
+    escape: usize,
+    /// Bits of a number after that beginning.
+    number_bits: u32,
+    /// The decoding table: combinations by number.
+    named: Vec<Combination>,
+    recoding: Recoding,
+    /// How many symbols are frequent combinations, and how likely a bucket has one.
+    frequent: (usize, f64),
+}
+
+/// Books that are in use: trees of one plan share theirs.
+static BOOKS: Mutex<Vec<Weak<CodeBook>>> = Mutex::new(Vec::new());
+
+/// Bits of a bucket with so many bits an entry.
+pub(super) fn bucket_bits(bits_per_key: f64) -> u32 {
+    let bits = (BUCKET_SLOTS as f64 * bits_per_key).floor(); // NaN counts as too few
+    (bits as u32).clamp(BUCKET_BITS_MIN, BUCKET_BITS_MAX)
+}
+
+impl CodeBook {
+    /// The book of a plan, made if it is not shared yet.
+    pub(super) fn of_plan(plan: &TreePlan) -> Arc<CodeBook> {
+        let key = BookKey {
+            runs_of_levels: plan.runs_of_levels.clone(),
+            size_ratio: plan.size_ratio.max(2),
+            bucket_bits: bucket_bits(plan.bits_per_key),
+        };
+        let mut books = BOOKS.lock().unwrap_or_else(PoisonError::into_inner);
+        books.retain(|book| book.strong_count() > 0);
+        let known = books.iter().filter_map(Weak::upgrade).find(|book| book.key == key);
+        known.unwrap_or_else(|| {
+            let book = Arc::new(CodeBook::make(key));
+            books.push(Arc::downgrade(&book));
+            book
+        })
+    }
+
+    fn make(key: BookKey) -> CodeBook {
+        let runs: Vec<u32> = key.runs_of_levels.iter().map(|&runs| u32::from(runs)).collect();
+        let shares = slot_shares(f64::from(key.size_ratio), &runs);
+        let level_of: Vec<u8> = (0u8..=u8::MAX)
+            .zip(&runs)
+            .flat_map(|(level, &runs)| std::iter::repeat_n(level, runs as usize))
+            .collect();
+        let last_slot = u8::try_from(shares.len() - 1).expect("a plan has at most 256 slots");
+        let named = likeliest(&shares, NAMED_MAX);
+        let frequent = frequent_of(&named, last_slot);
+        let fitted = Fitted::new(&key, frequent, &level_of, named.len());
+        let share = frequent_share(&named, &fitted.frequent);
+        let named = named.into_iter().map(|(combination, _)| combination);
+        CodeBook::assemble(key, fitted, named.collect(), share, last_slot)
+    }
+
+    /// Makes the tables.
+    fn assemble(
+        key: BookKey,
+        fitted: Fitted,
+        mut named: Vec<Combination>,
+        share: f64,
+        last_slot: u8,
+    ) -> CodeBook {
+        let Fitted { frequent, print_bits, escape_bits } = fitted;
+        let mut lengths: Vec<u32> = frequent
+            .iter()
+            .map(|slots| code_bits_of(key.bucket_bits, *slots, &print_bits))
+            .collect();
+        lengths.push(escape_bits);
+        let escape_source = frequent.len();
+        lengths.extend(idle_lengths(&lengths));
+        let order = canonical_order(&lengths);
+        let sorted: Vec<u32> = order.iter().map(|&nth| lengths[nth]).collect();
+        let codes = canonical_codes(&sorted);
+        let aligned = |(code, bits): (&u64, &u32)| u128::from(*code) << (key.bucket_bits - bits);
+        let symbol = |&nth: &usize| match frequent.get(nth) {
+            Some(slots) => Symbol::new(*slots, &print_bits),
+            None => Symbol::none(last_slot),
+        };
+        let symbols: Vec<Symbol> = order.iter().map(symbol).collect();
+        let place = |source| order.iter().position(|&nth| nth == source).expect("all are ordered");
+        let (blank, escape) = (place(0), place(escape_source));
+        let known: std::collections::HashSet<Combination> = frequent.iter().copied().collect();
+        named.retain(|combination| !known.contains(combination));
+        let frequent_symbols =
+            (0u32..).zip(&order).filter_map(|(nth, &source)| Some((*frequent.get(source)?, nth)));
+        let numbers = (symbols.len() as u32..).zip(&named).map(|(nth, slots)| (*slots, nth));
+        let recoding = Recoding::new(print_bits.len(), frequent_symbols.chain(numbers));
+        CodeBook {
+            last_slot,
+            short: short_table(&sorted, &codes),
+            long: long_codes(&sorted, &codes),
+            blank: aligned((&codes[blank], &sorted[blank])),
+            codes: codes.iter().zip(&sorted).map(aligned).collect(),
+            escape,
+            number_bits: key.bucket_bits - escape_bits,
+            frequent: (frequent.len(), share),
+            print_bits,
+            symbols,
+            named,
+            recoding,
+            key,
+        }
+    }
+
+    /// The symbol whose code begins the bucket.
+    fn symbol(&self, value: u128) -> usize {
+        self.symbol_of((value << (u128::BITS - self.key.bucket_bits) >> (u128::BITS - 32)) as u32)
+    }
+
+    /// The symbol whose code is the beginning of these bits.
+    #[inline(always)]
+    fn symbol_of(&self, head: u32) -> usize {
+        let short = self.short[(head >> (32 - SHORT_CODE_BITS)) as usize];
+        if short != LONG { usize::from(short) } else { self.long_symbol(head) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn long_symbol(&self, head: u32) -> usize {
+        let length = self.long.iter().find(|length| u64::from(head) < length.end);
+        let length = length.expect("the codes of a tree leave no bits without a meaning");
+        length.symbol_of_zero.wrapping_add(head >> length.shift) as usize
+    }
+
+    /// Adds the slots of the fingerprints that begin `print`. False: the bucket has overflowed.
+    ///
+    /// The commonest buckets, all in the last slot, had a path of their own at first: one
+    /// comparison for the four lanes. Which two of five buckets those are cannot be predicted, and
+    /// wrong guesses cost more than the path saved. With 100,000 keys (`examples/chucky_probe`) a
+    /// probe took 58 ns, and 49 ns without that path.
+    #[inline(always)]
+    fn symbol_matches<T: Trace>(
+        &self,
+        nth: usize,
+        value: impl BucketBits,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool {
+        let symbol = &self.symbols[nth];
+        trace.touch(std::ptr::from_ref(symbol) as usize, size_of::<Symbol>());
+        if nth == self.escape {
+            return false;
+        }
+        symbol.matches(value, print, slots);
+        true
+    }
+
+    /// What a bucket's number says: its slots, if they have a name.
+    fn named(&self, value: u128) -> Option<Combination> {
+        let number = value & !(u128::MAX << self.number_bits);
+        usize::try_from(number).ok().and_then(|number| self.named.get(number)).copied()
+    }
+
+    /// How many combinations are frequent, and how likely a bucket has one of them.
+    pub(super) fn frequent(&self) -> (usize, f64) {
+        self.frequent
+    }
+
+    /// The memory of its parts.
+    pub(super) fn tables(&self) -> ChuckyTables {
+        let codes = size_of_val(&*self.symbols) + size_of_val(&*self.codes);
+        ChuckyTables {
+            frequent_combinations: self.frequent.0,
+            huffman_bytes: size_of::<CodeBook>() + size_of_val(&*self.long) + codes,
+            decoding_bytes: size_of_val(&*self.named),
+            recoding_bytes: self.recoding.size_bytes(),
+        }
+    }
+
+    fn size_bytes(&self) -> usize {
+        let ChuckyTables { huffman_bytes, decoding_bytes, recoding_bytes, .. } = self.tables();
+        huffman_bytes + decoding_bytes + recoding_bytes + self.print_bits.len()
+    }
+}
+
+/// The frequent ones of combinations in the order of their likelihood. Always there: that of an
+/// empty bucket.
+fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> {
+    let (mut sum, mut frequent) = (0.0, vec![[last_slot; BUCKET_SLOTS]]);
+    for (combination, share) in named {
+        if sum >= FREQUENT_SHARE || frequent.len() == FREQUENT_MAX {
+            break;
+        }
+        sum += share;
+        if *combination != frequent[0] {
+            frequent.push(*combination);
+        }
+    }
+    frequent
+}
+
+fn frequent_share(named: &[(Combination, f64)], frequent: &[Combination]) -> f64 {
+    let known: std::collections::HashSet<&Combination> = frequent.iter().collect();
+    named.iter().filter(|(combination, _)| known.contains(combination)).map(|pair| pair.1).sum()
+}
+
+fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {
+    let lengths = slots.map(|slot| u32::from(print_bits[usize::from(slot)]));
+    code_bits(bucket_bits, lengths).expect("the lengths were fitted")
+}
+
+/// Frequent combinations, and fingerprints that fit beside their codes.
+struct Fitted {
+    frequent: Vec<Combination>,
+    /// Bits of the fingerprints of each slot.
+    print_bits: Vec<u8>,
+    /// The length of the beginning of all other codes.
+    escape_bits: u32,
+}
+
+impl Fitted {
+    /// Finds the lengths. If buckets are too small for so many frequent combinations, the less
+    /// likely half is dropped, until they fit. The empty combination always fits.
+    fn new(key: &BookKey, mut frequent: Vec<Combination>, level_of: &[u8], named: usize) -> Fitted {
+        let bucket_bits = key.bucket_bits;
+        // One number more, for those without a name.
+        let number_bits = (named + 1).next_power_of_two().ilog2();
+        let escape_bits = bucket_bits.saturating_sub(number_bits).clamp(1, CODE_BITS_MAX);
+        let most = (bucket_bits - 1) / BUCKET_SLOTS as u32;
+        let shares = level_shares(f64::from(key.size_ratio), key.runs_of_levels.len());
+        loop {
+            let by_levels = Frequent::new(bucket_bits, frequent.iter(), level_of);
+            let left = CODE_ROOM - (CODE_ROOM >> escape_bits);
+            let lengths = fittest(&by_levels, &shares, PRINT_BITS_MIN, most, left);
+            if let Some(lengths) = lengths {
+                let of_slot = |&level: &u8| lengths[usize::from(level)] as u8;
+                let print_bits = level_of.iter().map(of_slot).collect();
+                return Fitted { frequent, print_bits, escape_bits };
+            }
+            assert!(frequent.len() > 1, "{bucket_bits} bits hold no four fingerprints");
+            frequent.truncate(frequent.len().div_ceil(2));
+        }
+    }
+}
+
+/// The lengths of codes that take what room is left: the binary digits of that room. With them the
+/// weights of a Huffman tree are powers of two that add up to one, and its codes have exactly their
+/// lengths.
+fn idle_lengths(lengths: &[u32]) -> Vec<u32> {
+    let taken: u64 = lengths.iter().map(|bits| CODE_ROOM >> bits).sum();
+    let left = CODE_ROOM.checked_sub(taken).expect("the lengths were fitted");
+    let mut lengths_and_idle = lengths.to_vec();
+    let digits = (0..=CODE_BITS_MAX).filter(|bits| left & CODE_ROOM >> bits != 0);
+    lengths_and_idle.extend(digits);
+    let weights: Vec<f64> =
+        lengths_and_idle.iter().map(|&bits| (-f64::from(bits)).exp2()).collect();
+    let coded = code_lengths(&weights);
+    assert_eq!(coded, lengths_and_idle, "codes do not fill their buckets");
+    coded[lengths.len()..].to_vec()
+}
+
+/// Places in the order of their lengths; of equal ones the first first: it is the likeliest.
+fn canonical_order(lengths: &[u32]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..lengths.len()).collect();
+    order.sort_by_key(|&nth| lengths[nth]);
+    order
+}
+
+/// The symbol of each code that is no longer than the table's index.
+fn short_table(lengths: &[u32], codes: &[u64]) -> [u16; 1 << SHORT_CODE_BITS] {
+    let mut table = [LONG; 1 << SHORT_CODE_BITS];
+    for (symbol, (&bits, &code)) in (0u16..).zip(lengths.iter().zip(codes)) {
+        let Some(free) = SHORT_CODE_BITS.checked_sub(bits) else { break };
+        let first = (code << free) as usize;
+        table[first..first + (1 << free)].fill(symbol);
+    }
+    table
+}
+
+/// The codes that are longer, by length.
+fn long_codes(lengths: &[u32], codes: &[u64]) -> Vec<LongCodes> {
+    let mut long = Vec::new();
+    for same in (0..lengths.len()).collect::<Vec<_>>().chunk_by(|&a, &b| lengths[a] == lengths[b]) {
+        let (first, last, bits) = (same[0], same[same.len() - 1], lengths[same[0]]);
+        if bits > SHORT_CODE_BITS {
+            long.push(LongCodes {
+                end: (codes[last] + 1) << (32 - bits),
+                shift: 32 - bits,
+                symbol_of_zero: (first as u32).wrapping_sub(codes[first] as u32),
+            });
+        }
+    }
+    long
+}
+
+/// Level ids as combinations: Chucky's way.
+#[derive(Clone, Debug)]
+pub struct Combinations(Arc<CodeBook>);
+
+impl Combinations {
+    /// The codes.
+    pub(super) fn book(&self) -> &Arc<CodeBook> {
+        &self.0
+    }
+}
+
+impl BucketCodec for Combinations {
+    fn new(plan: &TreePlan) -> Self {
+        Combinations(CodeBook::of_plan(plan))
+    }
+
+    #[inline(always)]
+    fn bucket_bits(&self) -> u32 {
+        self.0.key.bucket_bits
+    }
+
+    #[inline(always)]
+    fn print_bits(&self, slot: u8) -> u32 {
+        u32::from(self.0.print_bits[usize::from(slot)])
+    }
+
+    #[inline(always)]
+    fn last_slot(&self) -> u8 {
+        self.0.last_slot
+    }
+
+    fn decode(&self, value: u128) -> Decoded {
+        let value = value ^ self.0.blank;
+        let symbol = self.0.symbol(value);
+        if symbol == self.0.escape {
+            return Decoded::Overflowed(self.0.named(value));
+        }
+        Decoded::Whole(self.0.symbols[symbol].read(value))
+    }
+
+    fn encode(&self, lanes: &Lanes) -> Encoded {
+        let book = &*self.0;
+        let number = book.recoding.get(lanes.slots).map(|number| number as usize);
+        if let Some(symbol) = number.filter(|&number| number < book.symbols.len()) {
+            let prints = book.symbols[symbol].write(&lanes.prints);
+            let value = (book.codes[symbol] | prints) ^ book.blank;
+            return Encoded { value, overflowed: false };
+        }
+        let number = number.map_or(book.named.len(), |number| number - book.symbols.len());
+        let value = (book.codes[book.escape] | number as u128) ^ book.blank;
+        Encoded { value, overflowed: true }
+    }
+
+    #[inline(always)]
+    fn matches<T: Trace>(
+        &self,
+        value: u128,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool {
+        let book = &*self.0;
+        let nth = book.symbol(value ^ book.blank);
+        book.symbol_matches(nth, value ^ book.blank, print, slots, trace)
+    }
+
+    #[inline(always)]
+    fn matches_word<T: Trace>(
+        &self,
+        value: u64,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) -> bool {
+        let book = &*self.0;
+        let value = value ^ book.blank as u64;
+        let nth = book.symbol_of((value << (u64::BITS - book.key.bucket_bits) >> 32) as u32);
+        book.symbol_matches(nth, value, print, slots, trace)
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.0.size_bytes()
+    }
+}

@@ -1,0 +1,395 @@
+//! The filter: each key's fingerprint in one of two buckets, with the slot of the run that has the
+//! key.
+//! ```text
+//! key ──> two buckets ──> lanes with the beginning of its print ──> slots
+//!              │ └─ overflowed: its prints are in the overflow table
+//!              └─── full: the table of entries without a place may have more of it
+//! insert       a free lane, or another entry goes to its other bucket, or no place
+//! ```
+//! Entries are (slot, print); the slot tells how long the print is. A removed key takes away any
+//! entry that equals its own, in either bucket. That is right. The other entry has the same slot
+//! and the same print, whose first bits tell the other bucket. It is thus in the same two buckets,
+//! and cannot be told from the removed key's. There are as many equal entries as there are such
+//! keys, before and after, and one that is left answers for each that is left. (Two prints of
+//! different lengths are in different slots, and are never taken for each other.)
+//!
+//! Invariant: each key and slot that was noted has an entry. It is in a bucket of the key, or in
+//! the list of entries without a place, beside a full bucket of the key.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};
+use super::hasher::{QuickHash, map_bytes};
+use super::pages::Pages;
+use super::place::{Geometry, Place};
+use super::symbol::PRINT_BITS;
+use crate::base::filter::{Trace, Untraced};
+use crate::base::hash::{HashUse, hash_key, scattered};
+use crate::base::query::Query;
+use crate::bits::simd::{Work, fastest};
+use crate::locators::located::{Located, LocatedSize, RunSlot, SlotSet, TreePlan};
+
+/// Entries that are moved for a new one, before one of them is left without a place.
+const MOVES_MAX: u64 = 500;
+
+/// What a filter keeps by bucket number, shared until it changes.
+type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
+
+/// A cuckoo filter of the keys of all runs of a tree, that knows the run of each.
+#[derive(Clone, Debug)]
+pub struct Cuckoo<C> {
+    codec: C,
+    geometry: Geometry,
+    pages: Pages,
+    /// The entries of buckets whose combination leaves them no bits.
+    overflow: Table<Lanes>,
+    /// Entries that found no place, by a bucket of theirs that is full.
+    unplaced: Table<Vec<Entry>>,
+    unplaced_entries: u64,
+    entries: u64,
+    slots: usize,
+}
+
+impl<C: BucketCodec> Cuckoo<C> {
+    /// A filter of no keys. Requires: a plan of 1 to 256 slots.
+    pub(super) fn of_plan(plan: &TreePlan) -> Self {
+        assert!((1..=256).contains(&plan.slots()), "{} slots", plan.slots());
+        let codec = C::new(plan);
+        let geometry = Geometry::new(plan.entries, codec.print_bits(codec.last_slot()));
+        Cuckoo {
+            pages: Pages::new(geometry.buckets(), codec.bucket_bits()),
+            geometry,
+            overflow: Arc::default(),
+            unplaced: Arc::default(),
+            unplaced_entries: 0,
+            entries: 0,
+            slots: plan.slots(),
+            codec,
+        }
+    }
+
+    /// The hash by which a key is noted: the filter can be made again from these alone.
+    pub fn key_hash(key: &[u8]) -> u64 {
+        hash_key(key, HashUse::Chucky)
+    }
+
+    /// As [`Located::note`], for a key by its hash.
+    ///
+    /// Requires: slots of the plan; and if `from` is given, that the key was noted there and not
+    /// since noted away. (Removing a key that was not noted may remove the entry of another one
+    /// with the same fingerprint. A slot without keys has none.)
+    pub fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
+        let slot = |slot: Option<RunSlot>| {
+            slot.inspect(|slot| assert!(usize::from(slot.0) < self.slots, "{slot:?}")).map(|s| s.0)
+        };
+        let place = self.geometry.place(hash);
+        match (slot(from), slot(to)) {
+            (None, None) => {}
+            (None, Some(to)) => self.insert(&place, self.entry(&place, to)),
+            (Some(from), None) => {
+                self.replace(&place, self.entry(&place, from), None);
+            }
+            (Some(from), Some(to)) => {
+                let (old, new) = (self.entry(&place, from), self.entry(&place, to));
+                if !self.replace(&place, old, Some(new)) {
+                    self.insert(&place, new);
+                }
+            }
+        }
+    }
+
+    /// As [`Located::candidates`] for one key, by its hash.
+    #[inline]
+    pub fn candidates_hash<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) {
+        let place = fastest(Probe { filter: self, hash, slots, trace });
+        if self.unplaced_entries > 0 {
+            self.unplaced_matches(&place, slots, trace);
+        }
+    }
+
+    #[inline(always)]
+    fn bucket_matches<T: Trace>(
+        &self,
+        bucket: u32,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) {
+        let known = if self.pages.are_words() {
+            self.codec.matches_word(self.pages.read_word(bucket, trace), print, slots, trace)
+        } else {
+            self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
+        };
+        if !known {
+            self.overflow_matches(bucket, print, slots, trace);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn overflow_matches<T: Trace>(
+        &self,
+        bucket: u32,
+        print: u32,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) {
+        let lanes = self.lanes(bucket);
+        if let Some(lanes) = self.overflow.get(&bucket) {
+            trace.touch(std::ptr::from_ref(lanes) as usize, size_of::<Lanes>());
+        }
+        for lane in 0..BUCKET_SLOTS {
+            self.entry_matches(lanes.get(lane), print, slots);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn unplaced_matches<T: Trace>(&self, place: &Place, slots: &mut SlotSet, trace: &mut T) {
+        for bucket in [place.first, place.second] {
+            for entry in self.unplaced.get(&bucket).into_iter().flatten() {
+                trace.touch(std::ptr::from_ref(entry) as usize, size_of::<Entry>());
+                self.entry_matches(*entry, place.print, slots);
+            }
+        }
+    }
+
+    fn entry_matches(&self, entry: Entry, print: u32, slots: &mut SlotSet) {
+        if entry.print == print >> (PRINT_BITS - self.codec.print_bits(entry.slot)) {
+            slots.insert(RunSlot(entry.slot));
+        }
+    }
+
+    /// What a key has in a slot.
+    fn entry(&self, place: &Place, slot: u8) -> Entry {
+        Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
+    }
+
+    /// What a bucket holds.
+    fn lanes(&self, bucket: u32) -> Lanes {
+        match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
+            Decoded::Whole(lanes) => lanes,
+            Decoded::Overflowed(named) => {
+                let lanes =
+                    self.overflow.get(&bucket).expect("an overflowed bucket is in the table");
+                Lanes { slots: named.unwrap_or(lanes.slots), prints: lanes.prints }
+            }
+        }
+    }
+
+    fn set_lanes(&mut self, bucket: u32, lanes: &Lanes) {
+        let sorted = lanes.sorted();
+        let encoded = self.codec.encode(&sorted);
+        if encoded.overflowed {
+            Arc::make_mut(&mut self.overflow).insert(bucket, sorted);
+        } else if self.overflow.contains_key(&bucket) {
+            Arc::make_mut(&mut self.overflow).remove(&bucket);
+        }
+        self.pages.write(bucket, encoded.value);
+    }
+
+    /// Puts a new entry where it finds a place; there is always one.
+    fn insert(&mut self, place: &Place, entry: Entry) {
+        self.entries += 1;
+        if self.put(place.first, entry) || self.put(place.second, entry) {
+            return;
+        }
+        if self.entries > self.geometry.slots() || self.is_closed(place) {
+            return self.leave_unplaced(place.second, entry);
+        }
+        self.make_way(place, entry);
+    }
+
+    /// Puts an entry into a free lane. False: there is none.
+    fn put(&mut self, bucket: u32, entry: Entry) -> bool {
+        let mut lanes = self.lanes(bucket);
+        let Some(lane) = lanes.vacancy(self.codec.last_slot()) else { return false };
+        lanes.set(lane, entry);
+        self.set_lanes(bucket, &lanes);
+        true
+    }
+
+    /// Whether whatever leaves one of the two buckets could only go to the other, as with many
+    /// versions of one key.
+    fn is_closed(&self, place: &Place) -> bool {
+        let leads = |from: u32, to: u32| {
+            let lanes = self.lanes(from);
+            (0..BUCKET_SLOTS).all(|lane| self.other(from, lanes.get(lane)) == to)
+        };
+        leads(place.first, place.second) && leads(place.second, place.first)
+    }
+
+    fn other(&self, bucket: u32, entry: Entry) -> u32 {
+        self.geometry.other(bucket, entry.print, self.codec.print_bits(entry.slot))
+    }
+
+    /// Puts the entry in the place of another one, and that one into its other bucket, and so on.
+    /// Requires: both buckets are full.
+    fn make_way(&mut self, place: &Place, mut entry: Entry) {
+        let mut bucket = place.second;
+        let seed = scattered(self.entries);
+        for turn in 0..MOVES_MAX {
+            let mut lanes = self.lanes(bucket);
+            let lane = (scattered(seed ^ turn) % BUCKET_SLOTS as u64) as usize;
+            let evicted = lanes.get(lane);
+            lanes.set(lane, entry);
+            self.set_lanes(bucket, &lanes);
+            entry = evicted;
+            bucket = self.other(bucket, entry);
+            if self.put(bucket, entry) {
+                return;
+            }
+        }
+        self.leave_unplaced(bucket, entry);
+    }
+
+    /// Lists an entry for a bucket of its. Requires: that bucket is full.
+    fn leave_unplaced(&mut self, bucket: u32, entry: Entry) {
+        Arc::make_mut(&mut self.unplaced).entry(bucket).or_default().push(entry);
+        self.unplaced_entries += 1;
+    }
+
+    /// Replaces an entry by another one of the same key, or by nothing. False: there is no such
+    /// entry.
+    fn replace(&mut self, place: &Place, old: Entry, new: Option<Entry>) -> bool {
+        for bucket in [place.first, place.second] {
+            let mut lanes = self.lanes(bucket);
+            let Some(lane) = lanes.position(old) else { continue };
+            if new == Some(old) {
+                return true;
+            }
+            match new {
+                Some(new) => lanes.set(lane, new),
+                None => self.vacate(bucket, &mut lanes, lane),
+            }
+            self.set_lanes(bucket, &lanes);
+            return true;
+        }
+        self.unplaced_entries > 0 && self.replace_unplaced(place, old, new)
+    }
+
+    /// Takes an entry out of a bucket; one that is listed for the bucket has a place then.
+    fn vacate(&mut self, bucket: u32, lanes: &mut Lanes, lane: usize) {
+        self.entries -= 1;
+        match self.take_unplaced(bucket) {
+            Some(entry) => lanes.set(lane, entry),
+            None => lanes.clear(lane, self.codec.last_slot()),
+        }
+    }
+
+    fn take_unplaced(&mut self, bucket: u32) -> Option<Entry> {
+        if !self.unplaced.contains_key(&bucket) {
+            return None;
+        }
+        self.edit_unplaced(bucket, |list| list.pop())
+    }
+
+    /// Changes a list, and takes it away when it is empty.
+    fn edit_unplaced<R>(&mut self, bucket: u32, edit: impl FnOnce(&mut Vec<Entry>) -> R) -> R {
+        let table = Arc::make_mut(&mut self.unplaced);
+        let list = table.entry(bucket).or_default();
+        let before = list.len();
+        let result = edit(list);
+        self.unplaced_entries -= (before - list.len()) as u64;
+        if list.is_empty() {
+            table.remove(&bucket);
+        }
+        result
+    }
+
+    fn replace_unplaced(&mut self, place: &Place, old: Entry, new: Option<Entry>) -> bool {
+        for bucket in [place.first, place.second] {
+            let list = self.unplaced.get(&bucket);
+            let Some(nth) = list.and_then(|list| list.iter().position(|entry| *entry == old))
+            else {
+                continue;
+            };
+            match new {
+                Some(new) => self.edit_unplaced(bucket, |list| list[nth] = new),
+                None => {
+                    self.entries -= 1;
+                    self.edit_unplaced(bucket, |list| _ = list.swap_remove(nth));
+                }
+            }
+            return true;
+        }
+        false
+    }
+
+    /// The way in which buckets are written.
+    pub(super) fn codec(&self) -> &C {
+        &self.codec
+    }
+
+    /// Entries that found no place, and buckets that overflowed.
+    pub(super) fn misplaced(&self) -> (u64, usize) {
+        (self.unplaced_entries, self.overflow.len())
+    }
+}
+
+/// One question: both buckets of a key. The memory of both is asked for before either is waited
+/// for.
+struct Probe<'a, C, T> {
+    filter: &'a Cuckoo<C>,
+    hash: u64,
+    slots: &'a mut SlotSet,
+    trace: &'a mut T,
+}
+
+impl<C: BucketCodec, T: Trace> Work for Probe<'_, C, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        let Probe { filter, hash, slots, trace } = self;
+        let place = filter.geometry.place(hash);
+        filter.pages.prefetch(place.first);
+        filter.pages.prefetch(place.second);
+        filter.bucket_matches(place.first, place.print, slots, trace);
+        if place.second != place.first {
+            filter.bucket_matches(place.second, place.print, slots, trace);
+        }
+        place
+    }
+}
+
+impl<C: BucketCodec> Located for Cuckoo<C> {
+    /// See [`Cuckoo::note_hash`], also for what it requires.
+    fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
+        self.note_hash(Self::key_hash(key), from, to);
+    }
+
+    /// A range of more than one key may be anywhere.
+    #[inline]
+    fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T) {
+        let range = query.range();
+        if range.upper() == Some(range.lower()) {
+            return self.candidates_hash(Self::key_hash(range.lower()), slots, trace);
+        }
+        (0..=u8::MAX).take(self.slots).for_each(|slot| slots.insert(RunSlot(slot)));
+    }
+
+    fn lower_bound(&self, _slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
+        Some(from.to_vec())
+    }
+
+    fn upper_bound(&self, _slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        Some(before.to_vec())
+    }
+
+    fn size(&self) -> LocatedSize {
+        let lists = self.unplaced.values().map(|list| list.capacity() * size_of::<Entry>());
+        let overflow_bytes =
+            map_bytes(&self.overflow) + map_bytes(&self.unplaced) + lists.sum::<usize>();
+        LocatedSize {
+            bytes: size_of::<Self>()
+                + self.codec.size_bytes()
+                + self.pages.size_bytes()
+                + overflow_bytes,
+            overflow_bytes,
+            entries: self.entries,
+            room: self.geometry.room(),
+        }
+    }
+}

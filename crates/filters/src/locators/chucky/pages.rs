@@ -1,0 +1,169 @@
+//! The buckets of a filter, in pages that clones share until one of them writes.
+//! ```text
+//! bucket  ─┬─ high bits ──> page table ──> page (shared, counted)
+//!          └─ low bits  ──> bits of the page, one bucket after the other, without gaps
+//! ```
+//! A page that nothing was written to is one for all, so that an empty filter has a page table and
+//! one page.
+//!
+//! Invariant: a page that someone else holds is never written; it is copied.
+
+use std::sync::Arc;
+
+use crate::base::filter::Trace;
+use crate::bits::simd::prefetch;
+
+/// The most bits of a bucket: with seven bits before it, it is in one read of sixteen bytes.
+pub(super) const BUCKET_BITS_MAX: u32 = 120;
+
+/// Buckets no larger than this are in one read of eight bytes.
+const SHORT_BUCKET_BITS_MAX: u32 = 57;
+
+/// At most so many bytes of buckets are in a page.
+const PAGE_BYTES_MAX: usize = 4096;
+
+/// As many bytes more as a read at the last bucket may take.
+const PADDING: usize = 16;
+
+/// Buckets by number.
+#[derive(Clone, Debug)]
+pub(super) struct Pages {
+    table: Arc<[Arc<[u8]>]>,
+    /// The page of those that nothing was written to.
+    blank: Arc<[u8]>,
+    bucket_bits: u32,
+    /// Binary logarithm of the buckets of a page.
+    page_shift: u32,
+}
+
+impl Pages {
+    /// Buckets of zeros. Requires: buckets of 1 to [`BUCKET_BITS_MAX`] bits.
+    pub(super) fn new(buckets: usize, bucket_bits: u32) -> Self {
+        assert!((1..=BUCKET_BITS_MAX).contains(&bucket_bits), "buckets of {bucket_bits} bits");
+        let page_shift = (8 * PAGE_BYTES_MAX / bucket_bits as usize).ilog2();
+        let page_bytes = ((bucket_bits as usize) << page_shift).div_ceil(8) + PADDING;
+        let blank: Arc<[u8]> = vec![0; page_bytes].into();
+        let table = vec![blank.clone(); buckets.div_ceil(1 << page_shift)].into();
+        Pages { table, blank, bucket_bits, page_shift }
+    }
+
+    /// Page, first byte and bits before the bucket in that byte.
+    #[inline(always)]
+    fn place(&self, bucket: u32) -> (usize, usize, u32) {
+        let nth = bucket & ((1 << self.page_shift) - 1);
+        let bit = nth * self.bucket_bits;
+        ((bucket >> self.page_shift) as usize, (bit / 8) as usize, bit % 8)
+    }
+
+    fn mask(&self) -> u128 {
+        u128::MAX >> (u128::BITS - self.bucket_bits)
+    }
+
+    /// Asks for the memory of a bucket.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, bucket: u32) {
+        let (page, byte, _) = self.place(bucket);
+        prefetch(&self.table[page], byte);
+    }
+
+    /// The bytes from a bucket's first on, and the bits before the bucket.
+    #[inline(always)]
+    fn bytes<T: Trace>(&self, bucket: u32, trace: &mut T) -> (&[u8], u32) {
+        let (page, byte, shift) = self.place(bucket);
+        let entry = &self.table[page];
+        trace.touch(std::ptr::from_ref(entry) as usize, size_of_val(entry));
+        let bytes = &entry[byte..];
+        trace.touch(bytes.as_ptr() as usize, (shift + self.bucket_bits).div_ceil(8) as usize);
+        (bytes, shift)
+    }
+
+    /// Whether buckets are so short that [`Self::read_word`] reads them.
+    #[inline(always)]
+    pub(super) fn are_words(&self) -> bool {
+        self.bucket_bits <= SHORT_BUCKET_BITS_MAX
+    }
+
+    /// As [`Self::read`]. Requires: buckets are words.
+    #[inline(always)]
+    pub(super) fn read_word<T: Trace>(&self, bucket: u32, trace: &mut T) -> u64 {
+        let (bytes, shift) = self.bytes(bucket, trace);
+        let word = u64::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
+        word >> shift & (u64::MAX >> (u64::BITS - self.bucket_bits))
+    }
+
+    /// The bits of a bucket.
+    #[inline(always)]
+    pub(super) fn read<T: Trace>(&self, bucket: u32, trace: &mut T) -> u128 {
+        let (bytes, shift) = self.bytes(bucket, trace);
+        let word = u128::from_le_bytes(*bytes.first_chunk().expect("pages are padded"));
+        word >> shift & self.mask()
+    }
+
+    /// Writes a bucket. Requires: no more bits than it has.
+    pub(super) fn write(&mut self, bucket: u32, value: u128) {
+        let (mask, (page, byte, shift)) = (self.mask(), self.place(bucket));
+        debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
+        let page = Arc::make_mut(&mut Arc::make_mut(&mut self.table)[page]);
+        let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
+        let word = u128::from_le_bytes(*chunk) & !(mask << shift) | value << shift;
+        *chunk = word.to_le_bytes();
+    }
+
+    /// Bytes of memory: the page table, and all pages but the blank one, shared or not.
+    pub(super) fn size_bytes(&self) -> usize {
+        let written = self.table.iter().filter(|page| !Arc::ptr_eq(page, &self.blank)).count();
+        size_of_val(&*self.table) + (written + 1) * self.blank.len()
+    }
+
+    /// How many pages are no longer those of `other`.
+    #[cfg(test)]
+    pub(super) fn copied_since(&self, other: &Pages) -> usize {
+        self.table.iter().zip(&*other.table).filter(|(own, old)| !Arc::ptr_eq(own, old)).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::filter::Untraced;
+    use crate::base::hash::scattered;
+
+    #[test]
+    fn what_was_written_is_read_and_neighbours_stay() {
+        const BUCKETS: u32 = 3000;
+        for bucket_bits in [1, 8, 27, 40, 57, 58, 64, 99, 120] {
+            let mut pages = Pages::new(BUCKETS as usize, bucket_bits);
+            let value = |bucket: u32, round: u64| {
+                let wide = u128::from(scattered(u64::from(bucket) + round)) * 0x1_0001_0001_0001;
+                wide & (u128::MAX >> (128 - bucket_bits))
+            };
+            for round in [0, 1 << 40] {
+                let blank = pages.clone();
+                (0..BUCKETS).for_each(|bucket| pages.write(bucket, value(bucket, round)));
+                for bucket in 0..BUCKETS {
+                    let read = pages.read(bucket, &mut Untraced);
+                    assert_eq!(read, value(bucket, round));
+                    if pages.are_words() {
+                        assert_eq!(u128::from(pages.read_word(bucket, &mut Untraced)), read);
+                    }
+                    let before = if round == 0 { 0 } else { value(bucket, 0) };
+                    assert_eq!(blank.read(bucket, &mut Untraced), before);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_clone_copies_only_the_pages_that_are_written() {
+        let mut pages = Pages::new(100_000, 40);
+        pages.write(5, 1);
+        let old = pages.clone();
+        pages.write(6, 2);
+        pages.write(7, 2);
+        pages.write(90_000, 3);
+        assert_eq!(pages.copied_since(&old), 2);
+        assert_eq!(old.read(90_000, &mut Untraced), 0);
+        let table = size_of_val(&*old.table);
+        assert_eq!(old.size_bytes(), table + 2 * old.blank.len(), "one page, and the blank one");
+    }
+}

@@ -1,0 +1,113 @@
+//! Level ids as whole numbers beside the fingerprints, as SlimDB has them: what Chucky is compared
+//! with.
+//! ```text
+//! bucket  | id print | id print | id print | id print |   id: log2(slots) bits; print: the rest
+//! ```
+//! Ids are told from the last slot on, so that an empty bucket is all zeros. Invariant: nothing
+//! overflows.
+
+use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
+use super::pages::BUCKET_BITS_MAX;
+use crate::base::filter::Trace;
+use crate::locators::located::{RunSlot, SlotSet, TreePlan};
+
+/// Level ids as whole numbers.
+#[derive(Clone, Debug)]
+pub struct Integers {
+    last_slot: u8,
+    id_bits: u32,
+    print_bits: u32,
+}
+
+impl Integers {
+    fn lane_bits(&self) -> u32 {
+        self.id_bits + self.print_bits
+    }
+
+    /// Slot and fingerprint, from the bits that begin with a lane's.
+    #[inline(always)]
+    fn lane(&self, bits: u32) -> (u8, u32) {
+        let id = (bits >> self.print_bits & !(u32::MAX << self.id_bits)) as u8;
+        (self.last_slot.wrapping_sub(id), bits & !(u32::MAX << self.print_bits))
+    }
+
+    #[inline(always)]
+    fn lanes_match(&self, bits: [u32; BUCKET_SLOTS], print: u32, slots: &mut SlotSet) {
+        let wanted = print >> (u32::BITS - self.print_bits);
+        for bits in bits {
+            let (slot, held) = self.lane(bits);
+            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
+            if held == wanted {
+                slots.insert(RunSlot(slot));
+            }
+        }
+    }
+}
+
+impl BucketCodec for Integers {
+    /// Bits of an entry are rounded down to whole ones; a fingerprint has its least bits in any
+    /// case.
+    fn new(plan: &TreePlan) -> Self {
+        let last_slot = u8::try_from(plan.slots() - 1).expect("a plan has at most 256 slots");
+        let id_bits = u8::BITS - last_slot.leading_zeros();
+        let most = BUCKET_BITS_MAX / BUCKET_SLOTS as u32;
+        let lane_bits = (plan.bits_per_key as u32).clamp(id_bits + PRINT_BITS_MIN, most);
+        Integers { last_slot, id_bits, print_bits: lane_bits - id_bits }
+    }
+
+    #[inline(always)]
+    fn bucket_bits(&self) -> u32 {
+        BUCKET_SLOTS as u32 * self.lane_bits()
+    }
+
+    #[inline(always)]
+    fn print_bits(&self, _slot: u8) -> u32 {
+        self.print_bits
+    }
+
+    #[inline(always)]
+    fn last_slot(&self) -> u8 {
+        self.last_slot
+    }
+
+    fn decode(&self, value: u128) -> Decoded {
+        let lanes: [(u8, u32); BUCKET_SLOTS] = std::array::from_fn(|lane| {
+            self.lane((value >> (lane as u32 * self.lane_bits())) as u32)
+        });
+        Decoded::Whole(Lanes { slots: lanes.map(|lane| lane.0), prints: lanes.map(|lane| lane.1) })
+    }
+
+    fn encode(&self, lanes: &Lanes) -> Encoded {
+        let mut value = 0;
+        for lane in 0..BUCKET_SLOTS {
+            let id = u32::from(self.last_slot - lanes.slots[lane]);
+            let bits = id << self.print_bits | lanes.prints[lane];
+            value |= u128::from(bits) << (lane as u32 * self.lane_bits());
+        }
+        Encoded { value, overflowed: false }
+    }
+
+    #[inline(always)]
+    fn matches<T: Trace>(&self, value: u128, print: u32, slots: &mut SlotSet, _: &mut T) -> bool {
+        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
+        self.lanes_match(std::array::from_fn(lane), print, slots);
+        true
+    }
+
+    #[inline(always)]
+    fn matches_word<T: Trace>(
+        &self,
+        value: u64,
+        print: u32,
+        slots: &mut SlotSet,
+        _: &mut T,
+    ) -> bool {
+        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
+        self.lanes_match(std::array::from_fn(lane), print, slots);
+        true
+    }
+
+    fn size_bytes(&self) -> usize {
+        size_of::<Integers>()
+    }
+}

@@ -1,0 +1,120 @@
+//! A frequent combination: where the fingerprints of its slots are in a bucket.
+//! ```text
+//! bucket   | code | print 0 | print 1 | print 2 | print 3 |
+//! shift            27        18        9         0            of each lane
+//! cut              32 - its bits                              what is cut off a key's 32-bit print
+//! ```
+//! Invariant: lanes do not overlap, and the code lies above them.
+
+use super::bucket::{BUCKET_SLOTS, Lanes};
+use super::combinations::Combination;
+use crate::locators::located::{RunSlot, SlotSet};
+
+/// Bits of a key's whole print.
+pub(super) const PRINT_BITS: u32 = u32::BITS;
+
+/// The bits of a bucket: a word, where they fit into one.
+pub(super) trait BucketBits: Copy {
+    /// The 32 bits from bit `at` on; zeros after the last. Requires: a bit of the number.
+    fn bits_from(self, at: u8) -> u32;
+}
+
+impl BucketBits for u64 {
+    #[inline(always)]
+    fn bits_from(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
+impl BucketBits for u128 {
+    #[inline(always)]
+    fn bits_from(self, at: u8) -> u32 {
+        (self >> at) as u32
+    }
+}
+
+/// Slots, and places of their fingerprints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Symbol {
+    slots: Combination,
+    shifts: [u8; BUCKET_SLOTS],
+    cuts: [u8; BUCKET_SLOTS],
+}
+
+impl Symbol {
+    /// The places of a combination. `print_bits`: of each slot.
+    pub(super) fn new(slots: Combination, print_bits: &[u8]) -> Symbol {
+        let lengths = slots.map(|slot| print_bits[usize::from(slot)]);
+        let mut shifts = [0; BUCKET_SLOTS];
+        for lane in (0..BUCKET_SLOTS - 1).rev() {
+            shifts[lane] = shifts[lane + 1] + lengths[lane + 1];
+        }
+        Symbol { slots, shifts, cuts: lengths.map(|length| PRINT_BITS as u8 - length) }
+    }
+
+    /// For codes that are no combination's.
+    pub(super) fn none(last_slot: u8) -> Symbol {
+        let nothing = [0; BUCKET_SLOTS];
+        Symbol { slots: [last_slot; BUCKET_SLOTS], shifts: nothing, cuts: nothing }
+    }
+
+    #[inline(always)]
+    fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
+        value.bits_from(self.shifts[lane]) & u32::MAX >> self.cuts[lane]
+    }
+
+    /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four:
+    /// most buckets have none.
+    #[inline(always)]
+    pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
+        let same = |lane: usize| {
+            // What is above the lane goes out on the left, on both sides.
+            let other = value.bits_from(self.shifts[lane]) ^ print >> self.cuts[lane];
+            u32::from(other << self.cuts[lane] == 0) << lane
+        };
+        let mut lanes = same(0) | same(1) | same(2) | same(3);
+        while lanes != 0 {
+            slots.insert(RunSlot(self.slots[lanes.trailing_zeros() as usize]));
+            lanes &= lanes - 1;
+        }
+    }
+
+    /// What a bucket with this symbol's code holds.
+    pub(super) fn read(&self, value: u128) -> Lanes {
+        let prints = std::array::from_fn(|lane| self.print(value, lane));
+        Lanes { slots: self.slots, prints }
+    }
+
+    /// The bits of the fingerprints.
+    pub(super) fn write(&self, prints: &[u32; BUCKET_SLOTS]) -> u128 {
+        let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u128::from(print) << by);
+        shifted.fold(0, |all, print| all | print)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::hash::scattered;
+
+    #[test]
+    fn what_is_written_is_read_and_matched() {
+        let print_bits = [5, 7, 9];
+        for slots in [[0, 0, 1, 2], [2, 2, 2, 2], [0, 1, 1, 1], [0, 0, 0, 0]] {
+            let symbol = Symbol::new(slots, &print_bits);
+            for seed in 0..50 {
+                let prints = [0, 1, 2, 3].map(|lane| scattered(seed * 4 + lane) as u32);
+                let lengths = slots.map(|slot| u32::from(print_bits[usize::from(slot)]));
+                let cut = |lane: usize| prints[lane] >> (32 - lengths[lane]);
+                let held = std::array::from_fn(cut);
+                let value = symbol.write(&held);
+                assert_eq!(symbol.read(value), Lanes { slots, prints: held });
+                for (lane, &print) in prints.iter().enumerate() {
+                    let mut found = SlotSet::default();
+                    symbol.matches(value, print, &mut found);
+                    assert!(found.contains(RunSlot(slots[lane])), "{slots:?}, {seed}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What only insiders see: codes that fill buckets, and buckets that say what was written into
+//! them.
+
+use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Lanes};
+use super::codebook::{CodeBook, Combinations, bucket_bits};
+use super::combinations::multisets;
+use super::plain::Integers;
+use crate::base::filter::Untraced;
+use crate::base::hash::scattered;
+use crate::locators::located::{RunSlot, SlotSet, TreePlan};
+
+fn plan(runs_of_levels: &[u8], size_ratio: u32, bits_per_key: f64) -> TreePlan {
+    TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio, entries: 1000, bits_per_key }
+}
+
+/// Plans of all kinds, and whether most combinations are frequent in them.
+fn plans() -> Vec<TreePlan> {
+    let mut plans = vec![plan(&[1], 5, 10.0), plan(&[1, 1], 2, 8.0), plan(&[9, 9, 9], 10, 12.0)];
+    for bits_per_key in [4.0, 8.0, 9.25, 10.0, 10.75, 13.5, 16.0, 30.0, 1e9, f64::NAN] {
+        plans.push(plan(&[4, 4, 4, 1], 5, bits_per_key));
+        plans.push(plan(&[7, 4, 4, 4, 4, 1], 5, bits_per_key));
+    }
+    plans.push(plan(&[20, 30, 30, 30, 1], 31, 10.0));
+    plans.push(plan(&[255, 1], 10, 10.0));
+    plans.push(plan(&[1; 256], 2, 10.0));
+    plans
+}
+
+/// Some lanes with these slots.
+fn lanes_of(codec: &impl BucketCodec, slots: [u8; BUCKET_SLOTS], seed: u64) -> Lanes {
+    let print = |lane: usize| {
+        let print = scattered(seed << 2 | lane as u64) as u32;
+        print >> (u32::BITS - codec.print_bits(slots[lane]))
+    };
+    Lanes { slots, prints: std::array::from_fn(print) }
+}
+
+/// Every combination of few slots, some of many.
+fn some_combinations(slots: usize) -> Vec<[u8; BUCKET_SLOTS]> {
+    let mut some = Vec::new();
+    if slots <= 12 {
+        multisets(slots, BUCKET_SLOTS, &mut |list| some.push(list.try_into().unwrap()));
+        return some;
+    }
+    for seed in 0..5000 {
+        // Both ends are drawn more often than the middle.
+        let slot = |nth: u64| {
+            let random = scattered(seed << 2 | nth);
+            let drawn = random as usize % slots;
+            if random >> 63 == 0 { drawn } else { slots - 1 - drawn * drawn / slots / 4 }
+        };
+        let mut combination = [0, 1, 2, 3].map(|nth| slot(nth) as u8);
+        combination.sort_unstable();
+        some.push(combination);
+    }
+    some.push([(slots - 1) as u8; BUCKET_SLOTS]);
+    some
+}
+
+fn buckets_say_what_was_written<C: BucketCodec>(plan: &TreePlan) -> (usize, usize) {
+    let codec = C::new(plan);
+    assert!(codec.bucket_bits() <= super::pages::BUCKET_BITS_MAX);
+    let blank = codec.encode(&Lanes::empty(codec.last_slot()));
+    assert_eq!((blank.value, blank.overflowed), (0, false), "{plan:?}");
+    let combinations = some_combinations(plan.slots());
+    let (count, mut whole) = (combinations.len(), 0);
+    for (seed, slots) in (0..).zip(combinations) {
+        let lanes = lanes_of(&codec, slots, seed);
+        let encoded = codec.encode(&lanes);
+        assert!(encoded.value >> codec.bucket_bits() == 0, "{plan:?}, {slots:?}");
+        match codec.decode(encoded.value) {
+            Decoded::Whole(decoded) => {
+                assert_eq!((decoded, encoded.overflowed), (lanes, false), "{plan:?}");
+                whole += 1;
+            }
+            Decoded::Overflowed(named) => {
+                assert!(encoded.overflowed && named.is_none_or(|named| named == slots), "{plan:?}");
+            }
+        }
+        for lane in 0..BUCKET_SLOTS {
+            let mut found = SlotSet::default();
+            let print = lanes.prints[lane] << (u32::BITS - codec.print_bits(slots[lane]));
+            if codec.matches(encoded.value, print, &mut found, &mut Untraced) {
+                assert!(found.contains(RunSlot(slots[lane])), "{plan:?}, {slots:?}");
+                let equals = |lane: usize| {
+                    lanes.prints[lane] == print >> (u32::BITS - codec.print_bits(slots[lane]))
+                };
+                let expected = (0..BUCKET_SLOTS).filter(|&lane| equals(lane));
+                let expected = expected.map(|lane| slots[lane]);
+                let expected: std::collections::BTreeSet<u8> = expected.collect();
+                assert_eq!(found.len(), expected.len(), "{plan:?}, {slots:?}");
+            } else {
+                assert!(encoded.overflowed && found.is_empty());
+            }
+        }
+    }
+    (whole, count)
+}
+
+#[test]
+fn buckets_of_all_plans_say_what_was_written() {
+    for plan in plans() {
+        let (whole, count) = buckets_say_what_was_written::<Combinations>(&plan);
+        assert!(whole > 0 && whole <= count);
+        let (whole, count) = buckets_say_what_was_written::<Integers>(&plan);
+        assert_eq!(whole, count, "whole numbers never overflow");
+    }
+}
+
+#[test]
+fn fingerprints_are_longer_in_older_levels() {
+    for plan in plans() {
+        let codec = Combinations::new(&plan);
+        let lengths: Vec<u32> =
+            (0..plan.slots()).map(|slot| codec.print_bits(slot as u8)).collect();
+        assert!(lengths.is_sorted() && lengths[0] >= 5, "{plan:?}: {lengths:?}");
+        assert!(lengths.last() <= Some(&32));
+    }
+}
+
+#[test]
+fn nearly_all_buckets_have_a_frequent_combination() {
+    for bits_per_key in [8.0, 10.0, 12.0, 16.0] {
+        for runs_of_levels in [&[4, 4, 4, 4, 4, 1][..], &[7, 4, 4, 4, 4, 4, 1], &[1; 6]] {
+            let book = CodeBook::of_plan(&plan(runs_of_levels, 5, bits_per_key));
+            let (count, share) = book.frequent();
+            assert!(share >= 0.9999, "{runs_of_levels:?}, {bits_per_key}: {count}, {share}");
+        }
+    }
+}
+
+#[test]
+fn equal_plans_share_their_codes() {
+    let (a, b) = (plan(&[3, 3, 1], 4, 10.1), plan(&[3, 3, 1], 4, 10.2));
+    assert_eq!(bucket_bits(10.1), bucket_bits(10.2));
+    let (first, second) = (CodeBook::of_plan(&a), CodeBook::of_plan(&b));
+    assert!(std::sync::Arc::ptr_eq(&first, &second));
+    let other = CodeBook::of_plan(&plan(&[3, 3, 1], 4, 11.0));
+    assert!(!std::sync::Arc::ptr_eq(&first, &other));
+}
+
+#[test]
+fn buckets_have_whole_bits_within_bounds() {
+    assert_eq!([8.0, 10.0, 10.3, 16.0].map(bucket_bits), [32, 40, 41, 64]);
+    assert_eq!([f64::NAN, -1.0, 0.0, 1e300].map(bucket_bits), [24, 24, 24, 120]);
+}

@@ -1,0 +1,374 @@
+//! Remix as it was first: a selector for every entry of all runs, in key order.
+//! ```text
+//! keys       ant | bat  bee  bee' cat | cot  cow ...  bee' is an older version of bee
+//! selectors   3  |  1    0   +3    3  |  1    3       the run of each; +: an older version
+//! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
+//! ```
+//! The holder of the runs can search a segment by reading the keys that [`SortedRemix::place`]
+//! names. It can walk over all runs with [`SortedRemix::walk`], without comparing a key. The price:
+//! where a new key's selector belongs is known only to a reader of the segment's keys. So a flush
+//! makes the view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What
+//! is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
+//!
+//! Invariant: an entry's selector stands as far into its segment as the entry; a cursor counts the
+//! selectors before.
+
+use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};
+use super::ranks::{Ranks, RanksBuilder, rank_bits};
+use super::sets::Sets;
+use super::walk::RemixWalk;
+use crate::base::filter::{Trace, Untraced};
+use crate::base::query::Query;
+use crate::bits::packed::{BitWriter, read};
+use crate::locators::located::{Located, LocatedBuilder, LocatedSize, RunSlot, SlotSet, TreePlan};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Bytes that are read with the last selector.
+const PADDING: usize = 8;
+/// Fewer and more entries of a segment are not worth while.
+const SEGMENT_KEYS: std::ops::RangeInclusive<f64> = 4.0..=256.0;
+
+/// One entry of the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selected {
+    /// The run that it is in.
+    pub slot: RunSlot,
+    /// How many entries of the run come before it.
+    pub rank: u64,
+    /// Whether its key is that of the entry before, of which this is an older version.
+    pub is_older: bool,
+}
+
+/// What is fixed until the view is made anew.
+pub(super) struct View {
+    anchors: Anchors,
+    pub(super) ranks: Ranks,
+    selectors: Box<[u8]>,
+    /// Bits of a slot; a selector has one more.
+    slot_bits: usize,
+    pub(super) slots: usize,
+    room: u64,
+}
+
+/// The sorted view.
+#[derive(Clone)]
+pub struct SortedRemix {
+    view: Arc<View>,
+    /// Slots whose selectors mean nothing any more.
+    vacated: SlotSet,
+    /// What was noted since.
+    noted: Option<Sets>,
+    entries: u64,
+}
+
+impl SortedRemix {
+    /// How many segments there are; the first and the last, below and above all keys, have no
+    /// entries.
+    pub fn segments(&self) -> usize {
+        self.view.anchors.segments()
+    }
+
+    /// The segment of a key: its entries, and those of no other segment, may have it.
+    pub fn seek(&self, key: &[u8]) -> usize {
+        self.view.anchors.segment_of(key)
+    }
+
+    /// A key that is not above any key of a segment, and above all keys of the segments before. For
+    /// the last segment, it is above all keys but the last.
+    pub fn anchor(&self, segment: usize) -> Vec<u8> {
+        self.view.anchors.start(segment)
+    }
+
+    /// How many entries a segment has.
+    pub fn segment_len(&self, segment: usize) -> usize {
+        let entries = self.view.entries(segment);
+        (entries.end - entries.start) as usize
+    }
+
+    /// Whether the view has no entry at all.
+    pub fn is_empty(&self) -> bool {
+        self.view.len() == 0
+    }
+
+    /// How many entries a run has before a segment.
+    pub fn cursor(&self, segment: usize, slot: RunSlot) -> u64 {
+        self.view.ranks.of(segment, usize::from(slot.0))
+    }
+
+    /// The selectors of a segment: the run of each entry, and whether it is an older version of the
+    /// one before.
+    pub fn selectors(&self, segment: usize) -> impl Iterator<Item = (RunSlot, bool)> + '_ {
+        self.view.entries(segment).map(|at| self.view.selector(at))
+    }
+
+    /// The nth entry of a segment. None: it has fewer.
+    pub fn place(&self, segment: usize, nth: usize) -> Option<Selected> {
+        let (slot, is_older) = self.selectors(segment).nth(nth)?;
+        let before = self.selectors(segment).take(nth).filter(|(other, _)| *other == slot).count();
+        Some(Selected { slot, rank: self.cursor(segment, slot) + before as u64, is_older })
+    }
+
+    /// A walk that stands before the nth entry of a segment; behind its last one if it has fewer.
+    pub fn walk(&self, segment: usize, nth: usize) -> RemixWalk {
+        RemixWalk::new(&self.view, segment, nth)
+    }
+
+    /// A walk that stands behind the last entry.
+    pub fn walk_from_end(&self) -> RemixWalk {
+        self.walk(self.segments(), 0)
+    }
+
+    /// All entries from the nth of a segment on, in key order.
+    pub fn scan(&self, segment: usize, nth: usize) -> impl Iterator<Item = Selected> + '_ {
+        let mut walk = self.walk(segment, nth);
+        std::iter::from_fn(move || walk.forward())
+    }
+}
+
+impl View {
+    /// How many entries there are.
+    pub(super) fn len(&self) -> u64 {
+        self.ranks.total(self.anchors.segments())
+    }
+
+    /// The entries of a segment, counted over all of them.
+    pub(super) fn entries(&self, segment: usize) -> Range<u64> {
+        self.ranks.total(segment)..self.ranks.total(segment + 1)
+    }
+
+    #[inline(always)]
+    pub(super) fn selector(&self, at: u64) -> (RunSlot, bool) {
+        let bits = self.slot_bits + 1;
+        let selector = read(&self.selectors, at as usize * bits, bits);
+        (RunSlot((selector >> 1) as u8), selector & 1 != 0)
+    }
+
+    /// Adds the runs of a segment's entries.
+    fn collect<T: Trace>(&self, segment: usize, slots: &mut SlotSet, trace: &mut T) {
+        let entries = self.entries(segment);
+        self.ranks.touch_total(segment, trace);
+        let bits = self.slot_bits + 1;
+        let bytes = entries.start as usize * bits / 8..(entries.end as usize * bits).div_ceil(8);
+        trace.touch_bytes(&self.selectors[bytes]);
+        entries.for_each(|at| slots.insert(self.selector(at).0));
+    }
+
+    /// Adds the runs that have entries in the segments from one to another, both included.
+    fn collect_range<T: Trace>(
+        &self,
+        first: usize,
+        last: usize,
+        slots: &mut SlotSet,
+        trace: &mut T,
+    ) {
+        self.ranks.touch(first, trace);
+        self.ranks.touch(last + 1, trace);
+        for slot in 0..self.slots {
+            if self.ranks.of(first, slot) < self.ranks.of(last + 1, slot) {
+                slots.insert(RunSlot(slot as u8));
+            }
+        }
+    }
+
+    /// The first segment from `from` on where a run has an entry.
+    fn first_with(&self, slot: RunSlot, from: usize) -> Option<usize> {
+        let (slot, segments) = (usize::from(slot.0), self.anchors.segments());
+        let before = self.ranks.of(from, slot);
+        let (mut low, mut high) = (from, segments);
+        while low < high {
+            let middle = (low + high) / 2;
+            let later = self.ranks.of(middle + 1, slot) == before;
+            (low, high) = if later { (middle + 1, high) } else { (low, middle) };
+        }
+        (low < segments).then_some(low)
+    }
+
+    /// The last segment up to `to` where a run has an entry.
+    fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
+        let slot = usize::from(slot.0);
+        let all = self.ranks.of(to + 1, slot);
+        if all == 0 {
+            return None;
+        }
+        let (mut low, mut high) = (0, to);
+        while low < high {
+            let middle = (low + high) / 2;
+            let has_all = self.ranks.of(middle + 1, slot) == all;
+            (low, high) = if has_all { (low, middle) } else { (middle + 1, high) };
+        }
+        Some(low)
+    }
+}
+
+impl Located for SortedRemix {
+    fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
+        match (from, to) {
+            (None, Some(_)) => self.entries += 1,
+            (Some(_), None) => self.entries = self.entries.saturating_sub(1),
+            _ => {}
+        }
+        if let Some(to) = to {
+            assert!(usize::from(to.0) < self.view.slots, "{to:?} of {} slots", self.view.slots);
+            let (segment, segments) = (self.seek(key), self.segments());
+            let noted = self.noted.get_or_insert_with(|| Sets::new(segments, self.view.slots));
+            noted.insert(segment, to);
+        }
+    }
+
+    fn vacate(&mut self, slot: RunSlot) {
+        self.vacated.insert(slot);
+        self.noted.iter_mut().for_each(|noted| noted.remove(slot));
+    }
+
+    fn candidates<T: Trace>(&self, query: &Query<'_>, slots: &mut SlotSet, trace: &mut T) {
+        let range = query.range();
+        let first = self.view.anchors.find(range.lower(), trace);
+        let last = match range.upper() {
+            Some(upper) if upper == range.lower() => first,
+            Some(upper) => self.view.anchors.find(upper, trace),
+            None => self.segments() - 1,
+        };
+        let mut selected = SlotSet::default();
+        if first == last {
+            self.view.collect(first, &mut selected, trace);
+        } else {
+            self.view.collect_range(first, last, &mut selected, trace);
+        }
+        self.vacated.iter().for_each(|slot| selected.remove(slot));
+        slots.insert_all(selected);
+        if let Some(noted) = &self.noted {
+            noted.collect_range((first, last), slots, trace);
+        }
+    }
+
+    fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
+        let segment = self.view.anchors.find(from, &mut Untraced);
+        let known = usize::from(slot.0) < self.view.slots;
+        let noted = self.noted.as_ref().filter(|noted| noted.all().contains(slot));
+        let noted = noted.and_then(|noted| noted.first_with(slot, segment));
+        let selected = (known && !self.vacated.contains(slot))
+            .then(|| self.view.first_with(slot, segment))
+            .flatten();
+        let next = noted.into_iter().chain(selected).min()?;
+        let start = if next == segment { Vec::new() } else { self.anchor(next) };
+        Some(start.max(from.to_vec()))
+    }
+
+    fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
+        let segment = self.view.anchors.segment_of(before);
+        let known = usize::from(slot.0) < self.view.slots && !self.vacated.contains(slot);
+        let noted = self.noted.as_ref().and_then(|noted| noted.last_with(slot, segment));
+        let selected = known.then(|| self.view.last_with(slot, segment)).flatten();
+        let last = noted.into_iter().chain(selected).max()?;
+        Some(self.view.anchors.end_before(last, segment, before))
+    }
+
+    fn size(&self) -> LocatedSize {
+        let view = &self.view;
+        let anchors = view.anchors.allocations().into_iter();
+        let noted = self.noted.iter().flat_map(Sets::allocations);
+        let heap: usize = anchors.chain(view.ranks.allocations()).chain(noted).sum();
+        let bytes = size_of::<View>() + heap + view.selectors.len();
+        let room = view.room.max(self.entries);
+        LocatedSize { bytes, overflow_bytes: 0, entries: self.entries, room }
+    }
+}
+
+/// Makes the sorted view of one stream of all runs' entries, merged.
+pub struct SortedRemixBuilder {
+    anchors: AnchorsBuilder,
+    ranks: RanksBuilder,
+    /// Slot and version of each entry.
+    selectors: Vec<(RunSlot, bool)>,
+    slots: usize,
+    segment_keys: usize,
+    /// Entries of the last segment.
+    len: usize,
+    room: u64,
+}
+
+/// Bits that a slot's number takes.
+fn slot_bits(slots: usize) -> usize {
+    (usize::BITS - (slots - 1).leading_zeros()) as usize
+}
+
+/// The entries of a segment that take the memory that the plan has for them.
+fn segment_keys(plan: &TreePlan) -> usize {
+    let slots = plan.slots();
+    let left = plan.bits_per_key - (slot_bits(slots) + 1) as f64;
+    let segment_bits = (8 * ANCHOR_BYTES) as f64 + rank_bits(slots);
+    let keys = if left > 0.0 { (segment_bits / left).ceil() } else { f64::INFINITY };
+    keys.clamp(*SEGMENT_KEYS.start(), *SEGMENT_KEYS.end()) as usize
+}
+
+impl SortedRemixBuilder {
+    /// For segments of `segment_keys` entries: more only where one key, or one bit string, has
+    /// more. Requires: a plan of at most 256 slots.
+    pub fn with_segment_keys(plan: &TreePlan, segment_keys: usize) -> Self {
+        let slots = plan.slots();
+        assert!((1..=256).contains(&slots), "{slots} slots");
+        SortedRemixBuilder {
+            anchors: AnchorsBuilder::default(),
+            ranks: RanksBuilder::new(slots),
+            selectors: Vec::new(),
+            slots,
+            segment_keys: segment_keys.max(1),
+            len: 0,
+            room: plan.entries,
+        }
+    }
+
+    /// The next entry. Requires: its key is not less than the one before; of equal keys, the newest
+    /// entry comes first.
+    pub fn add(&mut self, key: &[u8], slot: RunSlot) {
+        assert!(usize::from(slot.0) < self.slots, "{slot:?} of {} slots", self.slots);
+        let is_older = self.anchors.last() == Some(key);
+        let is_full = self.len >= self.segment_keys;
+        if self.anchors.push(key, |_| is_full) {
+            self.ranks.begin_segment();
+            self.len = 0;
+        }
+        self.len += 1;
+        self.ranks.count(usize::from(slot.0));
+        self.selectors.push((slot, is_older));
+    }
+}
+
+impl LocatedBuilder for SortedRemixBuilder {
+    type Filter = SortedRemix;
+
+    fn new(plan: &TreePlan) -> Self {
+        Self::with_segment_keys(plan, segment_keys(plan))
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        self.add(key, RunSlot((self.slots - 1) as u8));
+    }
+
+    fn finish(self) -> SortedRemix {
+        let slot_bits = slot_bits(self.slots);
+        let mut selectors =
+            Vec::with_capacity(self.selectors.len() * (slot_bits + 1) / 8 + 2 * PADDING);
+        let mut writer = BitWriter::new(&mut selectors);
+        for (slot, is_older) in &self.selectors {
+            writer.push(u64::from(slot.0) << 1 | u64::from(*is_older), slot_bits + 1);
+        }
+        writer.finish();
+        selectors.resize(selectors.len() + PADDING, 0);
+        let view = View {
+            anchors: self.anchors.finish(),
+            ranks: self.ranks.finish(),
+            selectors: selectors.into_boxed_slice(),
+            slot_bits,
+            slots: self.slots,
+            room: self.room,
+        };
+        SortedRemix {
+            view: Arc::new(view),
+            vacated: SlotSet::default(),
+            noted: None,
+            entries: self.selectors.len() as u64,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! A walk over the entries of the sorted view, either way: which run each is in, and where in it.
+//! No key is read.
+//! ```text
+//! selectors    3  |  1    0   +3    3  |  1    3
+//! walk                    ^                          stands between two entries
+//! counts       of each run's entries, how many lie before it: the rank of its next one
+//! ```
+//! It keeps its view alive and borrows nothing. Invariant: the counts are those of the selectors
+//! before the walk.
+
+use super::sorted::{Selected, View};
+use std::sync::Arc;
+
+/// A place between two entries of a [`SortedRemix`](super::SortedRemix).
+pub struct RemixWalk {
+    view: Arc<View>,
+    /// How many entries lie before it.
+    at: u64,
+    len: u64,
+    /// How many of them are in each run.
+    counts: Vec<u64>,
+}
+
+impl RemixWalk {
+    /// Before the nth entry of a segment; behind its last one if it has fewer.
+    pub(super) fn new(view: &Arc<View>, segment: usize, nth: usize) -> RemixWalk {
+        let entries = view.entries(segment);
+        let counts = (0..view.slots).map(|slot| view.ranks.of(segment, slot)).collect();
+        let len = view.len();
+        let mut walk = RemixWalk { view: Arc::clone(view), at: entries.start, len, counts };
+        let end = entries.end.min(entries.start.saturating_add(nth as u64));
+        while walk.at < end {
+            walk.forward();
+        }
+        walk
+    }
+
+    /// Passes the entry behind it. None: there is none.
+    #[inline]
+    pub fn forward(&mut self) -> Option<Selected> {
+        if self.at == self.len {
+            return None;
+        }
+        let (slot, is_older) = self.view.selector(self.at);
+        self.at += 1;
+        let count = &mut self.counts[usize::from(slot.0)];
+        *count += 1;
+        Some(Selected { slot, rank: *count - 1, is_older })
+    }
+
+    /// Passes the entry before it, on the way back. None: there is none.
+    #[inline]
+    pub fn back(&mut self) -> Option<Selected> {
+        self.at = self.at.checked_sub(1)?;
+        let (slot, is_older) = self.view.selector(self.at);
+        let count = &mut self.counts[usize::from(slot.0)];
+        *count -= 1;
+        Some(Selected { slot, rank: *count, is_older })
+    }
+
+    /// Whether the entry behind it is an older version of the one before it.
+    #[inline]
+    pub fn is_within_key(&self) -> bool {
+        self.at < self.len && self.view.selector(self.at).1
+    }
+
+    /// Whether no entry is behind it.
+    pub fn is_at_end(&self) -> bool {
+        self.at == self.len
+    }
+}

@@ -1,0 +1,436 @@
+//! Blocked Bloom filter: all bits of a key lie in one cache line.
+//! ```text
+//! hash (64 bits) ─┬─ high part: multiply-shift ──────────> line
+//!                 └─ times an odd constant, cut in nines ─> k places of 512 in that line
+//!
+//! bytes   | line 0 | line 1 | ... | line n-1 | trailer |
+//!           64       64             64         8
+//! ```
+//! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one
+//! cache line a probe. Some lines get more keys than others. At ten bits per key, that costs a
+//! third more false positives than a Bloom filter without lines; a probe costs one miss instead of
+//! several.
+//!
+//! Invariant: the bits of every key that was added are set. No lines: nothing was added.
+
+use crate::base::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
+};
+use crate::base::hash::{HashUse, hash_key};
+use crate::base::wire::{Corrupt, Reader, Writer};
+
+const LINE_BYTES: usize = 64;
+const LINE_BITS: usize = LINE_BYTES * 8;
+/// Bits of a hash that choose one place in a line.
+const PLACE_BITS: u32 = LINE_BITS.ilog2();
+/// Places that one 64-bit word yields.
+const PLACES_PER_WORD: u32 = u64::BITS / PLACE_BITS;
+/// Odd multipliers: each spreads the hash into one more word of places.
+const SPREAD: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xc2b2_ae3d_27d4_eb4f, 0xd6e8_feb8_6659_fd93];
+const PROBES_MAX: u32 = 16;
+/// Probes before the first branch.
+const HEAD_PROBES: u32 = 3;
+const _: () = assert!(PLACES_PER_WORD * SPREAD.len() as u32 >= PROBES_MAX);
+
+const BITS_PER_KEY_MIN: f64 = 0.5;
+const BITS_PER_KEY_MAX: f64 = 64.0;
+
+/// Trailer: u32 lines, u16 kind, u8 version, u8 probes.
+const TRAILER_BYTES: usize = 4 + 2 + 1 + 1;
+const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
+const VERSION: u8 = 1;
+
+/// Which of `lines` lines holds the bits of `hash`. 0 if there is no line.
+#[inline]
+fn line_of(hash: u64, lines: usize) -> usize {
+    ((u128::from(hash) * lines as u128) >> 64) as usize
+}
+
+/// The places in its line of the bits of `hash`.
+#[inline]
+fn places(hash: u64, probes: u32) -> impl Iterator<Item = usize> {
+    let words = SPREAD.iter().map(move |spread| hash.wrapping_mul(*spread));
+    words
+        .flat_map(|word| (0..PLACES_PER_WORD).map(move |nth| place(word << (nth * PLACE_BITS))))
+        .take(probes as usize)
+}
+
+/// The first place in a word of places: it is in the highest bits.
+#[inline]
+fn place(word: u64) -> usize {
+    (word >> (u64::BITS - PLACE_BITS)) as usize
+}
+
+#[inline]
+fn set_bits(line: &mut [u8; LINE_BYTES], hash: u64, probes: u32) {
+    for place in places(hash, probes) {
+        line[place / 8] |= 1 << (place % 8);
+    }
+}
+
+/// False: a bit of `hash` is not set in its line.
+///
+/// Tests without a branch, and branches after `HEAD_PROBES`, which refute most absent keys. A
+/// branch after each probe is nearly twice as slow, since the refuting probe cannot be predicted.
+#[inline]
+fn all_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
+    let word = hash.wrapping_mul(SPREAD[0]);
+    if probes < HEAD_PROBES {
+        return all_set(line, word, probes);
+    }
+    let first_word = probes.min(PLACES_PER_WORD);
+    all_set(line, word, HEAD_PROBES)
+        && all_set(line, word << (HEAD_PROBES * PLACE_BITS), first_word - HEAD_PROBES)
+        && (probes == first_word || later_bits_set(line, hash, probes - first_word))
+}
+
+/// As `all_bits_set`, for the places after those in the first word.
+fn later_bits_set(line: &[u8; LINE_BYTES], hash: u64, probes: u32) -> bool {
+    let second_word = probes.min(PLACES_PER_WORD);
+    all_set(line, hash.wrapping_mul(SPREAD[1]), second_word)
+        && all_set(line, hash.wrapping_mul(SPREAD[2]), probes - second_word)
+}
+
+/// Whether the bits at the first `count` places of a word are set in the line. (Inlined, so that a
+/// count that is known is no loop.)
+#[inline(always)]
+fn all_set(line: &[u8; LINE_BYTES], mut word: u64, count: u32) -> bool {
+    let (words, _) = line.as_chunks::<8>();
+    let mut set = 1;
+    for _ in 0..count {
+        set &= u64::from_le_bytes(words[place(word) / 64]) >> (place(word) % 64);
+        word <<= PLACE_BITS;
+    }
+    set & 1 == 1
+}
+
+/// Collects the hashes of a run's keys, then makes the filter's bytes.
+#[derive(Clone, Debug)]
+pub struct BlockedBloomBuilder {
+    hashes: Vec<u64>,
+    bits_per_key: f64,
+}
+
+impl BlockedBloomBuilder {
+    /// No key yet. More bits per key (a fraction is fine; 0.5 to 64, else the nearer of the two):
+    /// more memory, fewer false positives. Requires: a number.
+    pub fn new(bits_per_key: f64) -> Self {
+        BlockedBloomBuilder { hashes: Vec::new(), bits_per_key }
+    }
+
+    /// Adds a key by its hash for [`HashUse::Table`].
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// How many keys count.
+    pub fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// Whether no key was added.
+    pub fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// The false positive rate that theory promises for so many bits per key.
+    pub fn expected_rate(bits_per_key: f64) -> f64 {
+        best_probes(clamped(bits_per_key)).1
+    }
+}
+
+impl TableFilterBuilder for BlockedBloomBuilder {
+    /// Never fails: the order of keys does not matter here.
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.add_hash(hash_key(key, HashUse::Table));
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let lines = lines_for(self.len(), self.bits_per_key);
+        let bits_had = (lines * LINE_BITS) as f64 / self.len().max(1) as f64;
+        let (probes, _) = best_probes(clamped(bits_had));
+        let mut bytes = vec![0; lines * LINE_BYTES + TRAILER_BYTES];
+        let (lines_mut, trailer) = bytes.as_chunks_mut::<LINE_BYTES>();
+        for &hash in &self.hashes {
+            set_bits(&mut lines_mut[line_of(hash, lines)], hash, probes);
+        }
+        trailer.copy_from_slice(&encode_trailer(lines, probes));
+        bytes
+    }
+}
+
+fn clamped(bits_per_key: f64) -> f64 {
+    assert!(!bits_per_key.is_nan(), "bits per key is not a number");
+    bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX)
+}
+
+/// Lines for so many keys: as few as give each key its bits.
+fn lines_for(keys: usize, bits_per_key: f64) -> usize {
+    let bits = keys as f64 * clamped(bits_per_key);
+    let lines = (bits / LINE_BITS as f64).ceil();
+    lines.min(f64::from(u32::MAX)) as usize
+}
+
+/// The number of probes with the least expected rate, and that rate.
+fn best_probes(bits_per_key: f64) -> (u32, f64) {
+    let loads = line_loads(LINE_BITS as f64 / bits_per_key);
+    let rated = (1..=PROBES_MAX).map(|probes| (probes, rate_of(&loads, probes)));
+    rated.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a least number of probes")
+}
+
+/// How likely a line has 0, 1, 2, … keys (Poisson), up to where the rest is negligible.
+fn line_loads(mean: f64) -> Vec<f64> {
+    let keys_max = (mean + 12.0 * mean.sqrt() + 30.0) as usize;
+    let mut log_share = -mean; // logarithms: exp(-mean) alone may be zero
+    let next_key = |keys: usize| {
+        let share = log_share.exp();
+        log_share += mean.ln() - ((keys + 1) as f64).ln();
+        share
+    };
+    (0..=keys_max).map(next_key).collect()
+}
+
+/// The chance that all probes of an absent key find a bit set, over lines with these loads.
+fn rate_of(loads: &[f64], probes: u32) -> f64 {
+    let still_clear = (1.0 - 1.0 / LINE_BITS as f64).powi(probes as i32);
+    let rate_at = |keys: usize| (1.0 - still_clear.powi(keys as i32)).powi(probes as i32);
+    loads.iter().enumerate().map(|(keys, share)| share * rate_at(keys)).sum()
+}
+
+/// The probes' byte holds their number less one, and in its high half the complement: no flipped
+/// bit gives another number of probes.
+fn probes_byte(probes: u32) -> u8 {
+    assert!((1..=PROBES_MAX).contains(&probes), "{probes} probes");
+    let low = (probes - 1) as u8;
+    low | (!low << 4)
+}
+
+fn encode_trailer(lines: usize, probes: u32) -> Vec<u8> {
+    let mut out = Writer::new();
+    out.u32(u32::try_from(lines).expect("lines_for caps them"));
+    out.u16(FilterKind::BlockedBloom.tag());
+    out.u8(VERSION);
+    out.u8(probes_byte(probes));
+    out.finish()
+}
+
+/// The number of probes that a trailer tells, after all checks. `at`: where the trailer begins.
+fn decode_trailer(trailer: &[u8], at: usize) -> Result<u32, Corrupt> {
+    let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
+    let mut input = Reader::new(trailer);
+    if input.u32()? as usize != at / LINE_BYTES {
+        return wrong(0, "a blocked Bloom filter with as many lines as it has");
+    }
+    if input.u16()? != FilterKind::BlockedBloom.tag() {
+        return wrong(4, "the tag of the blocked Bloom filter");
+    }
+    if input.u8()? != VERSION {
+        return wrong(6, "a version of the blocked Bloom filter that is known");
+    }
+    let byte = input.u8()?;
+    let probes = u32::from(byte & 0x0f) + 1;
+    if byte != probes_byte(probes) {
+        return wrong(7, "a number of probes and its complement");
+    }
+    input.end()?;
+    Ok(probes)
+}
+
+/// A blocked Bloom filter over checked bytes. Best over [`AlignedBytes`](crate::AlignedBytes):
+/// then a probe touches one cache line.
+#[derive(Clone, Debug)]
+pub struct BlockedBloom<B> {
+    bytes: B,
+    probes: u32,
+}
+
+impl<B: AsRef<[u8]>> BlockedBloom<B> {
+    /// Checks bytes that [`BlockedBloomBuilder::finish`] made. What lies in the lines is not
+    /// checked, for every pattern of bits is a filter: the owner of the bytes keeps a checksum.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let image = bytes.as_ref();
+        let (_, trailer) = image.as_chunks::<LINE_BYTES>();
+        let at = image.len() - trailer.len();
+        if trailer.len() != TRAILER_BYTES {
+            return Err(Corrupt { at, what: "whole lines and a trailer" });
+        }
+        let probes = decode_trailer(trailer, at)?;
+        Ok(BlockedBloom { bytes, probes })
+    }
+
+    /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have been.
+    #[inline]
+    pub fn may_contain_hash(&self, hash: u64) -> bool {
+        self.probe(hash, &mut Untraced)
+    }
+
+    #[inline]
+    fn probe<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
+        let (lines, _) = self.bytes.as_ref().as_chunks::<LINE_BYTES>();
+        let Some(line) = lines.get(line_of(hash, lines.len())) else {
+            return false; // no lines, no keys
+        };
+        trace.touch_bytes(line);
+        all_bits_set(line, hash, self.probes)
+    }
+
+    /// How many bits are looked at for a key.
+    pub fn probes(&self) -> u32 {
+        self.probes
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for BlockedBloom<B> {
+    fn kind(&self) -> FilterKind {
+        FilterKind::BlockedBloom
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.probe(key.hash(), trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::filter::LineCounter;
+    use crate::bits::AlignedBytes;
+
+    fn bytes_of(keys: impl Iterator<Item = u64>, bits_per_key: f64) -> Vec<u8> {
+        let mut builder = BlockedBloomBuilder::new(bits_per_key);
+        keys.for_each(|key| builder.add(&key.to_be_bytes()).expect("any order will do"));
+        builder.finish()
+    }
+
+    fn measured_rate(bits_per_key: f64) -> f64 {
+        const KEYS: u64 = 50_000;
+        const QUERIES: u64 = 200_000;
+        let filter = BlockedBloom::read(bytes_of(0..KEYS, bits_per_key)).expect("whole");
+        assert!((0..KEYS).all(|key| filter.may_contain(&key.to_be_bytes())));
+        let absent = KEYS..KEYS + QUERIES;
+        let hits = absent.filter(|key| filter.may_contain(&key.to_be_bytes())).count();
+        hits as f64 / QUERIES as f64
+    }
+
+    #[test]
+    fn the_rate_is_what_theory_promises() {
+        for bits_per_key in [0.5, 1.0, 2.5, 5.0, 8.0, 10.0, 12.0, 14.5] {
+            let expected = BlockedBloomBuilder::expected_rate(bits_per_key);
+            let measured = measured_rate(bits_per_key);
+            let noise = 5.0 * (expected / 200_000.0).sqrt();
+            let bounds = expected * 0.94 - noise..expected * 1.06 + noise;
+            assert!(bounds.contains(&measured), "{bits_per_key}: {measured}, expected {expected}");
+        }
+    }
+
+    #[test]
+    fn more_bits_promise_fewer_false_positives() {
+        let rates: Vec<f64> = (1..=128)
+            .map(|half| BlockedBloomBuilder::expected_rate(f64::from(half) / 2.0))
+            .collect();
+        assert!(rates.windows(2).all(|pair| pair[1] < pair[0]), "{rates:?}");
+        assert!((0.008..0.0105).contains(&rates[19]), "10 bits: {}", rates[19]);
+        let beyond = [(0.0, 0.5), (-3.0, 0.5), (1e9, 64.0), (f64::INFINITY, 64.0)];
+        for (asked, clamped) in beyond {
+            let rate = BlockedBloomBuilder::expected_rate;
+            assert_eq!(rate(asked), rate(clamped));
+        }
+    }
+
+    #[test]
+    fn many_probes_take_independent_places() {
+        let filter = BlockedBloom::read(bytes_of(0..2000, 40.0)).expect("whole");
+        assert!(filter.probes() > 2 * PLACES_PER_WORD, "{}", filter.probes());
+        assert!((0..2000u64).all(|key| filter.may_contain(&key.to_be_bytes())));
+        let distinct = |hash: u64| {
+            let mut found: Vec<usize> = places(hash, PROBES_MAX).collect();
+            found.sort_unstable();
+            found.dedup();
+            found.len()
+        };
+        let sum: usize =
+            (0..1000u64).map(|n| distinct(hash_key(&n.to_le_bytes(), HashUse::Memtable))).sum();
+        // 16 of 512 places, drawn with repeats: 512 · (1 − (511/512)^16) = 15.77 differ.
+        assert!((15_700..15_840).contains(&sum), "{sum}");
+    }
+
+    #[test]
+    fn each_place_is_looked_at() {
+        for (n, probes) in (0..200u64).flat_map(|n| (1..=PROBES_MAX).map(move |probes| (n, probes)))
+        {
+            let hash = hash_key(&n.to_le_bytes(), HashUse::Table);
+            let mut line = [0; LINE_BYTES];
+            set_bits(&mut line, hash, probes);
+            assert!(all_bits_set(&line, hash, probes), "{hash:x}, {probes} probes");
+            for place in places(hash, probes) {
+                let mut lacking = [0xff; LINE_BYTES];
+                lacking[place / 8] &= !(1 << (place % 8));
+                assert!(!all_bits_set(&lacking, hash, probes), "{hash:x}, place {place}");
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_what_was_asked_for() {
+        for (keys, bits_per_key) in [(1, 0.5), (1000, 10.0), (5000, 9.3), (100_000, 0.7)] {
+            let size = bytes_of(0..keys, bits_per_key).len() - TRAILER_BYTES;
+            let asked = keys as f64 * bits_per_key / 8.0;
+            assert!((asked..asked + 64.0).contains(&(size as f64)), "{size} for {asked}");
+        }
+    }
+
+    #[test]
+    fn no_keys_no_lines_no_candidates() {
+        let filter = BlockedBloom::read(bytes_of(0..0, 10.0)).expect("whole");
+        assert_eq!(filter.size_bytes(), TRAILER_BYTES);
+        assert!((0..1000u64).all(|key| !filter.may_contain(&key.to_be_bytes())));
+        assert!(!filter.may_contain_hash(u64::MAX) && !filter.may_contain_hash(0));
+    }
+
+    #[test]
+    fn equal_neighbours_count_once() {
+        let mut builder = BlockedBloomBuilder::new(10.0);
+        assert!(builder.is_empty());
+        for key in [&b"a"[..], b"a", b"b", b"b", b"b", b"a"] {
+            builder.add(key).expect("any order will do");
+        }
+        assert_eq!(builder.len(), 3);
+    }
+
+    #[test]
+    fn a_probe_touches_one_cache_line() {
+        let filter = BlockedBloom::read(AlignedBytes::from_slice(&bytes_of(0..10_000, 12.0)));
+        let filter = filter.expect("whole");
+        let mut counter = LineCounter::default();
+        for key in 0..20_000u64 {
+            let key = key.to_be_bytes();
+            let traced = filter.may_contain_traced(&HashedKey::new(&key), &mut counter);
+            assert_eq!((traced, counter.take()), (filter.may_contain(&key), 1));
+        }
+    }
+
+    #[test]
+    fn every_flipped_bit_of_the_trailer_is_an_error() {
+        let bytes = bytes_of(0..500, 10.0);
+        for bit in 0..TRAILER_BYTES * 8 {
+            let mut damaged = bytes.clone();
+            let at = damaged.len() - TRAILER_BYTES + bit / 8;
+            damaged[at] ^= 1 << (bit % 8);
+            let error = BlockedBloom::read(damaged).expect_err("a flipped bit");
+            assert!(
+                (bytes.len() - TRAILER_BYTES..=at).contains(&error.at),
+                "{error}, flipped {at}"
+            );
+        }
+    }
+}

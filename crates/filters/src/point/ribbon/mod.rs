@@ -1,0 +1,279 @@
+//! Ribbon filter, the homogeneous one.
+//! ```text
+//! hash ─┬─> start          ........1011001...01........      a row: 128 bits at `start`,
+//!       └─> 128 bits                │                        whose first bit is set
+//! bytes   | block 0: column 0, 1, ... | block 1: ... | ... |
+//!           16 bytes each: 128 slots    the first `wide` blocks have a column more
+//!         | blocks u32 | wide u32 | columns u8 | check | signature |
+//! ```
+//! A key is in the filter if, in every column, its row meets an even number of set slots. The
+//! columns are chosen at random among those for which that holds for all added keys (`solve.rs`).
+//! Another key thus passes each column with a chance of a half. "Homogeneous" means that such a
+//! choice always exists: equal keys do no harm, and no seed is tried again. The price is a few
+//! slots more than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515,
+//! section 4.)
+//!
+//! Invariant: the rows of all keys that were added meet an even number of slots in each column. No
+//! blocks: nothing was added.
+
+mod solve;
+
+use crate::base::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
+    payload_bits,
+};
+use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
+use crate::base::wire::{Corrupt, Reader, Signature, Writer};
+use crate::bits::simd::{Work, fastest};
+
+/// Bits of a row, and slots of a block.
+const WIDTH: usize = 128;
+/// A block's slots in one column.
+const WORD_BYTES: usize = WIDTH / 8;
+const COLUMNS_MAX: usize = 32;
+
+/// Fields: u32 blocks, u32 wide blocks, u8 columns.
+const FIELDS_BYTES: usize = 4 + 4 + 1;
+const TRAILER_BYTES: usize = FIELDS_BYTES + Signature::BYTES;
+const VERSION: u8 = 1;
+
+/// A key's row.
+#[derive(Clone, Copy)]
+struct Row {
+    start: usize,
+    bits: u128,
+}
+
+impl Row {
+    /// Requires: there are blocks.
+    #[inline(always)]
+    fn of(hash: u64, blocks: usize) -> Row {
+        let starts = blocks * WIDTH - (WIDTH - 1);
+        let (low, high) = (remix(hash, 0x1d8e_4e27_c47d_124f), remix(hash, 0xeb44_acca_b455_d165));
+        let bits = (u128::from(high) << 64 | u128::from(low)) | 1;
+        Row { start: scaled(hash, starts), bits }
+    }
+}
+
+/// Slots for each key. They exceed one by so much that few rows of other keys are sums of added
+/// rows: such keys pass every column. The more columns, the fewer that may be.
+fn slots_per_key(columns: f64) -> f64 {
+    1.0 + (4.0 + columns / 4.0) / WIDTH as f64
+}
+
+/// How many columns so many bits per key are good for, on average.
+fn columns_for(bits_per_key: f64) -> f64 {
+    // columns · slots_per_key(columns) = bits_per_key, solved for columns
+    let (square, linear) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
+    let root = (linear * linear + 4.0 * square * bits_per_key.max(0.0)).sqrt();
+    ((root - linear) / (2.0 * square)).min(COLUMNS_MAX as f64)
+}
+
+/// Blocks of columns: how many there are, and in how many of the first ones of a column more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Columns {
+    blocks: usize,
+    wide: usize,
+    columns: usize,
+}
+
+impl Columns {
+    /// As many as so many keys and bits per key ask for.
+    fn for_keys(keys: usize, bits_per_key: f64) -> Self {
+        if keys == 0 {
+            return Columns { blocks: 0, wide: 0, columns: 0 };
+        }
+        let payload = payload_bits(keys, bits_per_key, TRAILER_BYTES);
+        let slots = keys as f64 * slots_per_key(columns_for(payload / keys as f64));
+        let blocks = (slots / WIDTH as f64).ceil();
+        // A small table's filter may take twice what was asked for.
+        let slots = (blocks * WIDTH as f64).min(keys as f64 * 2.0);
+        let average = (payload / slots).min(COLUMNS_MAX as f64);
+        let wide = (average.fract() * blocks) as usize;
+        Columns { blocks: blocks as usize, wide, columns: average as usize }
+    }
+
+    fn of_block(&self, block: usize) -> usize {
+        self.columns + usize::from(block < self.wide)
+    }
+
+    /// Where a block's columns begin.
+    #[inline(always)]
+    fn at(&self, block: usize) -> usize {
+        (block * self.columns + block.min(self.wide)) * WORD_BYTES
+    }
+
+    /// None: more than fit into memory.
+    fn size_bytes(&self) -> Option<usize> {
+        let words = self.blocks.checked_mul(self.columns)?.checked_add(self.wide)?;
+        words.checked_mul(WORD_BYTES)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut fields = Writer::new();
+        for count in [self.blocks, self.wide] {
+            fields.u32(u32::try_from(count).expect("as many as fit into memory"));
+        }
+        fields.u8(self.columns as u8);
+        fields.finish()
+    }
+
+    fn decode(fields: &[u8]) -> Result<Self, Corrupt> {
+        let mut input = Reader::new(fields);
+        let (blocks, wide) = (input.u32()? as usize, input.u32()? as usize);
+        let columns = usize::from(input.u8()?);
+        let most = columns + usize::from(wide > 0);
+        if wide > blocks || most > COLUMNS_MAX {
+            return Err(input.corrupt("columns that a ribbon filter may have"));
+        }
+        Ok(Columns { blocks, wide, columns })
+    }
+}
+
+/// Collects the hashes of a table's keys, then makes the filter's bytes.
+#[derive(Clone, Debug)]
+pub struct RibbonBuilder {
+    hashes: Vec<u64>,
+    bits_per_key: f64,
+}
+
+impl RibbonBuilder {
+    /// No key yet. More bits per key (a fraction is fine; 32 columns are the most): more memory,
+    /// fewer false positives. Requires: a number.
+    pub fn new(bits_per_key: f64) -> Self {
+        RibbonBuilder { hashes: Vec::new(), bits_per_key }
+    }
+
+    /// Adds a key by its hash for [`HashUse::Table`].
+    #[inline]
+    pub fn add_hash(&mut self, hash: u64) {
+        if self.hashes.last() != Some(&hash) {
+            self.hashes.push(hash);
+        }
+    }
+
+    /// The false positive rate that theory promises for so many bits per key of a large table.
+    pub fn expected_rate(bits_per_key: f64) -> f64 {
+        let columns = columns_for(bits_per_key);
+        0.5f64.powf(columns.floor()) * (1.0 - columns.fract() / 2.0)
+    }
+}
+
+impl TableFilterBuilder for RibbonBuilder {
+    /// Never fails: the order of keys does not matter here.
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.add_hash(hash_key(key, HashUse::Table));
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let columns = Columns::for_keys(self.hashes.len(), self.bits_per_key);
+        let hashes = grouped(&self.hashes, |hash| hash);
+        drop(self.hashes);
+        let mut bytes = fastest(solve::Solve { hashes, columns });
+        let signature = Signature { tag: FilterKind::Ribbon.tag(), version: VERSION, parameter: 0 };
+        signature.sign(&columns.encode(), &mut bytes);
+        bytes
+    }
+}
+
+/// A ribbon filter over checked bytes.
+#[derive(Clone, Debug)]
+pub struct Ribbon<B> {
+    bytes: B,
+    columns: Columns,
+}
+
+impl<B: AsRef<[u8]>> Ribbon<B> {
+    /// Checks bytes that [`RibbonBuilder`] made. What lies in the columns is not checked, for any
+    /// columns are a filter: the owner of the bytes keeps a checksum.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let image = bytes.as_ref();
+        let kind = (FilterKind::Ribbon.tag(), VERSION);
+        let (fields, parameter) = Signature::fields(image, kind, FIELDS_BYTES)?;
+        let at = image.len() - TRAILER_BYTES;
+        let columns = Columns::decode(fields).map_err(|error| Corrupt { at, ..error })?;
+        if columns.size_bytes() != Some(at) || parameter != 0 {
+            return Err(Corrupt { at, what: "as many columns as there are bytes for" });
+        }
+        Ok(Ribbon { bytes, columns })
+    }
+
+    /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have been.
+    #[inline]
+    pub fn may_contain_hash(&self, hash: u64) -> bool {
+        self.probe(hash, &mut Untraced)
+    }
+
+    /// The columns of a slot, on average.
+    pub fn columns(&self) -> f64 {
+        let Columns { blocks, wide, columns } = self.columns;
+        columns as f64 + wide as f64 / blocks.max(1) as f64
+    }
+
+    #[inline]
+    fn probe<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
+        if self.columns.blocks == 0 {
+            return false; // no blocks, no keys
+        }
+        fastest(Probe { bytes: self.bytes.as_ref(), columns: &self.columns, hash, trace })
+    }
+}
+
+/// One question. Counting bits is what takes the time.
+struct Probe<'a, T> {
+    bytes: &'a [u8],
+    columns: &'a Columns,
+    hash: u64,
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for Probe<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let row = Row::of(self.hash, self.columns.blocks);
+        let (block, offset) = (row.start / WIDTH, row.start % WIDTH);
+        let low = row.bits << offset;
+        // What of the row lies in the next block. (No shift by a whole row.)
+        let high = row.bits >> 1 >> (WIDTH - 1 - offset);
+        let end = if high == 0 { block } else { block + 1 };
+        let words = |block: usize| {
+            let (words, _) = self.bytes[self.columns.at(block)..].as_chunks::<WORD_BYTES>();
+            &words[..self.columns.of_block(end)]
+        };
+        let mut pairs = words(block).iter().zip(words(end));
+        pairs.all(|(first, second)| {
+            self.trace.touch_bytes(first);
+            self.trace.touch_bytes(second);
+            let met = low & u128::from_le_bytes(*first) ^ high & u128::from_le_bytes(*second);
+            is_even(met)
+        })
+    }
+}
+
+/// Whether an even number of bits is set.
+#[inline(always)]
+fn is_even(word: u128) -> bool {
+    (word as u64 ^ (word >> 64) as u64).count_ones() & 1 == 0
+}
+
+impl<B: AsRef<[u8]>> TableFilter for Ribbon<B> {
+    fn kind(&self) -> FilterKind {
+        FilterKind::Ribbon
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.probe(key.hash(), trace)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Builds an adaptive range filter: collects keys and questions, grows the tree, writes it level by
+//! level.
+//! ```text
+//! keys ──────────> numbers ─┐
+//! questions ──────> ranges ─┴─> leaves to have ──> tree ──> nodes and leaves, breadth first
+//! ```
+//! Invariant: a leaf is "empty" only if no number of a key lies below it.
+
+use super::grow::{Tree, grow_trained, grow_untrained, needed};
+use super::{KIND, LINE_BYTES, LINE_NODES, RANK_BYTES, VERSION};
+use crate::base::filter::{OutOfOrder, TableFilterBuilder};
+use crate::base::query::KeyRange;
+use crate::base::wire::{Reader, Writer};
+use crate::range::base::number::{NumberCollector, Numbers};
+use crate::range::base::tail::{self, Tail};
+
+/// A question that needs more leaves than this is not worth them.
+const LEAVES_MAX: usize = 32;
+/// What an inner node costs: two nodes with their share of a line's rank, and one leaf.
+const INNER_NODE_BITS: f64 = 2.0 * (LINE_BYTES * 8) as f64 / LINE_NODES as f64 + 1.0;
+
+/// Makes an adaptive range filter.
+#[derive(Clone, Debug)]
+pub struct ArfBuilder {
+    keys: NumberCollector,
+    bits_per_key: f64,
+    /// Per question its lower bound, whether it has an upper one, and that.
+    questions: Writer,
+}
+
+impl ArfBuilder {
+    /// No key and no question yet. Requires: bits per key are a number.
+    pub fn new(bits_per_key: f64) -> Self {
+        assert!(!bits_per_key.is_nan(), "bits per key is not a number");
+        ArfBuilder { keys: NumberCollector::default(), bits_per_key, questions: Writer::new() }
+    }
+
+    /// Trains with a question, before or after keys are added: questions like it will be answered
+    /// well. A question that some key answers teaches nothing.
+    pub fn train(&mut self, range: &KeyRange<'_>) {
+        self.questions.string(range.lower());
+        self.questions.u8(u8::from(range.upper().is_some()));
+        self.questions.string(range.upper().unwrap_or_default());
+    }
+}
+
+impl TableFilterBuilder for ArfBuilder {
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.keys.add(key)
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let key_count = self.keys.len();
+        let tail = Tail { kind: KIND, version: VERSION, parameter: 0 };
+        let Some(keys) = self.keys.finish() else {
+            return tail.seal(vec![], &[]);
+        };
+        let mut fields = Writer::new();
+        keys.space.write(&mut fields);
+        let asked = key_count as f64 * self.bits_per_key.clamp(0.0, 1000.0);
+        // One line is cut on average in its middle; a tree without inner nodes has a line, too.
+        let overhead = ((tail::FIXED_BYTES + fields.len() + 4 + LINE_BYTES / 2) * 8) as f64;
+        let inner_max = ((asked - overhead) / INNER_NODE_BITS).max(0.0) as usize;
+        let mut tree = Tree::new(keys.space.bits(), inner_max);
+        grow_trained(&mut tree, trained(&keys, self.questions.as_slice()));
+        grow_untrained(&mut tree, &keys.numbers);
+        fields.u32(tree.nodes() as u32);
+        tail.seal(encode(&tree, &keys), fields.as_slice())
+    }
+}
+
+/// The leaves that questions need, one for each question that needs it.
+fn trained(keys: &Numbers, questions: &[u8]) -> Vec<super::grow::Place> {
+    let mut input = Reader::new(questions);
+    let mut places = Vec::new();
+    while let Some((lower, upper)) = next_question(&mut input) {
+        let range = KeyRange::new(lower, upper).and_then(|range| keys.space.of_range(&range));
+        let bits = keys.space.bits();
+        let found = range.and_then(|range| needed(&keys.numbers, bits, range, LEAVES_MAX));
+        places.extend(found.into_iter().flatten());
+    }
+    places
+}
+
+fn next_question<'a>(input: &mut Reader<'a>) -> Option<(&'a [u8], Option<&'a [u8]>)> {
+    let lower = input.string().ok()?;
+    let bounded = input.u8().ok()? == 1;
+    let upper = input.string().ok()?;
+    Some((lower, bounded.then_some(upper)))
+}
+
+/// A node that waits to be written, and which keys are below it.
+#[derive(Clone, Copy)]
+struct Waiting {
+    node: u32,
+    prefix: u64,
+    keys: (usize, usize),
+}
+
+/// Nodes in lines, then leaves, level by level.
+fn encode(tree: &Tree, keys: &Numbers) -> Vec<u8> {
+    let (mut nodes, mut leaves) = (NodeWriter::default(), BitWriter::default());
+    let mut level = keys.space.bits();
+    let mut row = vec![Waiting { node: 0, prefix: 0, keys: (0, keys.numbers.len()) }];
+    while !row.is_empty() {
+        let mut below = Vec::new();
+        for waiting in row {
+            let child = tree.first_child(waiting.node);
+            nodes.push(child.is_some());
+            let (from, to) = waiting.keys;
+            let Some(node) = child else {
+                leaves.push(from < to);
+                continue;
+            };
+            let right = waiting.prefix << 1 | 1;
+            let is_left = |number: &u64| number >> (level - 1) < right;
+            let middle = from + keys.numbers[from..to].partition_point(is_left);
+            below.push(Waiting { node, prefix: right - 1, keys: (from, middle) });
+            below.push(Waiting { node: node + 1, prefix: right, keys: (middle, to) });
+        }
+        row = below;
+        level = level.saturating_sub(1);
+    }
+    let mut bytes = nodes.finish();
+    bytes.extend(leaves.bytes);
+    bytes
+}
+
+#[derive(Default)]
+struct BitWriter {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl BitWriter {
+    fn push(&mut self, bit: bool) {
+        if self.len.is_multiple_of(8) {
+            self.bytes.push(0);
+        }
+        self.bytes[self.len / 8] |= u8::from(bit) << (self.len % 8);
+        self.len += 1;
+    }
+}
+
+/// Writes lines: a rank, then nodes.
+#[derive(Default)]
+struct NodeWriter {
+    lines: Vec<u8>,
+    line: BitWriter,
+    inner: u32,
+    inner_before_line: u32,
+}
+
+impl NodeWriter {
+    fn push(&mut self, is_inner: bool) {
+        if self.line.len == LINE_NODES {
+            self.end_line();
+        }
+        self.line.push(is_inner);
+        self.inner += u32::from(is_inner);
+    }
+
+    fn end_line(&mut self) {
+        self.lines.extend(self.inner_before_line.to_le_bytes());
+        let line = std::mem::take(&mut self.line).bytes;
+        self.lines.extend_from_slice(&line);
+        self.lines.resize(self.lines.len() + LINE_BYTES - RANK_BYTES - line.len(), 0);
+        self.inner_before_line = self.inner;
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        self.end_line();
+        self.lines
+    }
+}

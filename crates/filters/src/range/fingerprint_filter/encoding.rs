@@ -1,0 +1,55 @@
+//! The encodings that a table's fingerprints may have, and their names elsewhere.
+//! ```text
+//! encoding   filter kind   fingerprints   group
+//! Snarf      snarf         Spline         Spline
+//! Cell       cell          Cell           Cell
+//! Gap        gap           Gap            Gap
+//! ```
+//! Invariant: each encoding has one filter kind, and all groups of a filter have one encoding.
+
+use crate::base::filter::FilterKind;
+use crate::fingerprint::Fingerprints;
+use crate::fingerprint::group::Kind;
+
+/// What a table's fingerprints are; all of one kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Encoding {
+    /// Positions on a line: the SNARF paper's, and the GRF paper's.
+    Snarf,
+    /// Prefixes that tell a key from its neighbours.
+    Cell,
+    /// Numbers as fine as the gaps around them.
+    Gap,
+}
+
+impl Encoding {
+    pub(super) const ALL: [Encoding; 3] = [Encoding::Snarf, Encoding::Cell, Encoding::Gap];
+
+    pub(super) fn kind(self) -> FilterKind {
+        match self {
+            Encoding::Snarf => FilterKind::Snarf,
+            Encoding::Cell => FilterKind::Cell,
+            Encoding::Gap => FilterKind::Gap,
+        }
+    }
+
+    pub(super) fn of_kind(kind: FilterKind) -> Option<Encoding> {
+        Self::ALL.into_iter().find(|encoding| encoding.kind() == kind)
+    }
+
+    pub(super) fn fingerprints(self) -> Fingerprints {
+        match self {
+            Encoding::Snarf => Fingerprints::Spline,
+            Encoding::Cell => Fingerprints::Cell,
+            Encoding::Gap => Fingerprints::Gap,
+        }
+    }
+
+    pub(super) fn group_kind(self) -> Kind {
+        match self {
+            Encoding::Snarf => Kind::Spline,
+            Encoding::Cell => Kind::Cell,
+            Encoding::Gap => Kind::Gap,
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`.
+//! ```text
+//! key ──directory──> group ──heads or line──> block ──fingerprints──> place:
+//!                                                       keys before it, keys through it
+//!
+//! one key      through > before                     a range      through(upper) > before(lower)
+//! lower bound  the cell after the place             upper bound  the cell before it
+//! count        through(upper) - before(lower), in all blocks
+//! ```
+//! These are the groups and blocks of the global range filter's base, read in place. Invariant:
+//! places are monotone in keys, and a key of the table lies in a cell. A lookup with the places of
+//! a range's ends thus finds every key between them.
+
+mod bounds;
+mod builder;
+mod counts;
+mod encoding;
+mod image;
+mod place;
+#[cfg(test)]
+mod tests;
+
+pub use builder::FingerprintFilterBuilder;
+
+use crate::base::filter::{
+    FilterKind, HashedKey, LowerBound, TableFilter, Trace, Untraced, UpperBound,
+};
+use crate::base::query::KeyRange;
+use crate::base::rank::CountBounds;
+use crate::base::wire::Corrupt;
+use crate::bits::simd::{Work, fastest};
+use image::Frame;
+use place::{Place, View};
+
+/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the
+/// bytes say.
+#[derive(Clone, Debug)]
+pub struct FingerprintFilter<B> {
+    bytes: B,
+    frame: Frame,
+}
+
+impl<B: AsRef<[u8]>> FingerprintFilter<B> {
+    /// Checks bytes that [`FingerprintFilterBuilder`] made: all but the fingerprints themselves,
+    /// any of which may be. Takes time in proportion to the blocks, of some sixty keys each.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let frame = Frame::read(bytes.as_ref())?;
+        Ok(FingerprintFilter { bytes, frame })
+    }
+
+    #[inline(always)]
+    fn view(&self) -> View<'_> {
+        View::new(self.bytes.as_ref(), &self.frame)
+    }
+
+    #[inline]
+    fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
+        fastest(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace })
+    }
+}
+
+/// Finds the place of an end of a range, where the other end's has the same view.
+struct FindEnd<'a, T> {
+    view: &'a View<'a>,
+    key: &'a [u8],
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for FindEnd<'_, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        self.view.place(self.key, self.trace)
+    }
+}
+
+/// Finds the place of a key.
+struct Find<'a, T> {
+    image: &'a [u8],
+    frame: &'a Frame,
+    key: &'a [u8],
+    trace: &'a mut T,
+}
+
+impl<T: Trace> Work for Find<'_, T> {
+    type Output = Place;
+
+    #[inline(always)]
+    fn run(self) -> Place {
+        View::new(self.image, self.frame).place(self.key, self.trace)
+    }
+}
+
+/// Asks whether a key may be one of the table's.
+struct Ask<'a, T>(Find<'a, T>);
+
+impl<T: Trace> Work for Ask<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        let Find { image, frame, key, trace } = self.0;
+        View::new(image, frame).may_contain(key, trace)
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
+    fn kind(&self) -> FilterKind {
+        self.frame.encoding.kind()
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    #[inline]
+    fn may_contain(&self, key: &[u8]) -> bool {
+        fastest(Ask(Find {
+            image: self.bytes.as_ref(),
+            frame: &self.frame,
+            key,
+            trace: &mut Untraced,
+        }))
+    }
+
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        let key = key.key();
+        fastest(Ask(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace }))
+    }
+
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        let view = &self.view();
+        let low = fastest(FindEnd { view, key: range.lower(), trace });
+        if low.is_in_cell() {
+            return true; // whose key may be in the range, whatever its end is
+        }
+        match range.upper() {
+            Some(upper) if view.is_beside(&low, upper) => false,
+            Some(key) => view.may_overlap(&low, Some(&fastest(FindEnd { view, key, trace }))),
+            None => view.may_overlap(&low, None),
+        }
+    }
+
+    fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
+        let place = self.place(key, &mut Untraced);
+        if place.is_in_cell() {
+            return Some(LowerBound::From { key: key.to_vec(), unsure: true });
+        }
+        Some(match self.view().first_from(&place) {
+            // Rounding may have put the cell's start before the key.
+            Some(start) => LowerBound::From { key: start.max(key.to_vec()), unsure: false },
+            None => LowerBound::End,
+        })
+    }
+
+    fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
+        let (place, after) = (self.place(key, &mut Untraced), [key, &[0]].concat());
+        if place.is_in_cell() {
+            return Some(UpperBound::Before { end: after, unsure: true });
+        }
+        Some(match self.view().end_before(&place, after) {
+            Some(end) => UpperBound::Before { end, unsure: false },
+            None => UpperBound::Start,
+        })
+    }
+
+    fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
+        let view = self.view();
+        let place = |key| self.place(key, &mut Untraced);
+        // No key is below the empty one.
+        let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
+        view.count(bounded.map(place).as_ref(), range.upper().map(place).as_ref())
+    }
+}

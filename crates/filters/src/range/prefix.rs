@@ -1,0 +1,225 @@
+//! Prefix Bloom filter: one Bloom filter of whole keys and of their prefixes, as in RocksDB.
+//! ```text
+//! key "user/0017" ─┬─ whole        ──hash──> its places
+//!                  └─ "user/"      ──hash──> its places   by a rule that the image names
+//!
+//! key              whole key there, and (if it has one) its prefix
+//! range            all its keys have one prefix: is that prefix there?   else "maybe"
+//!
+//! bytes   | bits | fields | tail |
+//! ```
+//! A key without a prefix (shorter than the length, or without separator) is kept as a whole key
+//! alone. A range that may hold such keys is "maybe". Theory: with p prefixes to n keys and b bits
+//! per key, the rate e is that of a Bloom filter of b n / (n + p) bits per entry. That holds for
+//! ranges, and for points whose prefix is there; for other points the rate is e squared.
+//!
+//! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
+
+use crate::base::filter::{
+    FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+};
+use crate::base::hash::{HashUse, hash_key};
+use crate::base::query::KeyRange;
+use crate::base::wire::{Corrupt, Reader, Writer};
+use crate::range::base::hashed::{best_probes, is_marked, mark, mix, rate};
+use crate::range::base::tail::{self, Tail};
+
+const VERSION: u8 = 1;
+const KIND: FilterKind = FilterKind::PrefixBloom;
+/// Rule, its number, probes.
+const FIELDS_BYTES: usize = 3;
+/// So that a prefix is not taken for a whole key of the same bytes.
+const PREFIX_SALT: u64 = 0xd6e8_feb8_6659_fd93;
+
+/// What the prefix of a key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixRule {
+    /// So many first bytes. Keys with fewer bytes have none.
+    Fixed(u8),
+    /// All up to the first such byte, which is part of it. Keys without it have none.
+    Separator(u8),
+}
+
+impl Default for PrefixRule {
+    /// Six bytes: of numbers of eight bytes, ranges that do not cross a multiple of 65,536.
+    fn default() -> Self {
+        PrefixRule::Fixed(6)
+    }
+}
+
+impl PrefixRule {
+    /// The prefix of a key. Every key that begins with a prefix has that prefix.
+    pub fn prefix_of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        match *self {
+            PrefixRule::Fixed(len) => key.get(..usize::from(len)),
+            PrefixRule::Separator(byte) => {
+                key.iter().position(|&found| found == byte).map(|at| &key[..=at])
+            }
+        }
+    }
+
+    fn write(self, out: &mut Writer) {
+        let (tag, number) = match self {
+            PrefixRule::Fixed(len) => (0, len),
+            PrefixRule::Separator(byte) => (1, byte),
+        };
+        out.u8(tag);
+        out.u8(number);
+    }
+
+    fn read(input: &mut Reader<'_>) -> Result<Self, Corrupt> {
+        let (tag, number) = (input.u8()?, input.u8()?);
+        match tag {
+            0 => Ok(PrefixRule::Fixed(number)),
+            1 => Ok(PrefixRule::Separator(number)),
+            _ => Err(input.corrupt("a rule of prefixes that is known")),
+        }
+    }
+}
+
+fn prefix_hash(prefix: &[u8]) -> u64 {
+    mix(hash_key(prefix, HashUse::Table) ^ PREFIX_SALT)
+}
+
+/// The first byte string after all that begin with `prefix`. None: there is none.
+fn after_all_with(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|&byte| byte != 0xff)?;
+    let mut after = prefix[..=kept].to_vec();
+    after[kept] += 1;
+    Some(after)
+}
+
+/// Makes a prefix Bloom filter.
+#[derive(Clone, Debug)]
+pub struct PrefixBloomBuilder {
+    rule: PrefixRule,
+    bits_per_key: f64,
+    keys: Vec<u64>,
+    prefixes: Vec<u64>,
+}
+
+impl PrefixBloomBuilder {
+    /// No key yet. Requires: bits per key are a number.
+    pub fn new(bits_per_key: f64, rule: PrefixRule) -> Self {
+        assert!(!bits_per_key.is_nan(), "bits per key is not a number");
+        PrefixBloomBuilder { rule, bits_per_key, keys: Vec::new(), prefixes: Vec::new() }
+    }
+
+    /// The rate that theory promises for so many bits for each entry: whole keys and prefixes are
+    /// entries.
+    pub fn expected_rate(bits_per_entry: f64) -> f64 {
+        rate(bits_per_entry, best_probes(bits_per_entry))
+    }
+}
+
+impl TableFilterBuilder for PrefixBloomBuilder {
+    /// Never fails: keys in another order only take more memory while they are collected.
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        let hash = hash_key(key, HashUse::Table);
+        if self.keys.last() == Some(&hash) {
+            return Ok(());
+        }
+        self.keys.push(hash);
+        let prefix = self.rule.prefix_of(key).map(prefix_hash);
+        self.prefixes.extend(prefix.filter(|prefix| self.prefixes.last() != Some(prefix)));
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let key_count = self.keys.len();
+        let asked = (key_count as f64 * self.bits_per_key.clamp(0.0, 1000.0) / 8.0) as usize;
+        let least = key_count.div_ceil(16);
+        let len = asked.saturating_sub(tail::FIXED_BYTES + FIELDS_BYTES).max(least);
+        self.prefixes.sort_unstable();
+        self.prefixes.dedup();
+        let entries = (key_count + self.prefixes.len()).max(1);
+        let probes = best_probes(len as f64 * 8.0 / entries as f64);
+        let mut bytes = vec![0; len];
+        let hashes = self.keys.iter().chain(&self.prefixes);
+        hashes.for_each(|&hash| mark(&mut bytes, hash, probes));
+        let mut fields = Writer::new();
+        self.rule.write(&mut fields);
+        fields.u8(probes as u8);
+        let tail = Tail { kind: KIND, version: VERSION, parameter: 0 };
+        tail.seal(bytes, fields.as_slice())
+    }
+}
+
+/// A prefix Bloom filter over checked bytes.
+#[derive(Clone, Debug)]
+pub struct PrefixBloom<B> {
+    bytes: B,
+    rule: PrefixRule,
+    probes: u32,
+    /// How many bytes of bits come first.
+    len: usize,
+}
+
+impl<B: AsRef<[u8]>> PrefixBloom<B> {
+    /// Checks bytes that [`PrefixBloomBuilder`] made.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let parts = tail::open(bytes.as_ref(), KIND, VERSION)?;
+        let len = parts.payload.len();
+        let mut input = Reader::new(parts.fields);
+        let rule = PrefixRule::read(&mut input)?;
+        let probes = u32::from(input.u8()?);
+        input.end()?;
+        Ok(PrefixBloom { bytes, rule, probes, len })
+    }
+
+    /// What the prefix of a key is.
+    pub fn rule(&self) -> PrefixRule {
+        self.rule
+    }
+
+    #[inline]
+    fn may_have<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
+        is_marked(&self.bytes.as_ref()[..self.len], hash, self.probes, trace)
+    }
+
+    /// False: no key begins with this prefix, which is one by the rule.
+    fn may_have_prefix<T: Trace>(&self, prefix: &[u8], trace: &mut T) -> bool {
+        self.may_have(prefix_hash(prefix), trace)
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for PrefixBloom<B> {
+    fn kind(&self) -> FilterKind {
+        KIND
+    }
+
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
+
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.may_have(key.hash(), trace)
+            && self
+                .rule
+                .prefix_of(key.key())
+                .is_none_or(|prefix| self.may_have_prefix(prefix, trace))
+    }
+
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        let (lower, Some(upper)) = (range.lower(), range.upper()) else { return self.len > 0 };
+        if lower == upper {
+            return self.may_contain_traced(&HashedKey::new(lower), trace);
+        }
+        let Some(prefix) = self.rule.prefix_of(lower) else { return self.len > 0 };
+        if upper.starts_with(prefix) {
+            return self.may_have_prefix(prefix, trace);
+        }
+        // What ends just behind a prefix is that prefix and one key more.
+        let ends_behind = after_all_with(prefix).is_some_and(|after| after == upper);
+        match ends_behind {
+            true => {
+                self.may_have_prefix(prefix, trace)
+                    || self.may_contain_traced(&HashedKey::new(upper), trace)
+            }
+            false => self.len > 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,143 @@
+//! How many keys are in a range: the difference of two ranks, level by level.
+//! ```text
+//! level 0  f   s | t          leaves between the two boundaries: 0
+//! level 1  | a o   | r        1
+//! level 2    r . | s p y i |  4   boundary: where the keys at or after a bound begin, those
+//!                                within the bound end
+//! ```
+//! Below a level, a boundary goes on where the children of what lies to its right begin. Invariant:
+//! leaves between the boundaries are counted once. For the two leaves that a bound's own bytes lead
+//! to, it is known whether they surely were counted.
+
+use std::cmp::Ordering;
+
+use crate::base::filter::Untraced;
+use crate::base::rank::CountBounds;
+use crate::range::surf::trie::{FULL, Trie};
+
+/// One end of a range, on its way down.
+struct Side<'a> {
+    trie: Trie<'a, FULL>,
+    key: &'a [u8],
+    /// The upper end: a key that equals it is left of the boundary.
+    is_upper: bool,
+    /// The node of this level that the key's bytes lead to; None: they left the trie.
+    node: Option<usize>,
+    /// The bytes lead further down: the edge at the boundary has the next one.
+    goes_on: bool,
+    /// The boundary, and the edges with children before it.
+    slot: usize,
+    children: usize,
+    /// A leaf was counted, and it is not known whether it lies in the range.
+    unsure: bool,
+}
+
+impl<'a> Side<'a> {
+    #[inline(always)]
+    fn new(trie: Trie<'a, FULL>, key: &'a [u8], is_upper: bool) -> Self {
+        let node = trie.root(&mut Untraced);
+        Side { trie, key, is_upper, node, goes_on: false, slot: 0, children: 0, unsure: false }
+    }
+
+    /// The upper end of a range without one.
+    #[inline(always)]
+    fn end(trie: Trie<'a, FULL>) -> Self {
+        let slot = trie.end_of(0, 0, &mut Untraced);
+        Side { node: None, slot, ..Side::new(trie, &[], true) }
+    }
+
+    /// Finds the boundary of a level.
+    #[inline(always)]
+    fn enter(&mut self, level: usize) {
+        self.goes_on = false;
+        if let Some(node) = self.node.take() {
+            self.enter_node(level, node);
+        }
+        self.children = self.trie.children_before(level, self.slot, &mut Untraced);
+    }
+
+    #[inline(always)]
+    fn enter_node(&mut self, level: usize, node: usize) {
+        let Some(&byte) = self.key.get(level) else {
+            let first = self.trie.first(level, node, &mut Untraced).unwrap_or(node);
+            let has_mark = self.trie.label(level, first, &mut Untraced).is_none();
+            self.slot = node + usize::from(has_mark && self.is_upper);
+            return;
+        };
+        let Some(found) = self.trie.at_least(level, node, byte, &mut Untraced) else {
+            self.slot = self.trie.end_of(level, node, &mut Untraced);
+            return;
+        };
+        self.slot = found.slot;
+        if found.label > byte {
+            return;
+        }
+        self.goes_on = self.trie.has_child(level, found.slot, &mut Untraced);
+        if !self.goes_on {
+            self.pass_leaf(level, &self.key[level + 1..]);
+        }
+    }
+
+    /// At a leaf whose prefix is one of the key, of which `rest` follows.
+    #[inline(always)]
+    fn pass_leaf(&mut self, level: usize, rest: &[u8]) {
+        let order = self.trie.order(level, self.slot, rest, &mut Untraced);
+        let is_left = match order {
+            Ordering::Less => true,
+            Ordering::Greater => false,
+            Ordering::Equal => {
+                // A key that goes on from the whole of the lower end is not before it.
+                self.unsure = self.is_upper || !rest.is_empty();
+                self.is_upper
+            }
+        };
+        self.slot += usize::from(is_left);
+    }
+
+    /// To the level below.
+    #[inline(always)]
+    fn leave(&mut self, level: usize) {
+        if level + 1 < self.trie.height() {
+            let number = self.trie.number_below(level, self.children);
+            self.slot = self.trie.boundary(level + 1, number, &mut Untraced);
+            self.node = self.goes_on.then_some(self.slot);
+        }
+    }
+
+    /// The leaves before the boundary.
+    #[inline(always)]
+    fn leaves(&self, level: usize) -> i64 {
+        self.trie.leaves_before(level, self.slot, self.children, &mut Untraced) as i64
+    }
+}
+
+impl Trie<'_, FULL> {
+    /// How many keys are at or after `lower`, and not after `upper`.
+    #[inline(always)]
+    pub(super) fn count(&self, lower: &[u8], upper: Option<&[u8]>) -> CountBounds {
+        if self.height() == 0 {
+            let alone = self.layout.counts.keys == 1 && lower.is_empty();
+            return CountBounds::exact(u64::from(alone));
+        }
+        let mut low = Side::new(*self, lower, false);
+        let mut high = match upper {
+            Some(upper) => Side::new(*self, upper, true),
+            None => Side::end(*self),
+        };
+        let mut between = 0i64;
+        for level in 0..self.height() {
+            low.enter(level);
+            high.enter(level);
+            if low.slot != high.slot {
+                between += high.leaves(level) - low.leaves(level);
+            } else if !low.goes_on && !high.goes_on {
+                break; // and so they stay
+            }
+            low.leave(level);
+            high.leave(level);
+        }
+        let most = between.clamp(0, i64::MAX) as u64;
+        let least = most.saturating_sub(u64::from(low.unsure) + u64::from(high.unsure));
+        CountBounds { least, estimate: least + (most - least).div_ceil(2), most }
+    }
+}

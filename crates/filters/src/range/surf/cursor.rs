@@ -1,0 +1,446 @@
+//! Goes through the keys of a SuRF in order, with a cursor for each level.
+//! ```text
+//! level 0    f [t]           at an edge of the path
+//! level 1      a  o [r]      at an edge of the path
+//! level 2      s  p  y [i]   at the leaf: key "tri.."
+//! level 3    . . . |         boundary: what is left of it comes before the key, the rest behind it
+//! ```
+//! Going on needs no rank and no select on a level where the cursor has been. Nodes are in order on
+//! every level, so the next node begins at the boundary. Invariant: the levels down to the leaf are
+//! at edges; known levels below it are at boundaries, where nodes begin. On every level, a cursor
+//! moves one way only, while keys go one way.
+
+use std::cmp::Ordering;
+
+use crate::base::filter::Untraced;
+use crate::bits::simd::{Work, fastest};
+use crate::range::surf::layout::EDGES_MAX;
+use crate::range::surf::trie::{FULL, Trie};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    BeforeAll,
+    AfterAll,
+    /// At the leaf that is an edge of this level.
+    At(usize),
+    /// At the empty key, which is alone.
+    Alone,
+}
+
+struct Seek<'c, 'a> {
+    cursor: &'c mut SurfCursor<'a>,
+    key: &'c [u8],
+}
+
+impl Work for Seek<'_, '_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        self.cursor.seek_now(self.key)
+    }
+}
+
+/// A place among the keys of a [`Surf`](crate::Surf).
+pub struct SurfCursor<'a> {
+    trie: Trie<'a, FULL>,
+    /// A slot of each level that was visited.
+    slots: Vec<usize>,
+    /// The labels down to the leaf.
+    path: Vec<u8>,
+    place: Place,
+}
+
+impl<'a> SurfCursor<'a> {
+    pub(super) fn new(trie: Trie<'a, FULL>) -> Self {
+        SurfCursor { trie, slots: Vec::new(), path: Vec::new(), place: Place::BeforeAll }
+    }
+
+    /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at
+    /// no key.
+    pub fn prefix(&self) -> Option<&[u8]> {
+        matches!(self.place, Place::At(_) | Place::Alone).then_some(&self.path[..])
+    }
+
+    /// Whether the prefix is the whole key for sure: another key goes on from it.
+    pub fn is_whole(&self) -> bool {
+        match self.place {
+            Place::At(level) => self.trie.label(level, self.slots[level], &mut Untraced).is_none(),
+            Place::Alone => true,
+            Place::BeforeAll | Place::AfterAll => false,
+        }
+    }
+
+    /// The least key that the key here can be: its prefix and its real suffix bits. None: the
+    /// cursor is at no key.
+    pub fn key(&self) -> Option<Vec<u8>> {
+        let mut key = self.prefix()?.to_vec();
+        if let Place::At(level) = self.place
+            && !self.is_whole()
+        {
+            let suffix = self.trie.suffix(level, self.slots[level], &mut Untraced);
+            key.extend(self.trie.layout.suffix.least_rest(suffix));
+        }
+        Some(key)
+    }
+
+    /// The real bits that are kept behind the prefix, as the lowest ones, and how many they are.
+    pub(super) fn real_suffix(&self) -> (u64, u32) {
+        match self.place {
+            Place::At(level) if !self.is_whole() => {
+                let suffix = self.trie.layout.suffix;
+                let stored = self.trie.suffix(level, self.slots[level], &mut Untraced);
+                (stored.checked_shr(suffix.hash).unwrap_or(0), suffix.real)
+            }
+            Place::At(_) | Place::Alone | Place::BeforeAll | Place::AfterAll => (0, 0),
+        }
+    }
+
+    /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be
+    /// before it, since `key` begins with all that is known of it.
+    pub fn seek(&mut self, key: &[u8]) -> bool {
+        fastest(Seek { cursor: self, key })
+    }
+
+    #[inline(always)]
+    fn seek_now(&mut self, key: &[u8]) -> bool {
+        self.forget();
+        if self.trie.height() == 0 {
+            self.place = if key.is_empty() { self.alone() } else { Place::AfterAll };
+            return false;
+        }
+        let mut node = self.trie.root(&mut Untraced);
+        for depth in 0..self.trie.height() {
+            let Some(start) = node else { break };
+            let Some(&byte) = key.get(depth) else {
+                self.go_first(depth, start);
+                return false;
+            };
+            let Some(found) = self.trie.at_least(depth, start, byte, &mut Untraced) else {
+                self.slots.push(self.trie.end_of(depth, start, &mut Untraced));
+                self.leave_forward(depth);
+                return false;
+            };
+            if found.label > byte {
+                self.go_below_first(depth, found.slot);
+                return false;
+            }
+            if !self.step_to(depth, found.slot) {
+                return self.decide(depth, found.slot, &key[depth + 1..]);
+            }
+            node = self.trie.child(depth, found.slot, &mut Untraced);
+        }
+        self.lose(Place::AfterAll);
+        false
+    }
+
+    /// At a leaf whose prefix is one of the key sought, of which `rest` follows.
+    fn decide(&mut self, depth: usize, slot: usize, rest: &[u8]) -> bool {
+        match self.trie.order(depth, slot, rest, &mut Untraced) {
+            Ordering::Less => {
+                self.next();
+                false
+            }
+            Ordering::Equal => !rest.is_empty(),
+            Ordering::Greater => false,
+        }
+    }
+
+    /// Goes to the first key.
+    pub fn seek_first(&mut self) {
+        self.forget();
+        self.place = Place::BeforeAll;
+        self.next();
+    }
+
+    /// Goes to the last key.
+    pub fn seek_last(&mut self) {
+        self.forget();
+        self.place = Place::AfterAll;
+        self.prev();
+    }
+
+    /// Goes to the next key: from before all of them to the first, from the last behind all of
+    /// them.
+    pub fn next(&mut self) {
+        match self.place {
+            Place::At(level) => self.go_right(level),
+            Place::BeforeAll if self.trie.height() == 0 => self.place = self.alone(),
+            Place::BeforeAll => match self.boundary(0) {
+                Some(root) => self.go_first(0, root),
+                None => self.lose(Place::AfterAll),
+            },
+            Place::AfterAll | Place::Alone => self.place = Place::AfterAll,
+        }
+    }
+
+    /// Goes to the key before: from behind all of them to the last, from the first before all of
+    /// them.
+    pub fn prev(&mut self) {
+        match self.place {
+            Place::At(level) => self.go_left(level),
+            Place::AfterAll if self.trie.height() == 0 => {
+                self.place = match self.alone() {
+                    Place::Alone => Place::Alone,
+                    _ => Place::BeforeAll,
+                };
+            }
+            Place::AfterAll => self.go_below_last(0, None),
+            Place::BeforeAll | Place::Alone => self.place = Place::BeforeAll,
+        }
+    }
+
+    fn forget(&mut self) {
+        self.slots.clear();
+        self.path.clear();
+    }
+
+    /// The empty key, if it is all there is; else there is nothing (or nothing is known).
+    fn alone(&self) -> Place {
+        if self.trie.layout.counts.keys == 1 { Place::Alone } else { Place::AfterAll }
+    }
+
+    /// The bytes are not those of a trie.
+    fn lose(&mut self, place: Place) {
+        self.forget();
+        self.place = place;
+    }
+
+    /// Where a level's nodes go on; for the topmost one that was not visited yet, its root.
+    fn boundary(&self, level: usize) -> Option<usize> {
+        match self.slots.get(level) {
+            Some(&slot) => Some(slot),
+            None if level == 0 => self.trie.root(&mut Untraced),
+            None => None,
+        }
+    }
+
+    /// Puts an edge on the path. True: it leads to a node; false: it is a leaf, where the cursor
+    /// now is.
+    #[inline(always)]
+    fn step_to(&mut self, level: usize, slot: usize) -> bool {
+        match self.slots.get_mut(level) {
+            Some(known) => *known = slot,
+            None => self.slots.push(slot),
+        }
+        self.path.truncate(level);
+        self.path.extend(self.trie.label(level, slot, &mut Untraced));
+        let goes_on = self.trie.has_child(level, slot, &mut Untraced);
+        if !goes_on {
+            self.place = Place::At(level);
+        }
+        goes_on
+    }
+
+    /// To the first leaf below a node.
+    #[inline(always)]
+    fn go_first(&mut self, level: usize, node: usize) {
+        match self.trie.first(level, node, &mut Untraced) {
+            Some(slot) => self.go_below_first(level, slot),
+            None => self.lose(Place::AfterAll),
+        }
+    }
+
+    /// To the first leaf of an edge.
+    #[inline(always)]
+    fn go_below_first(&mut self, level: usize, slot: usize) {
+        let (mut level, mut slot) = (level, slot);
+        while self.step_to(level, slot) {
+            let known = self.slots.get(level + 1).copied();
+            let node = known.or_else(|| self.trie.child(level, slot, &mut Untraced));
+            let first = node.and_then(|node| self.trie.first(level + 1, node, &mut Untraced));
+            let Some(first) = first else {
+                return self.lose(Place::AfterAll);
+            };
+            (level, slot) = (level + 1, first);
+        }
+    }
+
+    /// To the last leaf of an edge of the level above; None: of all.
+    fn go_below_last(&mut self, level: usize, edge: Option<usize>) {
+        let (mut level, mut edge) = (level, edge);
+        loop {
+            let Some(slot) = self.last_slot(level, edge) else {
+                return self.lose(Place::BeforeAll);
+            };
+            if !self.step_to(level, slot) {
+                return;
+            }
+            (level, edge) = (level + 1, Some(slot));
+        }
+    }
+
+    /// The last edge before a level's boundary; if the level was not visited yet, of the node that
+    /// an edge leads to.
+    fn last_slot(&self, level: usize, edge: Option<usize>) -> Option<usize> {
+        if let Some(&boundary) = self.slots.get(level) {
+            return match self.trie.is_dense(level) {
+                true => self.trie.dense_before(boundary, &mut Untraced),
+                false => boundary.checked_sub(1),
+            };
+        }
+        let node = match edge {
+            Some(slot) => self.trie.child(level - 1, slot, &mut Untraced)?,
+            None => self.trie.root(&mut Untraced)?,
+        };
+        self.trie.last(level, node, &mut Untraced)
+    }
+
+    /// To the next leaf.
+    fn go_right(&mut self, level: usize) {
+        match self.trie.after(level, self.slots[level], &mut Untraced) {
+            Some(slot) => self.go_below_first(level, slot),
+            None => {
+                self.slots[level] = self.trie.end_of(level, self.slots[level], &mut Untraced);
+                self.leave_forward(level);
+            }
+        }
+    }
+
+    /// From a level that is at the end of its node, up to where it goes on.
+    #[inline(always)]
+    fn leave_forward(&mut self, level: usize) {
+        for level in (0..level).rev() {
+            if let Some(slot) = self.trie.after(level, self.slots[level], &mut Untraced) {
+                return self.go_below_first(level, slot);
+            }
+            self.slots[level] = self.trie.end_of(level, self.slots[level], &mut Untraced);
+        }
+        self.path.clear();
+        self.place = Place::AfterAll;
+    }
+
+    /// To the leaf before.
+    fn go_left(&mut self, level: usize) {
+        for level in (0..=level).rev() {
+            let slot = self.slots[level];
+            if let Some(slot) = self.trie.before(level, slot, &mut Untraced) {
+                if self.step_to(level, slot) {
+                    self.go_below_last(level + 1, Some(slot));
+                }
+                return;
+            }
+            self.slots[level] = match self.trie.is_dense(level) {
+                true => slot - slot % EDGES_MAX,
+                false => slot,
+            };
+        }
+        self.path.clear();
+        self.place = Place::BeforeAll;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::filter::{FilterKind, TableFilterBuilder};
+    use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
+
+    fn surf(keys: &[Vec<u8>], size_ratio: u32) -> Surf<Vec<u8>> {
+        let suffix = SurfSuffix::Bits { hash: 3, real: 20 };
+        let options = SurfOptions { suffix, size_ratio };
+        let mut builder = SurfBuilder::new(FilterKind::SurfMixed, 0.0, &options);
+        keys.iter().for_each(|key| builder.add(key).expect("sorted"));
+        Surf::read(builder.finish()).expect("whole")
+    }
+
+    /// Keys of few letters, so that many are prefixes of others, and marks stand beside real labels
+    /// 0xff.
+    fn crowded(count: u64) -> Vec<Vec<u8>> {
+        let letters = [0, b'a', b'b', 0xfe, 0xff];
+        let key = |n: u64| {
+            let mixed = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mixed = (mixed ^ mixed >> 31).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let len = mixed % 9;
+            (0..len).map(|at| letters[(mixed >> (8 + 5 * at)) as usize % 5]).collect()
+        };
+        let mut keys: Vec<Vec<u8>> = (0..count).map(key).collect();
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    fn assert_at(cursor: &SurfCursor<'_>, key: Option<&Vec<u8>>) {
+        let prefix = cursor.prefix().map(<[u8]>::to_vec);
+        let (Some(prefix), Some(key)) = (&prefix, key) else {
+            assert_eq!(prefix.is_some(), key.is_some());
+            return;
+        };
+        assert!(key.starts_with(prefix), "{key:?}, not {prefix:?}");
+        assert!(cursor.key().expect("at a key") <= *key);
+        assert!(!cursor.is_whole() || prefix == key);
+    }
+
+    #[test]
+    fn keys_come_in_order_both_ways() {
+        for (count, ratio) in [(0, 64), (1, 64), (2, 0), (40, 64), (3000, 0), (3000, 64), (900, 7)]
+        {
+            let keys = crowded(count);
+            let surf = surf(&keys, ratio);
+            let mut cursor = surf.cursor();
+            assert_at(&cursor, None);
+            cursor.seek_first();
+            for key in &keys {
+                assert_at(&cursor, Some(key));
+                cursor.next();
+            }
+            assert_at(&cursor, None);
+            for key in keys.iter().rev() {
+                cursor.prev();
+                assert_at(&cursor, Some(key));
+            }
+            cursor.prev();
+            assert_at(&cursor, None);
+            cursor.seek_last();
+            assert_at(&cursor, keys.last());
+        }
+    }
+
+    #[test]
+    fn a_cursor_turns_anywhere() {
+        for ratio in [0, 20, 64, u32::MAX] {
+            let keys = crowded(2000);
+            let surf = surf(&keys, ratio);
+            let mut cursor = surf.cursor();
+            let (mut at, mut seed) = (0isize, 1u64);
+            cursor.seek_first();
+            for _ in 0..4000 {
+                seed = seed.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+                let (back, steps) = (seed >> 63 == 1, (seed >> 33) % 40);
+                for _ in 0..steps {
+                    at = (at + if back { -1 } else { 1 }).clamp(-1, keys.len() as isize);
+                    if back { cursor.prev() } else { cursor.next() }
+                }
+                assert_at(&cursor, usize::try_from(at).ok().and_then(|at| keys.get(at)));
+            }
+        }
+    }
+
+    #[test]
+    fn a_seek_finds_the_first_key_that_may_be_there() {
+        let keys = crowded(1500);
+        let (stored, asked) = (keys.iter().step_by(3).cloned().collect::<Vec<_>>(), &keys);
+        for ratio in [0, 64, u32::MAX] {
+            let surf = surf(&stored, ratio);
+            let mut cursor = surf.cursor();
+            for key in asked {
+                let unsure = cursor.seek(key);
+                let next = stored.partition_point(|other| other < key);
+                // Unsure: the key before begins like the one that was sought.
+                let found = cursor.prefix().map(<[u8]>::to_vec);
+                let is_before = unsure
+                    && !stored.get(next).is_some_and(|next| {
+                        next.starts_with(found.as_deref().expect("unsure of a key"))
+                    });
+                let place = next - usize::from(is_before);
+                assert_at(&cursor, stored.get(place));
+                // From there, on all levels, either way.
+                cursor.next();
+                assert_at(&cursor, stored.get(place + 1));
+                cursor.seek(key);
+                cursor.prev();
+                assert_at(&cursor, place.checked_sub(1).map(|place| &stored[place]));
+            }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! LOUDS-Dense: the upper levels. Each node has two bitmaps over its 256 labels, and one bit.
+//! ```text
+//! D-Labels        node n: bits 256·n .. 256·(n+1)     the labels that it has
+//! D-HasChild      the same places                     those that lead to a node
+//! D-IsPrefixKey   bit n                               the prefix that leads to it is a key itself
+//! slot            257·n + 0: that key's mark          257·n + 1 + label: an edge
+//! ```
+//! Invariant: a mark comes before all labels of its node, as the key comes before those that go on.
+
+use crate::base::filter::Trace;
+use crate::range::surf::layout::{EDGES_MAX, FANOUT, Section};
+use crate::range::surf::trie::{Found, SurfEffort, Trie};
+
+/// The node of a slot, and the bit of the first label at or after it.
+#[inline(always)]
+fn place(slot: usize) -> (usize, usize) {
+    let (node, offset) = (slot / EDGES_MAX, slot % EDGES_MAX);
+    (node, node * FANOUT + offset.saturating_sub(1))
+}
+
+/// The slot of a bit of D-Labels.
+#[inline(always)]
+fn slot_of(bit: usize) -> usize {
+    bit / FANOUT * EDGES_MAX + bit % FANOUT + 1
+}
+
+impl<const EFFORT: u8> Trie<'_, EFFORT> {
+    #[inline(always)]
+    fn dense_bit<T: Trace>(&self, section: Section, bit: usize, trace: &mut T) -> bool {
+        self.touch(trace, section, bit / 64 * 8, 8);
+        self.bits(section).get(bit)
+    }
+
+    #[inline(always)]
+    fn dense_rank<T: Trace>(
+        &self,
+        (bits, ranks): (Section, Section),
+        at: usize,
+        trace: &mut T,
+    ) -> usize {
+        self.touch(trace, bits, at / 64 * 8, 8);
+        self.touch(trace, ranks, at / 64 * 4, 4);
+        if EFFORT >= SurfEffort::Rank as u8 {
+            self.ranked(bits, ranks).rank_in_word(at)
+        } else {
+            self.ranked(bits, ranks).rank_from_eighth_word(at)
+        }
+    }
+
+    /// Whether the prefix that leads to a node is a key.
+    #[inline(always)]
+    pub(super) fn dense_mark<T: Trace>(&self, node: usize, trace: &mut T) -> bool {
+        self.dense_bit(Section::DensePrefix, node, trace)
+    }
+
+    /// Whether a node, by its number, has a label.
+    #[inline(always)]
+    pub(super) fn dense_has_label<T: Trace>(&self, node: usize, label: u8, trace: &mut T) -> bool {
+        self.dense_bit(Section::DenseLabels, node * FANOUT + usize::from(label), trace)
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_has_child<T: Trace>(&self, slot: usize, trace: &mut T) -> bool {
+        let is_label = !slot.is_multiple_of(EDGES_MAX);
+        is_label && self.dense_bit(Section::DenseHasChild, place(slot).1, trace)
+    }
+
+    /// The number of edges with children before a slot.
+    #[inline(always)]
+    pub(super) fn dense_children_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        self.dense_rank((Section::DenseHasChild, Section::DenseChildRanks), place(slot).1, trace)
+    }
+
+    /// The number of edges, marks among them, before a slot.
+    #[inline(always)]
+    pub(super) fn dense_edges_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        let (node, bit) = place(slot);
+        let after_mark = node + usize::from(!slot.is_multiple_of(EDGES_MAX));
+        let marks = (Section::DensePrefix, Section::DensePrefixRanks);
+        let labels = (Section::DenseLabels, Section::DenseLabelRanks);
+        self.dense_rank(marks, after_mark, trace) + self.dense_rank(labels, bit, trace)
+    }
+
+    /// The number of leaves, marks among them, before a slot.
+    #[inline(always)]
+    pub(super) fn dense_leaves_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        let edges = self.dense_edges_before(slot, trace);
+        edges.saturating_sub(self.dense_children_before(slot, trace))
+    }
+
+    /// The slot of a node's first label from bit `from` on.
+    #[inline(always)]
+    fn dense_label_from<T: Trace>(&self, node: usize, from: usize, trace: &mut T) -> Option<usize> {
+        let end = (node + 1) * FANOUT;
+        let bit = self.bits(Section::DenseLabels).next_one(from, end);
+        self.touch(trace, Section::DenseLabels, from / 64 * 8, (bit - from) / 8 + 1);
+        (bit < end).then(|| slot_of(bit))
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_first<T: Trace>(&self, node: usize, trace: &mut T) -> Option<usize> {
+        let number = node / EDGES_MAX;
+        if self.dense_mark(number, trace) {
+            return Some(node);
+        }
+        self.dense_label_from(number, number * FANOUT, trace)
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_after<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+        // Slots count a mark before the labels: the label after this one has the bit of the slot's
+        // own number.
+        let number = slot / EDGES_MAX;
+        self.dense_label_from(number, number * FANOUT + slot % EDGES_MAX, trace)
+    }
+
+    /// The last edge before a slot, of the node whose slots come right before it.
+    #[inline(always)]
+    pub(super) fn dense_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+        let number = slot.checked_sub(1)? / EDGES_MAX;
+        let end = number * FANOUT + (slot - 1 - number * EDGES_MAX);
+        let bit = self.bits(Section::DenseLabels).last_one(number * FANOUT, end);
+        self.touch(trace, Section::DenseLabels, number * FANOUT / 8, FANOUT / 8);
+        match bit {
+            Some(bit) => Some(slot_of(bit)),
+            None => self.dense_mark(number, trace).then_some(number * EDGES_MAX),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn dense_at_least<T: Trace>(
+        &self,
+        node: usize,
+        label: u8,
+        trace: &mut T,
+    ) -> Option<Found> {
+        let number = node / EDGES_MAX;
+        let from = number * FANOUT + usize::from(label);
+        let slot = self.dense_label_from(number, from, trace)?;
+        Some(Found { slot, label: (slot - node - 1) as u8 })
+    }
+}

@@ -1,0 +1,277 @@
+//! Where everything is in a SuRF's bytes.
+//! ```text
+//! bytes  | S-HasChild | S-LOUDS | D-Labels | D-HasChild | D-IsPrefixKey |   words of eight bytes
+//!        | ranks of S-HasChild, D-Labels, D-HasChild, D-IsPrefixKey | samples of S-LOUDS |
+//!                                                                           u32 each
+//!        | S-Labels | suffixes | trailer |                                  bytes, bits, 48 bytes
+//! ```
+//! S-HasChild comes first, in whole cache lines: so a rank touches one line of it if the bytes are
+//! aligned. Invariant: a `Layout` fits the length of its bytes, and its counts fit each other.
+
+use std::ops::Range;
+
+use crate::base::filter::FilterKind;
+use crate::base::hash::checksum;
+use crate::base::wire::{Corrupt, Reader, Writer};
+use crate::bits::rank_select::{BLOCK_BITS, ranks_len, samples_len};
+use crate::range::surf::suffix::SuffixBits;
+
+/// Labels that a node can have.
+pub(super) const FANOUT: usize = 256;
+/// The most edges of a node: its labels, and the mark of a key that ends there.
+pub(super) const EDGES_MAX: usize = FANOUT + 1;
+
+const VERSION: u8 = 1;
+/// u64 keys; u32 height, dense levels, dense nodes, dense leaves, nodes of the first sparse level,
+/// sparse nodes, sparse labels; u8 hash bits, u8 real bits, u16 zero; u32 checksum; u16 kind, u8
+/// version, u8 zero.
+pub(super) const TRAILER_BYTES: usize = 8 + 7 * 4 + 4 + 4 + 4;
+const CHECKSUM_AT: usize = TRAILER_BYTES - 8;
+const KIND_AT: usize = TRAILER_BYTES - 4;
+const _: () = assert!(TRAILER_BYTES == 48);
+
+/// Parts of the bytes, in their order.
+#[derive(Clone, Copy)]
+pub(super) enum Section {
+    SparseHasChild,
+    SparseLouds,
+    DenseLabels,
+    DenseHasChild,
+    DensePrefix,
+    SparseChildRanks,
+    DenseLabelRanks,
+    DenseChildRanks,
+    DensePrefixRanks,
+    LoudsSamples,
+    SparseLabels,
+    Suffixes,
+}
+
+pub(super) const SECTIONS: usize = Section::Suffixes as usize + 1;
+
+/// How much of everything a trie has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Keys: as many as leaves.
+    pub(super) keys: u64,
+    /// Levels. None: there is no key, or the empty one alone, or (more keys) nothing is known of
+    /// them.
+    pub(super) height: u32,
+    /// Levels above that are LOUDS-Dense.
+    pub(super) dense_levels: u32,
+    pub(super) dense_nodes: u32,
+    pub(super) dense_leaves: u32,
+    /// Nodes of the first level that is LOUDS-Sparse.
+    pub(super) sparse_first: u32,
+    pub(super) sparse_nodes: u32,
+    /// Edges of sparse nodes: labels and marks.
+    pub(super) sparse_labels: u32,
+}
+
+impl Counts {
+    /// Bytes of each section.
+    fn section_bytes(&self, suffix: SuffixBits) -> [u64; SECTIONS] {
+        let words = |bits: u64| bits.div_ceil(64) * 8;
+        let ranks = |bits: u64, block: usize| match bits {
+            0 => 0,
+            bits => 4 * ranks_len(bits as usize, block) as u64,
+        };
+        let labels = u64::from(self.sparse_labels);
+        let nodes = u64::from(self.dense_nodes);
+        let bitmaps = nodes * FANOUT as u64;
+        [
+            labels.div_ceil(BLOCK_BITS as u64) * BLOCK_BITS as u64 / 8,
+            words(labels),
+            words(bitmaps),
+            words(bitmaps),
+            words(nodes),
+            ranks(labels, BLOCK_BITS),
+            ranks(bitmaps, 64),
+            ranks(bitmaps, 64),
+            ranks(nodes, 64),
+            4 * samples_len(self.sparse_nodes as usize) as u64,
+            labels,
+            (self.leaves() * u64::from(suffix.total())).div_ceil(8),
+        ]
+    }
+
+    /// The size of the whole image.
+    pub(super) fn image_bytes(&self, suffix: SuffixBits) -> u64 {
+        self.section_bytes(suffix).iter().sum::<u64>() + TRAILER_BYTES as u64
+    }
+
+    /// Places for suffixes.
+    fn leaves(&self) -> u64 {
+        if self.height == 0 { 0 } else { self.keys }
+    }
+
+    /// What is wrong with them, seen together.
+    fn problem(&self) -> Option<&'static str> {
+        if self.height == 0 {
+            let nothing = Counts { keys: self.keys, ..Counts::default() };
+            return (*self != nothing).then_some("a trie without levels, without nodes");
+        }
+        let sparse_levels = self.height.checked_sub(self.dense_levels);
+        let Some(sparse_levels) = sparse_levels else {
+            return Some("no more dense levels than levels");
+        };
+        let nodes_fit = |levels: u32, nodes: u32| nodes >= levels && (nodes == 0) == (levels == 0);
+        if !nodes_fit(self.dense_levels, self.dense_nodes)
+            || !nodes_fit(sparse_levels, self.sparse_nodes)
+        {
+            return Some("a node for each level at least");
+        }
+        let first_fits = match (self.dense_levels, sparse_levels) {
+            (0, _) => self.sparse_first == 1,
+            (_, 0) => self.sparse_first == 0,
+            _ => (1..=self.sparse_nodes).contains(&self.sparse_first),
+        };
+        if !first_fits || self.sparse_nodes > self.sparse_labels {
+            return Some("as many nodes as edges lead to");
+        }
+        let inner = u64::from(self.sparse_nodes) - u64::from(self.sparse_first);
+        let leaves = u64::from(self.dense_leaves) + u64::from(self.sparse_labels);
+        let dense_edges = u64::from(self.dense_nodes) * EDGES_MAX as u64;
+        if u64::from(self.dense_leaves) > dense_edges
+            || self.keys.checked_add(inner) != Some(leaves)
+        {
+            return Some("as many keys as leaves");
+        }
+        None
+    }
+}
+
+/// A trie's counts, the lengths of its suffixes, and where its sections are.
+#[derive(Clone, Debug)]
+pub(super) struct Layout {
+    pub(super) kind: FilterKind,
+    pub(super) counts: Counts,
+    pub(super) suffix: SuffixBits,
+    /// Where each section begins, and where the last one ends.
+    at: [usize; SECTIONS + 1],
+}
+
+impl Layout {
+    /// Requires: the image fits into memory.
+    pub(super) fn new(kind: FilterKind, counts: Counts, suffix: SuffixBits) -> Self {
+        let mut at = [0; SECTIONS + 1];
+        for (place, len) in counts.section_bytes(suffix).into_iter().enumerate() {
+            at[place + 1] = at[place] + usize::try_from(len).expect("it fits into memory");
+        }
+        Layout { kind, counts, suffix, at }
+    }
+
+    /// Where a section is.
+    #[inline(always)]
+    pub(super) fn range(&self, section: Section) -> Range<usize> {
+        self.at[section as usize]..self.at[section as usize + 1]
+    }
+
+    /// The length of each section.
+    pub(super) fn section_lens(&self) -> [usize; SECTIONS] {
+        std::array::from_fn(|place| self.at[place + 1] - self.at[place])
+    }
+
+    /// Where the trailer begins.
+    pub(super) fn trailer_at(&self) -> usize {
+        self.at[SECTIONS]
+    }
+
+    /// The trailer's bytes.
+    pub(super) fn encode(&self) -> Vec<u8> {
+        let counts = &self.counts;
+        let mut out = Writer::new();
+        out.u64(counts.keys);
+        out.u32(counts.height);
+        out.u32(counts.dense_levels);
+        out.u32(counts.dense_nodes);
+        out.u32(counts.dense_leaves);
+        out.u32(counts.sparse_first);
+        out.u32(counts.sparse_nodes);
+        out.u32(counts.sparse_labels);
+        out.u8(self.suffix.hash as u8);
+        out.u8(self.suffix.real as u8);
+        out.u16(0);
+        let mut end = Writer::new();
+        end.u16(self.kind.tag());
+        end.u8(VERSION);
+        end.u8(0);
+        out.u32(trailer_checksum(out.as_slice(), end.as_slice()));
+        out.bytes(end.as_slice());
+        out.finish()
+    }
+
+    /// Reads and checks the trailer of an image.
+    pub(super) fn decode(image: &[u8]) -> Result<Layout, Corrupt> {
+        let at = image.len().checked_sub(TRAILER_BYTES);
+        let at = at.ok_or(Corrupt { at: 0, what: "the trailer of a SuRF" })?;
+        let wrong = |offset: usize, what| Corrupt { at: at + offset, what };
+        let trailer = &image[at..];
+        let kind = decode_kind(&trailer[KIND_AT..]).map_err(|what| wrong(KIND_AT, what))?;
+        let mut input = Reader::new(&trailer[CHECKSUM_AT..]);
+        if input.u32()? != trailer_checksum(&trailer[..CHECKSUM_AT], &trailer[KIND_AT..]) {
+            return Err(wrong(0, "a trailer that has its checksum"));
+        }
+        let mut input = Reader::new(trailer);
+        let counts = Counts {
+            keys: input.u64()?,
+            height: input.u32()?,
+            dense_levels: input.u32()?,
+            dense_nodes: input.u32()?,
+            dense_leaves: input.u32()?,
+            sparse_first: input.u32()?,
+            sparse_nodes: input.u32()?,
+            sparse_labels: input.u32()?,
+        };
+        let suffix = SuffixBits { hash: u32::from(input.u8()?), real: u32::from(input.u8()?) };
+        if input.u16()? != 0 || !suffix.fit(kind) {
+            return Err(wrong(0, "suffixes as the kind of SuRF has them"));
+        }
+        if let Some(what) = counts.problem() {
+            return Err(wrong(0, what));
+        }
+        if counts.image_bytes(suffix) != image.len() as u64 {
+            return Err(wrong(0, "a SuRF as long as it has to be"));
+        }
+        Ok(Layout::new(kind, counts, suffix))
+    }
+}
+
+#[cfg(test)]
+impl Layout {
+    /// The trailer of any counts, whether they fit each other or not.
+    pub(super) fn trailer_of(kind: FilterKind, counts: Counts, suffix: SuffixBits) -> Vec<u8> {
+        Layout { kind, counts, suffix, at: [0; SECTIONS + 1] }.encode()
+    }
+}
+
+#[cfg(test)]
+impl Counts {
+    /// The size of the image if they fit each other and it is small.
+    pub(super) fn image_len_if_small(&self, suffix: SuffixBits) -> Option<usize> {
+        let len = self.problem().is_none().then(|| self.image_bytes(suffix))?;
+        usize::try_from(len).ok().filter(|&len| len < 100_000)
+    }
+}
+
+/// The checksum of what comes before it in a trailer, and behind it.
+fn trailer_checksum(before: &[u8], behind: &[u8]) -> u32 {
+    checksum(&[before, behind].concat()) as u32
+}
+
+/// The kind, if it is a SuRF's, in the last four bytes.
+fn decode_kind(bytes: &[u8]) -> Result<FilterKind, &'static str> {
+    let &[low, high, version, zero] = bytes else {
+        return Err("the end of a trailer");
+    };
+    let kind = FilterKind::from_tag(u16::from_le_bytes([low, high]));
+    let kind = kind.filter(|kind| KINDS.contains(kind)).ok_or("the tag of a SuRF")?;
+    match (version, zero) {
+        (VERSION, 0) => Ok(kind),
+        _ => Err("a version of SuRF that is known"),
+    }
+}
+
+/// The kinds of SuRF.
+pub(super) const KINDS: [FilterKind; 4] =
+    [FilterKind::SurfBase, FilterKind::SurfHash, FilterKind::SurfReal, FilterKind::SurfMixed];

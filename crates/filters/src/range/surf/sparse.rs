@@ -1,0 +1,215 @@
+//! LOUDS-Sparse: the lower levels. An edge has a byte and two bits.
+//! ```text
+//! S-Labels    $ a b | r s t | x | ...  $: a key ends at this node. Written 0xff, as the first of
+//!                                      its node, and never alone there
+//! S-HasChild  0 1 0 | 1 1 0 | 0         the edge leads to a node; else it is a leaf
+//! S-LOUDS     1 0 0 | 1 0 0 | 1         the edge is the first of its node
+//! slot        0 1 2   3 4 5   6
+//! ```
+//! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a
+//! mark, and only then.
+
+use crate::base::filter::{Trace, ask_for};
+use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
+use crate::bits::simd;
+use crate::range::surf::layout::{EDGES_MAX, Section};
+use crate::range::surf::trie::{Found, SurfEffort, Trie};
+
+/// How a key that ends at a node is written.
+const MARK: u8 = 0xff;
+/// Labels that are compared at once.
+const LANES: usize = 16;
+/// Words that may lie between a sample of S-LOUDS and the one after it, the first and the last in
+/// part.
+const SAMPLE_WORDS_MAX: usize = SAMPLE_ONES * EDGES_MAX / 64 + 2;
+/// With fewer samples: every so many of them.
+const COARSE: usize = 8;
+
+impl<const EFFORT: u8> Trie<'_, EFFORT> {
+    /// The first slot of a sparse node, by its number among these.
+    #[inline(always)]
+    pub(super) fn sparse_node<T: Trace>(&self, number: usize, trace: &mut T) -> Option<usize> {
+        if number >= self.layout.counts.sparse_nodes as usize {
+            return None;
+        }
+        let samples = self.section(Section::LoudsSamples);
+        let selected = Selected::new(self.bits(Section::SparseLouds), samples);
+        let slot = if EFFORT >= SurfEffort::Select as u8 {
+            selected.select::<1>(number, SAMPLE_WORDS_MAX)
+        } else {
+            selected.select::<COARSE>(number, SAMPLE_WORDS_MAX)
+        };
+        self.touch(trace, Section::LoudsSamples, number / SAMPLE_ONES * 4, 4);
+        self.touch(trace, Section::SparseLouds, slot.unwrap_or(0) / 64 * 8, 8);
+        slot.filter(|&slot| slot < self.sparse_len())
+    }
+
+    #[inline(always)]
+    fn sparse_len(&self) -> usize {
+        self.layout.counts.sparse_labels as usize
+    }
+
+    /// Where the nodes after that of a slot begin.
+    #[inline(always)]
+    pub(super) fn sparse_end<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        // Nodes are short: one longer than they can be is not read to its end.
+        let most = self.sparse_len().min(slot + EDGES_MAX);
+        let end = self.bits(Section::SparseLouds).next_one(slot + 1, most);
+        self.touch(trace, Section::SparseLouds, slot / 8, (end.saturating_sub(slot)) / 8 + 1);
+        end
+    }
+
+    #[inline(always)]
+    fn sparse_byte<T: Trace>(&self, slot: usize, trace: &mut T) -> u8 {
+        self.touch(trace, Section::SparseLabels, slot, 1);
+        self.section(Section::SparseLabels).get(slot).copied().unwrap_or(0)
+    }
+
+    /// Whether a key ends at a node, which ends at `end`.
+    #[inline(always)]
+    pub(super) fn sparse_mark<T: Trace>(&self, node: usize, end: usize, trace: &mut T) -> bool {
+        self.sparse_byte(node, trace) == MARK && end > node + 1
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_label<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<u8> {
+        let byte = self.sparse_byte(slot, trace);
+        let is_mark = byte == MARK
+            && self.bits(Section::SparseLouds).get(slot)
+            && self.sparse_after(slot, trace).is_some();
+        (!is_mark).then_some(byte)
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_has_child<T: Trace>(&self, slot: usize, trace: &mut T) -> bool {
+        self.touch(trace, Section::SparseHasChild, slot / 64 * 8, 8);
+        self.bits(Section::SparseHasChild).get(slot)
+    }
+
+    /// The number of sparse edges with children before a slot.
+    #[inline(always)]
+    pub(super) fn sparse_children_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        self.touch(trace, Section::SparseChildRanks, slot / 512 * 4, 4);
+        self.touch(trace, Section::SparseHasChild, slot / 512 * 64, slot % 512 / 8 + 1);
+        self.ranked(Section::SparseHasChild, Section::SparseChildRanks).rank_in_block(slot)
+    }
+
+    /// The number of the leaf at a slot.
+    #[inline(always)]
+    pub(super) fn sparse_leaf<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+        let before = slot.saturating_sub(self.sparse_children_before(slot, trace));
+        self.layout.counts.dense_leaves as usize + before
+    }
+
+    /// Prefetches a node and its edge with this label, together with the bits that tell where the
+    /// node is. It takes all nodes between two samples as equally large.
+    #[inline(always)]
+    pub(super) fn load_about<T: Trace>(&self, number: usize, label: u8, trace: &mut T) {
+        if EFFORT < SurfEffort::Prefetch as u8 {
+            return;
+        }
+        let samples = self.section(Section::LoudsSamples);
+        let selected = Selected::new(self.bits(Section::SparseLouds), samples);
+        if let Some((node, width)) = selected.select_about(number) {
+            ask_for(self.section(Section::SparseLouds), node / 8, trace);
+            self.load_edge((node, node + width), label, trace);
+        }
+    }
+
+    /// Prefetches a node's edge with this label, taking labels as evenly spread. It covers the
+    /// edge's byte and bit, its child's rank, and the suffix: most edges are leaves. Where that is
+    /// the ranks of its block and of the next one tell nearly, without the bits between them.
+    #[inline(always)]
+    fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
+        const EITHER_SIDE: usize = 16;
+        let slot = node + ((end.saturating_sub(node) * usize::from(label)) >> u8::BITS);
+        ask_for(self.section(Section::SparseLabels), slot, trace);
+        ask_for(self.section(Section::SparseHasChild), slot / 8, trace);
+        ask_for(self.section(Section::SparseChildRanks), slot / BLOCK_BITS * 4, trace);
+        let len = self.layout.suffix.total() as usize;
+        if len == 0 {
+            return;
+        }
+        let ranked = self.ranked(Section::SparseHasChild, Section::SparseChildRanks);
+        let before = slot.saturating_sub(ranked.rank_about(slot));
+        let at = (self.layout.counts.dense_leaves as usize + before) * len / 8;
+        let suffixes = self.section(Section::Suffixes);
+        ask_for(suffixes, at.saturating_sub(EITHER_SIDE), trace);
+        ask_for(suffixes, at + EITHER_SIDE, trace);
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_after<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+        self.touch(trace, Section::SparseLouds, slot / 8, 2);
+        let next = slot + 1;
+        let same_node = next < self.sparse_len() && !self.bits(Section::SparseLouds).get(next);
+        same_node.then_some(next)
+    }
+
+    #[inline(always)]
+    pub(super) fn sparse_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+        self.touch(trace, Section::SparseLouds, slot / 8, 1);
+        if self.bits(Section::SparseLouds).get(slot) { None } else { slot.checked_sub(1) }
+    }
+
+    /// The edge of a node with a label.
+    #[inline(always)]
+    pub(super) fn sparse_find<T: Trace>(
+        &self,
+        node: usize,
+        label: u8,
+        trace: &mut T,
+    ) -> Option<usize> {
+        let end = self.sparse_end(node, trace);
+        if EFFORT >= SurfEffort::Prefetch as u8 {
+            self.load_edge((node, end), label, trace);
+        }
+        let from = node + usize::from(self.sparse_mark(node, end, trace));
+        self.touch(trace, Section::SparseLabels, from, end.saturating_sub(from));
+        if EFFORT >= SurfEffort::Simd as u8 {
+            self.search(from, end, |lanes| simd::equal(lanes, label))
+        } else {
+            let labels = self.section(Section::SparseLabels).get(from..end)?;
+            labels.iter().position(|&other| other == label).map(|place| from + place)
+        }
+    }
+
+    /// The first edge of a node with this label or a greater one.
+    #[inline(always)]
+    pub(super) fn sparse_at_least<T: Trace>(
+        &self,
+        node: usize,
+        label: u8,
+        trace: &mut T,
+    ) -> Option<Found> {
+        let end = self.sparse_end(node, trace);
+        let from = node + usize::from(self.sparse_mark(node, end, trace));
+        self.touch(trace, Section::SparseLabels, from, end.saturating_sub(from));
+        let slot = self.search(from, end, |lanes| simd::at_least(lanes, label))?;
+        Some(Found { slot, label: self.sparse_byte(slot, trace) })
+    }
+
+    /// The first slot in `from..end` that `wanted`, which looks at sixteen labels, finds.
+    #[inline(always)]
+    fn search(
+        &self,
+        from: usize,
+        end: usize,
+        wanted: impl Fn(&[u8; LANES]) -> u32,
+    ) -> Option<usize> {
+        // What is read beyond the labels are suffixes and the trailer, which is longer than the
+        // lanes.
+        let labels = self.bytes.get(self.layout.range(Section::SparseLabels).start..)?;
+        let mut at = from;
+        while at < end {
+            let lanes = labels.get(at..)?.first_chunk::<LANES>()?;
+            let found = wanted(lanes);
+            if found != 0 {
+                let slot = at + found.trailing_zeros() as usize;
+                return (slot < end).then_some(slot);
+            }
+            at += LANES;
+        }
+        None
+    }
+}

@@ -1,0 +1,314 @@
+//! The trie over its bytes, whatever a level's encoding: nodes, their edges, and where these lead.
+//! ```text
+//! level l   dense: slot = 257 · node + (0: mark, 1 + label: edge)
+//!           sparse: slot = place of the edge
+//! node      its first slot
+//! child     the node that an edge leads to, breadth-first:
+//!           number = (edges with children before it) + 1
+//! boundary  of a level: the slot at which the nodes with a number or more begin
+//! ```
+//! Invariant: any bytes may be in the sections. Then answers are wrong, but every place is checked
+//! before it is read, and each step goes one level down.
+
+use crate::base::filter::Trace;
+use crate::bits::rank_select::{Bits, Ranked};
+use crate::range::surf::layout::{EDGES_MAX, Layout, Section};
+
+/// Every optimization: how a trie is searched if nothing else is asked for.
+pub(super) const FULL: u8 = SurfEffort::Prefetch as u8;
+
+/// How much is done to be fast: each step includes those before it. (SuRF, Figure 7; for
+/// measurements.)
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum SurfEffort {
+    /// Ranks of blocks of 512 bits everywhere, samples of every 512th one, labels compared one by
+    /// one.
+    Plain,
+    /// In LOUDS-Dense, the rank of each word.
+    Rank,
+    /// The place of every 64th one.
+    Select,
+    /// Labels compared by sixteen.
+    Simd,
+    /// What is surely read next is asked for.
+    Prefetch,
+}
+
+impl SurfEffort {
+    /// All of them, least first.
+    pub const ALL: [SurfEffort; 5] = [
+        SurfEffort::Plain,
+        SurfEffort::Rank,
+        SurfEffort::Select,
+        SurfEffort::Simd,
+        SurfEffort::Prefetch,
+    ];
+}
+
+/// An edge of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) slot: usize,
+    pub(super) label: u8,
+}
+
+/// The trie of an image.
+#[derive(Clone, Copy)]
+pub(super) struct Trie<'a, const EFFORT: u8> {
+    pub(super) bytes: &'a [u8],
+    pub(super) layout: &'a Layout,
+}
+
+impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
+    /// Requires: `layout` was read from `bytes`.
+    #[inline(always)]
+    pub(super) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
+        Trie { bytes, layout }
+    }
+
+    #[inline(always)]
+    pub(super) fn section(&self, section: Section) -> &'a [u8] {
+        &self.bytes[self.layout.range(section)]
+    }
+
+    #[inline(always)]
+    pub(super) fn bits(&self, section: Section) -> Bits<'a> {
+        Bits::new(self.section(section))
+    }
+
+    #[inline(always)]
+    pub(super) fn ranked(&self, bits: Section, ranks: Section) -> Ranked<'a> {
+        Ranked::new(self.section(bits), self.section(ranks))
+    }
+
+    #[inline(always)]
+    pub(super) fn height(&self) -> usize {
+        self.layout.counts.height as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn is_dense(&self, level: usize) -> bool {
+        level < self.layout.counts.dense_levels as usize
+    }
+
+    /// Tells `trace` of `len` bytes of a section.
+    #[inline(always)]
+    pub(super) fn touch<T: Trace>(&self, trace: &mut T, section: Section, at: usize, len: usize) {
+        trace.touch(self.bytes.as_ptr() as usize + self.layout.range(section).start + at, len);
+    }
+
+    /// The topmost node; None: there is none.
+    #[inline(always)]
+    pub(super) fn root<T: Trace>(&self, trace: &mut T) -> Option<usize> {
+        self.node(0, 0, trace)
+    }
+
+    /// The first slot of a node of a level, by its number in the whole trie; None: it has none
+    /// there.
+    #[inline(always)]
+    pub(super) fn node<T: Trace>(
+        &self,
+        level: usize,
+        number: usize,
+        trace: &mut T,
+    ) -> Option<usize> {
+        let counts = &self.layout.counts;
+        if level >= self.height() {
+            return None;
+        }
+        match number.checked_sub(counts.dense_nodes as usize) {
+            Some(number) if !self.is_dense(level) => self.sparse_node(number, trace),
+            None if self.is_dense(level) => Some(number * EDGES_MAX),
+            _ => None,
+        }
+    }
+
+    /// As `node`, or the end of the level if the number is that of the first node below it.
+    #[inline(always)]
+    pub(super) fn boundary<T: Trace>(&self, level: usize, number: usize, trace: &mut T) -> usize {
+        let counts = &self.layout.counts;
+        let dense_nodes = counts.dense_nodes as usize;
+        if self.is_dense(level) {
+            return number.min(dense_nodes) * EDGES_MAX;
+        }
+        let node = self.sparse_node(number.saturating_sub(dense_nodes), trace);
+        node.unwrap_or(counts.sparse_labels as usize)
+    }
+
+    /// How many edges of its encoding lead to nodes, before a slot.
+    #[inline(always)]
+    pub(super) fn children_before<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        trace: &mut T,
+    ) -> usize {
+        if self.is_dense(level) {
+            self.dense_children_before(slot, trace)
+        } else {
+            self.sparse_children_before(slot, trace)
+        }
+    }
+
+    /// The number of the node that an edge leads to, or else the next one that does, by
+    /// `children_before` it.
+    #[inline(always)]
+    pub(super) fn number_below(&self, level: usize, children: usize) -> usize {
+        let counts = &self.layout.counts;
+        if self.is_dense(level) {
+            children + 1
+        } else {
+            counts.dense_nodes as usize + counts.sparse_first as usize + children
+        }
+    }
+
+    /// The node that an edge with a child leads to.
+    #[inline(always)]
+    pub(super) fn child<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        trace: &mut T,
+    ) -> Option<usize> {
+        let children = self.children_before(level, slot, trace);
+        self.node(level + 1, self.number_below(level, children), trace)
+    }
+
+    /// Whether an edge leads to a node; else it is a leaf.
+    #[inline(always)]
+    pub(super) fn has_child<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> bool {
+        if self.is_dense(level) {
+            self.dense_has_child(slot, trace)
+        } else {
+            self.sparse_has_child(slot, trace)
+        }
+    }
+
+    /// How many leaves of its encoding come before a slot, by `children_before` it.
+    #[inline(always)]
+    pub(super) fn leaves_before<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        children: usize,
+        trace: &mut T,
+    ) -> usize {
+        let edges = if self.is_dense(level) { self.dense_edges_before(slot, trace) } else { slot };
+        edges.saturating_sub(children)
+    }
+
+    /// The first slot of a node's edges: its mark, or its least label.
+    #[inline(always)]
+    pub(super) fn first<T: Trace>(
+        &self,
+        level: usize,
+        node: usize,
+        trace: &mut T,
+    ) -> Option<usize> {
+        if self.is_dense(level) { self.dense_first(node, trace) } else { Some(node) }
+    }
+
+    /// The last slot of a node's edges.
+    #[inline(always)]
+    pub(super) fn last<T: Trace>(&self, level: usize, node: usize, trace: &mut T) -> Option<usize> {
+        if self.is_dense(level) {
+            self.dense_before(node + EDGES_MAX, trace)
+        } else {
+            Some(self.sparse_end(node, trace).saturating_sub(1))
+        }
+    }
+
+    /// The next edge of the same node.
+    #[inline(always)]
+    pub(super) fn after<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        trace: &mut T,
+    ) -> Option<usize> {
+        if self.is_dense(level) {
+            self.dense_after(slot, trace)
+        } else {
+            self.sparse_after(slot, trace)
+        }
+    }
+
+    /// The edge of the same node before it.
+    #[inline(always)]
+    pub(super) fn before<T: Trace>(
+        &self,
+        level: usize,
+        slot: usize,
+        trace: &mut T,
+    ) -> Option<usize> {
+        if self.is_dense(level) {
+            if slot.is_multiple_of(EDGES_MAX) { None } else { self.dense_before(slot, trace) }
+        } else {
+            self.sparse_before(slot, trace)
+        }
+    }
+
+    /// Where the nodes after that of a slot begin.
+    #[inline(always)]
+    pub(super) fn end_of<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> usize {
+        if self.is_dense(level) {
+            (slot / EDGES_MAX + 1) * EDGES_MAX
+        } else {
+            self.sparse_end(slot, trace)
+        }
+    }
+
+    /// The first edge of a node with this label or a greater one.
+    #[inline(always)]
+    pub(super) fn at_least<T: Trace>(
+        &self,
+        level: usize,
+        node: usize,
+        label: u8,
+        trace: &mut T,
+    ) -> Option<Found> {
+        if self.is_dense(level) {
+            self.dense_at_least(node, label, trace)
+        } else {
+            self.sparse_at_least(node, label, trace)
+        }
+    }
+
+    /// The label of an edge; None: it marks a key that ends at its node.
+    #[inline(always)]
+    pub(super) fn label<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> Option<u8> {
+        if self.is_dense(level) {
+            (slot % EDGES_MAX).checked_sub(1).map(|label| label as u8)
+        } else {
+            self.sparse_label(slot, trace)
+        }
+    }
+
+    /// What is stored of the key of a leaf beside its prefix.
+    #[inline(always)]
+    pub(super) fn suffix<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> u64 {
+        if self.layout.suffix.total() == 0 {
+            return 0;
+        }
+        let leaf = if self.is_dense(level) {
+            self.dense_leaves_before(slot, trace)
+        } else {
+            self.sparse_leaf(slot, trace)
+        };
+        self.suffix_of(leaf, trace)
+    }
+
+    /// The suffix of a leaf, by its number.
+    #[inline(always)]
+    pub(super) fn suffix_of<T: Trace>(&self, leaf: usize, trace: &mut T) -> u64 {
+        let len = self.layout.suffix.total() as usize;
+        let bit = leaf * len;
+        // What is read beyond the last suffix is the trailer, which is longer.
+        let from = self.layout.range(Section::Suffixes).start + bit / 8;
+        self.touch(trace, Section::Suffixes, bit / 8, (bit % 8 + len).div_ceil(8));
+        let chunk = self.bytes.get(from..).and_then(|bytes| bytes.first_chunk::<16>());
+        let word = chunk.map_or(0, |chunk| u128::from_le_bytes(*chunk)) >> (bit % 8);
+        word as u64 & (u64::MAX >> (64 - len))
+    }
+}

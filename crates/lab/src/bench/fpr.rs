@@ -1,0 +1,312 @@
+//! `bench fpr`: how often a global range filter says "maybe" where nothing is.
+//! ```text
+//! keys -> dealt to the flushes of a tree (fpr_tree.rs) -> filter of its runs
+//!      -> asked for what is not there, and for what is
+//! ```
+//! Invariant: the filters of one distribution are asked the same questions about the same keys, and
+//! a seed gives the same counts again.
+
+use std::collections::HashSet;
+
+use trommel::Policy;
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    Span,
+};
+
+use crate::bench::fpr_tree::{FilledTree, Filling, SIZE_RATIO, runs};
+use crate::bench::wilson;
+use crate::error::{LabError, Result};
+use crate::keys::dist::{Dist, FileFormat};
+use crate::keys::key_list::{SortedKeys, key_after, key_before};
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::{Rng, scramble};
+use crate::progress::Progress;
+use crate::questions::queries::Queries;
+use crate::report::{FprFilter, FprRate, FprReport};
+
+/// What to measure: each kind of fingerprints with each number of bits and each filling, for each
+/// width.
+#[derive(Clone, Debug)]
+pub struct FprPlan {
+    /// Where the keys come from.
+    pub dist: Dist,
+    /// How a file of keys is written.
+    pub file_format: FileFormat,
+    /// How many keys; None: 5,000,000, or all of a set.
+    pub keys: Option<usize>,
+    /// How keys become fingerprints.
+    pub fingerprints: Vec<Fingerprints>,
+    /// Memory of the filters, in bits per key.
+    pub bits_per_key: Vec<f64>,
+    /// How many of them are of a hash for single keys.
+    pub point_bits: u8,
+    /// When runs of the tree merge.
+    pub policies: Vec<Policy>,
+    /// L: levels of the tree, 1 to 4.
+    pub levels: Vec<u32>,
+    /// Z: how full the last level is, 1 to 9.
+    pub fills: Vec<u32>,
+    /// Flushes that wait in level 0 since a merge into the last level is owed, at most 100.
+    pub owed: Vec<u32>,
+    /// How many neighbouring keys a range takes in; 1: points.
+    pub range_widths: Vec<u64>,
+    /// Questions for each width.
+    pub queries: usize,
+    /// The seed of keys, flushes and questions.
+    pub seed: u64,
+}
+
+const KEYS_DEFAULT: usize = 5_000_000;
+/// Stored keys that are looked for in each filter.
+const HITS: usize = 50_000;
+/// A rate needs at least so many distinct questions, or half of those requested if that is fewer.
+const DISTINCT_MIN: usize = 100;
+
+/// The name of a kind of fingerprints.
+pub fn fingerprints_name(kind: Fingerprints) -> &'static str {
+    match kind {
+        Fingerprints::Auto => "auto",
+        Fingerprints::Spline => "spline",
+        Fingerprints::Gap => "gap",
+        Fingerprints::Cell => "cell",
+    }
+}
+
+/// The kind of fingerprints of that name; an error that lists the known ones.
+pub fn fingerprints_named(name: &str) -> Result<Fingerprints> {
+    let found = Fingerprints::ALL.into_iter().find(|kind| fingerprints_name(*kind) == name);
+    found.ok_or_else(|| {
+        let known = Fingerprints::ALL.map(fingerprints_name).join(", ");
+        LabError::Plan(format!("there are no fingerprints '{name}'; there are: {known}"))
+    })
+}
+
+/// Measures every filter of the plan.
+pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprReport> {
+    check(plan)?;
+    let fillings = fillings(plan);
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len() * fillings.len();
+    progress.stage(&format!("false positives, {}", plan.dist), 2 + filters as u64);
+    let (dist, format) = (&plan.dist, plan.file_format);
+    let keys = KeySet::with_default(dist, format, plan.keys, KEYS_DEFAULT, plan.seed)?;
+    check_flushes(&fillings, keys.stored().len())?;
+    progress.advance(1);
+    let misses = plan.range_widths.iter().map(|width| EmptyQueries::draw(&keys, *width, plan));
+    let misses: Vec<EmptyQueries> = misses.collect();
+    let deal = |filling| FilledTree::deal(keys.stored().len(), filling, plan.seed);
+    let trees: Vec<FilledTree<'_>> = fillings.into_iter().map(deal).collect();
+    progress.advance(1);
+    let mut report = FprReport {
+        dist: keys.dist().to_string(),
+        key_shape: keys.shape(),
+        seed: plan.seed,
+        keys: keys.stored().len() as u64,
+        size_ratio: u64::from(SIZE_RATIO),
+        filters: Vec::with_capacity(filters),
+    };
+    for fingerprints in &plan.fingerprints {
+        for bits_per_key in &plan.bits_per_key {
+            for tree in &trees {
+                let options = GrfOptions {
+                    bits_per_key: *bits_per_key,
+                    size_ratio: SIZE_RATIO,
+                    fingerprints: *fingerprints,
+                    point_bits: plan.point_bits,
+                    ..GrfOptions::default()
+                };
+                let filter = TestedFilter { stored: keys.stored(), tree, options };
+                report.filters.push(filter.measure(&misses, plan.seed));
+                progress.advance(1);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn check(plan: &FprPlan) -> Result<()> {
+    let wrong = |problem: String| Err(LabError::Plan(problem));
+    if plan.queries == 0 {
+        return wrong("--queries 0: a question is the least to measure".into());
+    }
+    if let Some(bits) = plan.bits_per_key.iter().find(|bits| !(1.0..=64.0).contains(*bits)) {
+        return wrong(format!("--bits-per-key {bits}: must be 1 to 64"));
+    }
+    if let Some(fill) = plan.fills.iter().find(|fill| !(1..SIZE_RATIO).contains(*fill)) {
+        return wrong(format!("--fill {fill}: must be 1 to {}", SIZE_RATIO - 1));
+    }
+    if let Some(levels) = plan.levels.iter().find(|levels| !(1..=4).contains(*levels)) {
+        return wrong(format!("--levels {levels}: must be 1 to 4"));
+    }
+    if let Some(owed) = plan.owed.iter().find(|owed| **owed > 100) {
+        return wrong(format!("--owed {owed}: must be at most 100"));
+    }
+    if plan.range_widths.contains(&0) {
+        return wrong("--range-width 0: must be 1 (points) or more".into());
+    }
+    let filters = plan.fingerprints.len() * plan.bits_per_key.len();
+    if filters * fillings(plan).len() * plan.range_widths.len() == 0 {
+        return wrong(
+            "fingerprints, bits, a policy, levels, a filling, flushes owed, a width: at least one of each".into(),
+        );
+    }
+    Ok(())
+}
+
+/// Each filling of each tree.
+fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
+    let mut fillings = Vec::new();
+    for policy in &plan.policies {
+        for &levels in &plan.levels {
+            for &fill in &plan.fills {
+                fillings.extend(plan.owed.iter().map(|&owed| Filling {
+                    policy,
+                    levels,
+                    fill,
+                    owed,
+                }));
+            }
+        }
+    }
+    fillings
+}
+
+/// An error if a flush would have no key.
+fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
+    let flushes = fillings.iter().map(Filling::flushes).max().unwrap_or(0);
+    if flushes > keys as u64 {
+        return Err(LabError::Plan(format!("{keys} keys are too few for {flushes} flushes")));
+    }
+    Ok(())
+}
+
+/// Questions of one width without an answer.
+struct EmptyQueries {
+    range_width: u64,
+    queries: Queries,
+    distinct: usize,
+}
+
+impl EmptyQueries {
+    /// No question is kept if there are too few for a rate.
+    fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> EmptyQueries {
+        // A generator for each width, so that its questions do not depend on the others.
+        let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ scramble(range_width));
+        let queries = Queries::draw_misses(keys, plan.queries, range_width, &mut rng);
+        let lowers: HashSet<&[u8]> = (0..queries.len()).map(|place| queries.lower(place)).collect();
+        let distinct = lowers.len();
+        if distinct < DISTINCT_MIN.min(plan.queries.div_ceil(2)) {
+            let queries = Queries::draw_misses(keys, 0, range_width, &mut rng);
+            return EmptyQueries { range_width, queries, distinct: 0 };
+        }
+        EmptyQueries { range_width, queries, distinct }
+    }
+}
+
+/// A filter to build and to ask.
+struct TestedFilter<'a> {
+    stored: &'a SortedKeys,
+    tree: &'a FilledTree<'a>,
+    options: GrfOptions,
+}
+
+impl TestedFilter<'_> {
+    fn measure(&self, misses: &[EmptyQueries], seed: u64) -> FprFilter {
+        let part = self.build();
+        let rates = misses.iter().map(|misses| self.rate(&part, misses)).collect();
+        let widths: Vec<u64> = misses.iter().map(|misses| misses.range_width).collect();
+        let (hits, false_negatives) = self.lost(&part, &widths, seed);
+        let (size, newer) = (part.size(), self.tree.newer.iter().map(Vec::len).sum::<usize>());
+        let (base, filling) = (self.stored.len() - newer, &self.tree.filling);
+        let bits = |bytes: u64, keys: usize| bytes as f64 * 8.0 / keys as f64;
+        FprFilter {
+            fingerprints: fingerprints_name(self.options.fingerprints),
+            policy: filling.policy.name(),
+            bits_per_key: self.options.bits_per_key,
+            levels: u64::from(filling.levels),
+            fill: u64::from(filling.fill),
+            owed: u64::from(filling.owed),
+            base_keys: base as u64,
+            overlay_keys: newer as u64,
+            guard_bits_per_key: bits(size.base_bytes + size.overlay_bytes, self.stored.len()),
+            base_bits_per_key: bits(size.base_bytes, base),
+            overlay_bits_per_key: (newer > 0).then(|| bits(size.overlay_bytes, newer)),
+            hits,
+            false_negatives,
+            rates,
+        }
+    }
+
+    fn build(&self) -> Part {
+        let FilledTree { filling, base_end, flush_of, newer, .. } = self.tree;
+        let mut builder = match filling.overlay_shares() {
+            Some((now, full)) => PartBuilder::with_overlay_shares(&self.options, now, full),
+            None => PartBuilder::new(&self.options),
+        };
+        let in_base = |flush: u16| u64::from(flush) < *base_end;
+        let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
+        keys.for_each(|(key, _)| builder.push(key));
+        let mut part = builder.finish(FlushNumber(*base_end));
+        for (flush, places) in (*base_end..).zip(newer) {
+            let mut inserter = self.inserter(&part, FlushNumber(flush));
+            places.iter().for_each(|place| inserter.push(self.stored.get(*place as usize)));
+            part = inserter.finish();
+        }
+        part
+    }
+
+    fn inserter(&self, part: &Part, flush: FlushNumber) -> Inserter {
+        part.inserter(flush, &runs(&self.tree.filling, flush.0))
+    }
+
+    fn rate(&self, part: &Part, misses: &EmptyQueries) -> FprRate {
+        let mut codes = Codes::new();
+        let (mut positives, mut needless) = (0, 0);
+        let count = misses.queries.len();
+        for place in 0..count {
+            codes.clear();
+            part.candidates(&misses.queries.query(place, self.stored), &mut codes);
+            positives += u64::from(!codes.is_empty());
+            needless += self.tree.shape.resolve(&codes).count();
+        }
+        let share = |number: f64| (count > 0).then(|| number / count as f64);
+        FprRate {
+            range_width: misses.range_width,
+            queries: count as u64,
+            queries_distinct: misses.distinct as u64,
+            false_positives: positives,
+            false_positive_rate: share(positives as f64),
+            interval_95: wilson::interval(positives, count as u64),
+            needless_runs_per_op: share(needless as f64),
+        }
+    }
+
+    /// Asks for stored keys as points, and for ranges of each width around them. Returns the number
+    /// of questions, and of answers that leave out the run that has the key.
+    fn lost(&self, part: &Part, widths: &[u64], seed: u64) -> (u64, u64) {
+        let mut rng = Rng::new(scramble(seed ^ 3));
+        let mut codes = Codes::new();
+        let (mut asked, mut lost) = (0, 0);
+        for _ in 0..HITS {
+            let place = rng.place(self.stored.len());
+            let (key, own) = (self.stored.get(place), Span::of_flush(self.tree.flush_of(place)));
+            let mut ask = |query: &Query<'_>| {
+                codes.clear();
+                part.candidates(query, &mut codes);
+                asked += 1;
+                lost += u64::from(!codes.may_meet(own));
+            };
+            ask(&Query::Point(key));
+            for width in widths {
+                let before = rng.below(*width);
+                let (low, high) = (key_before(key, before), key_after(key, width - 1 - before));
+                let range = KeyRange::new(&low, Some(&high)).expect("the key lies between them");
+                ask(&Query::Range(range));
+            }
+        }
+        (asked, lost)
+    }
+}
+
+#[cfg(test)]
+mod tests;

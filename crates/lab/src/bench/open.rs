@@ -1,0 +1,246 @@
+//! `bench open`: how long opening a store takes, beside reading what it must read.
+//! ```text
+//! with the image      open        against   reading the image's file
+//! without it          open        against   reading all keys once
+//! ```
+//! Invariants: all take turns in every round, on files that the system has in memory. CPU time is
+//! measured, so a busy machine changes little. Reading and opening are measured once more by the
+//! clock, after the system was asked to forget the files. The report says where the filter came
+//! from, so an open that took another path shows.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::fs::{Advice, fadvise};
+use serde::Serialize;
+use trommel::{Background, Batch, Db, GuardKind, Options, Sync};
+
+use crate::bench::readers::cpu_time;
+use crate::bench::rounds::median;
+use crate::error::{LabError, Result};
+use crate::keys::rng::scramble;
+use crate::keys::values::fill_value;
+use crate::progress::Progress;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct OpenPlan {
+    /// Keys in the store.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// How often each is measured.
+    pub rounds: usize,
+    /// Seed of the keys.
+    pub seed: u64,
+    /// The store's folder: one of an earlier run, with as many keys, or a new one.
+    pub folder: PathBuf,
+}
+
+/// What `bench open` measured: CPU times in seconds, medians. The field names are an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct OpenReport {
+    /// Keys in the store.
+    pub keys: u64,
+    /// Rounds of which the median counts.
+    pub rounds: u64,
+    /// Bytes of the filter's image.
+    pub image_bytes: u64,
+    /// Reading the image's file.
+    pub read_image_seconds: f64,
+    /// Opening the store with it.
+    pub open_seconds: f64,
+    /// Opening over reading.
+    pub open_over_read_image: f64,
+    /// By the clock, with files that the system has not in memory: reading the image's file.
+    pub cold_read_image_seconds: f64,
+    /// Opening the store with it.
+    pub cold_open_seconds: f64,
+    /// Opening over reading.
+    pub cold_open_over_read_image: f64,
+    /// Where the filter came from, as the store says.
+    pub open_filter: String,
+    /// Opening the store without a filter, for comparison: manifest, log and tables' indexes.
+    pub open_unguarded_seconds: f64,
+    /// Reading all keys once.
+    pub read_keys_seconds: f64,
+    /// Opening the store without the image.
+    pub rebuild_seconds: f64,
+    /// Opening without it over reading all keys.
+    pub rebuild_over_read_keys: f64,
+    /// Where the filter came from then.
+    pub rebuild_filter: String,
+}
+
+/// Measures. The store stays in `plan.folder`.
+pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenReport> {
+    if plan.keys == 0 || plan.rounds == 0 {
+        return Err(LabError::Plan("a key and a round are the least to measure".into()));
+    }
+    if !plan.folder.join("MANIFEST").exists() {
+        fill(plan, progress)?;
+    }
+    let image = image_of(&plan.folder)?;
+    let aside = image.with_extension("filter-aside");
+    let mut times: [Vec<f64>; 7] = Default::default();
+    let (mut open_filter, mut rebuild_filter, mut image_bytes) = Default::default();
+    progress.stage("opening", plan.rounds as u64);
+    for _ in 0..plan.rounds {
+        let start = cpu_time();
+        image_bytes = std::fs::read(&image).map_err(folder_error(&image))?.len() as u64;
+        times[0].push((cpu_time() - start).as_secs_f64());
+        let opened = open(plan, GuardKind::Grf)?;
+        times[1].push(opened.seconds);
+        open_filter = opened.filter;
+        times[2].push(open(plan, GuardKind::Open)?.seconds);
+        times[3].push(read_keys(plan)?);
+        std::fs::rename(&image, &aside).map_err(folder_error(&image))?;
+        let rebuilt = open(plan, GuardKind::Grf);
+        std::fs::rename(&aside, &image).map_err(folder_error(&image))?;
+        let rebuilt = rebuilt?;
+        times[4].push(rebuilt.seconds);
+        rebuild_filter = rebuilt.filter;
+        forget_files(&plan.folder)?;
+        let start = Instant::now();
+        std::fs::read(&image).map_err(folder_error(&image))?;
+        times[5].push(start.elapsed().as_secs_f64());
+        forget_files(&plan.folder)?;
+        let start = Instant::now();
+        let db = Db::open(&plan.folder, options(GuardKind::Grf))?;
+        times[6].push(start.elapsed().as_secs_f64());
+        drop(db);
+        progress.advance(1);
+    }
+    let [read_image, open, unguarded, read_keys, rebuild, cold_read, cold_open] =
+        times.map(|mut times| median(&mut times));
+    Ok(OpenReport {
+        keys: plan.keys,
+        rounds: plan.rounds as u64,
+        image_bytes,
+        read_image_seconds: read_image,
+        open_seconds: open,
+        open_over_read_image: open / read_image,
+        cold_read_image_seconds: cold_read,
+        cold_open_seconds: cold_open,
+        cold_open_over_read_image: cold_open / cold_read,
+        open_filter,
+        open_unguarded_seconds: unguarded,
+        read_keys_seconds: read_keys,
+        rebuild_seconds: rebuild,
+        rebuild_over_read_keys: rebuild / read_keys,
+        rebuild_filter,
+    })
+}
+
+fn options(guard: GuardKind) -> Options {
+    // No other thread works while an open is measured.
+    Options { guard, background: Background::Stepped, sync: Sync::Never, ..Options::default() }
+}
+
+/// Asks the system not to keep a folder's files in memory.
+fn forget_files(folder: &Path) -> Result<()> {
+    for entry in std::fs::read_dir(folder).map_err(folder_error(folder))? {
+        let path = entry.map_err(folder_error(folder))?.path();
+        let file = std::fs::File::open(&path).map_err(folder_error(&path))?;
+        file.sync_all().map_err(folder_error(&path))?;
+        let asked = fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from);
+        asked.map_err(folder_error(&path))?;
+    }
+    Ok(())
+}
+
+fn folder_error(path: &Path) -> impl Fn(std::io::Error) -> LabError {
+    let path = path.to_path_buf();
+    move |error| LabError::Folder { path: path.clone(), problem: error.to_string() }
+}
+
+fn fill(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
+    const BATCH: u64 = 1000;
+    progress.stage("filling", plan.keys);
+    let options = Options { background: Background::Threads(1), ..options(GuardKind::Grf) };
+    let db = Db::open(&plan.folder, options)?;
+    let mut value = Vec::new();
+    for first in (0..plan.keys).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        let last = plan.keys.min(first + BATCH);
+        for place in first..last {
+            let key = scramble(place.wrapping_add(scramble(plan.seed))).to_be_bytes();
+            fill_value(&mut value, &key, plan.value_bytes);
+            batch.put(key, &value);
+        }
+        db.write(batch)?;
+        progress.advance(last - first);
+    }
+    db.flush()?;
+    db.settle()?;
+    Ok(db.close()?)
+}
+
+/// The file of the filter's image. An error if there is none, or more than one.
+fn image_of(folder: &Path) -> Result<PathBuf> {
+    let files = std::fs::read_dir(folder).map_err(folder_error(folder))?;
+    let paths = files.filter_map(|file| Some(file.ok()?.path()));
+    let images: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|end| end == "filter")).collect();
+    let [image] = &images[..] else {
+        let problem = format!("{} images of a filter, not one", images.len());
+        return Err(LabError::Folder { path: folder.to_path_buf(), problem });
+    };
+    Ok(image.clone())
+}
+
+/// One opening.
+struct Opening {
+    seconds: f64,
+    filter: String,
+}
+
+fn open(plan: &OpenPlan, guard: GuardKind) -> Result<Opening> {
+    let start = cpu_time();
+    let db = Db::open(&plan.folder, options(guard))?;
+    let seconds = (cpu_time() - start).as_secs_f64();
+    let stats = db.stats()?;
+    if stats.entries() != plan.keys {
+        let problem = format!("{} keys, not {}", stats.entries(), plan.keys);
+        return Err(LabError::Folder { path: plan.folder.clone(), problem });
+    }
+    let filter = stats.filter_recovery.to_string();
+    Ok(Opening { seconds, filter })
+}
+
+/// The time of reading all keys once, by a scan.
+fn read_keys(plan: &OpenPlan) -> Result<f64> {
+    let db = Db::open(&plan.folder, options(GuardKind::Open))?;
+    let start = cpu_time();
+    let mut count = 0;
+    for entry in db.range::<&[u8]>(..) {
+        entry?;
+        count += 1;
+    }
+    let seconds = (cpu_time() - start).as_secs_f64();
+    assert_eq!(count, plan.keys, "a scan has missed keys");
+    Ok(seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    #[test]
+    fn each_open_goes_the_way_it_should() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let folder = folder.path().join("store");
+        let plan = OpenPlan { keys: 5000, value_bytes: 20, rounds: 2, seed: 7, folder };
+        // The second time the store is there.
+        for _ in 0..2 {
+            let report = bench_open(&plan, &mut Silent).expect("measures");
+            assert_eq!(report.open_filter, "image");
+            assert!(report.rebuild_filter.starts_with("rebuilt"), "{report:?}");
+            assert!(report.image_bytes > 0 && report.open_over_read_image > 0.0, "{report:?}");
+        }
+        let other = OpenPlan { keys: 5001, ..plan };
+        let refused = bench_open(&other, &mut Silent).expect_err("another number of keys");
+        assert!(matches!(refused, LabError::Folder { .. }), "{refused}");
+    }
+}

@@ -1,0 +1,223 @@
+//! What `bench probe` measures: each filter built of the same keys.
+//! ```text
+//! grf            9 of 10 keys -> base         the others, in flushes -> overlay     1 probe, or 16
+//! chucky, remix  9 of 10 keys -> oldest run   the others -> runs of inner levels    1 probe
+//! others         all keys -> one filter       the tables of a tree -> 19 filters    1 or 19
+//! ```
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use trommel::GuardKind;
+use trommel_filters::{
+    AlignedBytes, AnyFilter, AnyFilterBuilder, AnyLocated, AnyLocatedBuilder, Codes, FilterKind,
+    FilterOptions, FlushNumber, GrfOptions, Located, LocatedKind, Part, PartBuilder, Query, Shape,
+    SlotSet, TableFilter, TableFilterBuilder, TreePlan, Untraced,
+};
+
+use crate::bench::probe::ProbePlan;
+use crate::error::{LabError, Result};
+use crate::keys::key_list::SortedKeys;
+use crate::keys::rng::{Rng, scramble};
+use crate::questions::queries::Kind;
+
+/// The most runs of a level: the filter has slots for so many.
+const SLOTS_OF_LEVEL_MAX: u32 = 100;
+/// The base has all but one of so many keys.
+const OVERLAY_SHARE: usize = 10;
+/// Levels of the tree over which `probe_all_ns` goes.
+const TREE_LEVELS: u32 = 3;
+
+pub(crate) type Table = AnyFilter<AlignedBytes>;
+
+/// A built filter, and what building it took.
+pub(crate) struct Built {
+    pub(crate) guard: GuardKind,
+    pub(crate) filter: ProbedFilter,
+    pub(crate) build_ns_per_key: f64,
+    pub(crate) insert_ns_per_key: f64,
+    pub(crate) size_bytes: u64,
+}
+
+pub(crate) enum ProbedFilter {
+    /// One filter of all keys, and the filters of the tables of a tree, newest first.
+    PerTable {
+        whole: Table,
+        tables: Vec<Table>,
+    },
+    Global(Part),
+    /// A filter that knows in which run each key is.
+    Located(AnyLocated),
+}
+
+pub(crate) fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
+    match guard {
+        GuardKind::Open => unreachable!("the plan was checked"),
+        GuardKind::Table(kind) => build_tables(plan, kind, keys),
+        GuardKind::Located(kind) => Ok(build_located(plan, kind, keys)),
+        guard => Ok(build_grf(plan, guard, keys)),
+    }
+}
+
+/// The keys of a flush: those of the inner levels come in as many flushes as two of them hold.
+pub(crate) fn flush_keys(plan: &ProbePlan, keys: usize) -> usize {
+    const LEAST: usize = 100;
+    let ratio = plan.size_ratio as usize;
+    (keys / OVERLAY_SHARE).div_ceil(ratio * ratio - 1).max(LEAST)
+}
+
+pub(crate) fn per_key(start: Instant, keys: usize) -> f64 {
+    start.elapsed().as_nanos() as f64 / keys.max(1) as f64
+}
+
+fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
+    let mut rng = Rng::new(scramble(plan.seed ^ 2));
+    let (base, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
+    let flush_count = newer.len().div_ceil(flush_keys(plan, keys.len()));
+    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
+    newer.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
+    let fingerprints = guard.fingerprints().expect("the other guards have their own builders");
+    let ProbePlan { bits_per_key, size_ratio, .. } = *plan;
+    let run_codes = guard.run_codes();
+    let options =
+        GrfOptions { bits_per_key, size_ratio, fingerprints, run_codes, ..GrfOptions::default() };
+    let start = Instant::now();
+    let mut builder = PartBuilder::new(&options);
+    base.iter().for_each(|key| builder.push(key));
+    let mut part = builder.finish(FlushNumber(1));
+    let build_ns_per_key = per_key(start, base.len());
+    let start = Instant::now();
+    for (flush, keys) in (1..).zip(&flushes) {
+        let mut inserter = part.inserter(
+            FlushNumber(flush),
+            &Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio),
+        );
+        keys.iter().for_each(|key| inserter.push(key));
+        part = inserter.finish();
+    }
+    let insert_ns_per_key = per_key(start, newer.len());
+    let size = part.size();
+    let size_bytes = size.base_bytes + size.overlay_bytes;
+    let filter = ProbedFilter::Global(part);
+    Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
+}
+
+/// The oldest run, and the runs of full inner levels.
+fn build_located(plan: &ProbePlan, kind: LocatedKind, keys: &SortedKeys) -> Built {
+    let mut rng = Rng::new(scramble(plan.seed ^ 2));
+    let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
+    let inner = (plan.size_ratio - 1).min(SLOTS_OF_LEVEL_MAX) as u8;
+    let tree = TreePlan {
+        runs_of_levels: (1..TREE_LEVELS).map(|_| inner).chain([1]).collect(),
+        size_ratio: plan.size_ratio,
+        entries: keys.len() as u64,
+        bits_per_key: plan.bits_per_key,
+    };
+    let start = Instant::now();
+    let mut builder = AnyLocatedBuilder::new(kind, &tree);
+    oldest.iter().for_each(|key| builder.push(key));
+    let mut filter = builder.finish();
+    let build_ns_per_key = per_key(start, oldest.len());
+    // A run of the second level has as many keys as T of the first.
+    let mut runs: Vec<Vec<&[u8]>> = vec![Vec::new(); usize::from(inner) * 2];
+    for key in newer.iter() {
+        let of_first = rng.below(u64::from(plan.size_ratio) + 1) == 0;
+        let nth = rng.place(usize::from(inner));
+        runs[if of_first { nth } else { usize::from(inner) + nth }].push(key);
+    }
+    let start = Instant::now();
+    for (number, keys) in runs.iter().enumerate() {
+        let slot = tree.slot(number / usize::from(inner), number % usize::from(inner));
+        keys.iter().for_each(|key| filter.note(key, None, slot));
+    }
+    let insert_ns_per_key = per_key(start, newer.len());
+    let size_bytes = filter.size().bytes as u64;
+    let (guard, filter) = (GuardKind::Located(kind), ProbedFilter::Located(filter));
+    Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
+}
+
+fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> Result<Table> {
+    let mut builder = AnyFilterBuilder::new(options);
+    for key in keys {
+        builder.add(key).map_err(|error| LabError::Plan(error.to_string()))?;
+    }
+    let read = AnyFilter::read(AlignedBytes::from_slice(&builder.finish()));
+    read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
+}
+
+fn build_tables(plan: &ProbePlan, kind: FilterKind, keys: &SortedKeys) -> Result<Built> {
+    let elastic_units = plan.elastic_units;
+    let options = FilterOptions { elastic_units, ..plan.filter.options(kind, plan.bits_per_key) };
+    let start = Instant::now();
+    let whole = table(keys.iter(), &options)?;
+    let build_ns_per_key = per_key(start, keys.len());
+    let mut rng = Rng::new(scramble(plan.seed ^ 2));
+    let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
+    let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
+    keys.iter().for_each(|key| flushes[rng.place(flush_count)].push(key));
+    let start = Instant::now();
+    for keys in &flushes {
+        black_box(table(keys.iter().copied(), &options)?);
+    }
+    let insert_ns_per_key = per_key(start, keys.len());
+    let tables = tables_of_a_tree(plan, &options, keys, &mut rng)?;
+    let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
+    let (guard, filter) = (GuardKind::Table(kind), ProbedFilter::PerTable { whole, tables });
+    Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
+}
+
+/// The filters of a tree just before a merge into the last level: one table for each run, newest
+/// first. Each inner level has T - 1 runs; the last one is T - 1 times as large as a unit of its
+/// level.
+pub(crate) fn tables_of_a_tree(
+    plan: &ProbePlan,
+    options: &FilterOptions,
+    keys: &SortedKeys,
+    rng: &mut Rng,
+) -> Result<Vec<Table>> {
+    let ratio = u64::from(plan.size_ratio);
+    let mut shares: Vec<u64> = Vec::new();
+    for level in 0..TREE_LEVELS - 1 {
+        shares.extend((1..ratio).map(|_| ratio.pow(level)));
+    }
+    shares.push((ratio - 1) * ratio.pow(TREE_LEVELS - 1));
+    let ends: Vec<u64> =
+        shares.iter().scan(0, |end, share| (*end += share, Some(*end)).1).collect();
+    let whole = ends[ends.len() - 1];
+    let mut tables: Vec<Vec<&[u8]>> = vec![Vec::new(); shares.len()];
+    for key in keys.iter() {
+        let drawn = rng.below(whole);
+        tables[ends.partition_point(|end| *end <= drawn)].push(key);
+    }
+    tables.iter().map(|keys| table(keys.iter().copied(), options)).collect()
+}
+
+impl ProbedFilter {
+    /// Probes once. For per-table filters: the one that holds all keys.
+    #[inline]
+    pub(crate) fn may_hold(&self, query: &Query<'_>, codes: &mut Codes) -> bool {
+        match (self, query) {
+            (ProbedFilter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
+            (ProbedFilter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
+            (ProbedFilter::Global(part), _) => {
+                codes.clear();
+                part.candidates(query, codes);
+                !codes.is_empty()
+            }
+            (ProbedFilter::Located(filter), _) => {
+                let mut slots = SlotSet::default();
+                filter.candidates(query, &mut slots, &mut Untraced);
+                !slots.is_empty()
+            }
+        }
+    }
+
+    pub(crate) fn answers(&self, kind: Kind) -> bool {
+        let knows_ranges = match self {
+            ProbedFilter::Global(_) => true,
+            ProbedFilter::Located(filter) => filter.kind().knows_ranges(),
+            ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
+        };
+        knows_ranges || kind != Kind::EmptyRange
+    }
+}

@@ -1,0 +1,482 @@
+//! `bench read`: one store per guard, the same keys, the same questions, rounds that take turns.
+//! ```text
+//! load per guard -> check every answer -> timed rounds -> p99 pass -> tracing pass -> report
+//! ```
+//! Invariant: counts are taken over the timed rounds alone, and every answer was checked before.
+
+use std::collections::HashSet;
+use std::hint::black_box;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use trommel::{Db, GuardKind, QueryStats, Stats};
+
+use crate::bench::by_level::{asks_by_table, costs_by_level};
+use crate::bench::counts::CountQueries;
+use crate::bench::full_scan::measure_full_scans;
+use crate::bench::load::load;
+use crate::bench::many::measure_many;
+use crate::bench::pipelined::measure as measure_queue;
+use crate::bench::rounds::{ROUNDS, medians_ns, p99};
+use crate::error::{LabError, Result};
+use crate::keys::dist::{Dist, FileFormat};
+use crate::keys::key_list::SortedKeys;
+use crate::keys::skew::Skew;
+use crate::keys::values::fill_value;
+use crate::progress::Progress;
+use crate::questions::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
+use crate::questions::queries::{Kind, Queries};
+use crate::questions::question_draw::Draw;
+use crate::questions::read_workload::{ReadWorkload, Stored};
+use crate::questions::reader_threads::ReaderThreads;
+use crate::questions::shift::BaseSeen;
+use crate::report::{
+    CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
+    PipelinedReport, ReadReport, ShiftRates, TableAsks,
+};
+use crate::tree_plan::TreePlan;
+
+/// What to measure.
+#[derive(Clone, Debug)]
+pub struct ReadPlan {
+    /// The guards to compare.
+    pub guards: Vec<GuardKind>,
+    /// Where the keys come from.
+    pub dist: Dist,
+    /// How a file of keys is written.
+    pub file_format: FileFormat,
+    /// How many keys; None: 1,000,000, or all of a file.
+    pub keys: Option<usize>,
+    /// The shape of the trees.
+    pub tree: TreePlan,
+    /// Questions of each kind per round, of each thread.
+    pub queries: usize,
+    /// How many threads ask at once.
+    pub threads: usize,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// How many stored keys are asked for at once, through a queue, beside one after the other.
+    /// None: that is not measured.
+    pub pipelined: Option<usize>,
+    /// How gets are spread over the keys.
+    pub skew: Skew,
+    /// What else is special about keys and questions.
+    pub workload: ReadWorkload,
+    /// What is asked. Counts and batches are measured if it is everything.
+    pub kinds: Vec<Kind>,
+    /// Whether stores are scanned from end to end, too.
+    pub full_scan: bool,
+    /// Whether gets are counted by the level of their key, and by table.
+    pub by_level: bool,
+    /// How often each store is loaded, in turns; the last one is measured.
+    pub loads: usize,
+    /// Where the stores are made: a folder for each guard in it.
+    pub folder: PathBuf,
+}
+
+/// What was measured of one guard, and the statistics of its store at the end.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// The measurements.
+    pub report: ReadReport,
+    /// The store's own statistics.
+    pub stats: Stats,
+}
+
+/// Queries that are traced per kind: tracing is slow, and a mean needs no more.
+const TRACED_MAX: usize = 10_000;
+const THREADS_MAX: usize = 256;
+
+struct MeasuredStore {
+    guard: GuardKind,
+    db: Db,
+    load: LoadReport,
+    false_negatives: u64,
+    kinds: Vec<(Kind, KindReport)>,
+    count: Option<CountReport>,
+    many: Option<ManyReport>,
+    full_scan: Option<FullScanReport>,
+    by_level: Vec<LevelCost>,
+    by_table: Vec<TableAsks>,
+    pipelined: Option<PipelinedReport>,
+    base_seen: BaseSeen,
+}
+
+/// Measures. The stores stay in `plan.folder`.
+pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Measured>> {
+    if plan.guards.is_empty() || plan.queries == 0 || plan.loads == 0 {
+        return Err(LabError::Plan("a guard, a query and a load are the least to measure".into()));
+    }
+    if !(1..=THREADS_MAX).contains(&plan.threads) {
+        let problem = format!("--threads {}: must be 1 to {THREADS_MAX}", plan.threads);
+        return Err(LabError::Plan(problem));
+    }
+    if plan.guards.iter().collect::<HashSet<_>>().len() < plan.guards.len() {
+        return Err(LabError::Plan("the same guard twice: each has one store".into()));
+    }
+    plan.workload.check()?;
+    let ReadWorkload { empty_shares, .. } = &plan.workload;
+    let (seed, threads) = (plan.tree.seed, plan.threads);
+    progress.stage("drawing keys and queries", 1);
+    let source = (&plan.dist, plan.file_format);
+    let stored = Stored::draw(&plan.workload, source, plan.keys, &plan.tree)?;
+    let (keys, misses) = (&stored.keys, stored.misses(&plan.workload));
+    let draw = Draw { count: plan.queries, width: plan.range_width, skew: plan.skew, misses };
+    let (mut readers, mut rng) = ReaderThreads::draw_all(keys, draw, seed, threads)?;
+    let counts = CountQueries::draw(keys, plan.queries, &mut rng);
+    let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
+    readers.retain(|readers| plan.kinds.contains(&readers.kind()));
+    readers.extend(more);
+    progress.advance(1);
+    let mut sides = load_sides(plan, &stored, &readers, progress)?;
+    check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
+    measure_times(&mut sides, &readers, plan.threads, progress)?;
+    if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
+        measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;
+        measure_batches(&mut sides, &readers)?;
+    }
+    if plan.full_scan {
+        measure_scans(&mut sides, keys.stored().len() as u64)?;
+    }
+    for side in &mut sides {
+        side.measure_pipelined(plan, &readers, keys.stored())?;
+        if plan.by_level {
+            side.count_by_level(plan, &readers, keys.stored())?;
+        }
+        for (readers, (_, report)) in readers.iter().zip(&mut side.kinds) {
+            let queries = readers.first();
+            report.ns_p99 = time_each(&side.db, queries)?;
+            report.guard_lines_per_op = lines_per_op(&side.db, queries, keys.stored());
+        }
+    }
+    sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect()
+}
+
+/// Loads every guard's store `plan.loads` times, in turns. The last store of each guard stays open.
+fn load_sides(
+    plan: &ReadPlan,
+    stored: &Stored,
+    readers: &[ReaderThreads],
+    progress: &mut dyn Progress,
+) -> Result<Vec<MeasuredStore>> {
+    let mut open: Vec<Option<Db>> = plan.guards.iter().map(|_| None).collect();
+    let mut reports: Vec<Vec<LoadReport>> = vec![Vec::new(); plan.guards.len()];
+    let mut seen = vec![BaseSeen::default(); plan.guards.len()];
+    for _ in 0..plan.loads {
+        for (place, guard) in plan.guards.iter().enumerate() {
+            let folder = plan.folder.join(guard.name());
+            if let Some(db) = open[place].take() {
+                db.close()?;
+                remove_folder(&folder)?;
+            }
+            let value_bytes = plan.tree.value_bytes;
+            let mut look = |db: &Db| {
+                seen[place] = BaseSeen::look(db, readers, stored.keys.stored(), value_bytes)?;
+                Ok(())
+            };
+            make_folder(&folder)?;
+            let content = stored.content();
+            let loaded = load(&folder, &plan.tree, *guard, content, &mut look, progress)?;
+            seen[place].guard_seconds_in_all = loaded.report.guard_seconds;
+            open[place] = Some(loaded.db);
+            reports[place].push(loaded.report);
+        }
+    }
+    let sides = plan.guards.iter().zip(open.into_iter().flatten()).zip(reports).zip(seen);
+    Ok(sides.map(|(((guard, db), reports), seen)| side(*guard, db, reports, seen)).collect())
+}
+
+impl MeasuredStore {
+    fn count_by_level(
+        &mut self,
+        plan: &ReadPlan,
+        readers: &[ReaderThreads],
+        stored: &SortedKeys,
+    ) -> Result<()> {
+        let of = |kind: Kind| {
+            readers.iter().find(|readers| readers.kind() == kind).map(ReaderThreads::first)
+        };
+        let size = (plan.queries, plan.tree.seed);
+        self.by_level = costs_by_level(&self.db, stored, of(Kind::PointMiss), size)?;
+        let points = [Kind::PointHalf, Kind::PointHit, Kind::PointMiss];
+        if let Some(queries) = points.into_iter().find_map(of) {
+            self.by_table = asks_by_table(&self.db.pinned_tree(), queries)?;
+        }
+        Ok(())
+    }
+
+    fn measure_pipelined(
+        &mut self,
+        plan: &ReadPlan,
+        readers: &[ReaderThreads],
+        stored: &SortedKeys,
+    ) -> Result<()> {
+        let hits = readers.iter().find(|readers| readers.kind() == Kind::PointHit);
+        if let (Some(depth), Some(hits)) = (plan.pipelined, hits) {
+            let hits = hits.first();
+            let report = measure_queue(&self.db, hits, stored, depth, plan.tree.value_bytes)?;
+            self.false_negatives += report.wrong;
+            self.pipelined = Some(report);
+        }
+        Ok(())
+    }
+}
+
+fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> MeasuredStore {
+    MeasuredStore {
+        guard,
+        db,
+        load: median_load(reports),
+        false_negatives: base_seen.wrong,
+        kinds: Vec::new(),
+        count: None,
+        many: None,
+        full_scan: None,
+        by_level: Vec::new(),
+        by_table: Vec::new(),
+        pipelined: None,
+        base_seen,
+    }
+}
+
+/// The report with the median time. Requires: there is one.
+fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
+    let seconds_of_all = reports.iter().map(|report| report.seconds).collect();
+    reports.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let middle = reports.swap_remove(reports.len() / 2);
+    LoadReport { seconds_of_all, ..middle }
+}
+
+/// Makes a folder, or finds it empty.
+fn make_folder(folder: &Path) -> Result<()> {
+    let is_used = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if is_used {
+        let problem = "the folder is not empty: bench makes its stores anew".to_string();
+        return Err(LabError::Folder { path: folder.to_path_buf(), problem });
+    }
+    std::fs::create_dir_all(folder).map_err(|error| folder_error(folder, &error))
+}
+
+fn remove_folder(folder: &Path) -> Result<()> {
+    std::fs::remove_dir_all(folder).map_err(|error| folder_error(folder, &error))
+}
+
+fn folder_error(folder: &Path, error: &std::io::Error) -> LabError {
+    LabError::Folder { path: folder.to_path_buf(), problem: error.to_string() }
+}
+
+/// Reads every store whole, and asks every question once; also warms the caches.
+fn check_answers(
+    sides: &mut [MeasuredStore],
+    readers: &[ReaderThreads],
+    keys: &SortedKeys,
+    value_bytes: usize,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    progress.stage("checking answers", (sides.len() * (readers.len() + 1)) as u64);
+    for side in sides {
+        side.false_negatives += count_wrong_entries(&side.db, keys, value_bytes)?;
+        progress.advance(1);
+        for readers in readers {
+            side.false_negatives += readers.count_wrong(&side.db, keys, value_bytes)?;
+            progress.advance(1);
+        }
+    }
+    Ok(())
+}
+
+/// Reads the store from the first key to the last and counts what is not as it was written.
+fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result<u64> {
+    let mut expected_value = Vec::new();
+    let mut expected = keys.iter();
+    let mut wrong = 0;
+    for entry in db.range::<&[u8]>(..) {
+        let (key, value) = entry?;
+        match expected.next() {
+            Some(expected_key) if expected_key == key => {
+                fill_value(&mut expected_value, expected_key, value_bytes);
+                wrong += u64::from(*value != expected_value[..]);
+            }
+            _ => wrong += 1,
+        }
+    }
+    Ok(wrong + expected.count() as u64)
+}
+
+fn measure_times(
+    sides: &mut [MeasuredStore],
+    readers: &[ReaderThreads],
+    threads: usize,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    progress.stage("measuring", (sides.len() * readers.len() * ROUNDS) as u64);
+    for readers in readers {
+        let before = sides.iter().map(|side| Ok(all_kinds(&side.db.stats()?)));
+        let before = before.collect::<Result<Vec<_>>>()?;
+        let medians = medians_ns(sides.len(), |side| {
+            readers.ask_all(&sides[side].db)?;
+            progress.advance(1);
+            progress.look(&sides[side].db);
+            Ok::<_, LabError>(readers.len() as u64)
+        })?;
+        for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
+            let after = all_kinds(&side.db.stats()?);
+            let report = kind_report(readers.len(), ns_per_op, before, &after);
+            let ns_per_op = ns_per_op * threads as f64;
+            side.kinds.push((readers.kind(), KindReport { ns_per_op, ..report }));
+        }
+    }
+    Ok(())
+}
+
+/// Counts, and compares with the truth.
+fn measure_counts(sides: &mut [MeasuredStore], counts: &CountQueries, deleted: bool) -> Result<()> {
+    let medians = medians_ns(sides.len(), |side| {
+        counts.ask_all(&sides[side].db)?;
+        Ok::<_, LabError>(counts.len() as u64)
+    })?;
+    for (side, ns_per_op) in sides.iter_mut().zip(medians) {
+        let (report, wrong) = counts.judge(&side.db, deleted)?;
+        side.count = Some(CountReport { ns_per_op, ..report });
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
+/// Asks in batches, in one thread, and compares with single questions.
+fn measure_batches(sides: &mut [MeasuredStore], readers: &[ReaderThreads]) -> Result<()> {
+    let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
+    let queries: Vec<&Queries> = readers.iter().map(ReaderThreads::first).collect();
+    let measured = measure_many(&dbs, &queries)?;
+    for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
+        side.many = Some(report);
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
+/// Scans every store from end to end.
+fn measure_scans(sides: &mut [MeasuredStore], keys: u64) -> Result<()> {
+    let dbs: Vec<&Db> = sides.iter().map(|side| &side.db).collect();
+    let measured = measure_full_scans(&dbs, keys)?;
+    for (side, (report, wrong)) in sides.iter_mut().zip(measured) {
+        side.full_scan = Some(report);
+        side.false_negatives += wrong;
+    }
+    Ok(())
+}
+
+/// What queries have cost so far, summed over the kinds that the store tells apart: between two
+/// readings only one kind is asked.
+fn all_kinds(stats: &Stats) -> [QueryStats; 3] {
+    [stats.point, stats.open_seek, stats.closed_seek]
+}
+
+fn kind_report(
+    ops: usize,
+    ns_per_op: f64,
+    before: &[QueryStats; 3],
+    after: &[QueryStats; 3],
+) -> KindReport {
+    let costs: Vec<_> =
+        after.iter().zip(before).map(|(after, before)| after.since(before)).collect();
+    let sum = |count: fn(&QueryStats) -> u64| costs.iter().map(count).sum::<u64>() as f64;
+    let asked = (ops * ROUNDS) as f64;
+    KindReport {
+        ops: ops as u64,
+        ns_per_op,
+        ops_per_s: 1e9 / ns_per_op,
+        blocks_read_per_op: sum(|cost| cost.blocks_read) / asked,
+        disk_reads_per_op: sum(|cost| cost.disk_reads) / asked,
+        guard_probes_per_op: sum(|cost| cost.guard_probes) / sum(|cost| cost.reached_runs).max(1.0),
+        false_positive_rate: sum(|cost| cost.false_positives) / asked,
+        ..KindReport::default()
+    }
+}
+
+/// The 99th percentile of the times of single questions.
+fn time_each(db: &Db, queries: &Queries) -> Result<f64> {
+    let mut times = Vec::with_capacity(queries.len());
+    for place in 0..queries.len() {
+        let start = Instant::now();
+        black_box(queries.ask(db, place)?);
+        times.push(start.elapsed().as_nanos() as u64);
+    }
+    Ok(p99(&mut times))
+}
+
+fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
+    let count = queries.len().min(TRACED_MAX);
+    let lines = (0..count).map(|place| db.trace_guard(&queries.query(place, stored)));
+    lines.sum::<usize>() as f64 / count.max(1) as f64
+}
+
+fn measured(
+    side: MeasuredStore,
+    plan: &ReadPlan,
+    stored: &Stored,
+    closed: &[ClosedSeeks],
+) -> Result<Measured> {
+    let (keys, stats) = (&stored.keys, side.db.stats()?);
+    let key_count = keys.stored().len();
+    let levels: Vec<LevelRuns> = stats
+        .levels
+        .iter()
+        .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
+        .collect();
+    let of = |kind: Kind| {
+        let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
+        found.map_or_else(KindReport::default, |(_, report)| report.clone())
+    };
+    let [point_miss, point_hit, point_half, empty_range, range_hit, seek, seek_next_50] =
+        Kind::ALL.map(of);
+    let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
+    let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
+    let after = ShiftRates {
+        point_miss: point_miss.false_positive_rate,
+        empty_range: empty_range.false_positive_rate,
+    };
+    let shift = side.base_seen.report(stored, after);
+    let report = ReadReport {
+        guard: side.guard.name(),
+        keys: key_count as u64,
+        runs: levels.iter().map(|level| level.runs).sum(),
+        runs_planned: plan.tree.run_count(),
+        levels,
+        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
+        bits_per_key: plan.tree.bits_per_key,
+        guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
+        dist: keys.dist().to_string(),
+        key_shape: keys.shape(),
+        seed: plan.tree.seed,
+        range_width: plan.range_width,
+        skew: plan.skew.to_string(),
+        threads: plan.threads as u64,
+        value_bytes: plan.tree.value_bytes as u64,
+        size_ratio: u64::from(plan.tree.size_ratio),
+        policy: plan.tree.policy.name(),
+        load: side.load,
+        false_negatives: side.false_negatives,
+        point_miss,
+        point_hit,
+        point_half,
+        empty_range,
+        range_hit,
+        seek,
+        seek_next_50,
+        count: side.count,
+        multi_get: side.many,
+        full_scan: side.full_scan,
+        by_level: side.by_level,
+        by_table: side.by_table,
+        pipelined: side.pipelined,
+        correlated: plan.workload.correlated,
+        deleted: stored.deleted(),
+        shift,
+        closed_seek: closed_seek_reports(closed, &closed_kinds),
+    };
+    Ok(Measured { report, stats })
+}
+
+#[cfg(test)]
+mod tests;

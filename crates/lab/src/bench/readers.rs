@@ -1,0 +1,333 @@
+//! `bench readers`: what a get costs in CPU time when several threads read at once, while a paced
+//! writer writes.
+//! ```text
+//! round 1   [1 reader]  [N readers]   round 2   [N readers]  [1 reader]   ...   CPU time of a get
+//! writer    puts until it has had its share of a core, then sleeps; all the time, beside both
+//! ```
+//! Invariants: each thread's own CPU clock counts. So waiting for a core costs nothing, and
+//! contention on cache lines does. The writer writes values that are there already: every answer is
+//! known, and is checked.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+use trommel::{Batch, Db, GuardKind, Options, Sync};
+
+use crate::bench::rounds::median;
+use crate::error::{LabError, Result};
+use crate::keys::rng::{Rng, scattered_key, scramble};
+use crate::keys::values::fill_value;
+use crate::progress::Progress;
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct ReadersPlan {
+    /// Who guards the store.
+    pub guard: GuardKind,
+    /// Keys in the store.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Readers that are compared with one.
+    pub threads: usize,
+    /// Gets of each reader in a round; every other one is of a key that is there.
+    pub queries: u64,
+    /// How often both sides are measured.
+    pub rounds: usize,
+    /// The writer's share of a core; 0: nobody writes.
+    pub writer_share: f64,
+    /// Memory for blocks that were read.
+    pub block_cache_bytes: usize,
+    /// Memory for new entries.
+    pub write_buffer_bytes: usize,
+    /// Seed of keys and questions.
+    pub seed: u64,
+    /// Where the store is made: a new folder.
+    pub folder: PathBuf,
+}
+
+/// What `bench readers` measured. The field names are an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReadersReport {
+    /// The guard.
+    pub guard: &'static str,
+    /// Keys in the store.
+    pub keys: u64,
+    /// Readers that were compared with one.
+    pub threads: u64,
+    /// Gets of each reader in a round.
+    pub queries: u64,
+    /// Rounds of which the median counts.
+    pub rounds: u64,
+    /// CPU time of a get with one reader, in nanoseconds.
+    pub cpu_ns_one: f64,
+    /// CPU time of a get with all of them.
+    pub cpu_ns_many: f64,
+    /// The second over the first: the median of the rounds' own.
+    pub ratio: f64,
+    /// Gets per second, of all readers together, with one.
+    pub gets_per_s_one: f64,
+    /// Gets per second with all of them.
+    pub gets_per_s_many: f64,
+    /// The writer's share of a core, as it was.
+    pub writer_share: f64,
+    /// Its writes.
+    pub writes: u64,
+    /// Flushes beside the readers.
+    pub flushes: u64,
+    /// Merges beside the readers.
+    pub merges: u64,
+    /// Blocks that a get asked for.
+    pub blocks_per_get: f64,
+    /// Answers that were wrong. Must be 0.
+    pub wrong_answers: u64,
+}
+
+/// Measures. The store stays in `plan.folder`.
+pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<ReadersReport> {
+    check(plan)?;
+    let options = Options {
+        guard: plan.guard,
+        block_cache_bytes: plan.block_cache_bytes,
+        write_buffer_bytes: plan.write_buffer_bytes,
+        sync: Sync::Interval(Duration::from_secs(1)),
+        ..Options::default()
+    };
+    let db = Db::open(&plan.folder, options)?;
+    fill(&db, plan, progress)?;
+    // Both sides meet a cache that is as warm as it gets.
+    read(&db, plan, plan.threads)?;
+    let (before, over) = (db.stats()?, AtomicBool::new(false));
+    let (writer, sides) = std::thread::scope(|scope| {
+        let writing = scope.spawn(|| write_paced(&db, plan, &over));
+        let sides = measure(&db, plan, progress);
+        over.store(true, Ordering::Relaxed);
+        (writing.join().expect("the writer does not panic"), sides)
+    });
+    let (writer, sides, stats) = (writer?, sides?, db.stats()?);
+    let mut ratios: Vec<f64> =
+        sides.iter().map(|[one, many]| many.cpu_ns_per_get() / one.cpu_ns_per_get()).collect();
+    let of = |side: usize, what: fn(&Reading) -> f64| {
+        median(&mut sides.iter().map(|sides| what(&sides[side])).collect::<Vec<_>>())
+    };
+    let asked = stats.point.since(&before.point);
+    Ok(ReadersReport {
+        guard: plan.guard.name(),
+        keys: plan.keys,
+        threads: plan.threads as u64,
+        queries: plan.queries,
+        rounds: plan.rounds as u64,
+        cpu_ns_one: of(0, Reading::cpu_ns_per_get),
+        cpu_ns_many: of(1, Reading::cpu_ns_per_get),
+        ratio: median(&mut ratios),
+        gets_per_s_one: of(0, Reading::gets_per_s),
+        gets_per_s_many: of(1, Reading::gets_per_s),
+        writer_share: writer.share,
+        writes: writer.writes,
+        flushes: stats.flushes - before.flushes,
+        merges: stats.merges - before.merges,
+        blocks_per_get: asked.blocks_read as f64 / asked.queries.max(1) as f64,
+        wrong_answers: sides.iter().flatten().map(|reading| reading.wrong).sum(),
+    })
+}
+
+fn check(plan: &ReadersPlan) -> Result<()> {
+    let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
+    if !(1..=256).contains(&plan.threads) {
+        return wrong("1 to 256 threads");
+    }
+    if plan.keys == 0 || plan.queries == 0 || plan.rounds == 0 {
+        return wrong("a key, a query and a round are the least to measure");
+    }
+    if !(0.0..=1.0).contains(&plan.writer_share) {
+        return wrong("the writer's share of a core is 0 to 1");
+    }
+    Ok(())
+}
+
+/// The key of a place; places from `plan.keys` on are not in the store.
+fn key_of(plan: &ReadersPlan, place: u64) -> [u8; 8] {
+    scattered_key(plan.seed, place)
+}
+
+fn fill(db: &Db, plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<()> {
+    const BATCH: u64 = 1000;
+    progress.stage("filling", plan.keys);
+    let mut value = Vec::new();
+    for first in (0..plan.keys).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        let last = plan.keys.min(first + BATCH);
+        for key in (first..last).map(|place| key_of(plan, place)) {
+            fill_value(&mut value, &key, plan.value_bytes);
+            batch.put(key, &value);
+        }
+        db.write(batch)?;
+        progress.advance(last - first);
+    }
+    db.flush()?;
+    Ok(db.settle()?)
+}
+
+/// What readers took together.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    gets: u64,
+    cpu: Duration,
+    elapsed: Duration,
+    wrong: u64,
+}
+
+impl Reading {
+    fn cpu_ns_per_get(&self) -> f64 {
+        self.cpu.as_nanos() as f64 / self.gets as f64
+    }
+
+    fn gets_per_s(&self) -> f64 {
+        self.gets as f64 / self.elapsed.as_secs_f64()
+    }
+}
+
+/// One reader and all readers, in turns.
+fn measure(db: &Db, plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<Vec<[Reading; 2]>> {
+    progress.stage("reading", plan.rounds as u64);
+    let round = |round: usize| {
+        let (first, second) =
+            if round.is_multiple_of(2) { (1, plan.threads) } else { (plan.threads, 1) };
+        let sides = [read(db, plan, first)?, read(db, plan, second)?];
+        progress.advance(1);
+        Ok(if first == 1 { sides } else { [sides[1], sides[0]] })
+    };
+    (0..plan.rounds).map(round).collect()
+}
+
+fn read(db: &Db, plan: &ReadersPlan, threads: usize) -> Result<Reading> {
+    let start = Instant::now();
+    let shares = std::thread::scope(|scope| {
+        let reader = |thread| scope.spawn(move || read_share(db, plan, thread));
+        let readers: Vec<_> = (0..threads).map(reader).collect();
+        let joined = readers.into_iter().map(|reader| reader.join().expect("no reader panics"));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    let elapsed = start.elapsed();
+    let cpu = shares.iter().map(|share| share.0).sum();
+    let wrong = shares.iter().map(|share| share.1).sum();
+    Ok(Reading { gets: plan.queries * threads as u64, cpu, elapsed, wrong })
+}
+
+/// One reader's CPU time and wrong answers.
+fn read_share(db: &Db, plan: &ReadersPlan, thread: usize) -> Result<(Duration, u64)> {
+    let mut rng = Rng::new(plan.seed ^ scramble(thread as u64 + 1));
+    let (mut wrong, mut value) = (0, Vec::new());
+    let start = cpu_time();
+    for query in 0..plan.queries {
+        let there = query % 2 == 0;
+        let key = key_of(plan, rng.below(plan.keys) + if there { 0 } else { plan.keys });
+        let found = db.get(key)?;
+        let is_right = match &found {
+            Some(found) if there => {
+                fill_value(&mut value, &key, plan.value_bytes);
+                **found == value[..]
+            }
+            other => other.is_some() == there,
+        };
+        wrong += u64::from(!is_right);
+    }
+    Ok((cpu_time() - start, wrong))
+}
+
+/// The CPU time that this thread has had.
+pub(crate) fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What the writer did.
+struct Written {
+    writes: u64,
+    share: f64,
+}
+
+/// Writes keys that are there, with the values that they have, in bursts of a millisecond or so.
+fn write_paced(db: &Db, plan: &ReadersPlan, over: &AtomicBool) -> Result<Written> {
+    const BURST: u64 = 50;
+    let (start, cpu_start) = (Instant::now(), cpu_time());
+    let mut rng = Rng::new(plan.seed ^ scramble(0));
+    let (mut writes, mut value) = (0, Vec::new());
+    // One burst at least, however soon the readers have ended.
+    let is_owed = |writes: u64| writes == 0 && plan.writer_share > 0.0;
+    while is_owed(writes) || !over.load(Ordering::Relaxed) {
+        let had = (cpu_time() - cpu_start).as_secs_f64();
+        let due = start.elapsed().as_secs_f64() * plan.writer_share;
+        if !is_owed(writes) && (had > due || plan.writer_share == 0.0) {
+            std::thread::sleep(Duration::from_millis(1));
+            continue;
+        }
+        for _ in 0..BURST {
+            let key = key_of(plan, rng.below(plan.keys));
+            fill_value(&mut value, &key, plan.value_bytes);
+            db.put(key, &value)?;
+        }
+        writes += BURST;
+    }
+    let share = (cpu_time() - cpu_start).as_secs_f64() / start.elapsed().as_secs_f64();
+    Ok(Written { writes, share })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::progress::Silent;
+
+    fn plan(folder: PathBuf) -> ReadersPlan {
+        ReadersPlan {
+            guard: GuardKind::Grf,
+            keys: 3000,
+            value_bytes: 20,
+            threads: 3,
+            queries: 2000,
+            rounds: 2,
+            writer_share: 0.2,
+            block_cache_bytes: 1 << 20,
+            write_buffer_bytes: 16 << 10,
+            seed: 7,
+            folder,
+        }
+    }
+
+    #[test]
+    fn answers_are_right_and_times_are_there() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let report =
+            bench_readers(&plan(folder.path().join("store")), &mut Silent).expect("measures");
+        assert_eq!(report.wrong_answers, 0, "{report:?}");
+        assert!(report.cpu_ns_one > 0.0 && report.cpu_ns_many > 0.0 && report.ratio > 0.0);
+        assert!(report.writes > 0 && report.writer_share > 0.0, "{report:?}");
+    }
+
+    #[test]
+    fn a_wrong_answer_is_counted() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = ReadersPlan { keys: 1, threads: 1, ..plan(folder.path().join("store")) };
+        let db = Db::open(&plan.folder, Options::default()).expect("opens");
+        assert_eq!(read(&db, &plan, 1).expect("reads").wrong, plan.queries / 2);
+        fill(&db, &plan, &mut Silent).expect("fills");
+        assert_eq!(read(&db, &plan, 1).expect("reads").wrong, 0);
+        db.put(key_of(&plan, 0), "another value").expect("puts");
+        assert_eq!(read(&db, &plan, 2).expect("reads").wrong, plan.queries);
+    }
+
+    #[test]
+    fn plans_that_make_no_sense_are_refused() {
+        let sound = plan(PathBuf::from("nowhere"));
+        for wrong in [
+            ReadersPlan { threads: 0, ..sound.clone() },
+            ReadersPlan { queries: 0, ..sound.clone() },
+            ReadersPlan { writer_share: f64::NAN, ..sound },
+        ] {
+            assert!(matches!(bench_readers(&wrong, &mut Silent), Err(LabError::Plan(_))));
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Rounds that take turns: all sides are measured again and again, one after the other, in one
+//! process. So a noisy machine is noisy to all of them.
+//! ```text
+//! round 1   a b c      round 2   b c a      round 3   c a b  ...      median of each
+//! ```
+//! Invariant: every side runs once per round.
+
+use std::time::Instant;
+
+/// Rounds of which the median counts.
+pub(crate) const ROUNDS: usize = 7;
+
+/// Nanoseconds per operation of each side: the medians of the rounds. `run` does all operations of
+/// one side once, and returns their number.
+pub(crate) fn medians_ns<E>(
+    sides: usize,
+    mut run: impl FnMut(usize) -> Result<u64, E>,
+) -> Result<Vec<f64>, E> {
+    let mut times = vec![Vec::with_capacity(ROUNDS); sides];
+    for round in 0..ROUNDS {
+        for turn in 0..sides {
+            let side = (round + turn) % sides;
+            let start = Instant::now();
+            let ops = run(side)?;
+            times[side].push(start.elapsed().as_nanos() as f64 / ops.max(1) as f64);
+        }
+    }
+    Ok(times.iter_mut().map(|times| median(times)).collect())
+}
+
+/// The middle one. Requires: there is one.
+pub(crate) fn median(numbers: &mut [f64]) -> f64 {
+    assert!(!numbers.is_empty(), "nothing has no median");
+    numbers.sort_unstable_by(f64::total_cmp);
+    numbers[numbers.len() / 2]
+}
+
+/// 99 of 100 numbers are at or below it; 0 if there are none.
+pub(crate) fn p99(numbers: &mut [u64]) -> f64 {
+    if numbers.is_empty() {
+        return 0.0;
+    }
+    let place = (numbers.len() * 99).div_ceil(100) - 1;
+    *numbers.select_nth_unstable(place).1 as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sides_take_turns() {
+        let mut order = Vec::new();
+        let medians = medians_ns(3, |side| {
+            order.push(side);
+            Ok::<u64, ()>(1)
+        });
+        assert_eq!(medians.map(|medians| medians.len()), Ok(3));
+        assert_eq!(order.len(), 3 * ROUNDS);
+        assert_eq!(order[..6], [0, 1, 2, 1, 2, 0]);
+        assert_eq!(medians_ns(2, |_| Err::<u64, _>("stop")), Err("stop"));
+    }
+
+    #[test]
+    fn medians_and_percentiles() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(p99(&mut (1..=200).rev().collect::<Vec<_>>()), 198.0);
+        assert_eq!((p99(&mut [5]), p99(&mut [])), (5.0, 0.0));
+    }
+}

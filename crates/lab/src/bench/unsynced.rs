@@ -1,0 +1,59 @@
+//! A disk whose syncs are never waited for.
+//! ```text
+//! Db -> Unsynced -> Disk      everything but syncs
+//! ```
+//! Invariant: only for stores that nobody needs after a power cut. A tree of known shape takes
+//! about a thousand flushes of a few keys each; with their syncs, loading would measure the disk
+//! alone.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
+
+/// The disk, without its waits.
+pub(crate) struct Unsynced;
+
+struct UnsyncedFile(Box<dyn Append>);
+
+impl Append for UnsyncedFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.0.append(bytes)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+struct UnsyncedFolder(Arc<dyn Folder>);
+
+impl StorageWrapper for Unsynced {
+    fn inner(&self) -> &dyn Storage {
+        &Disk
+    }
+
+    fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(UnsyncedFolder(Disk.open_folder(dir)?)))
+    }
+}
+
+impl FolderWrapper for UnsyncedFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.0
+    }
+
+    // Its writes may use the cache of the operating system: nobody measures them.
+    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
+        Ok(Box::new(UnsyncedFile(self.0.create(name)?)))
+    }
+
+    fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
+        Ok(Arc::new(UnsyncedFolder(self.0.make_folder(name)?)))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        Ok(())
+    }
+}

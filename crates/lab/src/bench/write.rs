@@ -1,0 +1,460 @@
+//! `bench write`: what writing costs, from one thread or several.
+//! ```text
+//! writers   put, put, put ...   each timed     } the clock of `ops_per_s` stops at the last put
+//! beside    the folder's size, now and then    } the peak counts until all has settled
+//! after     every key is read back
+//! ```
+//! Invariants: writers share the keys without overlap, but for updates, where each draws from all
+//! of them. The filling before an update workload is not measured.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use serde::Serialize;
+use trommel::{
+    Background, Batch, Db, ElasticOptions, FilterTuning, Granularity, GuardKind, Options, Policy,
+    Stats, Sync, VALUE_BYTES_MAX,
+};
+
+use crate::bench::amplification::{ExpectedWrites, expected_writes};
+use crate::bench::folder_size::FolderSize;
+use crate::bench::pace::Pace;
+use crate::bench::put_ns::PutNs;
+use crate::error::{LabError, Result};
+use crate::keys::rng::{Rng, scattered_key, scramble};
+use crate::keys::values::fill_value;
+use crate::progress::Progress;
+use crate::replay::{RunRecorder, RunToRecord};
+
+/// Which keys are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WritePattern {
+    /// Each key once, in no order.
+    Random,
+    /// Each key once, ascending.
+    Sequential,
+    /// Keys that are there already, drawn at random.
+    Update,
+}
+
+impl WritePattern {
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            WritePattern::Random => "random",
+            WritePattern::Sequential => "sequential",
+            WritePattern::Update => "update",
+        }
+    }
+}
+
+/// What is to be measured.
+#[derive(Clone, Debug)]
+pub struct WritePlan {
+    /// Who guards the store.
+    pub guard: GuardKind,
+    /// Memory of the guard, in bits per key.
+    pub bits_per_key: f64,
+    /// Whether runs share it as Monkey divides it.
+    pub monkey: bool,
+    /// Of a key's bits, those of a hash that only single keys are compared with.
+    pub point_bits: u8,
+    /// What the filters of tables are told beside their memory.
+    pub filter: FilterTuning,
+    /// What the guard `elastic` is told.
+    pub elastic: ElasticOptions,
+    /// Writers.
+    pub threads: usize,
+    /// When a write is safe on disk.
+    pub sync: Sync,
+    /// Writes, of all writers together; and keys in the store when it ends.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Bytes of keys and values that are written in a second, of all writers together. A write that
+    /// is late because earlier ones took long is timed from when it was due. None: as fast as
+    /// writes go.
+    pub bytes_per_second: Option<u64>,
+    /// Which keys.
+    pub pattern: WritePattern,
+    /// Memory for new entries.
+    pub write_buffer_bytes: usize,
+    /// T.
+    pub size_ratio: u32,
+    /// When runs merge.
+    pub policy: Policy,
+    /// How much of a level a merge rewrites at once.
+    pub granularity: Granularity,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
+    /// Threads that merge.
+    pub merge_threads: usize,
+    /// Bytes of a table.
+    pub table_bytes: u64,
+    /// Seed of keys and values.
+    pub seed: u64,
+    /// Where the store is made: a new folder.
+    pub folder: PathBuf,
+    /// What is recorded of the tree while it is written.
+    pub record: Option<RunToRecord>,
+}
+
+/// What `bench write` measured. The field names are an interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct WriteReport {
+    /// The guard.
+    pub guard: &'static str,
+    /// Writers.
+    pub threads: u64,
+    /// When a write is safe on disk: always, interval, never.
+    pub sync: &'static str,
+    /// Which keys: random, sequential, update.
+    pub pattern: &'static str,
+    /// Writes.
+    pub keys: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Bytes per second that were asked for; none: as fast as writes go.
+    pub bytes_per_s_asked: Option<u64>,
+    /// Bits per key that were asked for.
+    pub bits_per_key: f64,
+    /// Bytes of memory for new entries.
+    pub write_buffer_bytes: u64,
+    /// T.
+    pub size_ratio: u64,
+    /// When runs merge.
+    pub policy: &'static str,
+    /// How much of a level a merge rewrote at once: full, partitioned, partial.
+    pub granularity: &'static str,
+    /// Bytes of a partition of the last level.
+    pub partition_bytes: u64,
+    /// Threads that merge.
+    pub merge_threads: u64,
+    /// Bytes of a table.
+    pub table_bytes: u64,
+    /// The seed.
+    pub seed: u64,
+    /// From the first write to the end of the last.
+    pub seconds: f64,
+    /// How long flushes and merges took after that.
+    pub settle_seconds: f64,
+    /// Writes per second, of all writers together.
+    pub ops_per_s: f64,
+    /// How long one write took.
+    pub put_ns: PutNs,
+    /// Bytes of tables written, per byte of keys and values written. Logs do not count.
+    pub write_amplification: f64,
+    /// The same per byte flushed: how often an entry is written, whatever tables have beside it.
+    pub table_writes: f64,
+    /// What that is by the closed form for so many flushes, if no entry replaced another.
+    pub table_writes_expected: f64,
+    /// What that is by Dostoevsky's formula, for a tree of so many levels.
+    pub table_writes_dostoevsky: f64,
+    /// The most bytes that the store's folder has had, logs included, per byte of keys and values
+    /// that it holds at the end.
+    pub space_amplification_peak: f64,
+    /// The same per byte that the folder has at the end: without what compression saves.
+    pub space_peak_per_end: f64,
+    /// How often and how long writers waited for flushes or merges.
+    pub stalls: Stalls,
+    /// Time spent on building and updating the guard, per write.
+    pub guard_ns_per_key: f64,
+    /// Memtables that became runs.
+    pub flushes: u64,
+    /// Merges.
+    pub merges: u64,
+    /// Keys that did not have the value they should, in the end. Must be 0.
+    pub wrong_answers: u64,
+}
+
+/// Waiting for flushes and merges.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Stalls {
+    /// How often.
+    pub count: u64,
+    /// How long, in all.
+    pub seconds: f64,
+}
+
+impl WritePlan {
+    /// So many of the keys that are written, spread over them.
+    pub fn some_keys(&self, count: u64) -> Vec<Vec<u8>> {
+        let places = (0..count.min(self.keys)).map(|nth| nth * self.keys / count.min(self.keys));
+        places.map(|place| key_of(self, place).to_vec()).collect()
+    }
+}
+
+/// Writes, and measures it.
+pub fn bench_write(plan: &WritePlan, progress: &mut dyn Progress) -> Result<WriteReport> {
+    check(plan)?;
+    let db = Db::open(&plan.folder, options(plan))?;
+    let recorder =
+        plan.record.as_ref().map(|record| RunRecorder::begin(record, &db)).transpose()?;
+    if plan.pattern == WritePattern::Update {
+        fill(&db, plan, progress)?;
+    }
+    let before = db.stats()?;
+    let written = AtomicU64::new(0);
+    progress.stage("writing", plan.keys);
+    let start = Instant::now();
+    let mut size = FolderSize::new(&plan.folder);
+    let times = std::thread::scope(|scope| {
+        let db = &db;
+        let written = &written;
+        let writer = |thread| scope.spawn(move || write_share(db, plan, thread, written));
+        let writers: Vec<_> = (0..plan.threads).map(writer).collect();
+        let mut told = 0;
+        while !writers.iter().all(|writer| writer.is_finished()) {
+            let now = written.load(Ordering::Relaxed);
+            progress.advance(now - told);
+            told = now;
+            progress.look(db);
+            size.look_and_wait();
+        }
+        let joined = writers.into_iter().map(|writer| writer.join().expect("no writer panics"));
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    // The last writer's own clock, since this thread has slept.
+    let seconds = times
+        .iter()
+        .map(|share| share.ended)
+        .max()
+        .map_or(0.0, |ended| ended.duration_since(start).as_secs_f64());
+    let settling = Instant::now();
+    settle(&db, &mut size, progress)?;
+    let settle_seconds = settling.elapsed().as_secs_f64();
+    recorder.map_or(Ok(0), |recorder| recorder.end(&db))?;
+    let stats = db.stats()?;
+    let wrong_answers = count_wrong(&db, plan, progress)?;
+    let times = times.into_iter().flat_map(|share| share.nanoseconds).collect();
+    let seconds = [seconds, settle_seconds];
+    Ok(report(plan, [&before, &stats], seconds, PutNs::of(times), &size, wrong_answers))
+}
+
+fn check(plan: &WritePlan) -> Result<()> {
+    let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
+    if !(1..=256).contains(&plan.threads) {
+        return wrong("1 to 256 threads");
+    }
+    if plan.bytes_per_second == Some(0) {
+        return wrong("at least one byte per second");
+    }
+    if plan.keys == 0 || plan.keys > 1 << 32 {
+        return wrong("1 to 4294967296 keys");
+    }
+    if plan.value_bytes > VALUE_BYTES_MAX {
+        return wrong("a value has at most 1 GiB");
+    }
+    let is_used = std::fs::read_dir(&plan.folder).is_ok_and(|mut files| files.next().is_some());
+    if is_used {
+        let problem = "the folder is not empty: bench makes its stores anew".to_string();
+        return Err(LabError::Folder { path: plan.folder.clone(), problem });
+    }
+    Ok(())
+}
+
+fn options(plan: &WritePlan) -> Options {
+    Options {
+        guard: plan.guard,
+        bits_per_key: plan.bits_per_key,
+        monkey: plan.monkey,
+        point_bits: plan.point_bits,
+        filter: plan.filter.clone(),
+        elastic: plan.elastic.clone(),
+        size_ratio: plan.size_ratio,
+        policy: plan.policy.clone(),
+        granularity: plan.granularity,
+        partition_bytes: plan.partition_bytes,
+        background: Background::Threads(plan.merge_threads),
+        table_bytes: plan.table_bytes,
+        write_buffer_bytes: plan.write_buffer_bytes,
+        sync: plan.sync,
+        ..Options::default()
+    }
+}
+
+fn report(
+    plan: &WritePlan,
+    [before, after]: [&Stats; 2],
+    [seconds, settle_seconds]: [f64; 2],
+    put_ns: PutNs,
+    size: &FolderSize,
+    wrong_answers: u64,
+) -> WriteReport {
+    let tables = |stats: &Stats| (stats.bytes_flushed + stats.bytes_merged) as f64;
+    let user_bytes = (after.bytes_written_user - before.bytes_written_user) as f64;
+    let expected = expected_between(plan, before.flushes, after.flushes);
+    let held_bytes = plan.keys as f64 * (KEY_BYTES + plan.value_bytes) as f64;
+    WriteReport {
+        guard: plan.guard.name(),
+        threads: plan.threads as u64,
+        sync: sync_name(plan.sync),
+        pattern: plan.pattern.name(),
+        keys: plan.keys,
+        value_bytes: plan.value_bytes as u64,
+        bytes_per_s_asked: plan.bytes_per_second,
+        bits_per_key: plan.bits_per_key,
+        write_buffer_bytes: plan.write_buffer_bytes as u64,
+        size_ratio: u64::from(plan.size_ratio),
+        policy: plan.policy.name(),
+        granularity: plan.granularity.name(),
+        partition_bytes: plan.partition_bytes,
+        merge_threads: plan.merge_threads as u64,
+        table_bytes: plan.table_bytes,
+        seed: plan.seed,
+        seconds,
+        settle_seconds,
+        ops_per_s: plan.keys as f64 / seconds,
+        put_ns,
+        write_amplification: (tables(after) - tables(before)) / user_bytes,
+        table_writes: (tables(after) - tables(before))
+            / (after.bytes_flushed - before.bytes_flushed) as f64,
+        table_writes_expected: expected.exact,
+        table_writes_dostoevsky: expected.dostoevsky,
+        space_amplification_peak: size.peak() as f64 / held_bytes,
+        space_peak_per_end: size.peak() as f64 / size.last().max(1) as f64,
+        stalls: Stalls {
+            count: after.stalls - before.stalls,
+            seconds: after.stall_seconds - before.stall_seconds,
+        },
+        guard_ns_per_key: (after.guard.seconds - before.guard.seconds) * 1e9 / plan.keys as f64,
+        flushes: after.flushes - before.flushes,
+        merges: after.merges - before.merges,
+        wrong_answers,
+    }
+}
+
+/// How often entries are written by the flushes after the first ones.
+fn expected_between(plan: &WritePlan, first: u64, last: u64) -> ExpectedWrites {
+    let nothing = ExpectedWrites { exact: 0.0, dostoevsky: 0.0 };
+    let WritePlan { policy, granularity, size_ratio, .. } = plan;
+    let of =
+        |flushes| expected_writes(policy, *granularity, *size_ratio, flushes).unwrap_or(nothing);
+    let (before, all) = (of(first), of(last));
+    let written = all.exact * last as f64 - before.exact * first as f64;
+    ExpectedWrites { exact: written / (last - first).max(1) as f64, ..all }
+}
+
+fn sync_name(sync: Sync) -> &'static str {
+    match sync {
+        Sync::Always => "always",
+        Sync::Interval(_) => "interval",
+        Sync::Never => "never",
+    }
+}
+
+const KEY_BYTES: usize = size_of::<u64>();
+
+/// The key of a place in the list of keys. Places have different keys.
+fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
+    match plan.pattern {
+        WritePattern::Sequential => place.to_be_bytes(),
+        WritePattern::Random | WritePattern::Update => scattered_key(plan.seed, place),
+    }
+}
+
+/// The places that a writer writes, in order.
+fn places(plan: &WritePlan, thread: usize) -> impl Iterator<Item = u64> {
+    let (keys, pattern) = (plan.keys, plan.pattern);
+    let mut rng = Rng::new(plan.seed ^ scramble(thread as u64 + 1));
+    let own = (thread as u64..keys).step_by(plan.threads);
+    own.map(move |place| match pattern {
+        WritePattern::Update => rng.below(keys),
+        WritePattern::Random | WritePattern::Sequential => place,
+    })
+}
+
+/// The value of a key, before or after an update.
+fn value_of(value: &mut Vec<u8>, key: [u8; KEY_BYTES], updated: bool, value_bytes: usize) {
+    let named = u64::from_be_bytes(key) ^ u64::from(updated);
+    let seed = if updated { scramble(named) } else { named };
+    fill_value(value, &seed.to_be_bytes(), value_bytes);
+}
+
+/// Writes every key once, in large batches.
+fn fill(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<()> {
+    const BATCH: u64 = 1000;
+    progress.stage("filling", plan.keys);
+    let mut value = Vec::new();
+    for first in (0..plan.keys).step_by(BATCH as usize) {
+        let mut batch = Batch::new();
+        let last = plan.keys.min(first + BATCH);
+        for place in first..last {
+            let key = key_of(plan, place);
+            value_of(&mut value, key, false, plan.value_bytes);
+            batch.put(key, &value);
+        }
+        db.write(batch)?;
+        progress.advance(last - first);
+        progress.look(db);
+    }
+    db.flush()?;
+    Ok(db.settle()?)
+}
+
+/// What one writer took.
+struct Share {
+    nanoseconds: Vec<u64>,
+    ended: Instant,
+}
+
+fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) -> Result<Share> {
+    let is_update = plan.pattern == WritePattern::Update;
+    let mut nanoseconds = Vec::with_capacity(plan.keys as usize / plan.threads + 1);
+    let mut value = Vec::new();
+    let bytes_per_writes = ((KEY_BYTES + plan.value_bytes) * plan.threads) as f64;
+    let mut pace = Pace::new(plan.bytes_per_second.map(|bytes| bytes as f64 / bytes_per_writes));
+    for place in places(plan, thread) {
+        let key = key_of(plan, place);
+        value_of(&mut value, key, is_update, plan.value_bytes);
+        let start = pace.wait();
+        db.put(key, &value)?;
+        nanoseconds.push(start.elapsed().as_nanos() as u64);
+        written.fetch_add(1, Ordering::Relaxed);
+    }
+    Ok(Share { nanoseconds, ended: Instant::now() })
+}
+
+/// Flushes, lets merges end, and gives the most bytes that the folder has had until then.
+fn settle(db: &Db, size: &mut FolderSize, progress: &mut dyn Progress) -> Result<()> {
+    std::thread::scope(|scope| {
+        let settling = scope.spawn(|| db.flush().and_then(|()| db.settle()));
+        while !settling.is_finished() {
+            progress.look(db);
+            size.look_and_wait();
+        }
+        settling.join().expect("flushes and merges do not panic")
+    })?;
+    size.look();
+    Ok(())
+}
+
+/// Reads everything, and counts what is not as it was written.
+fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result<u64> {
+    progress.stage("checking", plan.keys);
+    let is_update = plan.pattern == WritePattern::Update;
+    let mut updated = vec![false; if is_update { plan.keys as usize } else { 0 }];
+    if is_update {
+        let all = (0..plan.threads).flat_map(|thread| places(plan, thread));
+        all.for_each(|place| updated[place as usize] = true);
+    }
+    let mut expected: Vec<_> = (0..plan.keys).map(|place| (key_of(plan, place), place)).collect();
+    expected.sort_unstable();
+    let (mut wrong, mut value) = (0, Vec::new());
+    let mut found = db.range::<&[u8]>(..);
+    for (key, place) in expected {
+        let is_updated = updated.get(place as usize).copied().unwrap_or(false);
+        value_of(&mut value, key, is_updated, plan.value_bytes);
+        let is_right = match found.next().transpose()? {
+            Some((found_key, found_value)) => found_key == key && *found_value == value[..],
+            None => false,
+        };
+        wrong += u64::from(!is_right);
+    }
+    progress.advance(plan.keys);
+    Ok(wrong + found.count() as u64)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Plans, records and reports of a program that prints what a test says.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const PLAN: &str = r#"
+title = "Misses <by> bits"
+source = "GRF, Figure 10"
+about = "What it is."
+
+[[run]]
+command = "bench read"
+label = { disk = "none" }
+[run.set]
+guard = "grf,bloom"
+keys = { small = 1000, full = [2000, 4000] }
+bits-per-key = [8, 10.5]
+no-sync = true
+direct = false
+
+[[figure]]
+title = "Misses"
+x = "bits_per_key"
+x_label = "bits per key"
+y = { miss = "point_miss.ns", hit = "point_hit.ns" }
+y_label = "µs"
+y_times = 0.001
+series = ["guard"]
+panel = "measure"
+
+[[figure]]
+title = "Nothing was measured for it"
+x = "bits_per_key"
+x_label = "bits per key"
+y = "no.such"
+y_label = "-"
+
+[[claim]]
+says = "GRF is twice as fast"
+source = "the paper"
+value = "point_miss.ns"
+of = { guard = "grf" }
+than = { guard = "bloom" }
+each = ["bits_per_key"]
+at_most = 0.5
+otherwise = "It is small."
+
+[[claim]]
+says = "nothing is known"
+source = "nobody"
+value = "no.such"
+at_least = 1
+"#;
+
+fn plan_in(folder: &Path) -> Experiment {
+    let path = folder.join("misses.toml");
+    std::fs::write(&path, PLAN).expect("a plan");
+    load_experiment(&path).expect("it is well formed")
+}
+
+/// What the program would print: bloom takes 100 ns for each bit, grf a third of that, or with ten
+/// bits all.
+struct Printer<'a> {
+    asked: &'a RefCell<Vec<String>>,
+    fails: &'a str,
+}
+
+impl Command for Printer<'_> {
+    fn run(&mut self, arguments: &[String]) -> std::result::Result<Value, String> {
+        let line = arguments.join(" ");
+        self.asked.borrow_mut().push(line.clone());
+        if !self.fails.is_empty() && line.contains(self.fails) {
+            return Err("the disk is full".into());
+        }
+        let place = arguments.iter().position(|word| word == "--bits-per-key").expect("bits");
+        let bits: f64 = arguments[place + 1].parse().expect("a number");
+        let share = if bits > 10.0 { 1.0 } else { 1.0 / 3.0 };
+        let of = |guard: &str, share: f64| {
+            json!({ "guard": guard, "bits_per_key": bits, "point_miss": { "ns": 100.0 * bits * share },
+                    "point_hit": { "ns": 1000.0 }, "levels": [{ "runs": 3 }, { "runs": 1 }], "nothing": null })
+        };
+        Ok(json!([of("grf", share), of("bloom", 1.0)]))
+    }
+}
+
+struct Nobody(Vec<Outcome>);
+
+impl Heard for Nobody {
+    fn begins(&mut self, _nth: usize, _of: usize, _step: &Step, _seconds_left: Option<f64>) {}
+    fn ended(&mut self, _step: &Step, outcome: &Outcome) {
+        self.0.push(outcome.clone());
+    }
+}
+
+fn measure(folder: &Path, fails: &str, keep: Keep) -> (RunSummary, Vec<String>) {
+    let plan = plan_in(folder);
+    let asked = RefCell::new(Vec::new());
+    let mut printer = Printer { asked: &asked, fails };
+    let machine = Machine::this(Some("test"));
+    let mut heard = Nobody(Vec::new());
+    let plans = std::slice::from_ref(&plan);
+    let summary =
+        run_experiments(plans, Scale::Small, folder, &machine, keep, &mut printer, &mut heard)
+            .expect("records can be written");
+    assert_eq!(heard.0.len(), plan.steps(Scale::Small).len(), "every step is told");
+    (summary, asked.into_inner())
+}
+
+fn study_in(folder: &Path) -> Study {
+    Study::load(plan_in(folder), Scale::Small, folder, "test").expect("records")
+}
+
+#[test]
+fn axes_give_a_step_for_each_choice_and_the_last_moves_fastest() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = plan_in(folder.path());
+    let lines = |scale| plan.steps(scale).iter().map(Step::command).collect::<Vec<_>>();
+    assert_eq!(
+        lines(Scale::Small),
+        [
+            "trommel bench read --guard grf,bloom --keys 1000 --bits-per-key 8 --no-sync --json",
+            "trommel bench read --guard grf,bloom --keys 1000 --bits-per-key 10.5 --no-sync --json",
+        ]
+    );
+    let full = lines(Scale::Full);
+    assert_eq!(full.len(), 4);
+    assert!(full[1].contains("--keys 2000 --bits-per-key 10.5"), "{}", full[1]);
+    assert!(full[2].contains("--keys 4000 --bits-per-key 8"), "{}", full[2]);
+}
+
+#[test]
+fn a_run_goes_on_where_it_was_interrupted_and_failed_steps_are_tried_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (summary, asked) = measure(folder.path(), "10.5", Keep::ThisCommit);
+    assert_eq!((summary.measured, summary.kept, asked.len()), (1, 0, 2));
+    assert_eq!(summary.failed.len(), 1);
+    assert!(summary.failed[0].1.contains("disk is full"));
+    let (summary, asked) = measure(folder.path(), "", Keep::ThisCommit);
+    assert_eq!((summary.measured, summary.kept, asked.len()), (1, 1, 1), "only what failed");
+    let (summary, _) = measure(folder.path(), "", Keep::None);
+    assert_eq!((summary.measured, summary.kept), (2, 0));
+    let file = RecordFile::load(folder.path(), "test", "misses").expect("records");
+    assert_eq!(file.records().len(), 2, "old records of the same command line are left out");
+}
+
+#[test]
+fn a_torn_last_line_is_left_out_and_a_damaged_one_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    measure(folder.path(), "", Keep::ThisCommit);
+    let path = folder.path().join("test/misses.jsonl");
+    let whole = std::fs::read_to_string(&path).expect("records");
+    std::fs::write(&path, &whole[..whole.len() - 10]).expect("a torn file");
+    assert_eq!(study_in(folder.path()).measured(), (1, 2));
+    let (summary, _) = measure(folder.path(), "", Keep::ThisCommit);
+    assert_eq!((summary.measured, summary.kept), (1, 1));
+    assert_eq!(study_in(folder.path()).measured(), (2, 2), "the torn line is gone");
+    std::fs::write(&path, format!("{{\"arguments\"\n{whole}")).expect("a damaged file");
+    let error = RecordFile::load(folder.path(), "test", "misses").expect_err("line 1 is damaged");
+    assert!(error.to_string().contains("line 1"), "{error}");
+}
+
+#[test]
+fn rows_have_the_fields_around_them() {
+    let printed = json!({ "dist": "ids", "filters": [
+        { "bits": 8, "rates": [{ "width": 1, "rate": 0.5 }, { "width": 32, "rate": null }] },
+        { "bits": 9, "rates": [] },
+    ]});
+    let given = [
+        ("dist".to_string(), Scalar::Text("other".into())),
+        ("seed".to_string(), Scalar::Number(7.0)),
+    ];
+    let rows = rows::rows_of(&printed, Some("filters.rates"), &given);
+    let row = |fields: &[(&str, Scalar)]| {
+        Row(BTreeMap::from_iter(
+            fields.iter().map(|(name, value)| (name.to_string(), value.clone())),
+        ))
+    };
+    let around = [
+        ("dist", Scalar::Text("ids".into())),
+        ("seed", Scalar::Number(7.0)),
+        ("bits", Scalar::Number(8.0)),
+    ];
+    let first = [("width", Scalar::Number(1.0)), ("rate", Scalar::Number(0.5))];
+    let second = [("width", Scalar::Number(32.0))];
+    assert_eq!(rows, [row(&[&around[..], &first].concat()), row(&[&around[..], &second].concat())]);
+    assert_eq!(rows::rows_of(&printed, Some("no.such"), &given), []);
+}
+
+#[test]
+fn figures_and_claims_are_made_of_rows() {
+    let folder = tempfile::tempdir().expect("a folder");
+    measure(folder.path(), "", Keep::ThisCommit);
+    let study = study_in(folder.path());
+    let figures = study.figures();
+    let [misses, nothing] = figures.as_slice() else { panic!("two figures") };
+    assert_eq!(misses.curve_names, ["grf", "bloom"]);
+    assert_eq!(
+        misses.panels.iter().map(|panel| panel.title.as_str()).collect::<Vec<_>>(),
+        ["miss", "hit"]
+    );
+    assert_eq!(misses.panels[0].curves[1].points, [(8.0, 0.8), (10.5, 1.05)]);
+    let table = misses.table(&misses.panels[1]);
+    assert_eq!(table, [["bits per key", "grf", "bloom"], ["8", "1", "1"], ["10.5", "1", "1"]]);
+    assert!(nothing.panels.is_empty());
+    let claims = study.claims();
+    assert_eq!(claims[0].1.holds, Some(false));
+    assert_eq!(claims[0].1.outside(), ["bits_per_key 10.5"]);
+    assert_eq!(claims[0].1.told(), "ratio 0.333 to 1; claimed at most 0.5, in 1 of 2 within it");
+    assert_eq!(claims[1].1.holds, None);
+}
+
+#[test]
+fn pages_need_nothing_else_and_say_what_is_missing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    measure(folder.path(), "10.5", Keep::ThisCommit);
+    let studies = [study_in(folder.path())];
+    let page = html("The <laboratory>", "of 'records'", &studies);
+    assert!(page.contains("Misses &lt;by&gt; bits") && !page.contains("<by>"));
+    assert!(page.contains("There are no measurements for this figure"));
+    assert!(page.contains("1 of 2 measurements") && page.contains("# not measured"));
+    assert_eq!(page.matches("<svg").count(), 1, "a figure without rows has no picture");
+    let outside = ["<script", "<link", "<img", "src=", "url("];
+    assert!(outside.iter().all(|word| !page.contains(word)), "the page needs something else");
+    let text = markdown("Results", "about", &studies);
+    assert!(text.contains("2 claims: 1 hold, 0 do not, 1 were not measured"), "{text}");
+    assert!(text.contains("| 8 | 0.267 | 0.8 |"), "{text}");
+    assert!(
+        csv(&studies[0]).starts_with("bits_per_key,direct,disk,guard,keys,"),
+        "{}",
+        csv(&studies[0])
+    );
+}
+
+#[test]
+fn wrong_plans_are_told_with_their_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("wrong.toml");
+    let told = |text: &str| {
+        std::fs::write(&path, text).expect("a plan");
+        load_experiment(&path).expect_err("it is wrong").to_string()
+    };
+    let with = |from: &str, to: &str| told(&PLAN.replace(from, to));
+    for (problem, word) in [
+        (told("title = 3"), "wrong.toml"),
+        (with("bench read", "load"), "bench"),
+        (with("at_most = 0.5", ""), "at_most"),
+        (with("full = [2000, 4000]", "huge = 1"), "full is missing"),
+        (with("[8, 10.5]", "[]"), "an axis needs a value"),
+        (with("[8, 10.5]", "[[8]]"), "a number, a text"),
+        (with("y_label = \"µs\"", "y_lable = \"µs\""), "y_lable"),
+        (with("title = \"Misses\"", "title = \"Misses\"\nmark = \"pies\""), "pies"),
+    ] {
+        assert!(problem.contains(word) && problem.contains("wrong.toml"), "{word}: {problem}");
+    }
+    let error = load_experiments(folder.path(), &["no-such".into()]).expect_err("there is none");
+    assert!(error.to_string().contains("there are: wrong"), "{error}");
+}

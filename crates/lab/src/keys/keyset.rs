@@ -1,0 +1,267 @@
+//! The keys of a measurement: those that are stored, and where other keys like them come from.
+//! ```text
+//! a law (uniform, ...)    draws -> stored            more draws     -> misses
+//! a set (file, shipped)   7 of 8 -> stored           held out, 1 of 8 -> misses
+//! ids                     10 of 11 -> stored         held out, 1 of 11 -> misses
+//! ```
+//! Invariant: held-out keys are never stored.
+
+use std::collections::HashSet;
+
+use crate::error::{LabError, Result};
+use crate::keys::dist::{Dist, FileFormat};
+use crate::keys::key_files::{read_file, read_sosd};
+use crate::keys::key_list::{KeyList, SortedKeys};
+use crate::keys::laws::{Law, NumberLaw, StringLaw};
+use crate::keys::natural_earth::natural_earth;
+use crate::keys::real_sets;
+use crate::keys::rng::Rng;
+use crate::report::KeysReport;
+
+/// Keys to store, and a source of keys like them.
+#[derive(Clone, Debug)]
+pub struct KeySet {
+    stored: SortedKeys,
+    source: Source,
+    dist: Dist,
+    duplicates: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Law(Law),
+    HeldOut(SortedKeys),
+    /// Either, the second one with that share.
+    Either(Box<[Source; 2]>, f64),
+}
+
+impl Source {
+    fn draw(&self, rng: &mut Rng) -> Vec<u8> {
+        match self {
+            Source::Law(law) => {
+                let mut key = Vec::new();
+                law.draw(&mut key, rng);
+                key
+            }
+            Source::HeldOut(keys) => keys.get(rng.place(keys.len())).to_vec(),
+            Source::Either(sources, share) => sources[usize::from(rng.unit() < *share)].draw(rng),
+        }
+    }
+}
+
+/// The number of keys that a law makes by default.
+const COUNT_DEFAULT: usize = 1_000_000;
+/// One key in so many of a set is held out.
+const HELD_OUT_EVERY: usize = 8;
+/// For so many dense ids that are stored, one more is not.
+const IDS_PER_MISSING: usize = 10;
+/// Draws per key before a law counts as exhausted.
+const DRAWS_PER_KEY: usize = 100;
+
+impl KeySet {
+    /// The keys of a distribution. `count`: how many to store; of a set, all by default, else a
+    /// random choice of them.
+    pub fn new(dist: &Dist, format: FileFormat, count: Option<usize>, seed: u64) -> Result<Self> {
+        Self::with_default(dist, format, count, COUNT_DEFAULT, seed)
+    }
+
+    /// As above, with `default` keys from a law if `count` is None.
+    pub(crate) fn with_default(
+        dist: &Dist,
+        format: FileFormat,
+        count: Option<usize>,
+        default: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let folder = real_sets::folder();
+        let dist = dist.in_folder(&folder);
+        if count == Some(0) {
+            return Err(LabError::Plan("0 keys: there is nothing to measure".into()));
+        }
+        if dist.is_set() {
+            let (whole, read) = match &dist {
+                Dist::File(path) => read_file(path, format)?,
+                Dist::Sosd(path) => read_sosd(path)?,
+                Dist::Real(set) => read_file(&set.path(&folder), set.format())?,
+                _ => counted(natural_earth()),
+            };
+            return of_set(whole, read, dist, count, seed);
+        }
+        let mut rng = Rng::new(seed);
+        let count = count.unwrap_or(default);
+        let (stored, source) = match Law::of(&dist, count) {
+            Some(law) => (drawn(&law, count, &mut rng)?, Source::Law(law)),
+            None => dense_ids(count, &mut rng)?,
+        };
+        Ok(KeySet { stored, source, dist, duplicates: 0 })
+    }
+
+    /// The keys to store.
+    pub fn stored(&self) -> &SortedKeys {
+        &self.stored
+    }
+
+    /// Where they really come from: of a real set that was not fetched, what stands in for it.
+    pub fn dist(&self) -> &Dist {
+        &self.dist
+    }
+
+    /// A key like the stored ones; by chance it may be one of them.
+    pub fn draw(&self, rng: &mut Rng) -> Vec<u8> {
+        self.source.draw(rng)
+    }
+
+    /// The same source, with other keys stored.
+    pub(crate) fn with_stored(self, stored: SortedKeys) -> Self {
+        KeySet { stored, ..self }
+    }
+
+    /// Joins both sets; of the other one only these keys. Draws come from each in proportion to its
+    /// keys.
+    /// Requires: these are not stored yet.
+    pub(crate) fn joined(self, other: KeySet, fresh: &SortedKeys) -> Self {
+        let all: KeyList = self.stored.iter().chain(fresh.iter()).collect();
+        let stored = SortedKeys::from_list(&all);
+        let share = fresh.len() as f64 / stored.len() as f64;
+        let source = Source::Either(Box::new([self.source, other.source]), share);
+        KeySet { stored, source, ..self }
+    }
+
+    /// How long the stored keys are, and how alike.
+    pub fn shape(&self) -> KeysReport {
+        let neighbours = self.stored.iter().zip(self.stored.iter().skip(1));
+        let shared = neighbours.map(|(a, b)| a.iter().zip(b).take_while(|(a, b)| a == b).count());
+        let mean = |sum: usize, count: usize| sum as f64 / count.max(1) as f64;
+        KeysReport {
+            bytes_mean: mean(self.stored.size_bytes(), self.stored.len()),
+            bytes_max: self.stored.longest() as u64,
+            shared_prefix_bytes_mean: mean(shared.sum(), self.stored.len().saturating_sub(1)),
+            duplicates: self.duplicates,
+        }
+    }
+}
+
+/// Keys that are a set already, and how many they are.
+fn counted(keys: SortedKeys) -> (SortedKeys, usize) {
+    let count = keys.len();
+    (keys, count)
+}
+
+/// Holds every eighth key of a set out. `read`: how many keys there were before each was taken
+/// once.
+fn of_set(
+    whole: SortedKeys,
+    read: usize,
+    dist: Dist,
+    count: Option<usize>,
+    seed: u64,
+) -> Result<KeySet> {
+    let duplicates = (read - whole.len()) as u64;
+    let (kept, held_out) = whole.split(|place| place % HELD_OUT_EVERY == HELD_OUT_EVERY - 1);
+    if held_out.is_empty() {
+        let problem = format!("{dist}: at least {HELD_OUT_EVERY} distinct keys are needed");
+        return Err(LabError::Plan(problem));
+    }
+    let stored = match count {
+        Some(count) if count > kept.len() => {
+            let problem = format!("{dist}: {count} keys asked for, it has {}", kept.len());
+            return Err(LabError::Plan(problem));
+        }
+        Some(count) => split_at_random(&kept, count, &mut Rng::new(seed)).1,
+        None => kept,
+    };
+    Ok(KeySet { stored, source: Source::HeldOut(held_out), dist, duplicates })
+}
+
+/// `count` distinct draws.
+fn drawn(law: &Law, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
+    match law {
+        Law::Numbers(law) => drawn_numbers(law, count, rng),
+        Law::Strings(law) => drawn_strings(law, count, rng),
+    }
+}
+
+fn drawn_numbers(law: &NumberLaw, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
+    let mut numbers = room_for(count)?;
+    let mut known: HashSet<u64> = HashSet::new();
+    known.try_reserve(count).map_err(|_| too_many(count))?;
+    numbers.extend((0..count).map(|_| law.draw(rng)));
+    numbers.retain(|number| known.insert(*number));
+    let mut draws = 0;
+    while numbers.len() < count {
+        let number = law.draw(rng);
+        draws += 1;
+        if known.insert(number) {
+            numbers.push(number);
+        } else if draws > count.saturating_mul(DRAWS_PER_KEY) {
+            return Err(exhausted(count));
+        }
+    }
+    Ok(SortedKeys::from_integers(numbers))
+}
+
+/// Draws as many strings as are missing, until none is.
+fn drawn_strings(law: &StringLaw, count: usize, rng: &mut Rng) -> Result<SortedKeys> {
+    drop(room_for(count)?);
+    let (mut keys, mut key, mut draws) = (SortedKeys::default(), Vec::new(), 0);
+    while keys.len() < count {
+        if draws > count.saturating_mul(DRAWS_PER_KEY) {
+            return Err(exhausted(count));
+        }
+        let mut list: KeyList = keys.iter().collect();
+        for _ in keys.len()..count {
+            key.clear();
+            law.draw(&mut key, rng);
+            list.push(&key);
+        }
+        draws += count - keys.len();
+        keys = SortedKeys::from_list(&list);
+    }
+    Ok(keys)
+}
+
+/// An empty list with memory for `count` numbers.
+fn room_for(count: usize) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    // Keys are counted in 32 bits; of those that could be counted, memory may hold fewer.
+    let reserved = count <= u32::MAX as usize && numbers.try_reserve_exact(count).is_ok();
+    reserved.then_some(numbers).ok_or_else(|| too_many(count))
+}
+
+fn too_many(count: usize) -> LabError {
+    LabError::Plan(format!("{count} keys are more than memory holds"))
+}
+
+fn exhausted(count: usize) -> LabError {
+    LabError::Plan(format!("the distribution has not {count} distinct keys"))
+}
+
+/// The numbers from 0 on without some at random, which are held out; `count` are stored.
+fn dense_ids(count: usize, rng: &mut Rng) -> Result<(SortedKeys, Source)> {
+    let missing = (count / IDS_PER_MISSING).max(1);
+    let ids = count.saturating_add(missing);
+    let mut numbers = room_for(ids)?;
+    numbers.extend(0..ids as u64);
+    let whole = SortedKeys::from_integers(numbers);
+    let (stored, held_out) = split_at_random(&whole, missing, rng);
+    Ok((stored, Source::HeldOut(held_out)))
+}
+
+/// A random choice of `count` keys, behind the others. Requires: there are as many.
+pub(crate) fn split_at_random(
+    keys: &SortedKeys,
+    count: usize,
+    rng: &mut Rng,
+) -> (SortedKeys, SortedKeys) {
+    let mut left = keys.len();
+    let mut wanted = count;
+    keys.split(|_| {
+        let take = rng.place(left) < wanted;
+        left -= 1;
+        wanted -= usize::from(take);
+        take
+    })
+}
+
+#[cfg(test)]
+mod tests;

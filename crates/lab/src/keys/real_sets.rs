@@ -1,0 +1,86 @@
+//! Real sets of keys, which `scripts/fetch-keys.py` fetches into a folder, and their stand-ins for
+//! machines without network.
+//! ```text
+//! name      file           what it has                             stand-in (laws/), alike in
+//! osm       osm.u64le      vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes
+//! coast     coast.u64le    vertices of coast lines, GSHHG          borders, more and longer: same
+//! ipv4      ipv4.u64le     first addresses of networks by city     networks: trailing zeros
+//! words     words.txt      words of many languages                 vocabulary: shared stems
+//! english   english.txt    a large list of English words           vocabulary of one language
+//! flights   flights.txt    departures in the United States         schedule: long shared prefixes
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use crate::keys::dist::FileFormat;
+
+/// A set of real keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RealSet {
+    /// Vertices of the borders of time zones, as Morton codes (OpenStreetMap).
+    Osm,
+    /// Vertices of coast lines, as Morton codes.
+    Coast,
+    /// First addresses of networks that are in one city.
+    Ipv4,
+    /// Words of many languages.
+    Words,
+    /// Words of English.
+    English,
+    /// Departures: origin, destination, month, day, hour, minute.
+    Flights,
+}
+
+/// The folder of fetched keys, if the environment does not name another one.
+const FOLDER: &str = "data/fetched";
+const FOLDER_VARIABLE: &str = "TROMMEL_KEYS";
+
+impl RealSet {
+    /// Every set there is.
+    pub const ALL: [RealSet; 6] = [
+        RealSet::Osm,
+        RealSet::Coast,
+        RealSet::Ipv4,
+        RealSet::Words,
+        RealSet::English,
+        RealSet::Flights,
+    ];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            RealSet::Osm => "osm",
+            RealSet::Coast => "coast",
+            RealSet::Ipv4 => "ipv4",
+            RealSet::Words => "words",
+            RealSet::English => "english",
+            RealSet::Flights => "flights",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|set| set.name() == name)
+    }
+
+    /// How its file is written.
+    pub(crate) fn format(self) -> FileFormat {
+        match self {
+            RealSet::Osm | RealSet::Coast | RealSet::Ipv4 => FileFormat::U64le,
+            RealSet::Words | RealSet::English | RealSet::Flights => FileFormat::Lines,
+        }
+    }
+
+    /// Its file in a folder, there or not.
+    pub(crate) fn path(self, folder: &Path) -> PathBuf {
+        let ending = match self.format() {
+            FileFormat::U64le => "u64le",
+            FileFormat::Lines => "txt",
+        };
+        folder.join(format!("{}.{ending}", self.name()))
+    }
+}
+
+/// Where fetched keys are.
+pub(crate) fn folder() -> PathBuf {
+    std::env::var_os(FOLDER_VARIABLE).map_or_else(|| FOLDER.into(), PathBuf::from)
+}

@@ -1,0 +1,233 @@
+//! The model of a killed store: what it must hold, lane by lane.
+//! ```text
+//! base | write  write  write? | write  write  write?    write? was under way when its process
+//!      '---- session 1 -----'  '---- session 2 ----'    was killed
+//! ```
+//! Invariant: an acknowledged write is there, in its place in the order. A write that was under way
+//! is there as a whole or not at all. The state that a check finds is the next base.
+
+use std::ops::RangeInclusive;
+
+use super::history::{Change, LANES, Name, SLOTS, key_of, value_text};
+use crate::keys::rng::scramble;
+
+/// Of each slot of a lane its value; 0: it has none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Slots(pub(super) Vec<u64>);
+
+impl Default for Slots {
+    fn default() -> Self {
+        Slots(vec![0; SLOTS])
+    }
+}
+
+impl Slots {
+    fn digest(&self) -> u64 {
+        let each = |(slot, &value)| digest_of(slot, value);
+        self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
+    }
+
+    /// Applies a change; returns the difference of the digest.
+    fn apply(&mut self, change: &Change) -> u64 {
+        let old = std::mem::replace(&mut self.0[change.slot], change.value);
+        digest_of(change.slot, change.value).wrapping_sub(digest_of(change.slot, old))
+    }
+}
+
+fn digest_of(slot: usize, value: u64) -> u64 {
+    if value == 0 { 0 } else { scramble(scramble(slot as u64) ^ value) }
+}
+
+struct LaneWrite {
+    changes: Vec<Change>,
+    acknowledged: bool,
+}
+
+/// One lane.
+#[derive(Default)]
+struct LaneModel {
+    base: Slots,
+    groups: Vec<LaneWrite>,
+    doubts: u32,
+}
+
+/// All lanes.
+pub(super) struct LaneModels {
+    seed: u64,
+    lanes: Vec<LaneModel>,
+}
+
+impl LaneModels {
+    pub(super) fn new(seed: u64) -> Self {
+        LaneModels { seed, lanes: (0..LANES).map(|_| LaneModel::default()).collect() }
+    }
+
+    /// Writes of each lane since the last look.
+    pub(super) fn lens(&self) -> [usize; LANES] {
+        std::array::from_fn(|lane| self.lanes[lane].groups.len())
+    }
+
+    /// Adds the writes of a killed process: `done` of each lane were acknowledged. If the writers
+    /// had begun, one more of each lane may have been under way.
+    pub(super) fn add_session(&mut self, session: u32, done: &[u32; LANES], had_begun: bool) {
+        for (index, (lane, &done)) in self.lanes.iter_mut().zip(done).enumerate() {
+            for number in 0..done + u32::from(had_begun) {
+                let name = Name { session, lane: index as u8, number };
+                let acknowledged = number < done;
+                lane.groups.push(LaneWrite { changes: name.changes(self.seed), acknowledged });
+            }
+            lane.doubts += u32::from(had_begun);
+        }
+    }
+
+    /// Compares a store with all that was written; what is found is the new base. Returns how many
+    /// of the writes that were under way are there.
+    pub(super) fn settle(&mut self, found: Vec<Slots>) -> Result<u64, String> {
+        let lens = self.lens();
+        let there = self.find(&found, &lens, &lens)?;
+        for (lane, found) in self.lanes.iter_mut().zip(found) {
+            *lane = LaneModel { base: found, ..LaneModel::default() };
+        }
+        Ok(there)
+    }
+
+    /// Compares a store with what was written: of each lane at least so many writes, at most so
+    /// many.
+    pub(super) fn find(
+        &self,
+        found: &[Slots],
+        least: &[usize; LANES],
+        most: &[usize; LANES],
+    ) -> Result<u64, String> {
+        let mut there = 0;
+        for (index, (lane, found)) in self.lanes.iter().zip(found).enumerate() {
+            let range = least[index]..=most[index].min(lane.groups.len());
+            let Some(choice) = lane.find(found, range.clone()) else {
+                return Err(lane.explain(index, found, range));
+            };
+            there += u64::from(choice.count_ones());
+        }
+        Ok(there)
+    }
+}
+
+impl LaneModel {
+    /// The writes in doubt, as bits, that lead to the state `found` after a number of writes in the
+    /// range. None: no choice of them leads to it.
+    fn find(&self, found: &Slots, range: RangeInclusive<usize>) -> Option<u32> {
+        let wanted = found.digest();
+        (0..1u32 << self.doubts).find(|&choice| self.passes(choice, wanted, &range))
+    }
+
+    fn passes(&self, choice: u32, wanted: u64, range: &RangeInclusive<usize>) -> bool {
+        let (mut slots, mut digest, mut doubts) = (self.base.clone(), self.base.digest(), 0);
+        if range.contains(&0) && digest == wanted {
+            return true;
+        }
+        for (place, group) in self.groups.iter().enumerate() {
+            let there = group.acknowledged || choice >> doubts & 1 == 1;
+            doubts += u32::from(!group.acknowledged);
+            for change in group.changes.iter().filter(|_| there) {
+                digest = digest.wrapping_add(slots.apply(change));
+            }
+            if range.contains(&(place + 1)) && digest == wanted {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn explain(&self, index: usize, found: &Slots, range: RangeInclusive<usize>) -> String {
+        const SHOWN: usize = 5;
+        let mut last = self.base.clone();
+        let groups = self.groups[..*range.end()].iter().filter(|group| group.acknowledged);
+        for change in groups.flat_map(|group| &group.changes) {
+            last.apply(change);
+        }
+        let differs = |slot: &usize| last.0[*slot] != found.0[*slot];
+        let slots: Vec<usize> = (0..SLOTS).filter(differs).collect();
+        let told = slots.iter().take(SHOWN).map(|&slot| {
+            let key = String::from_utf8_lossy(&key_of(index, slot)).into_owned();
+            let (found, last) = (value_text(found.0[slot]), value_text(last.0[slot]));
+            format!("{key} has {found}; the last that was acknowledged gave {last}")
+        });
+        format!(
+            "lane {index} is not as after {} to {} of its writes ({} of them in doubt); {} keys differ: {}",
+            range.start(),
+            range.end(),
+            self.doubts,
+            slots.len(),
+            told.collect::<Vec<_>>().join("; "),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A seed whose first writes all put something: a deletion of nothing could not be seen.
+    fn seed() -> u64 {
+        let puts = |seed: u64, number| {
+            let changes = Name { session: 1, lane: 0, number }.changes(seed);
+            changes.iter().all(|change| change.value != 0)
+        };
+        (0..).find(|&seed| (0..7).all(|number| puts(seed, number))).expect("one in some dozens")
+    }
+
+    /// What a store shows that has these writes of lane 0.
+    fn after(numbers: &[u32]) -> Vec<Slots> {
+        let mut found = vec![Slots::default(); LANES];
+        for &number in numbers {
+            let name = Name { session: 1, lane: 0, number };
+            for change in name.changes(seed()) {
+                found[0].apply(&change);
+            }
+        }
+        found
+    }
+
+    fn lanes() -> LaneModels {
+        let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
+        done[0] = 5;
+        lanes.add_session(1, &done, true);
+        lanes
+    }
+
+    #[test]
+    fn all_that_was_acknowledged_is_there_and_what_was_under_way_may_be() {
+        assert_eq!(lanes().settle(after(&[0, 1, 2, 3, 4])), Ok(0));
+        assert_eq!(lanes().settle(after(&[0, 1, 2, 3, 4, 5])), Ok(1));
+        for wrong in [&[0, 1, 2, 3][..], &[0, 2, 3, 4], &[1, 0, 2, 3, 4, 6], &[]] {
+            lanes().settle(after(wrong)).expect_err("something is wrong");
+        }
+    }
+
+    #[test]
+    fn half_a_batch_is_found() {
+        let batch = (0..99).find(|&number| {
+            let changes = Name { session: 1, lane: 0, number }.changes(seed());
+            changes.len() > 2 && changes.iter().all(|change| change.value != 0)
+        });
+        let number = batch.expect("a batch of puts");
+        let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
+        done[0] = number;
+        lanes.add_session(1, &done, true);
+        let mut found = after(&(0..number).collect::<Vec<_>>());
+        let changes = Name { session: 1, lane: 0, number }.changes(seed());
+        found[0].apply(&changes[0]);
+        assert!(lanes.settle(found).expect_err("half a batch").contains("lane 0 is not as after"));
+    }
+
+    #[test]
+    fn a_copy_has_the_writes_up_to_some_moment_of_its_making() {
+        let (mut least, mut most) = ([0; LANES], [0; LANES]);
+        (least[0], most[0]) = (2, 4);
+        let lanes = lanes();
+        for (numbers, right) in [(0..1, false), (0..2, true), (0..4, true), (0..5, false)] {
+            let numbers: Vec<u32> = numbers.collect();
+            let found = lanes.find(&after(&numbers), &least, &most);
+            assert_eq!(found.is_ok(), right, "{numbers:?}");
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The questions that are asked, and how an answer is checked against the sorted keys.
+//! ```text
+//! point_miss    a key like the stored ones that is not stored
+//! point_hit     a stored key
+//! point_half    a stored key, or one that is not: as likely
+//! empty_range   [left, left + width - 1] without a stored key, left like the stored keys
+//! range_hit     a range of that width around a stored key
+//! seek          the first key from a key like the stored ones on
+//! seek_next_50  the same, and the fifty keys behind it
+//! closed_seek   the first key of [n, n + width - 1], n: first eight bytes of such a key
+//! ```
+//! How they are drawn: `question_draw.rs`.
+//! Invariant: every question's answer is known from the sorted keys alone.
+
+use std::fmt;
+
+use trommel::Db;
+use trommel_filters::{KeyRange, Query};
+
+use crate::keys::key_list::{KeyList, SortedKeys};
+use crate::keys::values::fill_value;
+
+/// A kind of question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A key that is not stored.
+    PointMiss,
+    /// A stored key.
+    PointHit,
+    /// A stored key or one that is not, as likely.
+    PointHalf,
+    /// A range without a stored key.
+    EmptyRange,
+    /// A range around a stored key.
+    RangeHit,
+    /// The first key from a key on.
+    Seek,
+    /// The first key from a key on, and the fifty behind it.
+    SeekNext50,
+    /// A range of numbers, of which some share of the questions finds nothing.
+    ClosedSeek,
+}
+
+/// Keys that are read behind the first one.
+const NEXT_COUNT: usize = 50;
+
+impl Kind {
+    /// The kinds that are measured by default.
+    pub const ALL: [Kind; 7] = [
+        Kind::PointMiss,
+        Kind::PointHit,
+        Kind::PointHalf,
+        Kind::EmptyRange,
+        Kind::RangeHit,
+        Kind::Seek,
+        Kind::SeekNext50,
+    ];
+
+    /// The name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::PointMiss => "point_miss",
+            Kind::PointHit => "point_hit",
+            Kind::PointHalf => "point_half",
+            Kind::EmptyRange => "empty_range",
+            Kind::RangeHit => "range_hit",
+            Kind::Seek => "seek",
+            Kind::SeekNext50 => "seek_next_50",
+            Kind::ClosedSeek => "closed_seek",
+        }
+    }
+
+    /// Whether it asks for one key.
+    pub(crate) fn is_point(self) -> bool {
+        matches!(self, Kind::PointMiss | Kind::PointHit | Kind::PointHalf)
+    }
+
+    /// The keys that an open seek reads at most; None: the kind is no open seek.
+    pub(crate) fn seek_count(self) -> Option<usize> {
+        match self {
+            Kind::Seek => Some(1),
+            Kind::SeekNext50 => Some(1 + NEXT_COUNT),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Questions of one kind.
+#[derive(Clone, Debug)]
+pub struct Queries {
+    kind: Kind,
+    lowers: KeyList,
+    /// Of closed ranges alone.
+    uppers: KeyList,
+}
+
+impl Queries {
+    /// Requires: of closed ranges as many uppers as lowers, of others none.
+    pub(crate) fn of(kind: Kind, lowers: KeyList, uppers: KeyList) -> Self {
+        Queries { kind, lowers, uppers }
+    }
+
+    /// What is asked.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// How many questions there are.
+    pub fn len(&self) -> usize {
+        self.lowers.len()
+    }
+
+    /// Whether there is no question.
+    pub fn is_empty(&self) -> bool {
+        self.lowers.is_empty()
+    }
+
+    /// The key that is asked for, or the first one of the range.
+    pub(crate) fn lower(&self, place: usize) -> &[u8] {
+        self.lowers.get(place)
+    }
+
+    /// The last key of the range; None: it is no closed range.
+    pub(crate) fn upper(&self, place: usize) -> Option<&[u8]> {
+        (place < self.uppers.len()).then(|| self.uppers.get(place))
+    }
+
+    /// The question at a place as a filter sees it. An open seek ends at the last key that it
+    /// reads, since its cursor goes that far.
+    pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
+        let lower = self.lowers.get(place);
+        let upper = match self.kind {
+            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => return Query::Point(lower),
+            Kind::EmptyRange | Kind::RangeHit | Kind::ClosedSeek => Some(self.uppers.get(place)),
+            Kind::Seek | Kind::SeekNext50 => {
+                let count = self.kind.seek_count().unwrap_or(1);
+                let last = stored.place_from(lower) + count - 1;
+                (last < stored.len()).then(|| stored.get(last))
+            }
+        };
+        let range = KeyRange::new(lower, upper).expect("lower is at or before upper when drawn");
+        Query::Range(range)
+    }
+
+    /// Asks the store one question; returns the number of keys in the answer.
+    #[inline]
+    pub(crate) fn ask(&self, db: &Db, place: usize) -> trommel::Result<usize> {
+        let lower = self.lowers.get(place);
+        match self.kind {
+            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => {
+                Ok(usize::from(db.get(lower)?.is_some()))
+            }
+            Kind::EmptyRange | Kind::RangeHit | Kind::ClosedSeek => {
+                let first = db.range(lower..=self.uppers.get(place)).next();
+                Ok(usize::from(first.transpose()?.is_some()))
+            }
+            Kind::Seek => Ok(usize::from(db.range(lower..).next().transpose()?.is_some())),
+            Kind::SeekNext50 => {
+                let mut found = 0;
+                for entry in db.range(lower..).take(1 + NEXT_COUNT) {
+                    entry?;
+                    found += 1;
+                }
+                Ok(found)
+            }
+        }
+    }
+
+    /// Asks every question and counts the answers that differ from the sorted keys.
+    pub(crate) fn count_wrong(
+        &self,
+        db: &Db,
+        stored: &SortedKeys,
+        value_bytes: usize,
+    ) -> trommel::Result<u64> {
+        let mut wrong = 0;
+        let mut expected_value = Vec::new();
+        for place in 0..self.len() {
+            let lower = self.lowers.get(place);
+            let right = if self.kind.is_point() {
+                fill_value(&mut expected_value, lower, value_bytes);
+                let expected = stored.holds(lower).then_some(&expected_value[..]);
+                db.get(lower)?.as_deref() == expected
+            } else {
+                self.scan_is_right(db, stored, place)?
+            };
+            wrong += u64::from(!right);
+        }
+        Ok(wrong)
+    }
+
+    fn scan_is_right(&self, db: &Db, stored: &SortedKeys, place: usize) -> trommel::Result<bool> {
+        let lower = self.lowers.get(place);
+        let first = stored.place_from(lower);
+        let (scan, end, most) = match self.kind.seek_count() {
+            Some(count) => (db.range(lower..), (first + count).min(stored.len()), count),
+            None => {
+                let upper = self.uppers.get(place);
+                let end = stored.place_after(upper);
+                (db.range(lower..=upper), end, end - first + 1)
+            }
+        };
+        let mut expected = first..end;
+        for entry in scan.take(most) {
+            let (key, _) = entry?;
+            if expected.next().is_none_or(|place| stored.get(place) != key) {
+                return Ok(false);
+            }
+        }
+        Ok(expected.next().is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! How questions are drawn.
+//! ```text
+//! misses     like the keys     a draw like the stored keys that is none of them
+//!            behind them       a stored key, and a distance up to a limit      (correlated)
+//!            deleted           a key that was stored, and is no more
+//! skew       misses like the keys are behind a hot key then, if they are gets
+//! closed     [n, n + width - 1] where n is the first eight bytes of a key, as a number
+//! ```
+//! Invariant: of misses and empty ranges none has a stored key; the same seed gives the same
+//! questions.
+
+use crate::error::{LabError, Result};
+use crate::keys::key_list::{KeyList, SortedKeys, key_after, key_before};
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::Rng;
+use crate::keys::skew::{Places, Skew};
+use crate::questions::queries::{Kind, Queries};
+
+/// How questions are drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Draw<'k> {
+    /// Of each kind and thread.
+    pub(crate) count: usize,
+    /// How many neighbouring keys a range takes in, at least 1.
+    pub(crate) width: u64,
+    /// How gets are spread over the keys.
+    pub(crate) skew: Skew,
+    /// Where misses and empty ranges are.
+    pub(crate) misses: Misses<'k>,
+}
+
+/// Where misses and empty ranges are.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Misses<'k> {
+    /// Drawn as the keys are.
+    LikeKeys,
+    /// They begin behind a stored key, at most so far.
+    Behind(u64),
+    /// They are, or take in, one of these keys, which were deleted.
+    Deleted(&'k SortedKeys),
+}
+
+/// The logarithm of the largest distance between a stored key and a miss of skewed gets.
+const MISS_REACH_BITS: u32 = 12;
+/// Draws per question before a range width counts as too wide.
+const DRAWS_PER_QUERY: usize = 1000;
+/// Draws without any miss before looking for some ends.
+const DRAWS_IN_VAIN_MAX: usize = 100_000;
+/// Draws per question, on average, before looking for more ends.
+const DRAWS_PER_QUERY_MEAN: usize = 50;
+
+impl Draw<'_> {
+    /// Questions over all keys alike.
+    pub(crate) fn even(count: usize, width: u64) -> Self {
+        Draw { count, width, skew: Skew::None, misses: Misses::LikeKeys }
+    }
+}
+
+impl Queries {
+    /// `count` questions. `width`: how many neighbouring keys a range takes in, at least 1. All
+    /// keys are as likely.
+    pub fn draw(
+        kind: Kind,
+        keys: &KeySet,
+        count: usize,
+        width: u64,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        Self::draw_as(kind, keys, Draw::even(count, width), rng)
+    }
+
+    /// Questions as they are to be drawn.
+    pub(crate) fn draw_as(
+        kind: Kind,
+        keys: &KeySet,
+        draw: Draw<'_>,
+        rng: &mut Rng,
+    ) -> Result<Self> {
+        let (mut lowers, mut uppers) = (KeyList::new(), KeyList::new());
+        let places = Places::new(draw.skew, keys.stored().len());
+        let source = QuestionSource { keys, draw, places, longest: keys.stored().longest() };
+        for _ in 0..draw.count {
+            let (lower, upper) = source.question(kind, rng)?;
+            lowers.push(&lower);
+            if let Some(upper) = upper {
+                uppers.push(&upper);
+            }
+        }
+        Ok(Queries::of(kind, lowers, uppers))
+    }
+
+    /// At most `count` misses of a width (width 1: points), drawn like the keys. There are fewer,
+    /// or none, if a bounded number of draws finds no more.
+    pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
+        let reach = width.max(1) - 1;
+        let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
+        let (mut lowers, mut uppers) = (KeyList::new(), KeyList::new());
+        for drawn in 0..count.saturating_mul(DRAWS_PER_QUERY_MEAN) {
+            if lowers.len() == count || (lowers.is_empty() && drawn == DRAWS_IN_VAIN_MAX) {
+                break;
+            }
+            let lower = keys.draw(rng);
+            let upper = key_after(&lower, reach);
+            if keys.stored().first_in(&lower, &upper).is_none() {
+                lowers.push(&lower);
+                if kind == Kind::EmptyRange {
+                    uppers.push(&upper);
+                }
+            }
+        }
+        Queries::of(kind, lowers, uppers)
+    }
+}
+
+/// The width of closed seeks of which about `share` are empty: a quantile of the distances to the
+/// next key, over `samples` draws. Returns also the share of these draws that are empty with it.
+pub(crate) fn closed_width(keys: &KeySet, share: f64, draws: usize, rng: &mut Rng) -> (u64, f64) {
+    let stored = keys.stored();
+    let distance = |key: Vec<u8>| {
+        let from = leading_number(&key);
+        let next = stored.first_from(&from.to_be_bytes()).map(leading_number);
+        next.map_or(u64::MAX, |next| next.saturating_sub(from))
+    };
+    let mut distances: Vec<u64> = (0..draws.max(1)).map(|_| distance(keys.draw(rng))).collect();
+    distances.sort_unstable();
+    let place = ((1.0 - share) * distances.len() as f64) as usize;
+    let width = distances[place.min(distances.len() - 1)].max(1);
+    let hits = distances.partition_point(|distance| *distance < width);
+    (width, 1.0 - hits as f64 / distances.len() as f64)
+}
+
+/// The first eight bytes as a number; shorter keys go on with zeros.
+fn leading_number(key: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    let bytes = key.len().min(word.len());
+    word[..bytes].copy_from_slice(&key[..bytes]);
+    u64::from_be_bytes(word)
+}
+
+/// Makes questions, one after the other.
+struct QuestionSource<'k> {
+    keys: &'k KeySet,
+    draw: Draw<'k>,
+    places: Places,
+    /// Bytes of the longest key.
+    longest: usize,
+}
+
+impl QuestionSource<'_> {
+    /// The first key of a question, and the last one if it is a closed range.
+    fn question(&self, kind: Kind, rng: &mut Rng) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
+        let (stored, reach) = (self.keys.stored(), self.draw.width.max(1) - 1);
+        match kind {
+            Kind::PointMiss => Ok((self.miss(rng)?, None)),
+            Kind::PointHit => Ok((self.hit(rng), None)),
+            Kind::PointHalf if rng.below(2) == 0 => Ok((self.hit(rng), None)),
+            Kind::PointHalf => Ok((self.miss(rng)?, None)),
+            Kind::EmptyRange => {
+                let lower = self.empty_range(reach, rng)?;
+                let upper = key_after(&lower, reach);
+                Ok((lower, Some(upper)))
+            }
+            Kind::RangeHit => {
+                let key = stored.get(rng.place(stored.len()));
+                let before = if reach == 0 { 0 } else { rng.below(reach) };
+                Ok((key_before(key, before), Some(key_after(key, reach - before))))
+            }
+            Kind::Seek | Kind::SeekNext50 => Ok((self.keys.draw(rng), None)),
+            Kind::ClosedSeek => {
+                let first = leading_number(&self.keys.draw(rng));
+                let mut upper = first.saturating_add(reach).to_be_bytes().to_vec();
+                upper.resize(self.longest.max(upper.len()), u8::MAX);
+                Ok((first.to_be_bytes().to_vec(), Some(upper)))
+            }
+        }
+    }
+
+    fn hit(&self, rng: &mut Rng) -> Vec<u8> {
+        self.keys.stored().get(self.places.draw(rng)).to_vec()
+    }
+
+    /// A key that is not stored.
+    fn miss(&self, rng: &mut Rng) -> Result<Vec<u8>> {
+        let stored = self.keys.stored();
+        let is_free = |key: &[u8]| !stored.holds(key);
+        match self.draw.misses {
+            Misses::Behind(most) => self.behind(&is_free, rng, |_| most),
+            Misses::Deleted(keys) => Ok(keys.get(rng.place(keys.len())).to_vec()),
+            Misses::LikeKeys if self.draw.skew == Skew::None => self.redrawn(&is_free, rng),
+            Misses::LikeKeys => {
+                self.behind(&is_free, rng, |rng| 1 << rng.below(u64::from(MISS_REACH_BITS)))
+            }
+        }
+    }
+
+    /// The first key of a range without a stored key.
+    fn empty_range(&self, reach: u64, rng: &mut Rng) -> Result<Vec<u8>> {
+        let stored = self.keys.stored();
+        let is_empty = |key: &[u8]| stored.first_in(key, &key_after(key, reach)).is_none();
+        match self.draw.misses {
+            Misses::LikeKeys => self.redrawn(&is_empty, rng),
+            Misses::Behind(most) => self.behind(&is_empty, rng, |_| most),
+            Misses::Deleted(keys) => {
+                let around = |rng: &mut Rng| {
+                    let key = keys.get(rng.place(keys.len()));
+                    key_before(key, if reach == 0 { 0 } else { rng.below(reach) })
+                };
+                let what = "where keys were deleted there is no empty range";
+                first_that(&is_empty, rng, around, what)
+            }
+        }
+    }
+
+    /// A draw like the stored keys.
+    fn redrawn(&self, fits: &dyn Fn(&[u8]) -> bool, rng: &mut Rng) -> Result<Vec<u8>> {
+        let what = "among the keys' neighbours there is no miss";
+        first_that(fits, rng, |rng| self.keys.draw(rng), what)
+    }
+
+    /// A key behind a stored one, at most as far as `reach` says.
+    fn behind(
+        &self,
+        fits: &dyn Fn(&[u8]) -> bool,
+        rng: &mut Rng,
+        reach: impl Fn(&mut Rng) -> u64,
+    ) -> Result<Vec<u8>> {
+        let stored = self.keys.stored();
+        let behind = |rng: &mut Rng| {
+            let reach = reach(rng);
+            let key = stored.get(self.places.draw(rng));
+            key_after(key, 1 + rng.below(reach))
+        };
+        first_that(fits, rng, behind, "behind the stored keys there is no room for a miss")
+    }
+}
+
+/// The first key that fits, of a bounded number of draws; else an error that says what is missing.
+fn first_that(
+    fits: &dyn Fn(&[u8]) -> bool,
+    rng: &mut Rng,
+    draw: impl Fn(&mut Rng) -> Vec<u8>,
+    what: &str,
+) -> Result<Vec<u8>> {
+    for _ in 0..DRAWS_PER_QUERY {
+        let key = draw(rng);
+        if fits(&key) {
+            return Ok(key);
+        }
+    }
+    Err(LabError::Plan(format!("{what} of that width: use a smaller --range-width")))
+}

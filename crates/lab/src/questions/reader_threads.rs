@@ -1,0 +1,167 @@
+//! Reader threads: they ask one store at once, each its own questions.
+//! ```text
+//! seed --> thread 0: draws of the seed      every record with one thread has these
+//!      \-> thread t: draws of a generator of its own
+//! round    [all questions of thread 0]
+//!          [all questions of thread 1]      over when the last thread is
+//! ```
+//! Invariant: the same seed gives the same questions to the same thread, however many threads there
+//! are.
+
+use std::hint::black_box;
+
+use trommel::Db;
+
+use crate::error::Result;
+use crate::keys::key_list::SortedKeys;
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::{Rng, scramble};
+use crate::questions::queries::{Kind, Queries};
+use crate::questions::question_draw::Draw;
+
+/// Questions of one kind: a list for each thread.
+#[derive(Clone, Debug)]
+pub(crate) struct ReaderThreads {
+    lists: Vec<Queries>,
+}
+
+/// The generator of a thread. `stream` tells generators of one seed apart.
+fn thread_rng(seed: u64, stream: u64, thread: usize) -> Rng {
+    let of_stream = scramble(seed ^ stream);
+    Rng::new(if thread == 0 { of_stream } else { of_stream ^ scramble(thread as u64) })
+}
+
+/// The generators of so many threads.
+pub(crate) fn thread_rngs(seed: u64, stream: u64, threads: usize) -> Vec<Rng> {
+    (0..threads).map(|thread| thread_rng(seed, stream, thread)).collect()
+}
+
+impl ReaderThreads {
+    /// The questions of every kind; and the first thread's generator, for more.
+    pub(crate) fn draw_all(
+        keys: &KeySet,
+        draw: Draw<'_>,
+        seed: u64,
+        threads: usize,
+    ) -> Result<(Vec<ReaderThreads>, Rng)> {
+        let rngs = |stream| thread_rngs(seed, stream, threads);
+        // Halves are from generators of their own: the other questions are those of earlier
+        // records.
+        let (mut others, mut halves) = (rngs(1), rngs(4));
+        let readers = Kind::ALL.into_iter().map(|kind| {
+            let rngs = if kind == Kind::PointHalf { &mut halves } else { &mut others };
+            ReaderThreads::draw(kind, keys, draw, rngs)
+        });
+        Ok((readers.collect::<Result<_>>()?, others.swap_remove(0)))
+    }
+
+    /// One list of questions for each generator.
+    pub(crate) fn draw(
+        kind: Kind,
+        keys: &KeySet,
+        draw: Draw<'_>,
+        rngs: &mut [Rng],
+    ) -> Result<Self> {
+        let lists = rngs.iter_mut().map(|rng| Queries::draw_as(kind, keys, draw, rng));
+        Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
+    }
+
+    /// What is asked.
+    pub(crate) fn kind(&self) -> Kind {
+        self.lists[0].kind()
+    }
+
+    /// The questions of all threads.
+    pub(crate) fn lists(&self) -> &[Queries] {
+        &self.lists
+    }
+
+    /// The questions of the first thread.
+    pub(crate) fn first(&self) -> &Queries {
+        &self.lists[0]
+    }
+
+    /// How many questions all threads have together.
+    pub(crate) fn len(&self) -> usize {
+        self.lists.iter().map(Queries::len).sum()
+    }
+
+    /// Every thread asks all of its questions. The first list is asked on this thread.
+    pub(crate) fn ask_all(&self, db: &Db) -> Result<()> {
+        std::thread::scope(|scope| {
+            let others = self.lists[1..].iter();
+            let others: Vec<_> = others.map(|list| scope.spawn(move || ask(list, db))).collect();
+            ask(&self.lists[0], db)?;
+            others.into_iter().try_for_each(|other| other.join().expect("no reader panics"))
+        })
+    }
+
+    /// Asks every question, one after the other, and counts the answers that differ from the sorted
+    /// keys.
+    pub(crate) fn count_wrong(
+        &self,
+        db: &Db,
+        keys: &SortedKeys,
+        value_bytes: usize,
+    ) -> Result<u64> {
+        self.lists.iter().map(|list| Ok(list.count_wrong(db, keys, value_bytes)?)).sum()
+    }
+}
+
+fn ask(list: &Queries, db: &Db) -> Result<()> {
+    for place in 0..list.len() {
+        black_box(list.ask(db, place)?);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::dist::{Dist, FileFormat};
+    use crate::keys::skew::Skew;
+    use trommel::Options;
+
+    fn keys() -> KeySet {
+        KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(2000), 1).expect("keys")
+    }
+
+    fn readers(kind: Kind, keys: &KeySet, threads: usize) -> ReaderThreads {
+        let draw = Draw { skew: Skew::Zipf(0.99), ..Draw::even(300, 64) };
+        ReaderThreads::draw(kind, keys, draw, &mut thread_rngs(1, 1, threads)).expect("drawn")
+    }
+
+    #[test]
+    fn a_thread_has_its_questions_however_many_there_are() {
+        let keys = keys();
+        let (one, four) = (readers(Kind::PointHit, &keys, 1), readers(Kind::PointHit, &keys, 4));
+        assert_eq!((one.len(), four.len()), (300, 1200));
+        let asked = |list: &Queries| -> Vec<Vec<u8>> {
+            (0..list.len()).map(|place| list.lower(place).to_vec()).collect()
+        };
+        assert_eq!(asked(one.first()), asked(four.first()));
+        for other in 1..4 {
+            assert_ne!(asked(&four.lists[0]), asked(&four.lists[other]));
+            assert_ne!(asked(&four.lists[other]), asked(&four.lists[other % 3 + 1]));
+        }
+    }
+
+    #[test]
+    fn every_thread_asks_all_its_questions() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let db = Db::open(folder.path(), Options::default()).expect("opens");
+        let keys = keys();
+        keys.stored().iter().for_each(|key| db.put(key, b"value").expect("puts"));
+        let asked = |stats: trommel::Stats| stats.point.queries + stats.open_seek.queries;
+        for kind in [Kind::PointMiss, Kind::PointHit, Kind::Seek] {
+            let (readers, before) = (readers(kind, &keys, 3), asked(db.stats().expect("open")));
+            readers.ask_all(&db).expect("asks");
+            assert_eq!(asked(db.stats().expect("open")) - before, 900, "{}", kind.name());
+        }
+        // The values are not those that belong to the keys: hits are wrong, of every thread.
+        let wrong = readers(Kind::PointHit, &keys, 3).count_wrong(&db, keys.stored(), 20);
+        assert_eq!(wrong.expect("asks"), 900);
+        let right = readers(Kind::PointMiss, &keys, 3).count_wrong(&db, keys.stored(), 20);
+        assert_eq!(right.expect("asks"), 0);
+    }
+}

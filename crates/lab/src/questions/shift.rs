@@ -1,0 +1,74 @@
+//! A shift of the workload: the last level's keys come from one law, those of newer runs from
+//! another.
+//! ```text
+//! load the last level -> ask misses (before) -> load newer runs -> ask the same misses (after)
+//! ```
+//! Invariant: the same questions are asked before and after, and neither time anything answers
+//! them.
+
+use trommel::Db;
+
+use crate::error::Result;
+use crate::keys::key_list::SortedKeys;
+use crate::questions::queries::Kind;
+use crate::questions::read_workload::Stored;
+use crate::questions::reader_threads::ReaderThreads;
+use crate::report::{ShiftRates, ShiftReport};
+
+/// Measurements of a store whose last level alone was loaded.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct BaseSeen {
+    /// Time that went into the guard until then.
+    guard_seconds: f64,
+    /// And until all was loaded.
+    pub(crate) guard_seconds_in_all: f64,
+    /// Runs searched needlessly per question.
+    rates: ShiftRates,
+    /// Wrong answers.
+    pub(crate) wrong: u64,
+}
+
+impl BaseSeen {
+    /// Asks the first thread's misses and empty ranges, and checks the answers.
+    pub(crate) fn look(
+        db: &Db,
+        readers: &[ReaderThreads],
+        stored: &SortedKeys,
+        value_bytes: usize,
+    ) -> Result<Self> {
+        let mut seen = BaseSeen { guard_seconds: db.stats()?.guard.seconds, ..Self::default() };
+        for queries in readers.iter().map(ReaderThreads::first) {
+            let rate = match queries.kind() {
+                Kind::PointMiss => &mut seen.rates.point_miss,
+                Kind::EmptyRange => &mut seen.rates.empty_range,
+                _ => continue,
+            };
+            let before = needless_runs(db)?;
+            seen.wrong += queries.count_wrong(db, stored, value_bytes)?;
+            *rate = (needless_runs(db)? - before) as f64 / queries.len() as f64;
+        }
+        Ok(seen)
+    }
+
+    /// The report, with the measurements after all was loaded.
+    pub(crate) fn report(&self, stored: &Stored, after: ShiftRates) -> Option<ShiftReport> {
+        let content = stored.content();
+        let (base_keys, new_keys) = (content.keys.len() as u64, content.newer?.len() as u64);
+        let guard_seconds = self.guard_seconds_in_all - self.guard_seconds;
+        Some(ShiftReport {
+            inserts: stored.inserts()?.to_string(),
+            base_keys,
+            new_keys,
+            guard_ns_per_base_key: self.guard_seconds * 1e9 / base_keys as f64,
+            guard_ns_per_insert: guard_seconds * 1e9 / new_keys as f64,
+            before: self.rates,
+            after,
+        })
+    }
+}
+
+fn needless_runs(db: &Db) -> Result<u64> {
+    let stats = db.stats()?;
+    let kinds = [stats.point, stats.open_seek, stats.closed_seek];
+    Ok(kinds.iter().map(|kind| kind.false_positives).sum())
+}

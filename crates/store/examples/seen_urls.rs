@@ -1,0 +1,66 @@
+//! Seen URLs: many threads ask whether a crawler has met a URL, and most have not been met.
+//! ```text
+//! thread  get(hash of the URL) -> mostly a miss, answered from memory -> put(hash)
+//! ```
+//! Nobody asks for URLs in their order, so 16 bytes of a hash are the key: keys are short, and any
+//! two of them lie far apart.
+//! ```text
+//! cargo run --release -p trommel --example seen_urls
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trommel::{Db, Options, Sync};
+
+const THREADS: u64 = 4;
+const URLS: u64 = 20_000;
+
+/// Every third URL is one that all threads meet.
+fn url(thread: u64, number: u64) -> String {
+    let owner = if number.is_multiple_of(3) { 0 } else { thread };
+    format!("https://site-{}.example/{owner}/{number}", number % 97)
+}
+
+/// FNV-1a with 128 bits: it is the same in every program and version.
+fn key(url: &str) -> [u8; 16] {
+    const BASIS: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let step = |hash: u128, byte| (hash ^ u128::from(byte)).wrapping_mul(PRIME);
+    url.bytes().fold(BASIS, step).to_be_bytes()
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let options = Options {
+        // A URL that is lost in a crash is met again: nothing need be synced at once.
+        sync: Sync::Never,
+        write_buffer_bytes: 256 << 10,
+        ..Options::default()
+    };
+    let db = Db::open(folder.path(), options)?;
+    let seen = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        let crawl = |thread| {
+            let (db, seen) = (&db, &seen);
+            move || -> trommel::Result<()> {
+                for number in 0..URLS {
+                    let url = key(&url(thread, number));
+                    if db.get(url)?.is_some() {
+                        seen.fetch_add(1, Ordering::Relaxed);
+                    } else {
+                        db.put(url, b"")?;
+                    }
+                }
+                Ok(())
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(crawl(thread))).collect();
+        threads.into_iter().try_for_each(|thread| thread.join().expect("no panic"))
+    })?;
+    let gets = db.stats()?.point;
+    println!("{} gets, {} of URLs seen before", gets.queries, seen.load(Ordering::Relaxed));
+    println!("{} reached the runs on disk and read {} blocks", gets.reached_runs, gets.blocks_read);
+    assert_eq!(gets.queries, THREADS * URLS);
+    assert!(db.get(key(&url(0, 1)))?.is_some());
+    Ok(())
+}

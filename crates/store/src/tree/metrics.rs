@@ -1,0 +1,278 @@
+//! Every number of a store, by name: the one table behind Prometheus' text and JSON.
+//! ```text
+//! Stats -> metrics() -> [ memtable_bytes gauge 4096 | writes counter 12 | ... ] -> text, JSON
+//! ```
+//! Invariant: a name is given once for each value of its label.
+
+use std::fmt::{self, Write as _};
+
+use crate::tree::stats::{QueryStats, Stats};
+use MetricKind::{Counter, Gauge};
+
+/// One number of a store.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Metric {
+    /// Its path in [`Stats`], such as `guard.memory_bytes`.
+    pub name: &'static str,
+    /// Whether it only grows.
+    pub kind: MetricKind,
+    /// What it is one of, such as `("level", "2")`. None: there is one.
+    pub label: Option<(&'static str, String)>,
+    /// The number.
+    pub value: MetricValue,
+}
+
+/// How a number moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MetricKind {
+    /// It only grows while the store is open.
+    Counter,
+    /// It moves both ways.
+    Gauge,
+}
+
+/// A number, whole or not.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum MetricValue {
+    /// A count, or bytes.
+    Whole(u64),
+    /// A share, or seconds.
+    Real(f64),
+}
+
+impl From<u64> for MetricValue {
+    fn from(value: u64) -> Self {
+        MetricValue::Whole(value)
+    }
+}
+
+impl From<f64> for MetricValue {
+    fn from(value: f64) -> Self {
+        MetricValue::Real(value)
+    }
+}
+
+impl fmt::Display for MetricValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MetricValue::Whole(value) => value.fmt(f),
+            MetricValue::Real(value) => value.fmt(f),
+        }
+    }
+}
+
+/// Names that Prometheus was given before there were paths: dashboards know them.
+const EXPOSED: [(&str, &str); 13] = [
+    ("bytes_written_user", "user_bytes_total"),
+    ("bytes_flushed", "flushed_bytes_total"),
+    ("bytes_merged", "merged_bytes_total"),
+    ("slowdowns.count", "slowdowns_total"),
+    ("slowdowns.seconds", "slowdown_seconds_total"),
+    ("stops.count", "stops_total"),
+    ("stops.seconds", "stop_seconds_total"),
+    ("guard.memory_bytes", "guard_bytes"),
+    ("guard.elastic.tables_by_units", "elastic_tables"),
+    ("files.max", "files_open_max"),
+    ("obsolete.scans", "obsolete_held_by_scans"),
+    ("obsolete.pinned_trees", "obsolete_held_by_pinned_trees"),
+    ("obsolete.followed_trees", "obsolete_held_by_followed_trees"),
+];
+
+impl Metric {
+    /// Its name for Prometheus, without the prefix `trommel_`.
+    fn exposed(&self) -> String {
+        if let Some((_, exposed)) = EXPOSED.iter().find(|(name, _)| *name == self.name) {
+            return (*exposed).to_owned();
+        }
+        let path = self.name.strip_prefix("guard.elastic").map(|rest| ["elastic", rest].concat());
+        let name = path.unwrap_or_else(|| self.name.to_owned()).replace('.', "_");
+        if self.kind == Counter { name + "_total" } else { name }
+    }
+}
+
+type Row = (MetricKind, &'static str, MetricValue);
+
+fn single((kind, name, value): Row) -> Metric {
+    Metric { name, kind, label: None, value }
+}
+
+fn labelled((kind, name, value): Row, label: &'static str, of: impl ToString) -> Metric {
+    Metric { name, kind, label: Some((label, of.to_string())), value }
+}
+
+impl Stats {
+    /// Every number: queries by kind, runs by level, all others once.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let runs = self.levels.iter().map(|level| {
+            labelled((Gauge, "runs", (level.runs.len() as u64).into()), "level", level.level)
+        });
+        let mut metrics = self.query_metrics();
+        metrics.extend(self.counters().map(single));
+        metrics.extend(self.gauges().map(single));
+        metrics.extend(self.guard_gauges().map(single));
+        metrics.extend(self.elastic_metrics());
+        metrics.extend(runs);
+        metrics
+    }
+
+    fn query_metrics(&self) -> Vec<Metric> {
+        let [point, open, closed] = [&self.point, &self.open_seek, &self.closed_seek];
+        let kinds = [("point", point), ("open_seek", open), ("closed_seek", closed)];
+        let of_field = |(place, name): (usize, &'static str)| {
+            let row = |stats: &QueryStats| (Counter, name, stats.fields()[place].into());
+            kinds.map(|(kind, stats)| labelled(row(stats), "kind", kind))
+        };
+        QueryStats::PATHS.into_iter().enumerate().flat_map(of_field).collect()
+    }
+
+    fn counters(&self) -> [Row; 14] {
+        [
+            (Counter, "writes", self.writes.into()),
+            (Counter, "bytes_written_user", self.bytes_written_user.into()),
+            (Counter, "bytes_flushed", self.bytes_flushed.into()),
+            (Counter, "bytes_merged", self.bytes_merged.into()),
+            (Counter, "flushes", self.flushes.into()),
+            (Counter, "merges", self.merges.into()),
+            (Counter, "slowdowns.count", self.slowdowns.count.into()),
+            (Counter, "slowdowns.seconds", self.slowdowns.seconds.into()),
+            (Counter, "stops.count", self.stops.count.into()),
+            (Counter, "stops.seconds", self.stops.seconds.into()),
+            (Counter, "stalls", self.stalls.into()),
+            (Counter, "stall_seconds", self.stall_seconds.into()),
+            (Counter, "guard.seconds", self.guard.seconds.into()),
+            (Counter, "files.reopened", self.files.reopened.into()),
+        ]
+    }
+
+    fn gauges(&self) -> [Row; 23] {
+        [
+            (Gauge, "memtables", self.memtables.into()),
+            (Gauge, "memtable_bytes", self.memtable_bytes.into()),
+            (Gauge, "memtable_entries", self.memtable_entries.into()),
+            (Gauge, "logs", self.logs.into()),
+            (Gauge, "log_bytes", self.log_bytes.into()),
+            (Gauge, "fence_bytes", self.fence_bytes.into()),
+            (Gauge, "cache_bytes", self.cache_bytes.into()),
+            (Gauge, "memory_bytes", self.memory_bytes().into()),
+            (Gauge, "table_bytes", self.table_bytes().into()),
+            (Gauge, "table_file_bytes", self.table_file_bytes.into()),
+            (Gauge, "write_amplification", self.write_amplification().into()),
+            (Gauge, "leaving_tables", self.leaving_tables.into()),
+            (Gauge, "files.open", self.files.open.into()),
+            (Gauge, "files.max", self.files.max.into()),
+            (Gauge, "obsolete.tables", self.obsolete.tables.into()),
+            (Gauge, "obsolete.bytes", self.obsolete.bytes.into()),
+            (Gauge, "obsolete.scans", self.obsolete.scans.into()),
+            (Gauge, "obsolete.pinned_trees", self.obsolete.pinned_trees.into()),
+            (Gauge, "obsolete.followed_trees", self.obsolete.followed_trees.into()),
+            (Gauge, "unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0).into()),
+            (Gauge, "merging", self.merging.into()),
+            (Gauge, "sequence", self.sequence.into()),
+            (Gauge, "stopped", u64::from(self.failure.is_some()).into()),
+        ]
+    }
+
+    fn guard_gauges(&self) -> [Row; 9] {
+        let guard = &self.guard;
+        [
+            (Gauge, "guard.bits_per_key", guard.bits_per_key.into()),
+            (Gauge, "guard.memory_bytes", guard.memory_bytes.into()),
+            (Gauge, "guard.base_bytes", guard.base_bytes.into()),
+            (Gauge, "guard.overlay_bytes", guard.overlay_bytes.into()),
+            (Gauge, "guard.base_entries", guard.base_entries.into()),
+            (Gauge, "guard.overlay_entries", guard.overlay_entries.into()),
+            (Gauge, "guard.open_seconds", guard.open_seconds.into()),
+            (Gauge, "guard.rebuild_peak_bytes", guard.rebuild_peak_bytes.into()),
+            (Gauge, "guard.damaged_filters", (guard.damaged.len() as u64).into()),
+        ]
+    }
+
+    /// What the guard `elastic` has in memory.
+    fn elastic_metrics(&self) -> Vec<Metric> {
+        let Some(elastic) = &self.guard.elastic else { return Vec::new() };
+        let tables = elastic.tables_by_units.iter().enumerate().map(|(units, &tables)| {
+            labelled((Gauge, "guard.elastic.tables_by_units", tables.into()), "units", units)
+        });
+        let rows = [
+            (Gauge, "guard.elastic.budget_bytes", elastic.budget_bytes.into()),
+            (Gauge, "guard.elastic.unit_bytes", elastic.unit_bytes.into()),
+            (Gauge, "guard.elastic.expected_rate", elastic.expected_rate.into()),
+            (Counter, "guard.elastic.loads", elastic.loads.into()),
+            (Counter, "guard.elastic.drops", elastic.drops.into()),
+            (Counter, "guard.elastic.counted_gets", elastic.counted_gets.into()),
+        ];
+        tables.chain(rows.map(single)).collect()
+    }
+
+    /// All of it in the text format that Prometheus reads.
+    pub fn prometheus(&self) -> String {
+        let (mut text, mut last) = (String::new(), "");
+        for metric in self.metrics() {
+            let (exposed, value) = (metric.exposed(), metric.value);
+            if metric.name != last {
+                let kind = if metric.kind == Counter { "counter" } else { "gauge" };
+                let _ = writeln!(text, "# TYPE trommel_{exposed} {kind}");
+                last = metric.name;
+            }
+            let _ = match metric.label {
+                Some((label, of)) => {
+                    writeln!(text, "trommel_{exposed}{{{label}=\"{of}\"}} {value}")
+                }
+                None => writeln!(text, "trommel_{exposed} {value}"),
+            };
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use crate::plan::options::{GuardKind, Options};
+    use crate::storage::environment::Environment;
+    use crate::storage::memory::Memory;
+    use crate::sync::Arc;
+    use crate::{Background, Db};
+
+    fn store(guard: GuardKind) -> Db {
+        let environment =
+            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let options = Options { guard, background: Background::Stepped, ..Options::default() };
+        Db::open_with("db", options, environment).expect("opens")
+    }
+
+    #[test]
+    fn a_name_is_given_once_for_each_value_of_its_label() {
+        let db = store(GuardKind::Grf);
+        db.put("key", "value").and_then(|()| db.compact()).expect("merges");
+        let metrics = db.stats().expect("open").metrics();
+        let mut seen = HashSet::new();
+        for metric in &metrics {
+            assert!(seen.insert((metric.exposed(), metric.label.clone())), "{metric:?} twice");
+        }
+        assert!(metrics.len() > 60, "{}", metrics.len());
+    }
+
+    #[test]
+    fn prometheus_reads_the_names_that_it_knows() {
+        let db = store(GuardKind::Grf);
+        db.put("key", "value").and_then(|()| db.compact()).expect("merges");
+        db.get("key").expect("reads");
+        let text = db.stats().expect("open").prometheus();
+        for line in [
+            "# TYPE trommel_query_queries_total counter",
+            "trommel_query_queries_total{kind=\"point\"} 1",
+            "trommel_user_bytes_total 8",
+            "trommel_slowdown_seconds_total 0",
+            "trommel_files_open_max ",
+            "trommel_obsolete_held_by_scans 0",
+            "trommel_runs{level=\"0\"} 1",
+            "# TYPE trommel_guard_bytes gauge",
+        ] {
+            assert!(text.lines().any(|known| known.starts_with(line)), "{line}: {text}");
+        }
+        assert_eq!(text.matches("# TYPE trommel_query_queries_total").count(), 1);
+    }
+}

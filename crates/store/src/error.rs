@@ -1,45 +1,44 @@
-//! What can go wrong, told apart by what the caller can do.
+//! Errors, told apart by what the caller can do.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The result of everything that touches the store.
+/// The result of every operation on a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What went wrong, where, and so what to do.
+/// What went wrong, and where. Each variant says what to do.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The disk refused. Make room or mend the disk, then make the call again. An open store needs
-    /// no more than that. Its threads try again what has failed, at the latest after ten seconds,
-    /// and the next write leaves a log that has failed for a new one. In stepped mode the next step
-    /// tries.
+    /// The disk refused. Make room or repair the disk, then make the call again. An open store
+    /// needs no more than that. Its threads retry failed work after at most ten seconds, and the
+    /// next write replaces a failed log. In stepped mode the next step retries.
     #[error("{path}: {source}{hint}", path = path.display(), hint = hint(source))]
     Io {
-        /// The file or folder that was asked for.
+        /// The file or folder of the failed operation.
         path: PathBuf,
         /// What the operating system said.
         source: Arc<std::io::Error>,
     },
-    /// The bytes are wrong. Restore the file from a copy; what it held cannot be trusted.
+    /// The bytes are wrong. Restore the file from a copy: its content cannot be trusted.
     #[error("{path} is damaged at byte {offset}: {what}", path = path.display())]
     Corrupt {
         /// The damaged file.
         path: PathBuf,
-        /// Where the damage was seen.
+        /// Where the damage was found.
         offset: u64,
         /// What was expected there.
         what: String,
     },
-    /// A file that the store needs is not there. Restore it from a copy; or have
-    /// [`repair`](crate::repair) go on without it: it tells what is lost with it.
-    /// [`verify_files`](crate::verify_files) tells all that is missing.
+    /// A file that the store needs is missing. Restore it from a copy, or let
+    /// [`repair`](crate::repair) continue without it: it tells what is lost.
+    /// [`verify_files`](crate::verify_files) tells everything that is missing.
     #[error("{path} is missing: {what}", path = path.display())]
     FileMissing {
         /// The file.
         path: PathBuf,
-        /// Who says that it must be there, and what is lost with it.
+        /// Why the file must exist, and what is lost with it.
         what: String,
     },
     /// The folder holds files, but no store. Name another folder, or an empty one.
@@ -48,19 +47,19 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder is to take a new store, and has files. Name a new folder, or an empty one.
+    /// The folder is for a new store, but has files. Name a new folder, or an empty one.
     #[error("{path} is not empty: name a folder that is new or empty", path = path.display())]
     NotEmpty {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds no store, and none was to be made.
+    /// The folder holds no store, and the call was not to create one.
     #[error("{path}: there is no store here", path = path.display())]
     Missing {
         /// The folder.
         path: PathBuf,
     },
-    /// Another version of Trommel wrote this. Use that version, or load the data anew.
+    /// Another version of Trommel wrote this. Use that version, or load the data again.
     #[error("{path} has format version {found}; this Trommel reads version {known}", path = path.display())]
     Version {
         /// The file that names the version.
@@ -76,21 +75,21 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The store was closed, while this handle, or a snapshot, scan or queue of it, lived on. Open
-    /// it again.
+    /// The store was closed while this handle lived on, or its snapshot, scan or queue. Open it
+    /// again.
     #[error("{path} was closed: open it again to use it", path = path.display())]
     Closed {
         /// The folder.
         path: PathBuf,
     },
-    /// This process is a child of the one that has opened the store, and may not use it: both would
-    /// write one log. Nothing was done. A child opens stores of its own.
+    /// This process is a forked child of the one that opened the store, and may not use it: both
+    /// would write one log. Nothing was done. A child opens its own stores.
     #[error("{path} was opened before this process was forked: only the process that opened it can use it", path = path.display())]
     Forked {
         /// The folder.
         path: PathBuf,
     },
-    /// A key is longer than a store takes.
+    /// A key is longer than a store accepts.
     #[error("a key of {len} bytes: a key has at most {max} bytes")]
     KeyTooLong {
         /// Its length, in bytes.
@@ -98,7 +97,7 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// A value is longer than a store takes.
+    /// A value is longer than a store accepts.
     #[error("a value of {len} bytes: a value has at most {max} bytes")]
     ValueTooLong {
         /// Its length, in bytes.
@@ -106,7 +105,7 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// A batch is longer than a store takes. Nothing was written. Write it in parts.
+    /// A batch is longer than a store accepts. Nothing was written. Write it in parts.
     #[error(
         "a batch of {len} bytes: a batch has at most {max} bytes of keys and values, a few for each write included"
     )]
@@ -116,13 +115,13 @@ pub enum Error {
         /// The longest allowed.
         max: usize,
     },
-    /// Entries to ingest are not in order, or have a key twice. Nothing was written. Sort them, and
+    /// Entries to ingest are out of order, or have a key twice. Nothing was written. Sort them, and
     /// keep one of each key.
     #[error("keys to ingest must ascend: {key} comes after {before}", key = key.escape_ascii(), before = before.escape_ascii())]
     Unsorted {
-        /// The key before.
+        /// The previous key.
         before: Vec<u8>,
-        /// The key that is not behind it.
+        /// The key that does not come after it.
         key: Vec<u8>,
     },
     /// A range to delete ends before it begins. Nothing was written.
@@ -130,10 +129,10 @@ pub enum Error {
     InvertedRange {
         /// Where it begins.
         from: Vec<u8>,
-        /// The first key behind it.
+        /// The key behind its end.
         to: Vec<u8>,
     },
-    /// An option has a value that makes no sense.
+    /// An option has an invalid value.
     #[error("option {option}: {problem}")]
     Option {
         /// The option's name.
@@ -141,28 +140,29 @@ pub enum Error {
         /// What is wrong, and what would be right.
         problem: String,
     },
-    /// Background work failed, and this call would have to wait for it; reads go on. The store need
-    /// not be opened again: the work is tried again, as told for [`Io`](Error::Io), and writes go
-    /// on once it succeeds. So mend what the cause names (make room, where the disk is full), then
-    /// make the call again. [`Stats::failure`](crate::Stats::failure) is None when all goes on.
+    /// Background work failed, and this call would have to wait for it. Reads continue. The store
+    /// need not be reopened. The work is retried, as for [`Io`](Error::Io), and writes continue
+    /// once it succeeds. So repair what the cause names (make room if the disk is full), then make
+    /// the call again. Then [`Stats::failure`](crate::Stats::failure) becomes None.
     #[error("writing has stopped: {cause}")]
     Stopped {
         /// The failure.
         #[source]
         cause: Box<Error>,
     },
-    /// A thread panicked while it worked for the store. Nothing is lost. The work is tried again.
+    /// A thread panicked while it worked for the store. No acknowledged write is lost, and the work
+    /// is retried.
     #[error("{who} has panicked")]
     Panicked {
-        /// The work that the thread did.
+        /// The thread, or its work.
         who: String,
     },
-    /// Another thread is at a flush that must come first. Make the call again.
+    /// Another thread runs a flush that must come first. Make the call again.
     #[error("a flush that must come first is under way elsewhere")]
     FlushUnderWay,
 }
 
-/// What would help, where that is known.
+/// Advice, where there is any.
 fn hint(source: &std::io::Error) -> &'static str {
     if is_exhausted(source) {
         return "; let the process have more (`ulimit -n`), or the store fewer (`max_open_files`)";
@@ -176,8 +176,8 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// Whether bytes are wrong, or a file is gone: here, or where background work met it. `verify`
-    /// and [`verify_files`](crate::verify_files) tell all that is, and `repair` mends.
+    /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
+    /// `verify` and [`verify_files`](crate::verify_files) tell all damage, and `repair` repairs it.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,
@@ -186,7 +186,7 @@ impl Error {
         }
     }
 
-    /// Where bytes are wrong, and what is wrong there. None: the error is another.
+    /// Where bytes are wrong, and what is wrong there. None: this is another error.
     pub(crate) fn as_damage(&self) -> Option<(u64, &str)> {
         match self {
             Error::Corrupt { offset, what, .. } => Some((*offset, what)),
@@ -194,27 +194,27 @@ impl Error {
         }
     }
 
-    /// Background work failed with this error, and a call had to wait for it.
+    /// Background work failed with `cause`, and a call had to wait for it.
     pub(crate) fn stopped(cause: &Error) -> Error {
         Error::Stopped { cause: Box::new(cause.clone()) }
     }
 
-    /// Someone panicked.
+    /// The error for a panic.
     pub(crate) fn panicked(who: impl Into<String>) -> Error {
         Error::Panicked { who: who.into() }
     }
 
-    /// Wraps what the operating system said about `path`.
+    /// Wraps an error of the operating system about `path`.
     pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.into();
-        // What is the store's own error is told as such.
+        // An error of the store itself is returned as it is.
         move |source| {
             let of_system = |source| Error::Io { path, source: Arc::new(source) };
             source.downcast().unwrap_or_else(of_system)
         }
     }
 
-    /// As [`io`](Error::io), of a file that must be there: `needed` says why.
+    /// As [`io`](Error::io), for a file that must exist: `needed` says why.
     pub(crate) fn needed(
         path: impl Into<PathBuf>,
         needed: impl Into<String>,
@@ -231,13 +231,13 @@ impl Error {
         Error::Corrupt { path: path.into(), offset, what: what.into() }
     }
 
-    /// Whether a file was not made since something else has its name.
+    /// Whether a file was not created because its name is taken.
     pub(crate) fn is_name_taken(&self) -> bool {
         matches!(self, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists)
     }
 }
 
-/// Whether a descriptor was lacking.
+/// Whether the process or the system has run out of descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
     let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
     matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))

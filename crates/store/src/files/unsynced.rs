@@ -7,7 +7,7 @@
 //! keeper   note what was appended -> sync -> durable     syncs: before the oldest write is too old
 //! ```
 //! Invariants: `durable` moves to what was appended before a sync began, and only if that sync
-//! succeeded. Only one sync of a log runs at a time: the system reports a disk error only once, so
+//! succeeded. Only one sync of a log runs at a time. The system reports a disk error only once, so
 //! one of two syncs would succeed wrongly. After a failed sync none succeeds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

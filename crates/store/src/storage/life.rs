@@ -3,7 +3,7 @@
 //! OPEN --close()--> CLOSING --calls and threads have ended--> CLOSED   (others may use its files)
 //!    \------------------+------------------------------------/------> 0, in every forked child
 //! ```
-//! Reads check the state once, after they have pinned a version: a reader that sees the empty
+//! Reads check the state once, after they have pinned a version. So a reader that sees the empty
 //! version of a closed store also sees that it is closed. Writes check it under the writer's lock,
 //! which closing takes. All other calls that touch files are counted, and closing waits for them.
 //!

@@ -3,7 +3,7 @@
 //! from --link--> to                                  one file, two names, perhaps in two folders
 //!      --copy--> to.copy --sync--> --rename--> to    another file system, or one without links
 //! ```
-//! Invariants: `from` is only read. Nothing is ever written to a file under the name `to`: it could
+//! Invariants: `from` is only read. Nothing is ever written to a file under the name `to`. It could
 //! be the same file, since a link may exist although creating it failed.
 
 use std::io::ErrorKind;

@@ -1,5 +1,5 @@
-//! Reads and checks everything: checksums, order within tables and across them, what the manifest
-//! tells of tables, the logs, the filter's image, and every key against the guard.
+//! Reads and checks everything: checksums, the order of entries, the manifest, the logs, the
+//! filter's image, and every key against the guard.
 //! ```text
 //! MANIFEST   describes the open tree       tables    checksums, order, index, counts
 //! logs       checksums, lengths, ages      entries   flush within the span, guard says "maybe"

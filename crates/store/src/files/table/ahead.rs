@@ -6,13 +6,13 @@
 //! then, and for a walk over the whole table:
 //!            the cursor is in [ a chunk ], and the disk reads [ the next ]
 //! ```
-//! A cursor that goes from block to block, either way, gets them in chunks of limited size. A cursor
-//! that jumps begins anew with a single block. So a seek reads what it needs, and a merge or a long
-//! scan has few, large reads. When chunks have reached their limit, the next one is requested when
-//! the cursor enters one: at most two of them are in memory.
+//! A cursor that goes from block to block, either way, gets them in chunks of limited size. A
+//! cursor that jumps begins anew with a single block. So a seek reads what it needs, and a merge or
+//! a long scan has few, large reads. When chunks have reached their limit, the next one is
+//! requested when the cursor enters one: at most two of them are in memory.
 //!
-//! Invariant: a block of a chunk is checked, counted and cached when the cursor reaches it, as if it
-//! were read then. An error is also reported then.
+//! Invariant: a block of a chunk is checked, counted and cached when the cursor reaches it, as if
+//! it were read then. An error is also reported then.
 
 use std::ops::Range;
 

@@ -1,10 +1,10 @@
-//! A table's file: what is read of it, and checked before it is believed.
+//! A table's file: everything that is read of it is checked first.
 //! ```text
 //! tail  -> sections: index, properties, deleted ranges, filter      one checksum for each
 //! index -> blocks                                                   the same, of its place too
 //! ```
-//! Invariant: what is given out has passed its checksum. A damaged byte is an error that names file
-//! and place.
+//! Invariants: everything returned has passed its checksum. Damage is an error with file and
+//! offset.
 
 use std::path::PathBuf;
 
@@ -22,10 +22,10 @@ use crate::storage::read_queue::ReadBuffer;
 use crate::storage::{ReadAt, hole_bytes_above};
 use crate::sync::Arc;
 
-/// So much of a section may be holes: its memory is to follow from what was written.
+/// How much of a section may be holes. Its memory must follow from what was written.
 const HOLES_BYTES_MAX: u64 = 16 << 20;
 
-/// A file, with its number for checksums and its name for errors.
+/// A file, with its number for checksums and its path for errors.
 pub(super) struct CheckedFile {
     pub(super) file: u64,
     pub(super) path: PathBuf,
@@ -37,11 +37,11 @@ impl CheckedFile {
         self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
     }
 
-    /// Why nothing was read from `offset` on.
+    /// The error of a failed read at `offset`.
     pub(super) fn failed(&self, offset: u64, error: std::io::Error) -> Error {
         match error.kind() {
             std::io::ErrorKind::UnexpectedEof => self.corrupt(offset, "the file ends too early"),
-            // Files are closed and opened again by their names.
+            // Files are closed and reopened by their names.
             std::io::ErrorKind::NotFound => {
                 Error::needed(&self.path, "it was there when the store was opened")(error)
             }
@@ -59,7 +59,7 @@ impl CheckedFile {
         Error::corrupt(&self.path, offset, what)
     }
 
-    /// The place of damage within bytes that were read from `offset` on.
+    /// The error for damage within bytes that were read from `offset` on.
     pub(super) fn damage(&self, offset: u64) -> impl FnOnce(Corrupt) -> Error {
         move |Corrupt { at, what }| self.corrupt(offset + at as u64, what)
     }
@@ -79,8 +79,8 @@ impl CheckedFile {
         Ok(bytes)
     }
 
-    /// An error, before a section is given memory, if most of it was never written: a file may be
-    /// as long as anybody says.
+    /// Fails, before a section is given memory, if most of it was never written: a file may claim
+    /// any length.
     pub(super) fn believe(&self, section: &Section) -> Result<()> {
         let (offset, end) = (section.offset, section.offset + section.len);
         let holes = hole_bytes_above(HOLES_BYTES_MAX, &*self.bytes, offset..end);
@@ -122,7 +122,7 @@ impl CheckedFile {
         Index::decode(&self.section(at)?, data_end_max).map_err(self.damage(at.offset))
     }
 
-    /// Reads the properties, and checks them by themselves; with where they are.
+    /// Reads the properties, and checks them by themselves. Also returns where they are.
     pub(super) fn properties(&self, sections: &[Section]) -> Result<(Properties, u64)> {
         let missing = || self.corrupt(0, "no properties");
         let at @ &Section { offset, .. } = find(sections, TAG_PROPERTIES).ok_or_else(missing)?;
@@ -130,7 +130,7 @@ impl CheckedFile {
         Ok((properties, offset))
     }
 
-    /// An error if these are the properties of another file.
+    /// Fails if these are the properties of another file.
     pub(super) fn check_name(&self, properties: &Properties) -> Result<()> {
         if properties.file == self.file {
             return Ok(());
@@ -139,7 +139,7 @@ impl CheckedFile {
         Err(self.corrupt(0, what))
     }
 
-    /// Reads and checks the deleted ranges; none if there is no such section.
+    /// Reads and checks the deleted ranges. Empty if there is no such section.
     pub(super) fn tombstones(&self, sections: &[Section]) -> Result<RangeTombstones> {
         let Some(at) = find(sections, TAG_TOMBSTONES) else {
             return Ok(RangeTombstones::default());
@@ -147,7 +147,7 @@ impl CheckedFile {
         RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
-    /// Reads and checks the file's end: where the sections are.
+    /// Reads and checks the end of the file, which tells where the sections are.
     pub(super) fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
         let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;

@@ -14,8 +14,8 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use trommel::{
-    Access, Append, Background, Db, Environment, Folder, FolderWrapper, GuardKind,
-    Memory, Options, Storage, StorageWrapper,
+    Access, Append, Background, Db, Environment, Folder, FolderWrapper, GuardKind, Memory, Options,
+    Storage, StorageWrapper,
 };
 use trommel_guards::kinds;
 

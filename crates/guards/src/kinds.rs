@@ -1,3 +1,5 @@
+//! Kinds of filters: those of this crate, and those that every store knows.
+
 use trommel_filters::{FilterKind, RunLocatorKind};
 
 pub use trommel_filters::kinds::*;

@@ -10,7 +10,6 @@ mod point;
 mod range;
 mod register;
 
-/// Kinds of filters: those of this crate, and those that every store knows.
 pub mod kinds;
 
 pub use elastic::{

@@ -18,7 +18,7 @@ struct House {
     apart: Option<(&'static str, &'static str)>,
 }
 
-const LAYERS: [House; 4] = [
+const LAYERS: [House; 5] = [
     House {
         sources: "crates/store/src/",
         layers: &[
@@ -29,17 +29,12 @@ const LAYERS: [House; 4] = [
     },
     House {
         sources: "crates/filters/src/",
-        layers: &[
-            "bits",
-            "base",
-            "fingerprint",
-            "point",
-            "range",
-            "elastic",
-            "grf",
-            "locators",
-            "family",
-        ],
+        layers: &["bits", "base", "fingerprint", "point", "range", "grf", "locators"],
+        apart: None,
+    },
+    House {
+        sources: "crates/guards/src/",
+        layers: &["point", "range", "elastic", "locators", "kinds", "register"],
         apart: None,
     },
     House {

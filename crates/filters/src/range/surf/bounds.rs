@@ -54,7 +54,7 @@ fn filled_with_ones(bits: u64, count: u32) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::base::filter::{TableFilter, TableFilterBuilder};
-    use crate::range::surf::kind::SurfKind;
+    use crate::range::surf::suffix::SurfKind;
     use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
     fn surf(keys: &[&[u8]], real: u32) -> Surf<Vec<u8>> {

@@ -11,9 +11,8 @@
 use crate::base::filter::{OutOfOrder, TableFilterBuilder};
 use crate::base::hash::{HashUse, hash_key};
 use crate::range::surf::encode::{Shape, encode};
-use crate::range::surf::kind::SurfKind;
 use crate::range::surf::levels::{Edge, Level};
-use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfSuffix};
+use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfKind, SurfSuffix};
 
 /// How a SuRF is made, beside its kind and size.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -334,7 +334,7 @@ impl<'a> SurfCursor<'a> {
 mod tests {
     use super::*;
     use crate::base::filter::TableFilterBuilder;
-    use crate::range::surf::kind::SurfKind;
+    use crate::range::surf::suffix::SurfKind;
     use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
     fn surf(keys: &[Vec<u8>], size_ratio: u32) -> Surf<Vec<u8>> {

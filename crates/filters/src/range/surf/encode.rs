@@ -7,10 +7,9 @@
 //! written.
 
 use crate::bits::rank_select::{BLOCK_BITS, write_ranks, write_samples};
-use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{Counts, FANOUT, Layout, SECTIONS, Section};
 use crate::range::surf::levels::Level;
-use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits};
+use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfKind};
 
 /// What is to be made of the levels.
 pub(super) struct Shape {

@@ -12,8 +12,8 @@ use crate::bits::rank_select::{
     Bits, Ranked, Selected, ranks_len, samples_len, write_ranks, write_samples,
 };
 use crate::range::surf::encode::encode_at;
-use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{FANOUT, Section};
+use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::trie::{FULL, Trie};
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions};
 

@@ -8,9 +8,9 @@ use std::hint::black_box;
 
 use crate::base::filter::{TableFilter, TableFilterBuilder};
 use crate::base::query::KeyRange;
-use crate::range::surf::kind::SurfKind;
 use crate::range::surf::layout::{Counts, Layout, TRAILER_BYTES};
 use crate::range::surf::suffix::SuffixBits;
+use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
 struct Random(u64);

@@ -4,41 +4,10 @@
 
 use crate::base::kind::{FilterKind, FilterOptions, TableKind};
 use crate::base::tuning::{FilterTuning, Tuning};
+use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
-/// What a SuRF keeps of a key behind its shortest distinguishing prefix.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SurfKind {
-    /// Nothing.
-    Base,
-    /// Some bits of the key's hash.
-    Hash,
-    /// Some more bits of the key.
-    Real,
-    /// Some of both.
-    Mixed,
-}
-
 impl SurfKind {
-    /// Every kind there is.
-    pub const ALL: [SurfKind; 4] =
-        [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
-
-    /// The number that names the kind in files.
-    pub(super) const fn tag(self) -> u16 {
-        match self {
-            SurfKind::Base => 6,
-            SurfKind::Hash => 7,
-            SurfKind::Real => 8,
-            SurfKind::Mixed => 9,
-        }
-    }
-
-    /// None: no kind of SuRF has this tag.
-    pub(super) fn from_tag(tag: u16) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
-    }
-
     /// The name that people write.
     pub fn name(self) -> &'static str {
         self.filter_kind().name()

@@ -13,8 +13,7 @@ use std::ops::Range;
 use crate::base::hash::checksum;
 use crate::base::wire::{Corrupt, Reader, Writer};
 use crate::bits::rank_select::{BLOCK_BITS, ranks_len, samples_len};
-use crate::range::surf::kind::SurfKind;
-use crate::range::surf::suffix::SuffixBits;
+use crate::range::surf::suffix::{SuffixBits, SurfKind};
 
 /// Labels that a node can have.
 pub(super) const FANOUT: usize = 256;

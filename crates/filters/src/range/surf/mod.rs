@@ -39,9 +39,9 @@ use crate::bits::simd::{Work, fastest};
 
 pub use builder::{SurfBuilder, SurfOptions};
 pub use cursor::SurfCursor;
-pub use kind::{SURF_BASE, SURF_HASH, SURF_MIXED, SURF_REAL, SurfKind};
+pub use kind::{SURF_BASE, SURF_HASH, SURF_MIXED, SURF_REAL};
 use layout::Layout;
-pub use suffix::SurfSuffix;
+pub use suffix::{SurfKind, SurfSuffix};
 pub use trie::SurfEffort;
 use trie::{FULL, Trie};
 

@@ -8,7 +8,39 @@
 
 use std::cmp::Ordering;
 
-use crate::range::surf::kind::SurfKind;
+/// What a SuRF keeps of a key behind its shortest distinguishing prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SurfKind {
+    /// Nothing.
+    Base,
+    /// Some bits of the key's hash.
+    Hash,
+    /// Some more bits of the key.
+    Real,
+    /// Some of both.
+    Mixed,
+}
+
+impl SurfKind {
+    /// Every kind there is.
+    pub const ALL: [SurfKind; 4] =
+        [SurfKind::Base, SurfKind::Hash, SurfKind::Real, SurfKind::Mixed];
+
+    /// The number that names the kind in files.
+    pub(super) const fn tag(self) -> u16 {
+        match self {
+            SurfKind::Base => 6,
+            SurfKind::Hash => 7,
+            SurfKind::Real => 8,
+            SurfKind::Mixed => 9,
+        }
+    }
+
+    /// None: no kind of SuRF has this tag.
+    pub(super) fn from_tag(tag: u16) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.tag() == tag)
+    }
+}
 
 /// How many bits of a key are kept behind its prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,3 +1,7 @@
+//! Kinds of filters: those of this crate, and those that every store knows.
+//!
+//! Invariant: `TABLE_FILTERS` has each kind of one table once, in the order of their presentation.
+
 use trommel_filters::{FilterKind, RunLocatorKind};
 
 pub use trommel_filters::kinds::*;

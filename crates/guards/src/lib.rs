@@ -5,13 +5,11 @@
 //! not even do that.
 
 mod elastic;
+pub mod kinds;
 mod locators;
 mod point;
 mod range;
 mod register;
-
-/// Kinds of filters: those of this crate, and those that every store knows.
-pub mod kinds;
 
 pub use elastic::{
     Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnit,

@@ -20,7 +20,7 @@ under_a_sanitizer() {
     cargo +nightly build --locked -p trommel-cli --target $triple --target-dir "$folder" "$@"
     "$folder/$triple/debug/trommel" stress --threads 4 --disk --seconds "$seconds"
     # shellcheck disable=SC2086
-    cargo +nightly test --locked --profile dev -p trommel-filters -p trommel --lib --target $triple --target-dir "$folder" "$@" \
+    cargo +nightly test --locked --profile dev -p trommel-filters -p trommel-guards -p trommel --lib --target $triple --target-dir "$folder" "$@" \
         -- bits::simd $rooms
 }
 

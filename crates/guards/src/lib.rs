@@ -5,12 +5,11 @@
 //! not even do that.
 
 mod elastic;
+pub mod kinds;
 mod locators;
 mod point;
 mod range;
 mod register;
-
-pub mod kinds;
 
 pub use elastic::{
     Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnit,

@@ -1,4 +1,6 @@
 //! Makes the kinds of this crate known to the store by their names.
+//!
+//! Invariant: what was registered stays so, and registering again changes nothing.
 
 use trommel::{GuardKind, Result, register_filter, register_run_locator};
 

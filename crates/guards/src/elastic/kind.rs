@@ -1,5 +1,5 @@
-//! The kind `elastic`, as the store knows it: sub-filters on disk, and who decides which of them are
-//! in memory.
+//! The kind `elastic`, as the store knows it: sub-filters on disk, and who decides which of them
+//! are in memory.
 //!
 //! Invariant: the store asks through the traits alone.
 

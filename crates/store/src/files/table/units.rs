@@ -1,5 +1,5 @@
-//! The units of a table's filter in parts, such as `elastic`: where they are in the file, and those that are in
-//! memory.
+//! The units of a table's filter in parts, such as `elastic`: where they are in the file, and those
+//! that are in memory.
 //! ```text
 //! file     | unit 0 | unit 1 | unit 2 | ... | unit n-1 | directory |        read when the table is opened: the directory
 //! memory     unit 0   unit 1                             directory          read and dropped later: units, one at a time

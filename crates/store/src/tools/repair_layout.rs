@@ -15,22 +15,12 @@ use crate::entries::entry::Sequence;
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 
-/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of
-/// it.
+/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
-    pub(crate) file: u64,
-    /// Its keys, and those that it deletes, lie in [from, to).
-    pub(crate) from: Vec<u8>,
-    pub(crate) to: Vec<u8>,
-    pub(crate) is_trimmed: bool,
-    /// Entries of the file before the piece.
-    pub(crate) skipped: u64,
-    /// Entries of the file.
-    pub(crate) file_entries: u64,
+    /// The table or the piece, in a run, level and span that are not known yet.
+    pub(crate) piece: TableRecord,
     pub(crate) sequences: (Sequence, Sequence),
-    pub(crate) entries: u64,
-    pub(crate) bytes: u64,
     /// It was made of logs, so it has the newest entry of each of its keys.
     pub(crate) is_newest: bool,
 }
@@ -38,18 +28,20 @@ pub(crate) struct TableFacts {
 impl TableFacts {
     pub(crate) fn of(table: &Table) -> Self {
         let (from, to) = table.key_bounds();
-        TableFacts {
+        let piece = TableRecord {
             file: table.file(),
+            run: 0,
+            level: 0,
             from,
             to,
+            span: Span::of_flush(FlushNumber(0)),
             is_trimmed: false,
             skipped: 0,
-            file_entries: table.entry_count(),
-            sequences: table.properties().sequences,
             entries: table.entry_count(),
+            file_entries: table.entry_count(),
             bytes: table.bytes(),
-            is_newest: false,
-        }
+        };
+        TableFacts { piece, sequences: table.properties().sequences, is_newest: false }
     }
 
     /// Describes the piece of a trimmed table that the record names. The rest was merged into other
@@ -58,36 +50,23 @@ impl TableFacts {
         let whole = TableFacts::of(table);
         let fits = |record: &&TableRecord| {
             record.is_trimmed
-                && whole.from <= record.from
-                && record.to <= whole.to
-                && record.file_entries == whole.file_entries
+                && whole.piece.from <= record.from
+                && record.to <= whole.piece.to
+                && record.file_entries == whole.piece.file_entries
                 && table.has_piece(record)
         };
         let Some(record) = record.filter(fits) else { return whole };
-        let (from, to) = (record.from.clone(), record.to.clone());
-        let TableRecord { is_trimmed, skipped, entries, .. } = *record;
-        TableFacts { from, to, is_trimmed, skipped, entries, ..whole }
+        let (file, bytes) = (whole.piece.file, whole.piece.bytes);
+        TableFacts { piece: TableRecord { file, bytes, ..record.clone() }, ..whole }
     }
 
     pub(crate) fn shares_keys(&self, other: &TableFacts) -> bool {
-        self.from < other.to && other.from < self.to
+        self.piece.from < other.piece.to && other.piece.from < self.piece.to
     }
 
     /// The table as a manifest knows it.
     pub(crate) fn record(&self, run: u64, level: usize, span: Span) -> TableRecord {
-        TableRecord {
-            file: self.file,
-            run,
-            level,
-            from: self.from.clone(),
-            to: self.to.clone(),
-            span,
-            is_trimmed: self.is_trimmed,
-            skipped: self.skipped,
-            entries: self.entries,
-            file_entries: self.file_entries,
-            bytes: self.bytes,
-        }
+        TableRecord { run, level, span, ..self.piece.clone() }
     }
 }
 
@@ -101,7 +80,7 @@ pub(crate) fn layout_of(tables: Vec<TableFacts>) -> (Layout, Vec<u64>) {
         let least = tables.iter().map(|table| table.sequences.0).min().expect("not empty");
         layout.flushes.push(FlushRecord { flush, first: least });
         let runs = runs_of(tables);
-        doubtful.extend(runs[1..].iter().flatten().map(|table| table.file));
+        doubtful.extend(runs[1..].iter().flatten().map(|table| table.piece.file));
         // This loop begins with the oldest run, and inserts newer ones before it.
         for run in runs.iter().rev() {
             let level = usize::from(layout.runs.is_empty());
@@ -130,7 +109,9 @@ pub(crate) fn by_age(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
 
 /// Runs of tables of one age, newest first. Tables that share no keys are in one run.
 pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
-    tables.sort_by_key(|table| std::cmp::Reverse((table.is_newest, table.sequences.1, table.file)));
+    tables.sort_by_key(|table| {
+        std::cmp::Reverse((table.is_newest, table.sequences.1, table.piece.file))
+    });
     let mut runs: Vec<Vec<TableFacts>> = Vec::new();
     for table in tables {
         let shares = |run: &Vec<TableFacts>| run.iter().any(|other| other.shares_keys(&table));
@@ -145,7 +126,7 @@ pub(crate) fn runs_of(mut tables: Vec<TableFacts>) -> Vec<Vec<TableFacts>> {
 }
 
 fn run_record(tables: &[TableFacts], level: usize, span: Span) -> RunRecord {
-    let id = tables.iter().map(|table| table.file).min().expect("not empty");
+    let id = tables.iter().map(|table| table.piece.file).min().expect("not empty");
     let mut tables: Vec<_> = tables.iter().map(|table| table.record(id, level, span)).collect();
     tables.sort_by(|one, other| one.from.cmp(&other.from));
     RunRecord { id, level, tables }
@@ -156,18 +137,13 @@ mod tests {
     use super::*;
 
     fn table(file: u64, keys: (&str, &str), sequences: (u64, u64)) -> TableFacts {
-        TableFacts {
-            file,
+        let piece = TableRecord {
             from: keys.0.into(),
             to: crate::entries::keys::successor(keys.1.as_ref()),
-            is_trimmed: false,
-            skipped: 0,
-            file_entries: 5,
-            sequences: (Sequence(sequences.0), Sequence(sequences.1)),
-            entries: 5,
-            bytes: 500,
-            is_newest: false,
-        }
+            ..crate::plan::layout::tests::table(file, 0, 0, 0, 1)
+        };
+        let sequences = (Sequence(sequences.0), Sequence(sequences.1));
+        TableFacts { piece, sequences, is_newest: false }
     }
 
     /// The files of each run, newest first, with level and span.

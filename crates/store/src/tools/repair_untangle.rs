@@ -45,7 +45,7 @@ pub(crate) fn untangle(
         let output = merge(table_files, &group)?;
         written.extend(output.tables.iter().map(|(file, _)| *file));
         untangled.facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
-        let mut files: Vec<u64> = group.iter().map(|table| table.file).collect();
+        let mut files: Vec<u64> = group.iter().map(|table| table.piece.file).collect();
         files.sort_unstable();
         files.dedup();
         untangled.merged.extend(files);
@@ -56,7 +56,7 @@ pub(crate) fn untangle(
 fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
     let span = Span::of_flush(FlushNumber(0));
     let tables = group.iter().map(|facts| {
-        let table = table_files.open_table(facts.file)?;
+        let table = table_files.open_table(facts.piece.file)?;
         Ok(RunTable::of_record(table, &facts.record(0, 0, span)))
     });
     let tables = tables.collect::<Result<Vec<_>>>()?;

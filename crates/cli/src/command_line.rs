@@ -159,7 +159,7 @@ pub(crate) enum BenchCommand {
     Write(bench::write::BenchWriteArgs),
     /// Measure the CPU time of a get with one reader and with several, while a paced writer writes.
     #[command(
-        after_help = "Example: two guards\n  trommel bench readers --guard grf,blocked-bloom"
+        after_help = "Example: four readers\n  trommel bench readers --guard grf --threads 4"
     )]
     Readers(bench::readers::BenchReadersArgs),
     /// Measure opening a store, with and without the image of its filter, beside reading what that

@@ -1,8 +1,8 @@
 //! Table 1 of the SuRF paper (appendix B): an adaptive range filter, trained with a fifth of the
 //! questions, beside other filters of the same size.
 //! ```text
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 10
-//! cargo run --release -p trommel-filters --example arf_table1 -- --scale 1 \
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 10
+//! cargo run --release -p trommel-guards --example arf_table1 -- --scale 1 \
 //!     --filters arf,surf-real,cell --bits 14
 //! ```
 //! 10 M / scale random keys, of which half are stored; as many ranges, which begin at one of all

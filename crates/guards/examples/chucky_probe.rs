@@ -1,7 +1,7 @@
 //! Prints what Chucky and its plain form cost and how often they say "maybe" where nothing is,
 //! beside Equation 16.
 //! ```text
-//! cargo run --release -p trommel-filters --example chucky_probe -- --keys 10000000 --bits 10 \
+//! cargo run --release -p trommel-guards --example chucky_probe -- --keys 10000000 --bits 10 \
 //!     --levels 6
 //! ```
 //! The tree is lazily levelled, and all its runs are full. Times are medians over pieces of work; a

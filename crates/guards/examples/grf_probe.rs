@@ -1,9 +1,9 @@
 //! Measures the global range filter alone: bits per key, false positive rate, nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example grf_probe -- --keys 5000000 --bits 12 \
+//! cargo run --release -p trommel-guards --example grf_probe -- --keys 5000000 --bits 12 \
 //!     --flushes 99
-//! cargo run --release -p trommel-filters --example grf_probe -- --file keys.u64le
-//! cargo run --release -p trommel-filters --example grf_probe -- --run-codes huffman
+//! cargo run --release -p trommel-guards --example grf_probe -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example grf_probe -- --run-codes huffman
 //! ```
 //! Nine of ten keys are in the base, the others in equal flushes. `--skew N`: those in the flushes
 //! come from 1 / N of the key space, and so does every tenth query. "clustered": keys in 1000

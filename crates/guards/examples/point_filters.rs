@@ -4,7 +4,7 @@
 //!                   └─> crate xorf, BinaryFuse8                              │
 //!                                     build, hit, miss: the best of some rounds that take turns
 //! ```
-//! `cargo run --release -p trommel-filters --example point_filters -- [keys] [rounds] [name...]`;
+//! `cargo run --release -p trommel-guards --example point_filters -- [keys] [rounds] [name...]`;
 //! keys: 1000000 unless told otherwise. Hashing the keys is left out everywhere. With names, those
 //! filters alone. The second binary fuse filter has packed cells: below nine bits per key there are
 //! no bytes.

@@ -1,9 +1,9 @@
 //! Measures the filters of one table: bits per key, false positive rates by width of ranges,
 //! nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example range_filters -- --keys 1000000 --bits 10,14 \
+//! cargo run --release -p trommel-guards --example range_filters -- --keys 1000000 --bits 10,14 \
 //!     --filters rosetta,rencoder
-//! cargo run --release -p trommel-filters --example range_filters -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example range_filters -- --file keys.u64le
 //! ```
 //! Keys are uniform below 2^50, or those of a file (ascending, 8 bytes each, least byte first), of
 //! which every eighth is held out. Questions begin at a number that is drawn as the keys are

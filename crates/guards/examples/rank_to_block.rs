@@ -1,6 +1,6 @@
 //! From a key to its data block: by fence pointers, or by the rank that the filter's base knows.
 //! ```text
-//! cargo run --release -p trommel-filters --example rank_to_block -- --keys 5000000 --way both
+//! cargo run --release -p trommel-guards --example rank_to_block -- --keys 5000000 --way both
 //! # and with --queries 40000: the difference
 //! valgrind --tool=callgrind .../rank_to_block --keys 1000000 --queries 20000 --way fences
 //! ```

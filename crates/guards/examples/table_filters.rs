@@ -1,9 +1,9 @@
 //! Measures the filters of one table side by side: bits per key, false positive rate by width,
 //! nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-filters --example table_filters -- --kinds cell,gap \
+//! cargo run --release -p trommel-guards --example table_filters -- --kinds cell,gap \
 //!     --keys 5000000 --bits 16
-//! cargo run --release -p trommel-filters --example table_filters -- --file keys.u64le --bits 16
+//! cargo run --release -p trommel-guards --example table_filters -- --file keys.u64le --bits 16
 //! ```
 //! Without `--kinds`: all there are. `--dist uniform` (50 random bits), `clustered` (1000 clusters
 //! whose densities differ by a factor of a million) or `ids` (every third number). Queries are

@@ -7,7 +7,7 @@
 //! Invariants: every command and option that `--help` shows is in the text, once. An option's text
 //! is the first sentence of its help, or its beginning.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 
 use clap::{Arg, Command};
@@ -22,6 +22,8 @@ const HEAD: &str = "# The command `trommel`\n\n\
 /// A sentence of more words is cut where a part of it ends, if so many words stand before it.
 const WORDS_MAX: usize = 9;
 const WORDS_MIN: usize = 4;
+/// A part of more words is cut at its first comma.
+const LONG_WORDS_MAX: usize = 9;
 /// A default in more words is left to `trommel help`.
 const DEFAULT_WORDS_MAX: usize = 4;
 /// So many commands share a group of options that has a section of its own.
@@ -53,11 +55,12 @@ fn text(program: &Command) -> String {
     if !common.is_empty() {
         text.push_str(&format!("\n## {COMMON}\n\n"));
     }
-    common.values().for_each(|one| text.push_str(&line(&typed(one), one, "")));
+    let lines = common.iter().map(|(name, told)| format!("- `{name}`: {told}.\n"));
+    text.push_str(&lines.collect::<String>());
     for (name, group) in &shared {
         text.push_str(&format!("\n## {}\n\n", title(name)));
         group.options.iter().for_each(|one| text.push_str(&option(one)));
-        group.inner.iter().for_each(|one| text.push_str(&format!("- {}\n", link(one))));
+        text.push_str(&links(&group.inner.iter().collect::<Vec<_>>()));
     }
     text
 }
@@ -156,16 +159,21 @@ fn members<'a>(command: &'a Command, group: &str) -> Vec<&'a Arg> {
     found.filter(|one| is_listed(one)).collect()
 }
 
-/// Options outside groups that many commands have, by name: each means the same in all of them.
-fn common_options<'a>(commands: &[&'a Command], groups: &Groups<'_>) -> BTreeMap<&'a str, &'a Arg> {
-    let mut found: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
+/// Options outside groups that many commands have: name and value, then the sentence.
+type Common = BTreeSet<(String, String)>;
+
+fn common_options(commands: &[&Command], groups: &Groups<'_>) -> Common {
+    let mut found: BTreeMap<(String, String), usize> = BTreeMap::new();
     for option in commands.iter().flat_map(|command| own_options(command, groups)) {
-        if let Some(name) = option.get_long() {
-            found.entry(name).or_default().push(option);
-        }
+        *found.entry(words_of(option)).or_default() += 1;
     }
-    found.retain(|_, options| options.len() >= COMMON_MIN);
-    found.into_iter().map(|(name, options)| (name, options[0])).collect()
+    found.retain(|(name, _), count| *count >= COMMON_MIN && name.starts_with("--"));
+    found.into_keys().collect()
+}
+
+/// What makes an option of two commands the same one, but for its default.
+fn words_of(option: &Arg) -> (String, String) {
+    (typed(option), sentence(&help_of(option)).to_string())
 }
 
 /// The groups of a command that have a section.
@@ -183,10 +191,10 @@ fn own_options<'a>(command: &'a Command, groups: &Groups<'_>) -> Vec<&'a Arg> {
     command.get_arguments().filter(is_own).collect()
 }
 
-fn section(command: &Command, groups: &Groups<'_>, common: &BTreeMap<&str, &Arg>) -> String {
+fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
     let mut owned = command.clone();
     let usage = owned.render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ").trim();
+    let usage = usage.trim_start_matches("Usage: ").trim().replace("[OPTIONS] ", "");
     let name = usage
         .trim_start_matches("trommel ")
         .split([' ', '[', '<'])
@@ -194,21 +202,21 @@ fn section(command: &Command, groups: &Groups<'_>, common: &BTreeMap<&str, &Arg>
     let name = name.take(2).collect::<Vec<_>>().join(" ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let about = in_short(&about);
-    let example = example(command).unwrap_or_default();
-    let is_common = |one: &&Arg| one.get_long().is_some_and(|name| common.contains_key(name));
+    let example = example(command).map(|line| format!("\n{line}")).unwrap_or_default();
+    let is_common = |one: &&Arg| common.contains(&words_of(one));
     let (others, own): (Vec<&Arg>, Vec<&Arg>) =
         own_options(command, groups).into_iter().partition(is_common);
     let mut list: String = own.into_iter().map(option).collect();
     let told = |one: &&Arg| format!("`{}`{}", typed(one), default(one, &help_of(one)));
     if !others.is_empty() {
         let names = others.iter().map(told).collect::<Vec<_>>().join(", ");
-        list.push_str(&format!("- {names}: [{COMMON}](#common-options)\n"));
+        list.push_str(&format!("- {names}: [common](#common-options)\n"));
     }
     let used = used_groups(command, groups);
     let inner: Vec<&String> = used.iter().flat_map(|name| brought(groups, name)).collect();
-    let links = used.iter().filter(|name| !inner.contains(name)).map(|name| link(name));
-    list.extend(links.map(|link| format!("- {link}\n")));
-    format!("\n## {name}\n\n{about}\n\n```sh\n{usage}\n{example}\n```\n\n{list}")
+    let outer = used.iter().filter(|name| !inner.contains(name));
+    list.push_str(&links(&outer.collect::<Vec<_>>()));
+    format!("\n## {name}\n\n{about}\n\n```sh\n{usage}{example}\n```\n\n{list}")
         .trim_end()
         .to_string()
         + "\n"
@@ -220,7 +228,7 @@ fn in_short(about: &str) -> String {
     let mut begin = 0;
     let sentences = ends.map(|end| about[std::mem::replace(&mut begin, end)..end].trim());
     let told = sentences.enumerate().filter(|(place, one)| *place == 0 || one.starts_with("Exit"));
-    let told: Vec<&str> = told.map(|(_, one)| one.trim_end_matches('.')).collect();
+    let told: Vec<&str> = told.map(|(_, one)| sentence(one)).collect();
     told.join(". ") + "."
 }
 
@@ -230,12 +238,16 @@ fn brought<'a>(groups: &'a Groups<'_>, name: &str) -> Vec<&'a String> {
     inner.flat_map(|one| std::iter::once(one).chain(brought(groups, one))).collect()
 }
 
-fn link(group: &str) -> String {
-    format!(
-        "[{}](#{})",
-        title(group),
-        title(group).to_lowercase().replace('/', "").replace(' ', "-")
-    )
+/// The line that leads to sections of groups.
+fn links(groups: &[&String]) -> String {
+    let link = |group: &&String| {
+        let anchor = title(group).to_lowercase().replace('/', "").replace(' ', "-");
+        format!("[{}](#{anchor})", title(group).trim_end_matches(" options").to_lowercase())
+    };
+    match groups {
+        [] => String::new(),
+        _ => format!("- {} options\n", groups.iter().map(link).collect::<Vec<_>>().join(", ")),
+    }
 }
 
 /// The first line of the help's examples that is a command.
@@ -253,11 +265,8 @@ fn title(group: &str) -> String {
 }
 
 fn option(option: &Arg) -> String {
-    line(&typed(option), option, &default(option, &help_of(option)))
-}
-
-fn line(name: &str, option: &Arg, default: &str) -> String {
-    format!("- `{name}`: {}{default}.\n", sentence(&help_of(option)))
+    let (name, told) = words_of(option);
+    format!("- `{name}`: {told}{}.\n", default(option, &help_of(option)))
 }
 
 fn help_of(option: &Arg) -> String {
@@ -296,12 +305,15 @@ fn sentence(help: &str) -> &str {
     let whole = help.split(" [default").next().unwrap_or(help);
     let first = ends_of_sentences(whole).next().map_or(whole, |end| &whole[..end]);
     let words = |end: usize| first[..end].split_whitespace().count();
-    let ends = ["; ", ": ", " (", ", like ", ", with "].into_iter();
-    let ends = ends.flat_map(|mark| first.match_indices(mark)).map(|(end, _)| end);
-    let cut = ends.filter(|end| words(*end) >= WORDS_MIN).min();
-    match cut {
-        Some(end) if words(first.len()) > WORDS_MAX => &first[..end],
-        _ => first.trim_end_matches('.'),
+    let cut = |marks: &[&str]| {
+        let ends = marks.iter().flat_map(|mark| first.match_indices(mark)).map(|(end, _)| end);
+        ends.filter(|end| words(*end) >= WORDS_MIN).min().unwrap_or(first.len())
+    };
+    let part = cut(&["; ", ": ", " (", ", like ", ", with "]);
+    match first.len() {
+        whole if words(whole) <= WORDS_MAX => first.trim_end_matches('.'),
+        _ if words(part) <= LONG_WORDS_MAX => &first[..part],
+        _ => &first[..part.min(cut(&[", "]))],
     }
 }
 

@@ -43,8 +43,8 @@ fn lost(rounded: fn(f64, u32) -> u64) -> usize {
     (0..1000).map(|place| (f64::from(place) + 0.5) / 1000.0).filter(|&share| is_lost(share)).count()
 }
 
-// The deviation: rounding up, as printed, loses seven keys of eight when the extra bits go. Rounding
-// down loses none.
+// The deviation: rounding up, as printed, loses seven keys of eight when the extra bits go.
+// Rounding down loses none.
 #[test]
 fn rounding_up_is_no_prefix_and_rounding_down_is() {
     // The key of the example: stored as 10011101 when built from the last level, asked for as

@@ -29,7 +29,7 @@
 //! | choose what a crash may lose | [`Options::sync`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
-//! | bound memory, files, threads | [`Options::write_buffer_bytes`], [`Options::block_cache_bytes`] |
+//! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
 //! | see what it does | [`Db::stats`], [`Stats::prometheus`], [`Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
 //! | look for damage, and mend it | [`Db::verify`], [`verify_files`], [`repair()`], [`dump()`] |

@@ -39,8 +39,8 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
     levels.collect()
 }
 
-/// Every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers of
-/// queries lie below the kind of query, others that have a label are a list.
+/// Every number of a store by its path: `guard.seconds` is `{"guard": {"seconds": ...}}`. Numbers
+/// of queries lie below the kind of query, others that have a label are a list.
 pub(crate) fn metrics_json(stats: &Stats) -> Value {
     let mut all = json!({});
     for Metric { name, label, value, .. } in stats.metrics() {

@@ -1,7 +1,9 @@
 //! Filters that lie on disk in parts, each of which can be read and asked alone.
 //! ```text
-//! file     | part 0 | part 1 | ... | part n-1 | directory |     read when a table is opened: the directory
-//! memory     part 0   part 1                    directory       loaded and dropped later: parts, one at a time
+//! file     | part 0 | part 1 | ... | part n-1 | directory |
+//!          read when a table is opened: the directory
+//! memory     part 0   part 1                    directory
+//!            loaded and dropped later: parts, one at a time
 //!
 //! gets, a sample of them -> SubFilterPolicy -> which table gains a part, which ones lose one
 //! ```

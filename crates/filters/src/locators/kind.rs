@@ -1,6 +1,7 @@
 //! Kinds of filters that know in which run each key is now, and such a filter of whichever kind.
 //! ```text
-//! kind + plan -> AnyRunLocatorBuilder -- keys of the oldest run --> AnyRunLocator -- moves --> AnyRunLocator
+//! kind + plan -> AnyRunLocatorBuilder -- keys of the oldest run
+//!     --> AnyRunLocator -- moves --> AnyRunLocator
 //! ```
 //! Kinds are an open family, as those of [`FilterKind`](crate::FilterKind) are.
 //!

@@ -317,8 +317,8 @@ fn decode_fields(fields: &[u8], levels: u8, payload: &[u8]) -> Result<Option<Pla
     Ok(Some(Plan { space, marks: Marks { probes, whole_probes, levels } }))
 }
 
-/// A REncoder over checked bytes. Best over [`AlignedBytes`](trommel_filters::AlignedBytes): then a group of
-/// levels is one cache line a probe.
+/// A REncoder over checked bytes. Best over [`AlignedBytes`](trommel_filters::AlignedBytes): then a
+/// group of levels is one cache line a probe.
 #[derive(Clone, Debug)]
 pub struct Rencoder<B> {
     bytes: B,

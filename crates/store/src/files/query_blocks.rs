@@ -1,7 +1,8 @@
 //! Blocks that were read for one query before it is asked again.
 //! ```text
-//! asked  -> block 7 of a table is not in memory: noted, and the query ends     -> block 7 is read meanwhile
-//! asked again -> block 7 is here -> block 9 is not: noted ...                  -> all are here: the answer
+//! asked  -> block 7 of a table is not in memory: noted, and the query ends
+//!     -> block 7 is read meanwhile
+//! asked again -> block 7 is here -> block 9 is not: noted ...          -> all are here: the answer
 //! ```
 //! Invariant: a query that ends for want of a block has noted it. What it costs is counted when it
 //! is answered alone: a block that is here counts as read from the disk.

@@ -1,7 +1,7 @@
 //! The memory of runs that a scan is about to come to: asked for of all of them before any is
 //! waited for.
 //! ```text
-//! one run      fences ~~> slot ~~> block ~~> its first entry        three waits, one after the other
+//! one run      fences ~~> slot ~~> block ~~> its first entry      three waits, one after the other
 //! a scan       fences of all runs ~~> slots of all ~~> blocks of all ~~> first entries
 //! ```
 //! Invariant: nothing depends on it but time. What is not in the cache is not read for it.

@@ -1,7 +1,7 @@
 //! A table of a run, or what of it belongs to the tree.
 //! ```text
 //! file       b  d | f  h  k | m        deletes [e .......... n)
-//! trimmed         [f  h  k  m)         deletes       [f .... m)        the rest was merged elsewhere
+//! trimmed         [f  h  k  m)         deletes       [f .... m)      the rest was merged elsewhere
 //! ```
 //! Invariant: who asks it for keys, entries or deleted ranges is told of those within its bounds
 //! alone. (Its filter and its sequence numbers are the file's: they may say "maybe" too often,

@@ -4,7 +4,8 @@
 //! get ──> one in so many is counted ──> multi-queue: is a unit more here worth units less there?
 //!                                            │ yes: the unit is read, outside the lock
 //!                                            └────> one table has it, others have one less each
-//! flush, merge ──> tables come with the units that an equal share allows, and leave with all of theirs
+//! flush, merge ──> tables come with the units that an equal share allows,
+//!     and leave with all of theirs
 //! ```
 //! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that
 //! the same questions of one thread change the same units at the same places.

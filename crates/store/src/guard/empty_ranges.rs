@@ -1,6 +1,7 @@
 //! Ranges in which a scan found nothing: what filters that learn are trained with.
 //! ```text
-//! scan "c".."d" gives nothing ──> [ c..d ][ k..m ][ a..b ] ...      the newest ones, the oldest is overwritten
+//! scan "c".."d" gives nothing ──> [ c..d ][ k..m ][ a..b ] ...      the newest ones,
+//!     the oldest is overwritten
 //!                                        │
 //! flush, merge ── a new table's filter <─┘
 //! ```

@@ -1,6 +1,7 @@
 //! Where a global filter came from when the store was opened.
 //! ```text
-//! image of each part + newer tables     all fit: image       some do not: mixed       none does: rebuilt
+//! image of each part + newer tables     all fit: image       some do not: mixed
+//!     none does: rebuilt
 //! ```
 //! Invariant: whatever it came from, it knows every run of the tree.
 

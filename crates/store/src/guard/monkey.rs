@@ -1,6 +1,7 @@
 //! The bits per key of a new run's filters, where the tree shares one budget as Monkey divides it.
 //! ```text
-//! the tree as it will be just before the next merge into the last level, which is the most that is in memory:
+//! the tree as it will be just before the next merge into the last level,
+//!     which is the most that is in memory:
 //!   level 0      T - 1 runs of   1 flush           these are planned for, whatever is there now
 //!   level 1      T - 1 runs of   T flushes
 //!   last level   1 run, of as many entries as it has: or gets, if it is what is being written

@@ -1,8 +1,8 @@
 //! The parts of a global filter: each answers for the keys of one partition of the last level.
 //! ```text
-//! parts     [ "" .. d )    [ d .. p )    [ p .. )         a query over several of them is one probe
+//! parts     [ "" .. d )    [ d .. p )    [ p .. )        a query over several of them is one probe
 //! flush     new root                     new root         only where it has keys
-//! merge                    built anew                     of a key range into the last level: maybe cut into several
+//! merge                    built anew   of a key range into the last level: maybe cut into several
 //! ```
 //! Invariants: the first part begins at the first key, each ends where the next begins, and these
 //! places are the layout's cuts. A part has no key outside of its range. It never changes: who

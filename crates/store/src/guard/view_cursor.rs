@@ -1,7 +1,9 @@
 //! All runs of a version as one cursor, in the order that a sorted view has them.
 //! ```text
-//! view    ... | 3  1  0 +3 | 3  1 ...      the run of each entry; +: an older version of the key before
-//! seek        ^ the segment of the key; in it, by halves, reading such entries as are in their run's block of the key
+//! view    ... | 3  1  0 +3 | 3  1 ...
+//!         the run of each entry; +: an older version of the key before
+//! seek        ^ the segment of the key; in it, by halves,
+//!             reading such entries as are in their run's block of the key
 //! next           the next run's next entry: no keys of different runs are compared
 //! ```
 //! Of each key it has one entry, the newest that a reader as of `at` sees; others are passed

@@ -1,6 +1,7 @@
 //! A point lookup, step by step: what single gets, many at once and the queue share.
 //! ```text
-//! memtables -> guard -> Table -> next_table -> Fences(table) -> ask_fences -> Block(table, 7) -> saw -> Done(found)
+//! memtables -> guard -> Table -> next_table -> Fences(table) -> ask_fences
+//!     -> Block(table, 7) -> saw -> Done(found)
 //!                        ^                                                       ^              |
 //!                        '---------- not in this table --------------------------'- next block -'
 //! get         reads each block at once

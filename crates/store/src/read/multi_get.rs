@@ -2,8 +2,10 @@
 //! ```text
 //! keys -> memtables -> guard, a batch -> candidate tables --.
 //!                                                            v
-//! round    fences of 16 keys ~~> slots of the cache ~~> blocks --> found, or the next block, or the next table
-//!                                                \-> missing blocks of all keys, a read for each file --^
+//! round    fences of 16 keys ~~> slots of the cache ~~> blocks
+//!          --> found, or the next block, or the next table
+//!                                                \-> missing blocks of all keys,
+//!     a read for each file --^
 //! ```
 //! A get waits for memory again and again, each time for what it has just learnt the place of. Here
 //! each step is taken by a group of keys, and what the next one reads is asked for (`~~>`) without

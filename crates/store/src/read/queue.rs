@@ -1,8 +1,10 @@
 //! Queries under way: submitted one by one, answered as their reads complete.
 //! ```text
-//! submit_get   -> memtables -> guard -> candidate table -> block in the cache? -> entry, or the next block or table
+//! submit_get   -> memtables -> guard -> candidate table -> block in the cache?
+//!              -> entry, or the next block or table
 //!                                             ^                  | no
-//!                                             '-- checked block <- read  ..........  others go on meanwhile
+//!                                             '-- checked block <- read  ..........  others go
+//!     on meanwhile
 //! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
 //! ```
 //! Invariants: a query that was submitted is answered once. It sees the store as of its submission:

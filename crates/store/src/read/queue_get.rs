@@ -2,7 +2,8 @@
 //! ```text
 //! begin ----> Done
 //!   '-> block 7 of a table -- read --> go_on(block) ----> Done
-//!                                                     '-> Read(the next block, or one of the next table)
+//!                                                     '-> Read(the next block,
+//!     or one of the next table)
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
 //! says the same of a key (or, of `elastic`, nothing false), so it is asked again where the search

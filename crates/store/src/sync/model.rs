@@ -1,7 +1,7 @@
 //! The switch and the slots under a model checker: what arc-swap promises, and no more.
 //! ```text
 //! values   [v0] [v1] [v2]       number 2     store: push v3, number := 3 (Release)
-//!           under loom all of them           pin:   number (Acquire) -> that value, a stale one too
+//!           under loom all of them           pin:  number (Acquire) -> that value, a stale one too
 //! ```
 //! Invariant: a reader is ordered after the writer of the value that it was given, and after
 //! nothing else. The list's own lock is an ordinary one: the checker runs one thread at a time, so

@@ -2,17 +2,19 @@
 //! loom tries.
 //! ```text
 //! skip list     insert | find, cursor            a reachable node is whole; order and counts hold
-//! numbers       insert | next newer, both ways   what is published and newer than a number is not passed
-//! memtable      insert, publish | visible, get   what is published is found; upper sequence numbers are not
+//! numbers       insert | next newer, both ways
+//!               what is published and newer than a number is not passed
+//! memtable      insert, publish | visible, get
+//!               what is published is found; upper sequence numbers are not
 //! deletions     put, publish | visible, pass     what is published is not passed as deleted
-//! switch        store, round | round, pin        a round that is read is pinned; a pinned value is whole
+//! switch        store, round | round, pin  a round that is read is pinned; a pinned value is whole
 //! merge         copy, drop, store | pin, visible, get        rule 2: nothing visible is lost
-//! cache         insert, let go | get             a slot has the right block or none; the budget holds
+//! cache         insert, let go | get          a slot has the right block or none; the budget holds
 //! ```
 //! Invariant: each model runs the store's own code; what loom cannot follow (arc-swap) stands
 //! behind `sync/model.rs`.
 //!
-//! `RUSTFLAGS="--cfg loom" cargo test -p trommel --release --target-dir target/loom --lib loom_models`
+//! `scripts/sanitize.sh loom` runs them.
 
 mod loom_models {
     use std::time::Duration;

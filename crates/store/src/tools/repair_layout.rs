@@ -15,7 +15,8 @@ use crate::entries::entry::Sequence;
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 
-/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of it.
+/// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of
+/// it.
 #[derive(Clone, Debug)]
 pub(crate) struct TableFacts {
     /// The table or the piece, in a run, level and span that are not known yet.

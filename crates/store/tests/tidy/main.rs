@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 
 const FUNCTION_LINES_MAX: usize = 70;
 
+const COMMENT_COLUMNS_MAX: usize = 100;
+
 /// Whose code a crate may use. (Only the tests of the store use further guards: see below.)
 const ARROWS: [(&str, &[&str]); 7] = [
     ("filters", &[]),
@@ -298,6 +300,17 @@ fn no_code_is_commented_out(source: &Source) -> Vec<String> {
     lines.map(say).collect()
 }
 
+fn comments_wrap(source: &Source) -> Vec<String> {
+    let is_wide = |line: &str| {
+        line.chars().count() > COMMENT_COLUMNS_MAX && line.trim_start().starts_with("//")
+    };
+    let wide = source.text.lines().enumerate().filter(|(_, line)| is_wide(line));
+    let say = |(at, _)| {
+        format!("{}:{}: a comment of over {COMMENT_COLUMNS_MAX} columns", source.path, at + 1)
+    };
+    wide.map(say).collect()
+}
+
 fn modules_lie_in_folders(source: &Source) -> Vec<String> {
     if !source.path.contains("/src/") {
         return vec![];
@@ -390,6 +403,7 @@ fn rules() -> Vec<(&'static str, Rule, &'static str, String, usize)> {
         ("unsafe", unsafe_has_few_rooms, "crates/store/src/db.rs", own("\nunsafe { f() }"), 2),
         ("reasons", exceptions_have_reasons, filter, unexplained, 1),
         ("no dead comments", no_code_is_commented_out, filter, commented, 2),
+        ("narrow comments", comments_wrap, filter, format!("a();\n/// {}", "wide ".repeat(20)), 2),
         (
             "no #[path]",
             modules_lie_in_folders,

@@ -1,7 +1,8 @@
 //! A table that is asked for many keys: the same steps as for one, taken apart.
 //! ```text
 //! ask_for_fences(key) ~~> block_for -> ask_for_slot ~~> ask_for_block ~~> cached_block
-//!                                                          \-missing-> read_blocks, of many keys together
+//!                                                          \-missing-> read_blocks,
+//!     of many keys together
 //! ```
 //! Invariant: a block that is handed out was checked, as everywhere.
 

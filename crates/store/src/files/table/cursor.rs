@@ -1,7 +1,7 @@
 //! A cursor over a table, one block at a time.
 //! ```text
 //! seek -> fences -> block -> entry        next past the block's end -> the block after, its first
-//! bounds              keys before the first and behind the last one of a trimmed table are passed over
+//! bounds          keys before the first and behind the last one of a trimmed table are passed over
 //! ```
 //! Invariant: it holds the one block it is in; `number` is that block's. It is never at an entry
 //! beyond its bounds.

@@ -1,6 +1,6 @@
 //! The sections of a table's file that are filters, and what kind each is of.
 //! ```text
-//! tag 0x100 + n   | filter |                     a kind with a tag: one byte sequence, from the section's start on
+//! tag 0x100 + n   | filter |     a kind with a tag: one byte sequence, from the section's start on
 //! tag 0x100       | length u8 | name | filter |  a kind without one
 //! ```
 //! Invariant: a filter that is given out has passed its section's checksum and is of the kind that

@@ -4,7 +4,8 @@
 //! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
 //! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
 //! index      block count | (length, entry count, flags, shared, separator's end) ...
-//! properties file | entries | deletes | raw bytes | least, greatest sequence | first key | last key
+//! properties file | entries | deletes | raw bytes | least, greatest sequence | first key |
+//!     last key
 //! ```
 //! Invariant: the tail has its size, its checksum and its magic in every version, so that another
 //! version is told from damage. A section that is not known is skipped if it says that it may be.

@@ -1,6 +1,7 @@
 //! A table whose blocks someone else reads: where they are, and what was read.
 //! ```text
-//! block_place(number) -> file, offset, length ... read, whoever does it ... block_of_bytes -> checked, in the cache
+//! block_place(number) -> file, offset, length ... read, whoever does it ... block_of_bytes
+//!     -> checked, in the cache
 //! ```
 //! Invariant: a block that is handed out was checked, as everywhere.
 

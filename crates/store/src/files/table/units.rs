@@ -1,8 +1,10 @@
 //! The units of a table's filter in parts, such as `elastic`: where they are in the file, and those
 //! that are in memory.
 //! ```text
-//! file     | unit 0 | unit 1 | unit 2 | ... | unit n-1 | directory |        read when the table is opened: the directory
-//! memory     unit 0   unit 1                             directory          read and dropped later: units, one at a time
+//! file     | unit 0 | unit 1 | unit 2 | ... | unit n-1 | directory |
+//!          read when the table is opened: the directory
+//! memory     unit 0   unit 1                             directory
+//!            read and dropped later: units, one at a time
 //! ```
 //! Invariants: a unit in memory has passed its checksum. One that does not is not asked for again:
 //! what is left out says "maybe". Units change under the lock of the multi-queue (or before anybody

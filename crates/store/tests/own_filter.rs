@@ -132,9 +132,12 @@ fn a_filter_of_ones_own_is_asked_and_kept() {
     assert_eq!(db.stats().expect("open").point.false_positives, 0, "a repair keeps the filter");
 }
 
+/// Changes the tag and the bytes of a filter's section.
+type SectionChange = fn(&mut u16, &mut Vec<u8>);
+
 #[test]
 fn a_filter_that_nobody_registered_is_read_without_and_told() {
-    let strangers: [(&str, fn(&mut u16, &mut Vec<u8>)); 7] = [
+    let strangers: [(&str, SectionChange); 7] = [
         ("not-or-even", |_, bytes| bytes[1..4].copy_from_slice(b"not")),
         ("tag 240", |tag, _| *tag = NAMED + 240),
         ("a name that cannot be read", |_, bytes| bytes[0] = 0),

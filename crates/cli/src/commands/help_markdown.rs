@@ -110,7 +110,7 @@ fn shared_groups<'a>(commands: &[&'a Command]) -> Groups<'a> {
 fn fill_outer<'a>(groups: &mut Groups<'a>, commands: &[&'a Command]) {
     let is_outer = |group: &&Shared<'_>| group.options.is_empty();
     let mut outer: Vec<String> =
-        groups.iter().filter(|(_, group)| is_outer(&group)).map(|(name, _)| name.clone()).collect();
+        groups.iter().filter(|(_, group)| is_outer(group)).map(|(name, _)| name.clone()).collect();
     outer.sort_by_key(|name| std::cmp::Reverse(groups[name].users.len()));
     for name in outer {
         let users = groups[&name].users.clone();

@@ -10,6 +10,11 @@ pub trait Row<N> {
     /// How many.
     fn len(&self) -> usize;
 
+    /// Whether there is none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The number at a place. Requires: there is one.
     fn at(&self, place: usize) -> N;
 

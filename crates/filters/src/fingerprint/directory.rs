@@ -279,6 +279,11 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         self.separators.len()
     }
 
+    /// Whether it has no group.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// Where the group's data start, in units of 8 bytes.
     #[inline(always)]
     pub fn offset(&self, group: usize) -> usize {
@@ -324,7 +329,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// Where `key`, which has this word, lies. A base without groups is all above.
     #[inline(always)]
     pub fn find<T: Trace>(&self, key: &[u8], word: u64, trace: &mut T) -> Among {
-        if self.len() == 0 {
+        if self.is_empty() {
             return Among::Above;
         }
         let Some(group) = self.last_at_most(key, word, trace) else { return Among::Below };

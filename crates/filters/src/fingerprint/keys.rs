@@ -134,6 +134,11 @@ impl KeyBuffer {
         self.commons.len()
     }
 
+    /// Whether it has no key.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The bytes of all keys.
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()

@@ -83,6 +83,7 @@ impl GetSearch {
 
 /// Goes on from a step as far as blocks are in the cache. An error: how far that was, and the block
 /// that is missing.
+#[expect(clippy::result_large_err, reason = "the caller puts it into the box of the search")]
 fn search<'v>(
     tree: &OpenTree,
     mut lookup: Lookup<'v, '_>,

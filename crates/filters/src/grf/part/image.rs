@@ -183,7 +183,7 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<(Base, Range<u
     let len = input.string()?.len();
     let arena = input.at() - len..input.at();
     let last = directory.offsets.last().map_or(0, |&offset| offset as usize);
-    if directory.len() > 0 && (len == 0 || last * GROUP_ALIGN >= len + WINDOW) {
+    if !directory.is_empty() && (len == 0 || last * GROUP_ALIGN >= len + WINDOW) {
         return Err(input.corrupt("an arena with all groups"));
     }
     let base = Base {

@@ -3,7 +3,7 @@
 //! push(5, 3) push(1, 2) push(255, 8)   ->   101 01 111|11111 000   (bytes)
 //! ```
 //! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at
-//! once, so packed bytes are followed by [`PADDING`] bytes that are never interpreted.
+//! once, so packed bytes are followed by `PADDING` bytes that are never interpreted.
 
 /// Bytes that must follow packed bits: as many as any reader loads at once.
 #[cfg(test)]

@@ -161,6 +161,7 @@ fn simulated(disk: &Memory) -> Environment {
 
 #[test]
 fn no_more_files_of_tables_are_open_than_the_options_say() {
+    trommel_guards::register().expect("no other filter has these names");
     let guards = ["grf", "blocked-bloom", "elastic", "remix", "none"];
     for (guard, max) in guards.into_iter().zip([1, 2, 3, 10, 40]) {
         let disk = Memory::new();

@@ -12,9 +12,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::{
-    Answer, Background, Batch, Clock, Db, Environment, Granularity, ManualClock, Memory, Options,
-    Policy, Scan, Snapshot, Sync,
+    Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory,
+    Options, Policy, Scan, Snapshot, Sync,
 };
+use trommel_guards::kinds;
 
 /// Histories, and what each does.
 const SEEDS: u64 = 60;
@@ -106,7 +107,7 @@ impl World {
         let guards = trommel_guards::all_guards();
         options.guard = guards[dice.roll(guards.len() as u64) as usize];
         if dice.roll(4) == 0 {
-            options.guard = "remix-sorted".parse().unwrap();
+            options.guard = GuardKind::Located(kinds::REMIX_SORTED);
         }
         options.size_ratio = 2 + dice.roll(4) as u32;
         options.write_buffer_bytes = [1 << 10, 1 << 11, 1 << 12, 1 << 16][dice.roll(4) as usize];

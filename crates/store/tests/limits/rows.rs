@@ -26,6 +26,7 @@ pub(crate) fn small() -> Options {
 }
 
 fn guarded(guard: &str) -> Options {
+    trommel_guards::register().expect("no other filter has these names");
     Options { guard: guard.parse().expect("a guard that is known"), ..small() }
 }
 

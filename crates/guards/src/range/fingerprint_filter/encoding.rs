@@ -9,9 +9,6 @@
 
 use trommel_filters::fingerprint::Fingerprints;
 use trommel_filters::fingerprint::group::Kind;
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableKind};
-
-use super::{FingerprintFilter, FingerprintFilterBuilder};
 
 /// What a table's fingerprints are; all of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +23,6 @@ pub(super) enum Encoding {
 
 impl Encoding {
     pub(super) const ALL: [Encoding; 3] = [Encoding::Snarf, Encoding::Cell, Encoding::Gap];
-
-    pub(super) fn kind(self) -> &'static dyn FilterKind {
-        match self {
-            Encoding::Snarf => SNARF,
-            Encoding::Cell => CELL,
-            Encoding::Gap => GAP,
-        }
-    }
 
     pub(super) const fn tag(self) -> u16 {
         match self {
@@ -62,32 +51,4 @@ impl Encoding {
             Encoding::Gap => Kind::Gap,
         }
     }
-}
-
-/// `snarf`: positions of keys on a line through their neighbours.
-pub const SNARF: &dyn FilterKind =
-    &kind("snarf", Encoding::Snarf, |options| builder(Encoding::Snarf, options));
-
-/// `cell`: prefixes that tell keys from their neighbours.
-pub const CELL: &dyn FilterKind =
-    &kind("cell", Encoding::Cell, |options| builder(Encoding::Cell, options));
-
-/// `gap`: numbers as fine as the gaps beside a key.
-pub const GAP: &dyn FilterKind =
-    &kind("gap", Encoding::Gap, |options| builder(Encoding::Gap, options));
-
-type Builder = Box<dyn AnyFilterBuilder>;
-
-const fn kind(
-    name: &'static str,
-    encoding: Encoding,
-    builder: fn(&FilterOptions) -> Builder,
-) -> TableKind {
-    TableKind::new(name, builder, |bytes| Ok(Box::new(FingerprintFilter::read(bytes)?)))
-        .with_tag(encoding.tag())
-        .with_ranges()
-}
-
-fn builder(encoding: Encoding, options: &FilterOptions) -> Builder {
-    Box::new(FingerprintFilterBuilder::new(encoding, options.bits_per_key))
 }

@@ -15,13 +15,14 @@ mod bounds;
 mod builder;
 mod counts;
 mod encoding;
-pub use encoding::{CELL, GAP, SNARF};
 mod image;
+mod kind;
 mod place;
 #[cfg(test)]
 mod tests;
 
 pub use builder::FingerprintFilterBuilder;
+pub use kind::{CELL, GAP, SNARF};
 
 use image::Frame;
 use place::{Place, View};

@@ -1,0 +1,46 @@
+//! The kinds of filters that are made of fingerprints, one for each encoding.
+//!
+//! Invariant: a kind and its encoding have the same tag.
+
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, TableKind};
+
+use super::encoding::Encoding;
+use super::{FingerprintFilter, FingerprintFilterBuilder};
+
+impl Encoding {
+    pub(super) fn kind(self) -> &'static dyn FilterKind {
+        match self {
+            Encoding::Snarf => SNARF,
+            Encoding::Cell => CELL,
+            Encoding::Gap => GAP,
+        }
+    }
+}
+
+/// `snarf`: positions of keys on a line through their neighbours.
+pub const SNARF: &dyn FilterKind =
+    &kind("snarf", Encoding::Snarf, |options| builder(Encoding::Snarf, options));
+
+/// `cell`: prefixes that tell keys from their neighbours.
+pub const CELL: &dyn FilterKind =
+    &kind("cell", Encoding::Cell, |options| builder(Encoding::Cell, options));
+
+/// `gap`: numbers as fine as the gaps beside a key.
+pub const GAP: &dyn FilterKind =
+    &kind("gap", Encoding::Gap, |options| builder(Encoding::Gap, options));
+
+type Builder = Box<dyn AnyFilterBuilder>;
+
+const fn kind(
+    name: &'static str,
+    encoding: Encoding,
+    builder: fn(&FilterOptions) -> Builder,
+) -> TableKind {
+    TableKind::new(name, builder, |bytes| Ok(Box::new(FingerprintFilter::read(bytes)?)))
+        .with_tag(encoding.tag())
+        .with_ranges()
+}
+
+fn builder(encoding: Encoding, options: &FilterOptions) -> Builder {
+    Box::new(FingerprintFilterBuilder::new(encoding, options.bits_per_key))
+}

@@ -81,6 +81,7 @@ const GROUP_BITS: u32 = 9;
 
 /// What `map` makes of the hashes, roughly sorted: by the high bits. A user of the result stays in
 /// few places of memory.
+#[inline]
 pub fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
     let group = |hash: u64| (hash >> (u64::BITS - GROUP_BITS)) as usize;
     let mut ends = [0usize; 1 << GROUP_BITS];

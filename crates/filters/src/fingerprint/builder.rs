@@ -153,6 +153,7 @@ impl GroupsBuilder {
     }
 
     /// The last key that is no zeros more than another one.
+    #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         self.keys.last()
     }
@@ -199,6 +200,7 @@ impl GroupsBuilder {
     /// Counts a key that lies in the cell of the last one of the buffer. Requires: there is that
     /// one.
     #[cold]
+    #[inline]
     pub fn count_more(&mut self) {
         self.entries += 1;
         let place = self.keys.len() - 1;

@@ -130,16 +130,19 @@ impl KeyBuffer {
     }
 
     /// The number of keys.
+    #[inline]
     pub fn len(&self) -> usize {
         self.commons.len()
     }
 
     /// Whether it has no key.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// The bytes of all keys.
+    #[inline]
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -156,6 +159,7 @@ impl KeyBuffer {
     }
 
     /// The last key.
+    #[inline]
     pub fn last(&self) -> Option<&[u8]> {
         (!self.commons.is_empty()).then(|| &self.bytes[self.last..])
     }

@@ -11,6 +11,7 @@
 use crate::base::filter::{
     HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace, UpperBound,
 };
+use crate::base::key_batch::KeyBatch;
 use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
@@ -85,6 +86,9 @@ impl<F: TableFilter + Send + Sync> AnyFilter for F {
 pub trait AnyFilterBuilder: Send {
     /// See [`TableFilterBuilder::add`].
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
+    /// Adds keys as [`add`](Self::add) does, in one call: so each one costs no more than if the
+    /// kind were known. After an error the keys before the refused one are added.
+    fn add_batch(&mut self, keys: &KeyBatch) -> Result<(), OutOfOrder>;
     /// See [`TableFilterBuilder::finish`].
     fn finish(self: Box<Self>) -> Vec<u8>;
 }
@@ -92,6 +96,10 @@ pub trait AnyFilterBuilder: Send {
 impl<B: TableFilterBuilder + Send> AnyFilterBuilder for B {
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         TableFilterBuilder::add(self, key)
+    }
+
+    fn add_batch(&mut self, keys: &KeyBatch) -> Result<(), OutOfOrder> {
+        keys.iter().try_for_each(|key| TableFilterBuilder::add(self, key))
     }
 
     fn finish(self: Box<Self>) -> Vec<u8> {

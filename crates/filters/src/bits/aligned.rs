@@ -1,46 +1,44 @@
 //! Bytes whose first byte begins a cache line.
 //! ```text
-//! address   64·n          64·n + 64     64·n + 128
-//!           | line 0      | line 1      | line 2 : len ends here, zeros up to the line's end
+//! address       64·n          64·n + 64     64·n + 128
+//! allocation  ..| line 0      | line 1      | line 2 : it ends where the bytes do
 //! ```
-//! Invariant: the start is a multiple of the line size, and the lines are as few as hold `len`
-//! bytes. So what lies at a multiple of the line size in the bytes lies on one cache line in
-//! memory.
+//! The allocator promises no line's start, so up to a line less a byte is skipped; then no `unsafe`
+//! is needed. Invariant: the start is a multiple of the line size. So what lies at a multiple of
+//! the line size in the bytes lies on one cache line in memory.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 
-use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
-
 const LINE_BYTES: usize = 64;
 
-#[derive(Clone, Copy, FromBytes, IntoBytes, Immutable, KnownLayout)]
-#[repr(C, align(64))]
-struct Line([u8; LINE_BYTES]);
-
-const _: () = assert!(size_of::<Line>() == LINE_BYTES && align_of::<Line>() == LINE_BYTES);
-
 /// A byte string of fixed length that starts on a cache line.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct AlignedBytes {
-    lines: Vec<Line>,
-    len: usize,
+    /// Never moved to another allocation; it ends with the bytes.
+    allocation: Vec<u8>,
+    start: usize,
 }
 
 impl AlignedBytes {
     /// `len` bytes, all zero.
     pub fn zeroed(len: usize) -> Self {
-        let lines = vec![Line([0; LINE_BYTES]); len.div_ceil(LINE_BYTES)];
-        AlignedBytes { lines, len }
+        Self::starting_on_a_line(vec![0; len + LINE_BYTES - 1], len)
     }
 
     /// As [`zeroed`](Self::zeroed). None: there is no memory for them.
     pub fn try_zeroed(len: usize) -> Option<Self> {
-        let mut lines = Vec::new();
-        let count = len.div_ceil(LINE_BYTES);
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Line([0; LINE_BYTES]));
-        Some(AlignedBytes { lines, len })
+        let mut allocation = Vec::new();
+        let with_skipped = len.checked_add(LINE_BYTES - 1)?;
+        allocation.try_reserve_exact(with_skipped).ok()?;
+        allocation.resize(with_skipped, 0);
+        Some(Self::starting_on_a_line(allocation, len))
+    }
+
+    fn starting_on_a_line(mut allocation: Vec<u8>, len: usize) -> Self {
+        let start = allocation.as_ptr().addr().wrapping_neg() % LINE_BYTES;
+        allocation.truncate(start + len);
+        AlignedBytes { allocation, start }
     }
 
     /// A copy of `bytes`.
@@ -50,9 +48,15 @@ impl AlignedBytes {
         aligned
     }
 
-    /// The memory it takes on the heap: whole lines.
+    /// The memory it takes on the heap, what is skipped included.
     pub fn heap_bytes(&self) -> usize {
-        self.lines.capacity() * LINE_BYTES
+        self.allocation.capacity()
+    }
+}
+
+impl Clone for AlignedBytes {
+    fn clone(&self) -> Self {
+        Self::from_slice(self)
     }
 }
 
@@ -61,14 +65,14 @@ impl Deref for AlignedBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        &self.lines.as_bytes()[..self.len]
+        &self.allocation[self.start..]
     }
 }
 
 impl DerefMut for AlignedBytes {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.lines.as_mut_bytes()[..self.len]
+        &mut self.allocation[self.start..]
     }
 }
 
@@ -111,7 +115,7 @@ mod tests {
             let aligned = AlignedBytes::from_slice(&source);
             assert_eq!(aligned.as_ptr() as usize % LINE_BYTES, 0, "length {len}");
             assert_eq!(*aligned, *source, "length {len}");
-            assert_eq!(aligned.heap_bytes(), len.div_ceil(64) * 64);
+            assert_eq!(aligned.heap_bytes(), len + 63);
             let zeroed = AlignedBytes::zeroed(len);
             assert_eq!(zeroed.len(), len);
             assert!(zeroed.iter().all(|&byte| byte == 0));

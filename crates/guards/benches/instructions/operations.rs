@@ -16,7 +16,7 @@ use std::hint::black_box;
 
 use trommel_filters::{
     AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind,
-    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
+    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyBatch, KeyRange, Part, PartBuilder, Query,
     RunLocator, RunLocatorBuilder, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder,
     TreePlan, Untraced, read_filter,
 };
@@ -32,6 +32,8 @@ const QUERIES: usize = 20_000;
 const RANGE_KEYS: u64 = 64;
 /// Keys that are asked for at once.
 const BATCH: usize = 16;
+/// Keys that a builder gets at once.
+const KEYS_OF_BLOCK: usize = 100;
 const KEY_BITS: u32 = 50;
 const CLUSTERS: u64 = 1000;
 /// More needless answers than this: the queries are not what they are meant to be, or the filter is
@@ -413,14 +415,14 @@ fn maybe_located(filter: &Chucky, queries: &[u64]) -> usize {
     queries.iter().filter(may_hold).count()
 }
 
-/// The fingerprints of one table, of uniform keys.
-/// A filter of one table that knows ranges.
+/// A filter of one table that knows ranges, of uniform keys.
 fn run_ranges(kind: &'static dyn FilterKind) {
     let (source, mut random) = (Source::Uniform, Random(41));
     let keys = source.keys(&mut random);
     let name = |operation: &str| format!("{}-{operation}", kind.name());
     let mut bytes = Vec::new();
-    count(&name("build"), keys.len(), || bytes = build_ranges(kind, &keys));
+    let batches = batches(&keys);
+    count(&name("build"), keys.len(), || bytes = build_ranges(kind, &batches));
     let filter =
         read_filter(AlignedBytes::from_slice(&bytes), &kinds::TABLE_FILTERS).expect("just built");
     let may_hold = |key: &&u64| filter.may_contain(&key.to_be_bytes());
@@ -440,8 +442,18 @@ fn run_ranges(kind: &'static dyn FilterKind) {
     assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
 }
 
-fn build_ranges(kind: &'static dyn FilterKind, keys: &[u64]) -> Vec<u8> {
+/// Keys as the store brings them to a builder: those of a block at once.
+fn batches(keys: &[u64]) -> Vec<KeyBatch> {
+    let batch = |keys: &[u64]| {
+        let mut batch = KeyBatch::default();
+        keys.iter().for_each(|key| batch.push(&key.to_be_bytes()));
+        batch
+    };
+    keys.chunks(KEYS_OF_BLOCK).map(batch).collect()
+}
+
+fn build_ranges(kind: &'static dyn FilterKind, batches: &[KeyBatch]) -> Vec<u8> {
     let mut builder = FilterOptions::new(kind, RANGES_BITS_PER_KEY).builder();
-    keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("keys in order"));
+    batches.iter().for_each(|batch| builder.add_batch(batch).expect("keys in order"));
     builder.finish()
 }

@@ -61,6 +61,12 @@ impl FingerprintFilterBuilder {
         self.encoding.kind()
     }
 
+    #[cold]
+    fn refuse(&self, key: &[u8]) -> Result<(), OutOfOrder> {
+        let last = self.groups.last().unwrap_or_default().to_vec();
+        Err(OutOfOrder { last, key: key.to_vec() })
+    }
+
     /// Adds a key that is long, or that comes after one that the groups lack.
     #[cold]
     fn add_odd(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
@@ -83,7 +89,7 @@ impl FingerprintFilterBuilder {
 }
 
 impl TableFilterBuilder for FingerprintFilterBuilder {
-    #[inline]
+    #[inline(always)] // A call for each key costs as much as the rest.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
         if self.last.is_some() || key.len() > KEY_BYTES_MAX {
             return self.add_odd(key);
@@ -91,10 +97,7 @@ impl TableFilterBuilder for FingerprintFilterBuilder {
         match self.groups.push(key) {
             Pushed::Kept | Pushed::Repeated => {}
             Pushed::Zeros => self.last = Some(key.to_vec()),
-            Pushed::Below => {
-                let last = self.groups.last().unwrap_or_default().to_vec();
-                return Err(OutOfOrder { last, key: key.to_vec() });
-            }
+            Pushed::Below => return self.refuse(key),
         }
         Ok(())
     }

@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, hash_key};
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyBatch, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
 use crate::entries::entry::{Entry, Kind, Sequence, order};
@@ -74,33 +74,20 @@ pub(crate) fn key_bounds(
 struct FilterFeed {
     kind: &'static dyn FilterKind,
     builder: Box<dyn AnyFilterBuilder>,
-    keys: Vec<u8>,
-    key_ends: Vec<usize>,
+    keys: KeyBatch,
     seconds: f64,
 }
 
 impl FilterFeed {
     fn new(options: &FilterOptions) -> Self {
-        let (keys, key_ends) = (Vec::new(), Vec::new());
-        let builder = options.builder();
-        FilterFeed { kind: options.kind, builder, keys, key_ends, seconds: 0.0 }
-    }
-
-    fn add(&mut self, key: &[u8]) {
-        self.keys.extend_from_slice(key);
-        self.key_ends.push(self.keys.len());
+        let (keys, builder) = (KeyBatch::default(), options.builder());
+        FilterFeed { kind: options.kind, builder, keys, seconds: 0.0 }
     }
 
     fn end_block(&mut self) {
         let start = Instant::now();
-        let mut key_start = 0;
-        for &key_end in &self.key_ends {
-            let key = &self.keys[key_start..key_end];
-            self.builder.add(key).expect("a table's entries are in order");
-            key_start = key_end;
-        }
+        self.builder.add_batch(&self.keys).expect("a table's entries are in order");
         self.keys.clear();
-        self.key_ends.clear();
         self.seconds += start.elapsed().as_secs_f64();
     }
 
@@ -203,7 +190,7 @@ impl TableWriter {
         }
         self.block.add(entry);
         if let Some(filter) = &mut self.filter {
-            filter.add(entry.key);
+            filter.keys.push(entry.key);
         }
         self.count(entry);
         if self.block.size_bytes() >= self.options.block_bytes { self.end_block() } else { Ok(()) }

@@ -1,8 +1,8 @@
 //! A get: memtables, then the guard, then the candidate runs from new to old, each block read at
 //! once.
 //! ```text
-//! pin version -> take sequence number -> memtables -> lookup (read/lookup.rs): guard
-//!     -> tables -> blocks
+//! pin version -> take sequence number -> memtables -> guard -> tables -> blocks
+//!                                                   `-- read/lookup.rs --'
 //! ```
 //! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
 //! that dropped an entry counted the then visible number, so whoever pins a version with its output

@@ -1,9 +1,9 @@
 //! A point lookup, step by step: what single gets, many at once and the queue share.
 //! ```text
-//! memtables -> guard -> Table -> next_table -> Fences(table) -> ask_fences
-//!     -> Block(table, 7) -> saw -> Done(found)
-//!                        ^                                                       ^              |
-//!                        '---------- not in this table --------------------------'- next block -'
+//! memtables -> guard -> Table --> Fences(table) --> Block(table, 7) --> found
+//!                        ^   \                       ^             |
+//!                        |    '-> nothing            '- next block -+
+//!                        '------------- not in this table ---------'
 //! get         reads each block at once
 //! multi_get   takes steps of many keys in turns, and asks ahead for the memory that they need
 //! queue       puts the lookup aside until a block has come
@@ -11,6 +11,8 @@
 //! ```
 //! Invariant: the same steps are taken and counted, whoever drives them. Drivers count what they
 //! read.
+
+use std::ops::ControlFlow;
 
 use trommel_filters::Query;
 
@@ -62,16 +64,15 @@ pub(crate) struct Progress {
     search: TableSearch,
 }
 
-/// What a lookup needs next.
+/// What a lookup does next.
+#[derive(Clone, Copy)]
 pub(crate) enum Step<'v> {
-    /// The next table that may have the key.
+    /// It looks for the next table that may have the key.
     Table,
-    /// The fences of a table.
+    /// It asks the fences of a table.
     Fences(&'v Arc<Table>),
-    /// A block of a table.
+    /// It searches a block of a table, which it is to be given.
     Block(&'v Arc<Table>, usize),
-    /// Nothing: that was found in tables.
-    Done(Option<Found>),
 }
 
 impl<'k> PointQuery<'_, 'k> {
@@ -131,15 +132,13 @@ impl<'v, 'k> Lookup<'v, 'k> {
         self.answer.as_ref().map_or(probes, |answer| answer.probes(asked))
     }
 
-    /// To the next table that may have the key.
+    /// Looks for the next table that may have the key. None: there is none, and nothing was found.
     #[inline]
-    pub(crate) fn next_table(&mut self) -> Step<'v> {
+    pub(crate) fn next_table(&mut self) -> Option<Step<'v>> {
         if self.answer.is_none() {
             self.ask_again();
         }
-        let (Some(answer), progress) = (&self.answer, &mut self.progress) else {
-            return Step::Done(None);
-        };
+        let (answer, progress) = (self.answer.as_ref()?, &mut self.progress);
         while let Some(placed) = self.query.version.runs.get(progress.looked_at) {
             progress.looked_at += 1;
             if !answer.may_be_in(placed.span()) {
@@ -152,10 +151,10 @@ impl<'v, 'k> Lookup<'v, 'k> {
             progress.asked += 1;
             if answer.may_hold(table) {
                 progress.searched += 1;
-                return Step::Fences(&table.table);
+                return Some(Step::Fences(&table.table));
             }
         }
-        Step::Done(None)
+        None
     }
 
     #[cold]
@@ -163,7 +162,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
         self.answer = Some(self.query.ask_guard());
     }
 
-    /// To the first block of a table that may have the key. Requires: the table is the step's.
+    /// Asks fences for the first block that may have the key. Requires: the table is the step's.
     #[inline]
     pub(crate) fn ask_fences(&mut self, table: &'v Arc<Table>) -> Step<'v> {
         match self.progress.search.begin(table, self.query.key) {
@@ -172,14 +171,18 @@ impl<'v, 'k> Lookup<'v, 'k> {
         }
     }
 
-    /// Searches a block. Requires: table and block are the step's.
+    /// Searches a block. Break: that was found. Requires: table and block are the step's.
     #[inline]
-    pub(crate) fn saw(&mut self, table: &'v Arc<Table>, block: Block) -> Step<'v> {
+    pub(crate) fn saw(
+        &mut self,
+        table: &'v Arc<Table>,
+        block: Block,
+    ) -> ControlFlow<Found, Step<'v>> {
         let search = &mut self.progress.search;
         match search.saw(table, block, self.query.key, self.query.at) {
-            Some(Some(found)) => Step::Done(Some(found)),
-            Some(None) => Step::Table,
-            None => Step::Block(table, search.number()),
+            Some(Some(found)) => ControlFlow::Break(found),
+            Some(None) => ControlFlow::Continue(Step::Table),
+            None => ControlFlow::Continue(Step::Block(table, search.number())),
         }
     }
 
@@ -192,10 +195,15 @@ impl<'v, 'k> Lookup<'v, 'k> {
     ) -> std::result::Result<Option<Found>, E> {
         loop {
             step = match step {
-                Step::Table => self.next_table(),
+                Step::Table => match self.next_table() {
+                    Some(step) => step,
+                    None => return Ok(None),
+                },
                 Step::Fences(table) => self.ask_fences(table),
-                Step::Block(table, number) => self.saw(table, block(table, number)?),
-                Step::Done(found) => return Ok(found),
+                Step::Block(table, number) => match self.saw(table, block(table, number)?) {
+                    ControlFlow::Continue(step) => step,
+                    ControlFlow::Break(found) => return Ok(Some(found)),
+                },
             };
         }
     }

@@ -14,6 +14,8 @@
 //! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence
 //! number; but a block that several keys miss in one round is read once.
 
+use std::ops::ControlFlow;
+
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
@@ -80,7 +82,8 @@ struct Search<'v, 'k> {
     /// Among the keys of the batch.
     place: usize,
     lookup: Lookup<'v, 'k>,
-    step: Step<'v>,
+    /// None: it has ended.
+    step: Option<Step<'v>>,
 }
 
 /// A block that the cache has not, and the place of the search that needs it.
@@ -98,7 +101,7 @@ impl<'v> Batch<'v, '_> {
         }
         while !searches.is_empty() {
             self.round(&mut searches);
-            searches.retain(|search| !matches!(search.step, Step::Done(_)));
+            searches.retain(|search| search.step.is_some());
         }
         count_reads(&mut self.costs, &self.reads);
         self.tree.counters.queried(QueryKind::Point, &self.costs);
@@ -126,7 +129,7 @@ impl<'v> Batch<'v, '_> {
             let (place, key) = (places[number], waiting[number]);
             let mut lookup = Lookup::new(PointQuery { version, key, at }, answer);
             match lookup.next_table() {
-                Step::Done(found) => self.end(place, &lookup, Ok(found)),
+                None => self.end(place, &lookup, Ok(None)),
                 step => searches.push(Search { place, lookup, step }),
             }
         });
@@ -137,18 +140,18 @@ impl<'v> Batch<'v, '_> {
         let mut missing = Vec::new();
         for (group, searches) in searches.chunks_mut(GROUP).enumerate() {
             for Search { lookup, step, .. } in &*searches {
-                if let Step::Fences(table) = step {
+                if let Some(Step::Fences(table)) = step {
                     table.ask_for_fences(lookup.query.key);
                 }
             }
             searches.iter_mut().for_each(|search| self.find_block(search));
             for search in &*searches {
-                if let Step::Block(table, number) = search.step {
+                if let Some(Step::Block(table, number)) = search.step {
                     table.ask_for_block(number);
                 }
             }
             for (place, search) in (group * GROUP..).zip(searches) {
-                let Step::Block(table, number) = search.step else { continue };
+                let Some(Step::Block(table, number)) = search.step else { continue };
                 self.reads.blocks += 1;
                 match table.cached_block(number) {
                     Some(block) => self.search_block(search, table, block),
@@ -163,18 +166,31 @@ impl<'v> Batch<'v, '_> {
 
     /// Asks fences which block may have the key, and for its slot in the cache.
     fn find_block(&mut self, search: &mut Search<'v, '_>) {
-        while let Step::Fences(table) = search.step {
-            search.step = search.lookup.ask_fences(table);
-            self.find_table(search);
+        while let Some(Step::Fences(table)) = search.step {
+            let next = search.lookup.ask_fences(table);
+            self.go_on(search, ControlFlow::Continue(next));
         }
-        if let Step::Block(table, number) = search.step {
+        if let Some(Step::Block(table, number)) = search.step {
             table.ask_for_slot(number);
         }
     }
 
     fn search_block(&mut self, search: &mut Search<'v, '_>, table: &'v Arc<Table>, block: Block) {
-        search.step = search.lookup.saw(table, block);
-        self.find_table(search);
+        let next = search.lookup.saw(table, block);
+        self.go_on(search, next);
+    }
+
+    /// Finds the next table, if that is the next step; where there is none, the search ends.
+    fn go_on(&mut self, search: &mut Search<'v, '_>, next: ControlFlow<Found, Step<'v>>) {
+        let (step, found) = match next {
+            ControlFlow::Continue(Step::Table) => (search.lookup.next_table(), None),
+            ControlFlow::Continue(step) => (Some(step), None),
+            ControlFlow::Break(found) => (None, Some(found)),
+        };
+        search.step = step;
+        if step.is_none() {
+            self.end(search.place, &search.lookup, Ok(found));
+        }
     }
 
     /// Reads the blocks that some keys need and the cache has not, each of them once.
@@ -197,22 +213,11 @@ impl<'v> Batch<'v, '_> {
                 match read.map_or_else(alone, Ok) {
                     Ok(block) => self.search_block(search, table, block),
                     Err(error) => {
-                        search.step = Step::Done(None);
+                        search.step = None;
                         self.end(search.place, &search.lookup, Err(error));
                     }
                 }
             }
-        }
-    }
-
-    /// Finds the next table, if that is the next step, and ends the search if nothing is left.
-    fn find_table(&mut self, search: &mut Search<'v, '_>) {
-        if matches!(search.step, Step::Table) {
-            search.step = search.lookup.next_table();
-        }
-        if let Step::Done(found) = &mut search.step {
-            let found = found.take();
-            self.end(search.place, &search.lookup, Ok(found));
         }
     }
 

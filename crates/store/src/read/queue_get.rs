@@ -1,9 +1,8 @@
 //! A get that is put aside while a block is read.
 //! ```text
-//! begin ----> Done
-//!   '-> block 7 of a table -- read --> go_on(block) ----> Done
-//!                                                     '-> Read(the next block,
-//!     or one of the next table)
+//! begin ----> answer
+//!   '-> block 7 of a table -- read --> go_on(block) ----> answer
+//!                                             '-> the next block, or one of the next table
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
 //! says the same of a key (or, of `elastic`, nothing false), so it is asked again where the search
@@ -51,7 +50,7 @@ impl GetSearch {
         }
         let mut reads = Reads::default();
         let lookup = Lookup::new(query, query.ask_guard());
-        search(tree, lookup, Step::Table, &mut reads).map_err(|(progress, wanted)| {
+        search(tree, lookup, (Step::Table, None), &mut reads).map_err(|(progress, wanted)| {
             let search = GetSearch { key: key.to_vec(), version, at, progress, reads };
             (Box::new(search), wanted)
         })
@@ -66,31 +65,35 @@ impl GetSearch {
     ) -> Got {
         let progress = std::mem::take(&mut self.progress);
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
-        let mut lookup = Lookup::resume(query, progress);
+        let lookup = Lookup::resume(query, progress);
         let block = match block {
             Ok(block) => block,
             Err(error) => return Ok(end(tree, &lookup, Err(error), &self.reads)),
         };
+        let step = Step::Block(&wanted.table, wanted.number);
         self.reads.disk_reads += 1;
         self.reads.bytes += wanted.table.block_place(wanted.number).2 as u64;
-        let next = lookup.saw(&wanted.table, block);
-        search(tree, lookup, next, &mut self.reads).map_err(|(progress, wanted)| {
+        search(tree, lookup, (step, Some(block)), &mut self.reads).map_err(|(progress, wanted)| {
             self.progress = progress;
             (self, wanted)
         })
     }
 }
 
-/// Goes on from a step as far as blocks are in the cache. An error: how far that was, and the block
-/// that is missing.
+/// Goes on from a step, for which a block may have been read, as far as blocks are in the cache. An
+/// error: how far that was, and the block that is missing.
 #[expect(clippy::result_large_err, reason = "the caller puts it into the box of the search")]
 fn search<'v>(
     tree: &OpenTree,
     mut lookup: Lookup<'v, '_>,
-    step: Step<'v>,
+    (step, mut read): (Step<'v>, Option<Block>),
     reads: &mut Reads,
 ) -> std::result::Result<Result<Option<Value>>, (Progress, Wanted)> {
     let found = lookup.run(step, |table, number| {
+        // What was read was counted when it was found missing.
+        if let Some(block) = read.take() {
+            return Ok(block);
+        }
         reads.blocks += 1;
         table.cached_block(number).ok_or_else(|| Wanted { table: Arc::clone(table), number })
     });

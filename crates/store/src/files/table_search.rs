@@ -33,7 +33,7 @@ pub(crate) struct TableSearch {
 
 impl TableSearch {
     /// Begins with a table, wherever the search was before. Its first block; None: it has none.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(&mut self, table: &Table, key: &[u8]) -> Option<usize> {
         (self.number, self.behind) = (table.first_block_of(key), 0);
         (table.block_count() > 0).then_some(self.number)

@@ -133,7 +133,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
     }
 
     /// Looks for the next table that may have the key. None: there is none, and nothing was found.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_table(&mut self) -> Option<Step<'v>> {
         if self.answer.is_none() {
             self.ask_again();
@@ -163,7 +163,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
     }
 
     /// Asks fences for the first block that may have the key. Requires: the table is the step's.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn ask_fences(&mut self, table: &'v Arc<Table>) -> Step<'v> {
         match self.progress.search.begin(table, self.query.key) {
             Some(number) => Step::Block(table, number),
@@ -187,7 +187,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
     }
 
     /// Takes all steps from one on, as far as there are blocks for them.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn run<E>(
         &mut self,
         mut step: Step<'v>,

@@ -16,7 +16,7 @@ use crate::cost;
 use crate::entries::append_list::AppendList;
 use crate::entries::entry::Sequence;
 use crate::entries::interval_tree::{
-    self, Around, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch,
+    self, Around, BEFORE, BEHIND, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch,
 };
 use crate::entries::tombstones::{RangeDelete, RangeTombstones, Stretch};
 use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
@@ -183,7 +183,7 @@ impl MemtableRanges {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
         let until = match around.shows_nothing {
-            true => interval_tree::shown_behind(&self.nodes, at.0, compare),
+            true => interval_tree::shown(&self.nodes, at.0, BEHIND, compare),
             false => around.behind,
         };
         self.key(until.expect("what is deleted ends somewhere"))
@@ -194,7 +194,7 @@ impl MemtableRanges {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
         let shown = match around.shows_nothing {
-            true => interval_tree::shown_before(&self.nodes, at.0, compare),
+            true => interval_tree::shown(&self.nodes, at.0, BEFORE, compare),
             false => around.at_or_before,
         };
         let from = match shown {

@@ -242,7 +242,8 @@ impl MemtableRanges {
         if bound.is_to() { delete.to() } else { delete.from() }
     }
 
-    fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
+    /// Each deletion as it was written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
         let deletes = (0..self.count.load(Ordering::Acquire)).map(|number| self.delete(number));
         deletes.map(|delete| RangeDelete {
             from: delete.from(),
@@ -255,11 +256,6 @@ impl MemtableRanges {
     /// one list.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         RangeTombstones::visible_at(self.written(), snapshots)
-    }
-
-    /// Calls `f` with each deletion as it was written.
-    pub(crate) fn for_each_written(&self, f: impl FnMut(RangeDelete<'_>)) {
-        self.written().for_each(f);
     }
 
     pub(crate) fn size_bytes(&self) -> usize {

@@ -25,7 +25,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::memtable::Memtable;
-use crate::entries::memtable_writes::{Write, groups, writes_up_to};
+use crate::entries::memtable_writes::{groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::record::{self, FileEnd, RecordWriter};
@@ -129,6 +129,12 @@ impl Wal {
         self.append_payload()
     }
 
+    /// The same, of entries with sequence numbers that ascend by one: one at least.
+    pub(crate) fn append_all(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+        let parts = entries.iter().map(|entry| (entry.kind, entry.key, entry.value));
+        self.append(entries[0].sequence, entries.len(), parts)
+    }
+
     /// Adds an empty group if no group names all durable bytes yet. Damage to them is then no torn
     /// tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
@@ -156,12 +162,12 @@ impl Wal {
         let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
         let mut count = 0;
         for group in groups(&writes) {
-            self.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
+            self.append_all(group)?;
             count += 1;
         }
         self.sync_alone()?;
         let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
-        self.mark_end(Sequence(last.sequence().0 + 1))?;
+        self.mark_end(Sequence(last.sequence.0 + 1))?;
         self.sync_alone()
     }
 

@@ -6,13 +6,11 @@
 //! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its
 //! sequence number is published: a reader of that number finds both.
 
-use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::memtable_bloom::Bloom;
 use crate::entries::memtable_tombstones::MemtableRanges;
 use crate::entries::skiplist::{ListCursor, SkipList};
 use crate::entries::value::Value;
-use crate::error::Result;
 use crate::sync::Arc;
 
 /// An entry that was looked up.
@@ -120,73 +118,9 @@ impl Memtable {
         self.list.entries()
     }
 
-    /// A cursor at no entry. It sees what is added later.
-    pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
-        MemtableCursor { place: ListCursor::new(Arc::clone(&self.list)) }
-    }
-}
-
-/// A cursor over a memtable, which it keeps alive.
-pub(crate) struct MemtableCursor {
-    place: ListCursor,
-}
-
-impl Cursor for MemtableCursor {
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.place.seek(key, Sequence::MAX);
-        Ok(())
-    }
-
-    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
-        self.place.seek(key, at);
-        Ok(())
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        self.place.seek_first();
-        Ok(())
-    }
-
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.place.seek_before(key, Sequence::MAX);
-        Ok(())
-    }
-
-    fn seek_last(&mut self) -> Result<()> {
-        self.place.seek_last();
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<()> {
-        self.place.next();
-        Ok(())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.place.prev();
-        Ok(())
-    }
-
-    fn next_newer(&mut self, than: Sequence) -> Result<()> {
-        self.place.next_newer(than);
-        Ok(())
-    }
-
-    fn prev_newer(&mut self, than: Sequence) -> Result<()> {
-        self.place.prev_newer(than);
-        Ok(())
-    }
-
-    fn entry(&self) -> Option<Entry<'_>> {
-        self.place.entry()
-    }
-
-    fn value(&self) -> Value {
-        self.place.value().map(Value::in_memtable).unwrap_or_default()
-    }
-
-    fn reads(&mut self) -> Reads {
-        Reads::default()
+    /// A cursor at no entry. It sees what is added later, and keeps the entries alive.
+    pub(crate) fn cursor(&self) -> ListCursor {
+        ListCursor::new(Arc::clone(&self.list))
     }
 }
 

@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use trommel_filters::prefetch_lines;
 
-use crate::entries::keys::{common_prefix, key_head};
+use crate::entries::keys::{common_prefix, first_not, key_head};
 
 const HEAD_BYTES: usize = size_of::<u64>();
 /// The length that stands for every separator with a tail.
@@ -116,12 +116,7 @@ impl Fences {
         let head = key_head(rest);
         // Separators that are the key: of blocks that go on with it, and perhaps of the one that
         // begins with it.
-        let (mut low, mut high) = (0, block - 1);
-        while low < high {
-            let middle = low.midpoint(high);
-            let is_before = self.compare(middle, head, rest) == Ordering::Less;
-            (low, high) = if is_before { (middle + 1, high) } else { (low, middle) };
-        }
+        let low = first_not(0..block - 1, |place| self.compare(place, head, rest).is_lt());
         if self.continues(low + 1, key) { low } else { low + 1 }
     }
 
@@ -161,7 +156,7 @@ impl Fences {
             return low;
         }
         let ties = self.heads[low..].partition_point(|&other| other == head);
-        self.count_not_after(low..low + ties, head, rest)
+        first_not(low..low + ties, |place| self.compare(place, head, rest).is_le())
     }
 
     /// The first place whose head is not below `head`.
@@ -177,18 +172,6 @@ impl Fences {
         let sample = self.samples.partition_point(|&other| other < head);
         let start = sample.saturating_sub(1) * SAMPLE_EVERY;
         start..(sample * SAMPLE_EVERY).min(self.heads.len())
-    }
-
-    fn count_not_after(&self, ties: Range<usize>, head: u64, rest: &[u8]) -> usize {
-        let (mut low, mut high) = (ties.start, ties.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.compare(middle, head, rest) {
-                Ordering::Greater => high = middle,
-                Ordering::Less | Ordering::Equal => low = middle + 1,
-            }
-        }
-        low
     }
 
     /// Separator `place` beside the key of this head that goes on with `rest` after the prefix.

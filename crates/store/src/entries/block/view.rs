@@ -194,22 +194,25 @@ impl<'a> View<'a> {
 
     /// The place of the last restart whose entry is not after (key, at); else of the first.
     pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> Place {
-        let (mut low, mut high) = (0, self.parts.restart_count);
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            let entry = self.parsed(self.restart(middle));
+        self.last_restart(|restart| {
+            let entry = self.parsed(restart);
             let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
-            if order(found, (key, at)) == Ordering::Greater { high = middle } else { low = middle }
-        }
-        self.restart(low)
+            order(found, (key, at)) != Ordering::Greater
+        })
     }
 
     /// See `Block::restart_before_place`.
     pub(super) fn restart_before_place(self, place: Place) -> Place {
+        self.last_restart(|restart| restart.head < place.head)
+    }
+
+    /// The place of the last restart that is not behind something; else of the first.
+    #[inline(always)]
+    fn last_restart(self, is_not_behind: impl Fn(Place) -> bool) -> Place {
         let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if self.restart(middle).head < place.head { low = middle } else { high = middle }
+            if is_not_behind(self.restart(middle)) { low = middle } else { high = middle }
         }
         self.restart(low)
     }

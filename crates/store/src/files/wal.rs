@@ -28,7 +28,7 @@ use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
-use crate::files::record::{self, FileEnd, RecordWriter};
+use crate::files::record::{self, RecordWriter};
 use crate::files::unsynced::{LogEnd, Unsynced};
 use crate::storage::Append;
 use crate::storage::open_folder::OpenFolder;
@@ -262,7 +262,7 @@ pub(crate) fn replay(
 
 type OnLogRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
-fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<FileEnd> {
+fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<u64> {
     let name = wal_name(number);
     let path = &*folder.path_of(&name);
     check_version(path, &record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?)?;

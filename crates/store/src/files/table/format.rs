@@ -13,7 +13,7 @@
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
 use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
-use crate::entries::entry::{KEY_BYTES_MAX, NUMBER_MAX, Sequence};
+use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
 use crate::entries::tombstones::RangeTombstones;
 use crate::files::fences::Fences;
@@ -186,6 +186,42 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
+    /// Of a table in which there is nothing yet.
+    pub(crate) fn of_file(file: u64) -> Properties {
+        Properties {
+            file,
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (Sequence::MAX, Sequence(0)),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+        }
+    }
+
+    /// Counts an entry. Its key is for the caller to note.
+    #[inline]
+    pub(crate) fn count(&mut self, entry: &Entry<'_>) {
+        self.entries += 1;
+        self.deletes += u64::from(entry.kind == Kind::Delete);
+        self.raw_bytes += (entry.key.len() + entry.value.len()) as u64;
+        let (least, greatest) = self.sequences;
+        self.sequences = (least.min(entry.sequence), greatest.max(entry.sequence));
+    }
+
+    /// What is known of the entries holds for deleted ranges too. Requires: all entries were
+    /// counted.
+    pub(crate) fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
+        let (Some(sequences), Some(begin)) = (tombstones.sequences(), tombstones.begin()) else {
+            return;
+        };
+        if self.entries == 0 {
+            (self.first_key, self.last_key) = (begin.to_vec(), begin.to_vec());
+        }
+        let (least, greatest) = self.sequences;
+        self.sequences = (least.min(sequences.0), greatest.max(sequences.1));
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         let (least, greatest) = self.sequences;

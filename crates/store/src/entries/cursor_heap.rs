@@ -56,12 +56,6 @@ impl<T> CursorHeap<T> {
         self.heap.first_mut().map(|(_, item)| item)
     }
 
-    /// All, in any order.
-    #[cfg(test)]
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.heap.iter_mut().map(|(_, item)| item)
-    }
-
     /// Those of which one has the entry after the top one's.
     pub(crate) fn after_top(&self) -> impl Iterator<Item = &T> {
         self.heap.iter().skip(1).take(2).map(|(_, item)| item)

@@ -130,12 +130,6 @@ impl MemtableRanges {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// How many there are.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.count.load(Ordering::Acquire)
-    }
-
     /// The newest deletion with a sequence number of at most `at` that is in force for a key.
     #[inline]
     pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
@@ -433,7 +427,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut seen = 0;
                     while seen < count {
-                        seen = ranges.len() as u64;
+                        seen = ranges.written().count() as u64;
                         // Of [0, n] the newest that is seen at `at` is that of `at`.
                         for at in [seen, seen / 2, seen.saturating_sub(reader)] {
                             let expected = Some(Sequence(at)).filter(|_| at > 0);

@@ -83,12 +83,6 @@ impl RunRecord {
         span.hi().0 - span.lo().0
     }
 
-    /// The numbers of its files, in key order.
-    #[cfg(test)]
-    pub(crate) fn files(&self) -> Vec<u64> {
-        self.tables.iter().map(|table| table.file).collect()
-    }
-
     /// The tables with keys in the range.
     pub(crate) fn within(&self, bounds: &KeyBounds) -> &[TableRecord] {
         let first = self.tables.partition_point(|table| *table.to <= *bounds.from);
@@ -501,12 +495,6 @@ impl Layout {
     /// How many runs a level has.
     pub(crate) fn runs_in(&self, level: usize) -> usize {
         self.runs.iter().filter(|run| run.level == level).count()
-    }
-
-    /// The runs per level, each with its span.
-    #[cfg(test)]
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape_within(&KeyBounds::all())
     }
 
     /// The runs that have keys in the range, per level, each with the span of its tables there.

@@ -2,6 +2,20 @@
 
 use super::*;
 
+impl RunRecord {
+    /// The numbers of its files, in key order.
+    pub(crate) fn files(&self) -> Vec<u64> {
+        self.tables.iter().map(|table| table.file).collect()
+    }
+}
+
+impl Layout {
+    /// The runs per level, each with its span.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape_within(&KeyBounds::all())
+    }
+}
+
 pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
     let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
     let (from, to) = (b"a".to_vec(), b"z".to_vec());

@@ -36,6 +36,10 @@ pub(crate) struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.from.is_none_or(|from| from <= key) && self.until.is_none_or(|until| key < until)
+    }
+
     /// What both know of one key.
     pub(crate) fn and(self, other: Stretch<'a>) -> Stretch<'a> {
         let until = match (self.until, other.until) {
@@ -59,15 +63,7 @@ pub(crate) struct RangeTombstones {
 }
 
 impl RangeTombstones {
-    /// Of these deletions, in any order. Empty ranges delete nothing.
-    #[cfg(test)]
-    pub(crate) fn of<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> Self {
-        Self::sweep(deletes, |in_force, made, bound| {
-            made.push(bound, in_force.keys().rev().copied());
-        })
-    }
-
-    /// Of these, what someone sees who reads at one of these sequence numbers, which ascend, or at
+    /// Of these deletions, in any order, what someone sees who reads at one of these sequence numbers, which ascend, or at
     /// a later one: where deletions lie one over the other, no more than one for each number, and
     /// the newest.
     pub(crate) fn visible_at<'a>(
@@ -85,7 +81,7 @@ impl RangeTombstones {
         })
     }
 
-    /// Goes from bound to bound. `push` adds what is in force from there on, which it is told with
+    /// Goes from bound to bound; empty ranges delete nothing. `push` adds what is in force from there on, which it is told with
     /// the number of pieces.
     fn sweep<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
@@ -312,6 +308,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// All of these deletions, in any order.
+    fn of_all<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> RangeTombstones {
+        RangeTombstones::sweep(deletes, |in_force, made, bound| {
+            made.push(bound, in_force.keys().rev().copied());
+        })
+    }
+
     type Owned = (Vec<u8>, Vec<u8>, u64);
 
     fn of(list: &[Owned]) -> RangeTombstones {
@@ -320,7 +323,7 @@ mod tests {
             to,
             sequence: Sequence(*sequence),
         });
-        RangeTombstones::of(deletes)
+        of_all(deletes)
     }
 
     /// The plain way.
@@ -346,7 +349,7 @@ mod tests {
             keys in prop::collection::vec(any_key(), 1..20),
         ) {
             let made = of(&list);
-            let again = RangeTombstones::of(made.pieces());
+            let again = of_all(made.pieces());
             prop_assert_eq!(&again, &made);
             let decoded = RangeTombstones::decode(&made.encode());
             prop_assert_eq!(decoded.as_ref(), Ok(&made));
@@ -356,8 +359,7 @@ mod tests {
                     prop_assert_eq!(made.covering(key, Sequence(at)), expected);
                     let stretch = made.stretch(key, Sequence(at));
                     for other in &keys {
-                        let within = stretch.from.is_none_or(|from| from <= &other[..])
-                            && stretch.until.is_none_or(|until| &other[..] < until);
+                        let within = stretch.contains(other);
                         prop_assert!(!within || covering(&list, other, at) == expected);
                     }
                 }

@@ -27,8 +27,8 @@ pub struct Scan {
     tree: Arc<OpenTree>,
     registered: Registered,
     bounds: KeyBounds,
-    front: Option<Side>,
-    back: Option<Side>,
+    /// Forward, and backward.
+    sides: [Option<Side>; 2],
     ended: bool,
     /// Whether it was asked before: what it says now is not about all of its bounds.
     asked: bool,
@@ -45,8 +45,7 @@ impl Scan {
             tree: Arc::clone(tree),
             registered,
             bounds,
-            front: None,
-            back: None,
+            sides: [None, None],
             ended: false,
             asked: false,
             kind: None,
@@ -96,11 +95,11 @@ impl Scan {
 
     fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
         self.tree.life().check()?;
-        self.note_kind(direction);
-        let side = match direction {
-            Direction::Forward => &mut self.front,
-            Direction::Backward => &mut self.back,
-        };
+        // A scan counts as closed if it has a bound at the far end of its first step.
+        let bounded = direction.far(&self.bounds).is_some();
+        let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
+        self.kind.get_or_insert(kind);
+        let side = &mut self.sides[direction as usize];
         let newest = self.tree.merge_epoch.load(Ordering::Acquire);
         if let Some(outdated) = side.take_if(|side| side.merge_epoch() != newest) {
             outdated.add_costs(&mut self.costs);
@@ -120,16 +119,6 @@ impl Scan {
             Direction::Backward => self.bounds.pass_back(side.key()),
         }
         Ok(Some(found))
-    }
-
-    /// A scan counts as closed if it has a bound at the far end of its first step.
-    fn note_kind(&mut self, direction: Direction) {
-        let bounded = match direction {
-            Direction::Forward => self.bounds.to.is_some(),
-            Direction::Backward => !self.bounds.from.is_empty(),
-        };
-        let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
-        self.kind.get_or_insert(kind);
     }
 }
 
@@ -151,7 +140,7 @@ impl std::iter::FusedIterator for Scan {}
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        for side in [self.front.take(), self.back.take()].into_iter().flatten() {
+        for side in std::mem::take(&mut self.sides).into_iter().flatten() {
             side.add_costs(&mut self.costs);
         }
         if let Some(kind) = self.kind {

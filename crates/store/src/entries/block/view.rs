@@ -5,7 +5,6 @@
 //! Invariant: `split` and `walk` may see any bytes. All else relies on a walk that found no fault.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader};
 
@@ -156,13 +155,6 @@ impl<'a> View<'a> {
         let heads = &self.bytes[self.parts.heads_at as usize..self.parts.values_at as usize];
         let lines = heads.iter().step_by(LINE_BYTES).take(LINES_MAX);
         std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
-    }
-
-    /// See `Block::get`.
-    #[inline]
-    pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
-        let Sought { entry, is_of_key, .. } = self.seek(key, at)?;
-        is_of_key.then_some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
     }
 
     /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes

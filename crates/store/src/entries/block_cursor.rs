@@ -112,8 +112,11 @@ impl BlockCursor {
         Value::in_block(self.block.clone(), value_at..next.value)
     }
 
-    pub(crate) fn block(&self) -> &Block {
-        &self.block
+    /// How many entries of the block come before the place.
+    pub(crate) fn nth(&self) -> u64 {
+        let next = |place: &Place| Some(self.block.entry_at(*place)?.0.next);
+        let places = std::iter::successors(Some(self.block.first()), next);
+        places.take_while(|place| *place != self.at).count() as u64
     }
 
     /// Requires: a restart is at `restart`.

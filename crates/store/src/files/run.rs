@@ -316,11 +316,6 @@ impl Cursor for RunCursor {
         self.seek_with(key, |place| place.seek_version(key, at))
     }
 
-    fn seek_first(&mut self) -> Result<()> {
-        self.enter(0).seek_first()?;
-        self.on_to_next_table()
-    }
-
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         match self.run.count_beginning_before(key).checked_sub(1) {
             Some(number) => {

@@ -218,10 +218,7 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
     let mut found = None;
     read_log(folder, number, &mut |offset, payload, path| {
         if offset == HEADER_SIZE as u64 {
-            found =
-                Some(decode_predecessor(payload).map_err(|wrong| {
-                    Error::corrupt(path, offset, format!("log record, {wrong}"))
-                })?);
+            found = Some(decode_predecessor(payload).map_err(|wrong| in_log(path, offset, wrong))?);
         }
         Ok(())
     })?;
@@ -247,9 +244,7 @@ pub(crate) fn replay(
         if offset == HEADER_SIZE as u64 {
             return Ok(());
         }
-        let batch = WalBatch::decode(payload)
-            .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
-        f(batch)
+        f(WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?)
     })?;
     match valid_bytes {
         Some(valid) if end < valid => {
@@ -258,6 +253,10 @@ pub(crate) fn replay(
         }
         _ => Ok(end),
     }
+}
+
+fn in_log(path: &Path, offset: u64, wrong: Corrupt) -> Error {
+    Error::corrupt(path, offset, format!("log record, {wrong}"))
 }
 
 type OnLogRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;

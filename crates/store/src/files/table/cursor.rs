@@ -131,18 +131,8 @@ impl TableCursor {
 
     /// How many entries of the table come before the one that it is at. Requires: it is at one.
     pub(crate) fn rank(&self) -> u64 {
-        let (before, _) = self.table.block_entries(self.number);
-        let Some((place, here)) = self.place.as_ref().and_then(|p| Some((p, p.entry()?))) else {
-            return before;
-        };
-        let mut earlier = BlockCursor::new(place.block().clone());
-        earlier.seek_first();
-        let mut rank = before;
-        while earlier.entry().is_some_and(|entry| entry.order(&here).is_lt()) {
-            rank += 1;
-            earlier.next();
-        }
-        rank
+        let (before, _) = self.table.index.entries(self.number);
+        before + self.place.as_ref().map_or(0, BlockCursor::nth)
     }
 
     /// To the entry that so many come before. There is none: past the end.
@@ -150,7 +140,7 @@ impl TableCursor {
         if self.is_empty() {
             return Ok(());
         }
-        let (number, within) = self.table.block_of_rank(rank);
+        let (number, within) = self.table.index.block_of_rank(rank);
         self.load(number)?.seek_nth(within);
         self.clip();
         Ok(())
@@ -203,10 +193,6 @@ impl Cursor for TableCursor {
         }
         self.load(low)?.seek_version(key, at);
         self.on_to_next_block()
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        self.seek(&[])
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {

@@ -104,7 +104,7 @@ impl Fences {
     /// The first block that may hold `key`: every entry before that block is before the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
-        let block = self.not_after(key);
+        let block = self.last_of(key);
         if self.continues(block, key) { self.first_of(block, key) } else { block }
     }
 
@@ -118,11 +118,6 @@ impl Fences {
         // begins with it.
         let low = first_not(0..block - 1, |place| self.compare(place, head, rest).is_lt());
         if self.continues(low + 1, key) { low } else { low + 1 }
-    }
-
-    /// The last block that may hold `key`.
-    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
-        self.not_after(key)
     }
 
     /// Asks for the memory where the search for `key` will end, without waiting for it.
@@ -144,26 +139,20 @@ impl Fences {
             })
     }
 
-    /// How many separators are at or before `key`.
+    /// The last block that may hold `key`: as many separators are at or before it.
     #[inline]
-    fn not_after(&self, key: &[u8]) -> usize {
+    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
             return if key < &*self.prefix { 0 } else { self.heads.len() };
         };
         let head = key_head(rest);
-        let low = self.first_not_below(head);
+        let Range { start, end } = self.sampled(head);
+        let low = start + self.heads[start..end].partition_point(|&other| other < head);
         if self.heads.get(low) != Some(&head) {
             return low;
         }
         let ties = self.heads[low..].partition_point(|&other| other == head);
         first_not(low..low + ties, |place| self.compare(place, head, rest).is_le())
-    }
-
-    /// The first place whose head is not below `head`.
-    #[inline]
-    fn first_not_below(&self, head: u64) -> usize {
-        let Range { start, end } = self.sampled(head);
-        start + self.heads[start..end].partition_point(|&other| other < head)
     }
 
     /// Between two samples: all heads before are below `head`, and none behind.

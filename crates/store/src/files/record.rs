@@ -13,6 +13,8 @@
 
 use std::path::{Path, PathBuf};
 
+use trommel_filters::Reader;
+
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::{Append, ReadAt, Syncer};
@@ -285,15 +287,11 @@ pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
 /// The length and the checksum of the payload of a record at `at` that starts with these bytes.
 /// None: no valid head starts there.
 fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
-    if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {
-        return None;
-    }
-    let word = |place: usize| {
-        let word = bytes[place..place + 4].try_into().expect("four bytes of a whole head");
-        u32::from_le_bytes(word)
-    };
-    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == word(HEAD_CHECKSUM_AT);
-    is_valid.then(|| (u64::from(word(LEN_AT)), word(PAYLOAD_CHECKSUM_AT)))
+    let mut head = Reader::new(bytes.strip_prefix(&MAGIC)?);
+    let mut word = || head.u32().ok();
+    let (len, payload_checksum, checksum) = (word()?, word()?, word()?);
+    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == checksum;
+    is_valid.then_some((u64::from(len), payload_checksum))
 }
 
 #[cfg(test)]

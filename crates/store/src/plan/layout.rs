@@ -484,7 +484,8 @@ impl Layout {
 
     /// The flush that wrote an entry; None if it is older than all that are still on record.
     pub(crate) fn flush_of(&self, sequence: Sequence) -> Option<FlushNumber> {
-        flush_of(&self.flushes, sequence)
+        let later = self.flushes.partition_point(|record| record.first <= sequence);
+        later.checked_sub(1).map(|place| self.flushes[place].flush)
     }
 
     /// The number of levels: the oldest run's level is the last one.
@@ -533,12 +534,6 @@ impl Layout {
             ..Edit::default()
         }
     }
-}
-
-/// The flush that wrote an entry; None if it is older than all in `flushes`.
-pub(crate) fn flush_of(flushes: &[FlushRecord], sequence: Sequence) -> Option<FlushNumber> {
-    let later = flushes.partition_point(|record| record.first <= sequence);
-    later.checked_sub(1).map(|place| flushes[place].flush)
 }
 
 #[cfg(test)]

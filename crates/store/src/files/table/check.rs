@@ -162,15 +162,6 @@ impl Check {
         (self.seen.entries > 0).then_some(&self.seen.last_key[..])
     }
 
-    /// Whether the next hash is that of the next key.
-    fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
-        let Some(hashes) = &mut self.hashes else { return Ok(()) };
-        require(
-            hashes.next() == Some(hash_key(key, HashUse::Chucky)),
-            "a hash that is not of its key",
-        )
-    }
-
     pub(super) fn block(
         &mut self,
         table: &Table,
@@ -180,13 +171,11 @@ impl Check {
         require(shares_all(&block), "a key that shares less than it has in common")?;
         let mut cursor = BlockCursor::new(block);
         cursor.seek_first();
-        let mut first_in_block = true;
+        if let Some(first) = cursor.entry() {
+            self.block_start(table, number, first.key)?;
+        }
         while let Some(entry) = cursor.entry() {
-            if first_in_block {
-                self.block_start(table, number, entry.key)?;
-            }
             self.entry(table, number, &entry)?;
-            first_in_block = false;
             cursor.next();
         }
         Ok(())
@@ -221,7 +210,9 @@ impl Check {
         self.seen.count(entry);
         key.clone_into(&mut self.seen.last_key);
         self.last_sequence = sequence;
-        if is_new_key { self.hash(key) } else { Ok(()) }
+        let Some(hashes) = self.hashes.as_mut().filter(|_| is_new_key) else { return Ok(()) };
+        let is_its_own = hashes.next() == Some(hash_key(key, HashUse::Chucky));
+        require(is_its_own, "a hash that is not of its key")
     }
 
     pub(super) fn end(mut self, table: &Table) -> Result<(), Wrong> {

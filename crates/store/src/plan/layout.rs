@@ -370,41 +370,32 @@ impl Layout {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         self.check_numbers()?;
         self.check_tables()?;
-        if self.live_wal > self.next_file || self.newest_wal > self.next_file.saturating_sub(1) {
-            return Err("a log that was never made");
-        }
+        let (next_file, next_flush) = (self.next_file, self.next_flush);
+        let logs = self.live_wal <= next_file && self.newest_wal <= next_file.saturating_sub(1);
         let tables = || self.runs.iter().flat_map(|run| &run.tables);
-        if tables().any(|table| table.file >= self.next_file) {
-            return Err("a table that was never made");
-        }
-        if tables().any(|table| table.span.hi() > self.next_flush) {
-            return Err("a flush that never was");
-        }
-        if self.flushes.iter().any(|record| record.flush >= self.next_flush) {
-            return Err("a record of a flush that never was");
-        }
-        let never_was =
-            |image: &ImageRecord| image.file >= self.next_file || image.watermark > self.next_flush;
-        if self.images.iter().any(never_was) {
-            return Err("an image that was never made");
-        }
-        let too_many = |table: &TableRecord| {
-            let of_file = table.skipped.checked_add(table.entries);
-            let most = table.file_entries;
-            of_file.is_none_or(|entries| entries > most || !table.is_trimmed && entries < most)
+        let were = |image: &ImageRecord| image.file < next_file && image.watermark <= next_flush;
+        let counts_fit = |table: &TableRecord| {
+            let (of_file, most) = (table.skipped.checked_add(table.entries), table.file_entries);
+            of_file.is_some_and(|all| all == most || table.is_trimmed && all < most)
         };
-        if tables().any(too_many) {
-            return Err("more entries of a table than it has");
-        }
         // Entries and bytes are added up in many places.
         let sum =
             |count: fn(&TableRecord) -> u64| tables().map(count).map(u128::from).sum::<u128>();
         let sums = [sum(|t| t.entries), sum(|t| t.file_entries), sum(|t| t.bytes)];
-        if sums.into_iter().any(|sum| sum > u128::from(NUMBER_MAX)) {
-            return Err("more in tables than there can be");
-        }
-        if self.runs.iter().any(|run| run.id >= self.next_file) {
-            return Err("a run that was never made");
+        let sums_fit = sums.into_iter().all(|sum| sum <= u128::from(NUMBER_MAX));
+        let flushes = self.flushes.iter().all(|record| record.flush < next_flush);
+        let rules = [
+            (logs, "a log that was never made"),
+            (tables().all(|table| table.file < next_file), "a table that was never made"),
+            (tables().all(|table| table.span.hi() <= next_flush), "a flush that never was"),
+            (flushes, "a record of a flush that never was"),
+            (self.images.iter().all(were), "an image that was never made"),
+            (tables().all(counts_fit), "more entries of a table than it has"),
+            (sums_fit, "more in tables than there can be"),
+            (self.runs.iter().all(|run| run.id < next_file), "a run that was never made"),
+        ];
+        if let Some((_, wrong)) = rules.into_iter().find(|(holds, _)| !holds) {
+            return Err(wrong);
         }
         self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
     }

@@ -13,7 +13,7 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
-use crate::files::record::{RecordWriter, read_header, read_records, version_in};
+use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
 use crate::plan::layout::{
     CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
 };
@@ -85,14 +85,15 @@ impl Manifest {
             Ok(file) => check_header(&*file, &path)?,
         }
         let (mut layout, mut edits) = (Layout::default(), 0);
-        read_records(folder, MANIFEST_NAME, SALT, &header(), &mut |offset, payload| {
+        let mut apply = |offset, payload: &[u8]| {
             let edit = decode(payload)
                 .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
             let after = std::mem::take(&mut layout).followed_by(&edit);
             layout = after.map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
             edits += 1;
             Ok(())
-        })?;
+        };
+        read_records(folder, MANIFEST_NAME, SALT, &header(), &all_before, &mut apply)?;
         if edits == 0 {
             let what = "the first edit is missing; it is written before the file gets its name";
             return Err(Error::corrupt(path, HEADER_BYTES as u64, what));

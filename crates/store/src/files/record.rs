@@ -141,22 +141,15 @@ pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
 
 type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 
-/// Reads every record in order. Each was durable before the next was added, so damage before the
-/// last whole record is an error. Gives where the whole records end: at the end of the file, unless
-/// a crash left something behind them; at 0 if not even the header is whole.
-pub(crate) fn read_records(
-    folder: &OpenFolder,
-    name: &str,
-    salt: u64,
-    expected_header: &[u8],
-    f: &mut OnRecord<'_>,
-) -> Result<u64> {
-    read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
+/// Where each record was durable before the next was added: all that comes before it was.
+pub(crate) fn all_before(offset: u64, _payload: &[u8]) -> u64 {
+    offset
 }
 
-/// The same, but it is an error if bytes are damaged that were durable when a later
-/// record was added.
-pub(crate) fn read_records_with(
+/// Reads every record in order. It is an error if bytes are damaged that were durable when a later
+/// record was added. Gives where the whole records end: at the end of the file, unless a crash left
+/// something behind them; at 0 if not even the header is whole.
+pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,
     salt: u64,

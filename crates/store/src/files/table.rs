@@ -267,7 +267,6 @@ mod file;
 mod filter_section;
 pub(crate) mod format;
 pub(crate) mod parts;
-mod queue;
 pub(crate) mod units;
 pub(crate) mod writer;
 

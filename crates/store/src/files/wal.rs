@@ -266,7 +266,7 @@ fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result
     let path = &*folder.path_of(&name);
     check_version(path, &record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?)?;
     let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
-    record::read_records_with(folder, &name, number, &header(), &durable_before, f)
+    record::read_records(folder, &name, number, &header(), &durable_before, f)
 }
 
 /// How many bytes were durable before a record of a log. The predecessor record tells none.

@@ -10,12 +10,12 @@ const SALT: u64 = 7;
 type Read = (Vec<(u64, Vec<u8>)>, Result<u64>);
 
 fn read(disk: &Memory, salt: u64) -> Read {
-    let mut records = Vec::new();
-    let tail =
-        read_records(&OpenFolder::on(disk, "db"), "log", salt, HEADER, &mut |at, payload| {
-            records.push((at, payload.to_vec()));
-            Ok(())
-        });
+    let (folder, mut records) = (OpenFolder::on(disk, "db"), Vec::new());
+    let mut push = |at, payload: &[u8]| {
+        records.push((at, payload.to_vec()));
+        Ok(())
+    };
+    let tail = read_records(&folder, "log", salt, HEADER, &all_before, &mut push);
     (records, tail)
 }
 
@@ -136,7 +136,7 @@ fn what_was_never_durable_may_have_holes() {
         bytes[hole].fill(0);
         disk.put_file("db/log", bytes);
         let (folder, says) = (OpenFolder::on(&disk, "db"), |_: u64, _: &[u8]| durable);
-        read_records_with(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
+        read_records(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
     };
     assert_eq!(read_with(30..40, 29).unwrap(), 29);
     assert!(read_with(30..40, 30).is_err(), "a part of the bad record was durable");
@@ -182,7 +182,7 @@ fn the_reader_stops_when_the_caller_does() {
     write(&disk, &THREE);
     let folder = OpenFolder::on(&disk, "db");
     let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
-    let result = read_records(&folder, "log", SALT, HEADER, refuse);
+    let result = read_records(&folder, "log", SALT, HEADER, &all_before, refuse);
     assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
     let (file, path) = (folder.open_file("log").unwrap(), folder.path_of("log"));
     assert_eq!(read_header(&*file, &path, 4).unwrap(), b"HEAD");

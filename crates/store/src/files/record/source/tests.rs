@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use super::super::{RecordWriter, read_all, read_records_with};
+use super::super::{RecordWriter, read_all, read_records};
 use crate::error::{Error, Result};
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
@@ -18,7 +18,7 @@ fn read(folder: &OpenFolder, durable: u64) -> (Vec<usize>, Result<u64>) {
         lens.push(payload.len());
         Ok(())
     };
-    let tail = read_records_with(folder, "log", 7, HEADER, &|_, _| durable, on_record);
+    let tail = read_records(folder, "log", 7, HEADER, &|_, _| durable, on_record);
     (lens, tail)
 }
 

@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 
 use crate::cost;
 use crate::entries::cursor::Cursor;
+use crate::entries::keys::key_head;
 
 /// A cursor over anything.
 pub(crate) type AnyCursor = Box<dyn Cursor + Send>;
@@ -28,6 +29,12 @@ pub(crate) fn order(one: &AnyCursor, other: &AnyCursor) -> Ordering {
         (Some(one), Some(other)) => one.order(&other),
         _ => Ordering::Equal,
     }
+}
+
+/// The head of the key that a cursor is at.
+#[inline]
+pub(crate) fn head(cursor: &AnyCursor) -> Option<u64> {
+    cursor.entry().map(|entry| key_head(entry.key))
 }
 
 impl<T> CursorHeap<T> {

@@ -8,9 +8,8 @@
 use std::cmp::Ordering;
 
 use crate::entries::cursor::{Cursor, Reads};
-use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
+use crate::entries::cursor_heap::{AnyCursor, CursorHeap, head, order};
 use crate::entries::entry::Entry;
-use crate::entries::keys::key_head;
 use crate::error::Result;
 
 /// A cursor that is merged with others.
@@ -28,10 +27,6 @@ pub(crate) struct MergeCursor {
 }
 
 impl Input {
-    fn head(&self) -> Option<u64> {
-        self.cursor.entry().map(|entry| key_head(entry.key))
-    }
-
     fn order(&self, other: &Input) -> Ordering {
         order(&self.cursor, &other.cursor)
     }
@@ -45,7 +40,7 @@ impl MergeCursor {
         for (place, mut cursor) in inputs.into_iter().enumerate() {
             cursor.seek_first()?;
             let mut input = Input { cursor, place };
-            match input.head() {
+            match head(&input.cursor) {
                 Some(head) => merged.heap.push(head, input, Input::order),
                 None => merged.reads += input.cursor.reads(),
             }
@@ -76,7 +71,7 @@ impl MergeCursor {
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(top) = self.heap.top_mut() else { return Ok(()) };
         top.cursor.next()?;
-        let head = top.head();
+        let head = head(&top.cursor);
         if let Some(mut ended) = self.heap.settle_top(head, Input::order) {
             self.reads += ended.cursor.reads();
         }

@@ -64,10 +64,9 @@ pub(crate) struct Manifest {
     begun_bytes: u64,
     /// Edits since then.
     edits: u64,
-    /// Writing an edit has failed, so the file may or may not have it.
-    uncertain: bool,
-    /// The tables that such edits add.
-    doubtful: Vec<u64>,
+    /// Some: writing an edit has failed, so the file may or may not have it. The tables that such
+    /// edits add.
+    doubtful: Option<Vec<u64>>,
 }
 
 impl Manifest {
@@ -105,8 +104,8 @@ impl Manifest {
     /// The manifest that was read. The first edit begins a new file, since the old one may have a
     /// torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
-        let (writer, uncertain, doubtful) = (None, false, Vec::new());
-        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
+        let (writer, doubtful) = (None, None);
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -152,24 +151,23 @@ impl Manifest {
 
     /// Whether the file may hold an edit that adds this table, although writing it has failed.
     pub(crate) fn may_name(&self, table: u64) -> bool {
-        self.doubtful.contains(&table)
+        self.doubtful.iter().flatten().any(|doubtful| *doubtful == table)
     }
 
     fn doubt(&mut self, edit: &Edit) {
-        self.uncertain = true;
-        self.doubtful.extend(edit.added.iter().map(|table| table.file));
+        let added = edit.added.iter().map(|table| table.file);
+        self.doubtful.get_or_insert_default().extend(added);
     }
 
     /// The file has the newest version, and nothing else.
     fn settle(&mut self, writer: RecordWriter) {
         self.writer = Some(writer);
-        self.uncertain = false;
-        self.doubtful.clear();
+        self.doubtful = None;
     }
 
     /// Whether the file surely has the newest version.
     pub(crate) fn is_certain(&self) -> bool {
-        !self.uncertain
+        self.doubtful.is_none()
     }
 
     /// Continues with a new file, whose latest edit is `edit`.

@@ -30,8 +30,7 @@ pub struct Scan {
     /// Forward, and backward.
     sides: [Option<Side>; 2],
     ended: bool,
-    /// Whether it was asked before: what it says now is not about all of its bounds.
-    asked: bool,
+    /// Some: it was asked before, and what it says now is not about all of its bounds.
     kind: Option<QueryKind>,
     costs: QueryStats,
     /// Some: it ends where it needs a block that is neither here nor in the cache.
@@ -47,7 +46,6 @@ impl Scan {
             bounds,
             sides: [None, None],
             ended: false,
-            asked: false,
             kind: None,
             costs: QueryStats { queries: 1, ..QueryStats::default() },
             blocks: None,
@@ -84,11 +82,11 @@ impl Scan {
         if self.ended || self.bounds.closed().is_none() {
             return None;
         }
+        let is_first = self.kind.is_none();
         let result = self.try_step(direction);
-        if !self.asked && matches!(result, Ok(None)) {
+        if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
         }
-        self.asked = true;
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()
     }

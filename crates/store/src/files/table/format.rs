@@ -287,10 +287,10 @@ impl IndexBuilder {
     }
 }
 
-/// The section of hashes, of so many user keys. Each hash takes eight bytes.
-pub(crate) fn encode_hashes(keys: u64, hashes: &[u8]) -> Vec<u8> {
+/// The section of hashes, one of each user key. Each takes eight bytes.
+pub(crate) fn encode_hashes(hashes: &[u8]) -> Vec<u8> {
     let mut out = Writer::new();
-    out.u64(keys);
+    out.u64((hashes.len() / size_of::<u64>()) as u64);
     out.bytes(hashes);
     out.finish()
 }
@@ -512,14 +512,15 @@ mod tests {
     #[test]
     fn hashes_are_as_many_as_keys_or_none_is_believed() {
         let words = [7u64, 9, 11].map(u64::to_le_bytes).concat();
-        let bytes = encode_hashes(3, &words);
+        let bytes = encode_hashes(&words);
         assert_eq!(decode_hashes(&bytes, 5), Ok(vec![7, 9, 11]));
         assert!(decode_hashes(&bytes, 2).is_err(), "more keys than entries");
         assert!((0..bytes.len()).all(|len| decode_hashes(&bytes[..len], 5).is_err()));
-        assert!(decode_hashes(&encode_hashes(2, &words), 5).is_err(), "a hash too many");
-        assert!(decode_hashes(&encode_hashes(4, &words), 5).is_err(), "a hash too few");
-        assert!(decode_hashes(&encode_hashes(0, &[]), 5).is_err(), "entries of no key");
-        assert_eq!(decode_hashes(&encode_hashes(0, &[]), 0), Ok(vec![]), "deleted ranges alone");
+        let said = |keys: u64| [&keys.to_le_bytes()[..], &words].concat();
+        assert!(decode_hashes(&said(2), 5).is_err(), "a hash too many");
+        assert!(decode_hashes(&said(4), 5).is_err(), "a hash too few");
+        assert!(decode_hashes(&encode_hashes(&[]), 5).is_err(), "entries of no key");
+        assert_eq!(decode_hashes(&encode_hashes(&[]), 0), Ok(vec![]), "deleted ranges alone");
     }
 
     #[test]

@@ -125,7 +125,6 @@ pub(crate) struct TableWriter {
     filter: Option<FilterFeed>,
     /// Of each user key, one behind the other.
     hashes: Vec<u8>,
-    user_keys: u64,
     properties: Properties,
     last_sequence: Sequence,
     sections: Vec<Section>,
@@ -157,7 +156,6 @@ impl TableWriter {
             index: IndexBuilder::default(),
             filter: options.filter.as_ref().map(FilterFeed::new),
             hashes: Vec::new(),
-            user_keys: 0,
             properties: Properties::of_file(number),
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
@@ -177,7 +175,6 @@ impl TableWriter {
             return Err(Error::corrupt(&self.path, self.offset(), what));
         }
         let is_new_key = first || last_key != entry.key;
-        self.user_keys += u64::from(is_new_key);
         if self.options.hashes && is_new_key {
             let hash = hash_key(entry.key, HashUse::Chucky);
             self.hashes.extend_from_slice(&hash.to_le_bytes());
@@ -232,7 +229,7 @@ impl TableWriter {
             self.add_section(tag, true, &section)?;
         }
         if self.options.hashes {
-            let hashes = encode_hashes(self.user_keys, &std::mem::take(&mut self.hashes));
+            let hashes = encode_hashes(&std::mem::take(&mut self.hashes));
             self.add_section(TAG_HASHES, true, &hashes)?;
         }
         if !tombstones.is_empty() {

@@ -54,7 +54,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
     };
     let layout = found.unwrap_or_default();
     let names = folder.list()?;
-    let table_files = table_files_of(folder.clone(), options, &names, &layout);
+    let next_file = free_number(&names, Some(&layout));
+    let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
+    let table_files = TableFiles::new(folder.clone(), options, next_file).with_io(io);
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
@@ -108,18 +110,6 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         elastic,
     };
     Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), lock))
-}
-
-/// Where the tables of a folder are that is taken.
-fn table_files_of(
-    folder: OpenFolder,
-    options: &Options,
-    names: &[String],
-    layout: &Layout,
-) -> TableFiles {
-    let next_file = free_number(names, Some(layout));
-    let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    TableFiles::new(folder, options, next_file).with_io(io)
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.

@@ -29,7 +29,7 @@ impl Batch {
 
     /// Sets the value of a key.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
-        self.add(Kind::Put, key.as_ref(), value.as_ref())
+        self.add(Kind::Put, key.as_ref(), &[value.as_ref()])
     }
 
     /// Sets the value of a key until a time; from then on the key has no value, neither this one
@@ -42,7 +42,7 @@ impl Batch {
         expiry: Expiry,
     ) -> &mut Self {
         let time = expiry.milliseconds().to_le_bytes();
-        self.add_parts(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
+        self.add(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
     }
 
     /// Removes a key. No error if it is not there.
@@ -54,7 +54,7 @@ impl Batch {
     /// Nothing if both are the same. If `from` is behind `to`, writing the batch is an error.
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
         let (from, to) = (from.as_ref(), to.as_ref());
-        if from == to { self } else { self.add(Kind::DeleteRange, from, to) }
+        if from == to { self } else { self.add(Kind::DeleteRange, from, &[to]) }
     }
 
     /// How many writes it has.
@@ -78,11 +78,7 @@ impl Batch {
         self.writes.clear();
     }
 
-    fn add(&mut self, kind: Kind, key: &[u8], value: &[u8]) -> &mut Self {
-        self.add_parts(kind, key, &[value])
-    }
-
-    fn add_parts(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
+    fn add(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();

@@ -14,7 +14,7 @@ use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
-use crate::entries::entry::{Entry, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
 use crate::storage::zeroed;
 use crate::sync::{AtomicBool, Ordering, Shared};
@@ -221,12 +221,6 @@ impl Block {
     #[inline]
     fn view(&self) -> View<'_> {
         View { bytes: &self.memory.slice, parts: self.memory.header.header.parts }
-    }
-
-    /// The newest entry of `key` with a sequence number of at most `at`. None: not in this block.
-    #[inline]
-    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
-        self.view().get(key, at)
     }
 
     /// The first entry at or after (key, at) in the order of entries. None: all are before it.

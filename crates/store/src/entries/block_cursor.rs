@@ -5,10 +5,9 @@
 //! ```
 //! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
 
-use std::ops::Range;
-
 use crate::entries::block::{Block, Parsed, Place, Sought};
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::value::Value;
 
 /// A place in a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
@@ -107,13 +106,17 @@ impl BlockCursor {
         self.at == self.block.first()
     }
 
-    /// Where in the block the entry's value is. None: past either end.
-    pub(crate) fn value_range(&self) -> Option<Range<usize>> {
-        self.parsed.map(|parsed| parsed.value_at..parsed.next.value)
+    /// A handle on the entry's value. Past either end: an empty one.
+    pub(crate) fn value(&self) -> Value {
+        let Some(Parsed { value_at, next, .. }) = self.parsed else { return Value::empty() };
+        Value::in_block(self.block.clone(), value_at..next.value)
     }
 
-    pub(crate) fn block(&self) -> &Block {
-        &self.block
+    /// How many entries of the block come before the place.
+    pub(crate) fn nth(&self) -> u64 {
+        let next = |place: &Place| Some(self.block.entry_at(*place)?.0.next);
+        let places = std::iter::successors(Some(self.block.first()), next);
+        places.take_while(|place| *place != self.at).count() as u64
     }
 
     /// Requires: a restart is at `restart`.

@@ -48,7 +48,9 @@ pub(crate) trait Cursor {
     /// with a sequence number of at most `at`. Requires: it was positioned at this key.
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()>;
     /// To the first entry.
-    fn seek_first(&mut self) -> Result<()>;
+    fn seek_first(&mut self) -> Result<()> {
+        self.seek(&[])
+    }
     /// To the last entry whose user key is before `key`: the oldest version of its key.
     fn seek_before(&mut self, key: &[u8]) -> Result<()>;
     /// To the last entry.

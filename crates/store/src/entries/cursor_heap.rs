@@ -11,6 +11,7 @@ use std::cmp::Ordering;
 
 use crate::cost;
 use crate::entries::cursor::Cursor;
+use crate::entries::keys::key_head;
 
 /// A cursor over anything.
 pub(crate) type AnyCursor = Box<dyn Cursor + Send>;
@@ -28,6 +29,12 @@ pub(crate) fn order(one: &AnyCursor, other: &AnyCursor) -> Ordering {
         (Some(one), Some(other)) => one.order(&other),
         _ => Ordering::Equal,
     }
+}
+
+/// The head of the key that a cursor is at.
+#[inline]
+pub(crate) fn head(cursor: &AnyCursor) -> Option<u64> {
+    cursor.entry().map(|entry| key_head(entry.key))
 }
 
 impl<T> CursorHeap<T> {
@@ -54,12 +61,6 @@ impl<T> CursorHeap<T> {
     #[inline]
     pub(crate) fn top_mut(&mut self) -> Option<&mut T> {
         self.heap.first_mut().map(|(_, item)| item)
-    }
-
-    /// All, in any order.
-    #[cfg(test)]
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.heap.iter_mut().map(|(_, item)| item)
     }
 
     /// Those of which one has the entry after the top one's.

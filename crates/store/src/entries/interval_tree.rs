@@ -76,10 +76,14 @@ struct Start {
     shows: bool,
 }
 
+/// The sides of a node: the bounds before its own one, and those behind.
+pub(crate) const BEFORE: usize = 0;
+pub(crate) const BEHIND: usize = 1;
+type Sides = [NodeId; 2];
+
 #[derive(Clone, Copy, Debug)]
 struct Node {
-    left: NodeId,
-    right: NodeId,
+    sides: Sides,
     start: Start,
     height: u8,
     /// Whether something shows from its bound on, or from one in its subtree.
@@ -88,7 +92,7 @@ struct Node {
 
 impl Packed {
     fn store(&self, node: &Node) {
-        let (left, right, Bound(bound)) = (node.left, node.right, node.start.bound);
+        let ([left, right], Bound(bound)) = (node.sides, node.start.bound);
         assert!(left.max(right).max(bound) <= ID_MASK, "a memtable beyond all memory");
         let low = left | bound << ID_BITS;
         let flags =
@@ -104,8 +108,7 @@ impl Packed {
         let [low, high] = [0, 1].map(|word| self.0[word].load(Ordering::Relaxed));
         let bound = Bound(low >> ID_BITS | (high >> ID_BITS & 0xffff) << REST_BITS);
         Node {
-            left: low & ID_MASK,
-            right: high & ID_MASK,
+            sides: [low & ID_MASK, high & ID_MASK],
             start: Start { bound, shows: high & SHOWS != 0 },
             height: (high >> HEIGHT_AT & HEIGHT_MASK) as u8,
             any_shows: high & ANY_SHOWS != 0,
@@ -149,92 +152,54 @@ pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Ord
         let node = node_of(nodes, at);
         let Start { bound, shows } = node.start;
         if compare(bound) == Order::Greater {
-            (around.behind, at) = (Some(bound), node.left);
+            (around.behind, at) = (Some(bound), node.sides[BEFORE]);
         } else {
             (around.at_or_before, around.shows_nothing) = (Some(bound), !shows);
-            at = node.right;
+            at = node.sides[BEHIND];
         }
     }
     around
 }
 
-/// The first bound behind a key from which on something shows, in the state of this root. `compare`
-/// as above.
-pub(crate) fn shown_behind(
+/// The bound nearest to a key from which on something shows, in the state of this root: the first
+/// one behind the key, or the last one that is not. `compare` as above.
+pub(crate) fn shown(
     nodes: &Nodes,
     root: NodeId,
+    side: usize,
     compare: impl Fn(Bound) -> Order,
 ) -> Option<Bound> {
-    let (mut last_left, mut at) = (None, root);
+    let (mut nearest, mut at) = (None, root);
     while at != NONE {
         cost::step();
         let node = node_of(nodes, at);
-        if compare(node.start.bound) != Order::Greater {
-            at = node.right;
+        let is_behind = compare(node.start.bound) == Order::Greater;
+        if is_behind != (side == BEHIND) {
+            at = node.sides[side];
             continue;
         }
-        if node.start.shows || any_shows(nodes, node.right) {
-            last_left = Some(node);
+        if node.start.shows || any_shows(nodes, node.sides[side]) {
+            nearest = Some(node);
         }
-        at = node.left;
+        at = node.sides[1 - side];
     }
-    let Node { start, right, .. } = last_left?;
-    if start.shows { Some(start.bound) } else { Some(first_shown(nodes, right)) }
+    let Node { start, sides, .. } = nearest?;
+    Some(if start.shows { start.bound } else { nearest_shown(nodes, sides[side], side) })
 }
 
-/// The first bound of a tree from which on something shows. Requires: there is one. (Of a mark that
-/// is being made a node may know and those below it not yet: no bound before the answer shows
-/// anything to who asks.)
-fn first_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
+/// Of a tree that lies on this side of a key, the nearest bound from which on something shows.
+/// Requires: there is one. (Of a mark that is being made a node may know and those below it not
+/// yet: no bound before the answer shows anything to who asks.)
+fn nearest_shown(nodes: &Nodes, mut id: NodeId, side: usize) -> Bound {
     loop {
         cost::step();
-        let node = node_of(nodes, id);
-        id = if any_shows(nodes, node.left) {
-            node.left
-        } else if !node.start.shows && any_shows(nodes, node.right) {
-            node.right
+        let Node { sides, start, .. } = node_of(nodes, id);
+        id = if any_shows(nodes, sides[1 - side]) {
+            sides[1 - side]
+        } else if !start.shows && any_shows(nodes, sides[side]) {
+            sides[side]
         } else {
-            return node.start.bound;
-        };
-    }
-}
-
-/// The last bound at or before a key from which on something shows, in the state of this root.
-/// `compare` as above.
-pub(crate) fn shown_before(
-    nodes: &Nodes,
-    root: NodeId,
-    compare: impl Fn(Bound) -> Order,
-) -> Option<Bound> {
-    let (mut last_right, mut at) = (None, root);
-    while at != NONE {
-        cost::step();
-        let node = node_of(nodes, at);
-        if compare(node.start.bound) == Order::Greater {
-            at = node.left;
-            continue;
-        }
-        if node.start.shows || any_shows(nodes, node.left) {
-            last_right = Some(node);
-        }
-        at = node.right;
-    }
-    let Node { start, left, .. } = last_right?;
-    if start.shows { Some(start.bound) } else { Some(last_shown(nodes, left)) }
-}
-
-/// The last bound of a tree from which on something shows. Requires, and a mark that is being made:
-/// as above.
-fn last_shown(nodes: &Nodes, mut id: NodeId) -> Bound {
-    loop {
-        cost::step();
-        let node = node_of(nodes, id);
-        id = if any_shows(nodes, node.right) {
-            node.right
-        } else if !node.start.shows && any_shows(nodes, node.left) {
-            node.left
-        } else {
-            return node.start.bound;
+            return start.bound;
         };
     }
 }
@@ -245,7 +210,7 @@ pub(crate) fn first(nodes: &Nodes, root: NodeId) -> Option<Bound> {
     while at != NONE {
         cost::step();
         let node = node_of(nodes, at);
-        (first, at) = (Some(node.start.bound), node.left);
+        (first, at) = (Some(node.start.bound), node.sides[BEFORE]);
     }
     first
 }
@@ -257,12 +222,12 @@ pub(crate) fn mark(nodes: &Nodes, root: NodeId, target: Bound, compare: impl Fn(
     loop {
         cost::step();
         let packed = nodes.get(at as usize - 1);
-        let Node { left, right, start, .. } = packed.load();
+        let Node { sides, start, .. } = packed.load();
         if start.bound == target {
             return packed.mark(SHOWS | ANY_SHOWS);
         }
         packed.mark(ANY_SHOWS);
-        at = if compare(start.bound) == Order::Greater { left } else { right };
+        at = sides[if compare(start.bound) == Order::Greater { BEFORE } else { BEHIND }];
         assert!(at != NONE, "{target:?} is not in the tree");
     }
 }
@@ -315,20 +280,26 @@ pub(crate) fn assign<B: Bounds>(
     let mut change = Change { nodes, old_count, made: &mut scratch.0, bounds };
     let (before, rest) = change.split(root, from);
     let (within, mut behind) = change.split(rest, to);
-    let under = change.last(within).or_else(|| change.last(before));
+    let under = change.end(within, BEHIND).or_else(|| change.end(before, BEHIND));
     let before = change.cut_last(before, rest, from);
     let next = change.first(behind);
     if next.is_none_or(|next| bounds.key(next) != to) {
         let bound = Bound::to_of(delete);
         let shows = under.is_none_or(|last| last.shows && bounds.shows_up_to(last.bound, to, next));
-        behind = change.join(NONE, Start { bound, shows }, behind);
+        behind = change.join([NONE, behind], Start { bound, shows });
     }
     // What is newer than the new deletion comes later.
     let start = Start { bound: Bound::from_of(delete), shows: false };
-    let root = change.join(before, start, behind);
+    let root = change.join([before, behind], start);
     let mut node_count = old_count;
     let root = change.keep(root, &mut node_count);
     State { root, node_count, under: under.map(|last| last.bound) }
+}
+
+/// The same sides, but for one.
+fn with(mut sides: Sides, side: usize, id: NodeId) -> Sides {
+    sides[side] = id;
+    sides
 }
 
 impl<B: Bounds> Change<'_, '_, B> {
@@ -343,15 +314,15 @@ impl<B: Bounds> Change<'_, '_, B> {
         if id == NONE { 0 } else { self.node(id).height }
     }
 
-    fn make(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
+    fn make(&mut self, sides: Sides, start: Start) -> NodeId {
         cost::step();
         let (mut height, mut any_shows) = (1, start.shows);
-        for side in [left, right].into_iter().filter(|side| *side != NONE) {
+        for side in sides.into_iter().filter(|side| *side != NONE) {
             let node = self.node(side);
             height = height.max(node.height + 1);
             any_shows |= node.any_shows;
         }
-        self.made.push(Node { left, right, start, height, any_shows });
+        self.made.push(Node { sides, start, height, any_shows });
         (self.old_count + self.made.len()) as NodeId
     }
 
@@ -359,7 +330,7 @@ impl<B: Bounds> Change<'_, '_, B> {
     /// perhaps what showed lies behind the key.
     fn cut_last(&mut self, before: NodeId, rest: NodeId, key: &[u8]) -> NodeId {
         let is_cut = self.first(rest).is_none_or(|next| self.bounds.key(next) != key);
-        let Some(last) = self.last(before).filter(|last| last.shows && is_cut) else {
+        let Some(last) = self.end(before, BEHIND).filter(|last| last.shows && is_cut) else {
             return before;
         };
         match self.bounds.shows(last.bound, self.bounds.key(last.bound), key) {
@@ -370,56 +341,41 @@ impl<B: Bounds> Change<'_, '_, B> {
 
     /// The same bounds, but nothing shows from the last one on. Requires: there is one.
     fn hide_last(&mut self, id: NodeId) -> NodeId {
-        let Node { left, right, start, .. } = self.node(id);
+        let Node { sides: [left, right], start, .. } = self.node(id);
         if right == NONE {
-            return self.make(left, Start { shows: false, ..start }, NONE);
+            return self.make([left, NONE], Start { shows: false, ..start });
         }
         let right = self.hide_last(right);
-        self.make(left, start, right)
+        self.make([left, right], start)
     }
 
     /// The bounds of both sides, and one between them, as a tree. Requires: they ascend.
-    fn join(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
-        let (high, low) = (self.height(left), self.height(right));
-        if high > low + 1 {
-            let node = self.node(left);
-            let joined = self.join(node.right, start, right);
-            return self.balance(node.left, node.start, joined);
-        }
-        if low > high + 1 {
-            let node = self.node(right);
-            let joined = self.join(left, start, node.left);
-            return self.balance(joined, node.start, node.right);
-        }
-        self.make(left, start, right)
+    fn join(&mut self, sides: Sides, start: Start) -> NodeId {
+        let Some(high) = self.too_high(sides) else { return self.make(sides, start) };
+        let (node, low) = (self.node(sides[high]), 1 - high);
+        let joined = self.join(with(sides, high, node.sides[low]), start);
+        self.balance(with(node.sides, low, joined), node.start)
     }
 
     /// A node whose sides differ by two at most in height.
-    fn balance(&mut self, left: NodeId, start: Start, right: NodeId) -> NodeId {
-        let (left_height, right_height) = (self.height(left), self.height(right));
-        if left_height > right_height + 1 {
-            let Node { left: outer, start: top, right: inner, .. } = self.node(left);
-            if self.height(inner) <= self.height(outer) {
-                let lower = self.make(inner, start, right);
-                return self.make(outer, top, lower);
-            }
-            let middle = self.node(inner);
-            let lower = self.make(outer, top, middle.left);
-            let upper = self.make(middle.right, start, right);
-            return self.make(lower, middle.start, upper);
+    fn balance(&mut self, sides: Sides, start: Start) -> NodeId {
+        let Some(high) = self.too_high(sides) else { return self.make(sides, start) };
+        let (node, low) = (self.node(sides[high]), 1 - high);
+        let inner = node.sides[low];
+        if self.height(inner) <= self.height(node.sides[high]) {
+            let lower = self.make(with(sides, high, inner), start);
+            return self.make(with(node.sides, low, lower), node.start);
         }
-        if right_height > left_height + 1 {
-            let Node { left: inner, start: top, right: outer, .. } = self.node(right);
-            if self.height(inner) <= self.height(outer) {
-                let lower = self.make(left, start, inner);
-                return self.make(lower, top, outer);
-            }
-            let middle = self.node(inner);
-            let lower = self.make(left, start, middle.left);
-            let upper = self.make(middle.right, top, outer);
-            return self.make(lower, middle.start, upper);
-        }
-        self.make(left, start, right)
+        let middle = self.node(inner);
+        let outer = self.make(with(node.sides, low, middle.sides[high]), node.start);
+        let other = self.make(with(sides, high, middle.sides[low]), start);
+        self.make(with([other; 2], high, outer), middle.start)
+    }
+
+    /// The side that is higher than the other one by two or more.
+    fn too_high(&self, sides: Sides) -> Option<usize> {
+        let heights = sides.map(|side| self.height(side));
+        [BEFORE, BEHIND].into_iter().find(|&side| heights[side] > heights[1 - side] + 1)
     }
 
     /// The bounds before a key, and the others.
@@ -429,29 +385,25 @@ impl<B: Bounds> Change<'_, '_, B> {
         }
         let node = self.node(id);
         if self.bounds.key(node.start.bound) < key {
-            let (before, others) = self.split(node.right, key);
-            return (self.join(node.left, node.start, before), others);
+            let (before, others) = self.split(node.sides[BEHIND], key);
+            return (self.join(with(node.sides, BEHIND, before), node.start), others);
         }
-        let (before, others) = self.split(node.left, key);
-        (before, self.join(others, node.start, node.right))
+        let (before, others) = self.split(node.sides[BEFORE], key);
+        (before, self.join(with(node.sides, BEFORE, others), node.start))
     }
 
-    fn first(&self, mut id: NodeId) -> Option<Bound> {
-        let mut first = None;
-        while id != NONE {
-            let node = self.node(id);
-            (first, id) = (Some(node.start.bound), node.left);
-        }
-        first
+    fn first(&self, id: NodeId) -> Option<Bound> {
+        self.end(id, BEFORE).map(|first| first.bound)
     }
 
-    fn last(&self, mut id: NodeId) -> Option<Start> {
-        let mut last = None;
+    /// The first bound of a tree, or the last one.
+    fn end(&self, mut id: NodeId, side: usize) -> Option<Start> {
+        let mut end = None;
         while id != NONE {
             let node = self.node(id);
-            (last, id) = (Some(node.start), node.right);
+            (end, id) = (Some(node.start), node.sides[side]);
         }
-        last
+        end
     }
 
     /// Adds the new nodes of a tree to the list; others that were made on the way are forgotten.
@@ -460,9 +412,8 @@ impl<B: Bounds> Change<'_, '_, B> {
             return id;
         }
         let node = self.node(id);
-        let left = self.keep(node.left, count);
-        let right = self.keep(node.right, count);
-        self.nodes.make(*count).store(&Node { left, right, ..node });
+        let sides = node.sides.map(|side| self.keep(side, count));
+        self.nodes.make(*count).store(&Node { sides, ..node });
         *count += 1;
         *count as NodeId
     }

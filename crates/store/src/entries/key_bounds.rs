@@ -89,12 +89,6 @@ impl KeyBounds {
         *self.from <= *key && self.ends_after(key)
     }
 
-    /// The range before this one; None: there are no such keys.
-    pub(crate) fn before(&self) -> Option<KeyBounds> {
-        let to = (!self.from.is_empty()).then(|| self.from.clone())?;
-        Some(KeyBounds { from: Vec::new(), to: Some(to) })
-    }
-
     /// The range behind this one; None: there are no such keys.
     pub(crate) fn behind(&self) -> Option<KeyBounds> {
         self.to.clone().map(|from| KeyBounds { from, to: None })
@@ -156,9 +150,8 @@ mod tests {
         let range = bounds("d", Some("p"));
         assert!(range.contains(b"d") && range.contains(b"ozz"));
         assert!(!range.contains(b"c") && !range.contains(b"p"));
-        assert_eq!(range.before(), Some(bounds("", Some("d"))));
         assert_eq!(range.behind(), Some(bounds("p", None)));
-        assert_eq!((KeyBounds::all().before(), KeyBounds::all().behind()), (None, None));
+        assert_eq!(KeyBounds::all().behind(), None);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! key_head        "drum"            -> 0x6472756d_00000000
 //! common_prefix   "drum", "drone"   -> 2
 //! successor       "drum"            -> "drum\0"
+//! first_not       keys before "drum" -> where the others begin
 //! ```
 //! Invariant: heads order keys as far as they go: a less head is a less key, equal heads say
 //! nothing.
+
+use std::ops::Range;
 
 /// The first eight bytes as a number; zeros follow a key that is shorter.
 #[inline]
@@ -38,6 +41,18 @@ pub(crate) fn common_prefix(a: &[u8], b: &[u8]) -> usize {
         at += 1;
     }
     at
+}
+
+/// The first of these places that does not come before something. Requires: those that do precede
+/// the others.
+#[inline]
+pub(crate) fn first_not(places: Range<usize>, is_before: impl Fn(usize) -> bool) -> usize {
+    let Range { start: mut low, end: mut high } = places;
+    while low < high {
+        let middle = low.midpoint(high);
+        if is_before(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// The first key after `key`.

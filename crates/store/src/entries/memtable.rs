@@ -6,13 +6,11 @@
 //! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its
 //! sequence number is published: a reader of that number finds both.
 
-use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::memtable_bloom::Bloom;
 use crate::entries::memtable_tombstones::MemtableRanges;
 use crate::entries::skiplist::{ListCursor, SkipList};
 use crate::entries::value::Value;
-use crate::error::Result;
 use crate::sync::Arc;
 
 /// An entry that was looked up.
@@ -89,12 +87,6 @@ impl Memtable {
         Some(Found { sequence, kind, value: Value::in_memtable(held) })
     }
 
-    /// False: no entry of `key` is there. True: there may be one.
-    #[cfg(test)]
-    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
-        self.bloom.may_contain(key)
-    }
-
     /// The memory that the entries, the deleted ranges and the Bloom take.
     pub(crate) fn size_bytes(&self) -> usize {
         self.list.size_bytes() + self.bloom.size_bytes() + self.ranges.size_bytes()
@@ -120,73 +112,9 @@ impl Memtable {
         self.list.entries()
     }
 
-    /// A cursor at no entry. It sees what is added later.
-    pub(crate) fn cursor(self: &Arc<Self>) -> MemtableCursor {
-        MemtableCursor { place: ListCursor::new(Arc::clone(&self.list)) }
-    }
-}
-
-/// A cursor over a memtable, which it keeps alive.
-pub(crate) struct MemtableCursor {
-    place: ListCursor,
-}
-
-impl Cursor for MemtableCursor {
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        self.place.seek(key, Sequence::MAX);
-        Ok(())
-    }
-
-    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
-        self.place.seek(key, at);
-        Ok(())
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        self.place.seek_first();
-        Ok(())
-    }
-
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        self.place.seek_before(key, Sequence::MAX);
-        Ok(())
-    }
-
-    fn seek_last(&mut self) -> Result<()> {
-        self.place.seek_last();
-        Ok(())
-    }
-
-    fn next(&mut self) -> Result<()> {
-        self.place.next();
-        Ok(())
-    }
-
-    fn prev(&mut self) -> Result<()> {
-        self.place.prev();
-        Ok(())
-    }
-
-    fn next_newer(&mut self, than: Sequence) -> Result<()> {
-        self.place.next_newer(than);
-        Ok(())
-    }
-
-    fn prev_newer(&mut self, than: Sequence) -> Result<()> {
-        self.place.prev_newer(than);
-        Ok(())
-    }
-
-    fn entry(&self) -> Option<Entry<'_>> {
-        self.place.entry()
-    }
-
-    fn value(&self) -> Value {
-        self.place.value().map(Value::in_memtable).unwrap_or_default()
-    }
-
-    fn reads(&mut self) -> Reads {
-        Reads::default()
+    /// A cursor at no entry. It sees what is added later, and keeps the entries alive.
+    pub(crate) fn cursor(&self) -> ListCursor {
+        ListCursor::new(Arc::clone(&self.list))
     }
 }
 
@@ -214,7 +142,7 @@ mod tests {
             prop_assert_eq!(memtable.len(), list.len());
             follows(&mut memtable.cursor(), &list, &moves);
             for (key, sequence, ..) in &list {
-                prop_assert!(memtable.may_contain(key));
+                prop_assert!(memtable.bloom.may_contain(key));
                 for at in [*sequence, sequence.saturating_sub(1), 39] {
                     let expected = list.iter().find(|owned| owned.0 == *key && owned.1 <= at);
                     let found = memtable.get(key, Sequence(at));
@@ -235,9 +163,10 @@ mod tests {
         for number in 0..10_000u64 {
             memtable.insert(&number.to_be_bytes(), Sequence(number), Kind::Put, b"value");
         }
-        assert!((0..10_000u64).all(|number| memtable.may_contain(&number.to_be_bytes())));
+        assert!((0..10_000u64).all(|number| memtable.bloom.may_contain(&number.to_be_bytes())));
         let misses = 10_000..110_000u64;
-        let maybes = misses.filter(|number| memtable.may_contain(&number.to_be_bytes())).count();
+        let maybes =
+            misses.filter(|number| memtable.bloom.may_contain(&number.to_be_bytes())).count();
         assert!(maybes < 2_000, "{maybes} of 100,000");
         assert!(memtable.size_bytes() < 10_000 * 100);
     }

@@ -33,16 +33,11 @@ const FIRST_BYTES_MAX: usize = 16 << 20;
 /// read.
 pub(crate) struct Bloom {
     first: Part,
-    later: Option<Later>,
-}
-
-/// What a large buffer needs when it fills.
-struct Later {
-    /// One after the other.
-    parts: Box<[OnceLock<Part>]>,
+    /// What a large buffer needs when it fills, one after the other.
+    later: Box<[OnceLock<Part>]>,
     /// How many lines all parts may have.
     line_count_max: usize,
-    /// How many keys were added. Counted by the writer alone.
+    /// How many keys were added, if there may be later parts. Counted by the writer alone.
     keys: AtomicU64,
 }
 
@@ -61,58 +56,50 @@ impl Bloom {
         let line_count = line_count_max.min(first_bytes_max / size_of::<Line>());
         // Each part is as large as all before it.
         let part_count = line_count_max.div_ceil(line_count).next_power_of_two().ilog2();
-        let later = (part_count > 0).then(|| Later {
-            parts: (0..part_count).map(|_| OnceLock::new()).collect(),
+        Bloom {
+            first: Part::new(line_count),
+            later: (0..part_count).map(|_| OnceLock::new()).collect(),
             line_count_max,
             keys: AtomicU64::new(0),
-        });
-        Bloom { first: Part::new(line_count), later }
+        }
     }
 
     /// Requires: nobody else adds meanwhile.
     pub(crate) fn add(&self, key: &[u8]) {
         let hash = hash_key(key, HashUse::Memtable);
-        let later = self.later.as_ref().and_then(|later| later.part(&self.first));
-        later.unwrap_or(&self.first).add(hash);
+        let newest = if self.later.is_empty() { &self.first } else { self.part_with_room() };
+        newest.add(hash);
     }
 
     #[inline]
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         let hash = hash_key(key, HashUse::Memtable);
-        self.first.may_contain(hash)
-            || self.later.as_ref().is_some_and(|later| later.may_contain(hash))
+        self.first.may_contain(hash) || self.made_later().any(|part| part.may_contain(hash))
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.first.size_bytes()
-            + self.later.iter().flat_map(Later::made).map(Part::size_bytes).sum::<usize>()
-    }
-}
-
-impl Later {
-    /// Those that were made.
-    fn made(&self) -> impl Iterator<Item = &Part> {
-        self.parts.iter().map_while(OnceLock::get)
+        self.first.size_bytes() + self.made_later().map(Part::size_bytes).sum::<usize>()
     }
 
-    /// The part of one key more. None: the first has room.
-    fn part(&self, first: &Part) -> Option<&Part> {
+    #[inline]
+    fn made_later(&self) -> impl Iterator<Item = &Part> {
+        self.later.iter().map_while(OnceLock::get)
+    }
+
+    /// The part of one key more.
+    fn part_with_room(&self) -> &Part {
         let before = self.keys.load(Ordering::Relaxed);
         self.keys.store(before + 1, Ordering::Relaxed);
-        let (mut lines, mut newest) = (first.0.len(), None);
-        for part in &self.parts {
+        let (mut lines, mut newest) = (self.first.0.len(), &self.first);
+        for part in &self.later {
             if before < (lines * size_of::<Line>() * 8 / BITS_PER_ENTRY) as u64 {
                 break;
             }
             let line_count = lines.min(self.line_count_max - lines);
-            newest = Some(part.get_or_init(|| Part::new(line_count)));
+            newest = part.get_or_init(|| Part::new(line_count));
             lines += line_count;
         }
         newest
-    }
-
-    fn may_contain(&self, hash: u64) -> bool {
-        self.made().any(|part| part.may_contain(hash))
     }
 }
 
@@ -162,8 +149,10 @@ mod tests {
     fn a_bloom_takes_memory_as_its_memtable_fills() {
         let largest = Bloom::new(64 << 30);
         assert_eq!(largest.size_bytes(), FIRST_BYTES_MAX);
-        let later = largest.later.as_ref().expect("it may grow");
-        assert_eq!((later.parts.len(), later.line_count_max), (7, (5 << 28) / size_of::<Line>()));
+        assert_eq!(
+            (largest.later.len(), largest.line_count_max),
+            (7, (5 << 28) / size_of::<Line>())
+        );
         // With a first part of 4 KiB of 20.
         let bloom = Bloom::with_first(1 << 20, 4096);
         let (keys, mut sizes) = (16_384u64, Vec::new());
@@ -183,7 +172,7 @@ mod tests {
     fn a_small_buffer_has_all_of_its_bloom_at_once() {
         for bytes in [0, 1 << 10, 1 << 20, 256 << 20] {
             let bloom = Bloom::new(bytes);
-            assert!(bloom.later.is_none(), "{bytes}");
+            assert!(bloom.later.is_empty(), "{bytes}");
             assert!(bloom.size_bytes() <= (bytes / SHARE).max(size_of::<Line>()), "{bytes}");
         }
     }

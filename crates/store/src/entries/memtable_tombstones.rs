@@ -16,7 +16,7 @@ use crate::cost;
 use crate::entries::append_list::AppendList;
 use crate::entries::entry::Sequence;
 use crate::entries::interval_tree::{
-    self, Around, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch,
+    self, Around, BEFORE, BEHIND, Bound, Bounds, NONE, NodeId, Nodes, Packed, Scratch,
 };
 use crate::entries::tombstones::{RangeDelete, RangeTombstones, Stretch};
 use crate::sync::{AtomicUsize, Mutex, OnceLock, Ordering, lock};
@@ -130,12 +130,6 @@ impl MemtableRanges {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// How many there are.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.count.load(Ordering::Acquire)
-    }
-
     /// The newest deletion with a sequence number of at most `at` that is in force for a key.
     #[inline]
     pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
@@ -183,7 +177,7 @@ impl MemtableRanges {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
         let until = match around.shows_nothing {
-            true => interval_tree::shown_behind(&self.nodes, at.0, compare),
+            true => interval_tree::shown(&self.nodes, at.0, BEHIND, compare),
             false => around.behind,
         };
         self.key(until.expect("what is deleted ends somewhere"))
@@ -194,7 +188,7 @@ impl MemtableRanges {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
         let shown = match around.shows_nothing {
-            true => interval_tree::shown_before(&self.nodes, at.0, compare),
+            true => interval_tree::shown(&self.nodes, at.0, BEFORE, compare),
             false => around.at_or_before,
         };
         let from = match shown {
@@ -242,7 +236,8 @@ impl MemtableRanges {
         if bound.is_to() { delete.to() } else { delete.from() }
     }
 
-    fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
+    /// Each deletion as it was written.
+    pub(crate) fn written(&self) -> impl Iterator<Item = RangeDelete<'_>> {
         let deletes = (0..self.count.load(Ordering::Acquire)).map(|number| self.delete(number));
         deletes.map(|delete| RangeDelete {
             from: delete.from(),
@@ -255,11 +250,6 @@ impl MemtableRanges {
     /// one list.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         RangeTombstones::visible_at(self.written(), snapshots)
-    }
-
-    /// Calls `f` with each deletion as it was written.
-    pub(crate) fn for_each_written(&self, f: impl FnMut(RangeDelete<'_>)) {
-        self.written().for_each(f);
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
@@ -437,7 +427,7 @@ mod tests {
                 scope.spawn(move || {
                     let mut seen = 0;
                     while seen < count {
-                        seen = ranges.len() as u64;
+                        seen = ranges.written().count() as u64;
                         // Of [0, n] the newest that is seen at `at` is that of `at`.
                         for at in [seen, seen / 2, seen.saturating_sub(reader)] {
                             let expected = Some(Sequence(at)).filter(|_| at > 0);

@@ -8,11 +8,8 @@
 use std::cmp::Ordering;
 
 use crate::entries::cursor::{Cursor, Reads};
-use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
+use crate::entries::cursor_heap::{AnyCursor, CursorHeap, head, order};
 use crate::entries::entry::Entry;
-use crate::entries::keys::key_head;
-#[cfg(test)]
-use crate::entries::value::Value;
 use crate::error::Result;
 
 /// A cursor that is merged with others.
@@ -30,10 +27,6 @@ pub(crate) struct MergeCursor {
 }
 
 impl Input {
-    fn head(&self) -> Option<u64> {
-        self.cursor.entry().map(|entry| key_head(entry.key))
-    }
-
     fn order(&self, other: &Input) -> Ordering {
         order(&self.cursor, &other.cursor)
     }
@@ -47,7 +40,7 @@ impl MergeCursor {
         for (place, mut cursor) in inputs.into_iter().enumerate() {
             cursor.seek_first()?;
             let mut input = Input { cursor, place };
-            match input.head() {
+            match head(&input.cursor) {
                 Some(head) => merged.heap.push(head, input, Input::order),
                 None => merged.reads += input.cursor.reads(),
             }
@@ -74,29 +67,15 @@ impl MergeCursor {
         self.heap.top().map_or(0, |(_, input)| input.place)
     }
 
-    /// A handle on the entry's value; empty past the end.
-    #[cfg(test)]
-    pub(crate) fn value(&self) -> Value {
-        self.heap.top().map(|(_, input)| input.cursor.value()).unwrap_or_default()
-    }
-
     /// To the entry after. Past the end it stays. After an error the merge cannot go on.
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(top) = self.heap.top_mut() else { return Ok(()) };
         top.cursor.next()?;
-        let head = top.head();
+        let head = head(&top.cursor);
         if let Some(mut ended) = self.heap.settle_top(head, Input::order) {
             self.reads += ended.cursor.reads();
         }
         Ok(())
-    }
-
-    /// What was read since the last call.
-    #[cfg(test)]
-    pub(crate) fn reads(&mut self) -> Reads {
-        let mut reads = std::mem::take(&mut self.reads);
-        self.heap.iter_mut().for_each(|input| reads += input.cursor.reads());
-        reads
     }
 }
 
@@ -136,14 +115,13 @@ mod tests {
             let mut merged = MergeCursor::new(inputs.collect()).unwrap();
             for owned in &list {
                 prop_assert_eq!(merged.entry(), Some(entry(owned)));
-                prop_assert_eq!(merged.value(), owned.3.clone());
+                prop_assert_eq!(merged.heap.top().unwrap().1.cursor.value(), owned.3.clone());
                 merged.next().unwrap();
             }
             prop_assert_eq!(merged.entry(), None);
             merged.next().unwrap();
             let tables = parts.iter().skip(1).step_by(2).filter(|part| !part.is_empty()).count();
-            prop_assert!(merged.reads().disk_reads >= tables as u64);
-            prop_assert_eq!(merged.reads(), Reads::default());
+            prop_assert!(merged.reads.disk_reads >= tables as u64);
         }
     }
 
@@ -151,7 +129,7 @@ mod tests {
     fn a_merge_of_nothing_is_empty() {
         assert!(MergeCursor::new(vec![]).unwrap().entry().is_none());
         let merged = MergeCursor::new(vec![memtable(&[]), memtable(&[])]).unwrap();
-        assert!(merged.entry().is_none() && merged.value().is_empty());
+        assert!(merged.entry().is_none());
     }
 
     #[test]

@@ -12,7 +12,6 @@
 //! node sees it whole. Nodes live as long as the list; a handle that borrows one holds the list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::cmp::Ordering;
 use std::ptr;
 
@@ -26,7 +25,10 @@ use crate::sync::{
 const HEIGHT_MAX: usize = 12;
 /// One node in this many is taller by one.
 const BRANCHING: u64 = 4;
-const ALIGN: usize = align_of::<Node>();
+/// What the memory of nodes is made of.
+type Word = u64;
+const ALIGN: usize = size_of::<Word>();
+const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>());
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<Newest>()), "numbers follow");
 const CHUNK_BYTES_MIN: usize = 4 << 10;
@@ -52,7 +54,8 @@ type Newest = AtomicU64;
 /// Memory for nodes, in chunks.
 struct Arena {
     chunk_bytes: usize,
-    chunks: Vec<(*mut u8, Layout)>,
+    /// Their memory alone: no word of it is read or written as such.
+    chunks: Vec<Vec<Word>>,
     free: *mut u8,
     free_bytes: usize,
     random: u64,
@@ -77,16 +80,12 @@ impl Arena {
         taken
     }
 
+    /// Requires: size is a multiple of `ALIGN`.
     fn add_chunk(&mut self, size: usize) -> *mut u8 {
-        let layout = Layout::from_size_align(size, ALIGN).expect("a chunk fits into memory");
-        // SAFETY: the layout's size is not zero: take() asserts it, and chunk_bytes is at least 4
-        // KiB.
-        let chunk = unsafe { alloc(layout) };
-        if chunk.is_null() {
-            handle_alloc_error(layout);
-        }
-        self.chunks.push((chunk, layout));
-        chunk
+        let mut chunk = Vec::with_capacity(size / ALIGN);
+        let start = chunk.as_mut_ptr();
+        self.chunks.push(chunk);
+        start.cast()
     }
 
     /// One, seldom more (xorshift).
@@ -115,22 +114,12 @@ pub(crate) struct SkipList {
     arena: Mutex<Arena>,
 }
 
-// SAFETY: nodes are plain bytes and atomics, owned by the list. The arena's pointers are used under
-// its lock alone; readers follow atomic links and read only what was complete before it was linked.
+// SAFETY: nodes are plain bytes and atomics, owned by the list, with nothing to drop. The arena's
+// pointers are used under its lock alone; readers follow atomic links and read only what was
+// complete before it was linked.
 unsafe impl Send for SkipList {}
 // SAFETY: as above.
 unsafe impl Sync for SkipList {}
-
-impl Drop for SkipList {
-    fn drop(&mut self) {
-        let arena = self.arena.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for (chunk, layout) in arena.chunks.drain(..) {
-            // SAFETY: the chunk came from alloc() with this layout; nodes have nothing to drop, and
-            // no handle is left, as each holds the list.
-            unsafe { dealloc(chunk, layout) };
-        }
-    }
-}
 
 impl SkipList {
     /// An empty list that expects about so many bytes.
@@ -373,6 +362,7 @@ mod newest;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entries::cursor::Cursor;
 
     fn put<'a>(key: &'a [u8], sequence: u64, value: &'a [u8]) -> Entry<'a> {
         Entry { key, sequence: Sequence(sequence), kind: Kind::Put, value }
@@ -380,11 +370,11 @@ mod tests {
 
     fn keys(list: &Arc<SkipList>) -> Vec<(Vec<u8>, u64)> {
         let mut cursor = ListCursor::new(Arc::clone(list));
-        cursor.seek_first();
+        cursor.seek_first().unwrap();
         let mut keys = Vec::new();
         while let Some(entry) = cursor.entry() {
             keys.push((entry.key.to_vec(), entry.sequence.0));
-            cursor.next();
+            cursor.next().unwrap();
         }
         keys
     }
@@ -419,9 +409,9 @@ mod tests {
         let mut cursor = ListCursor::new(Arc::clone(&list));
         drop(list);
         assert_eq!(held.clone().as_slice(), large);
-        cursor.seek_last();
-        assert_eq!(cursor.value().unwrap().as_slice(), b"x");
-        cursor.prev();
+        cursor.seek_last().unwrap();
+        assert_eq!(cursor.value(), b"x");
+        cursor.prev().unwrap();
         drop(cursor);
         assert_eq!(held.as_slice(), large);
     }
@@ -446,14 +436,14 @@ mod tests {
                         // What was counted before is there afterwards, in order, with its value.
                         let at_least = done.load(Memory::Acquire);
                         let mut cursor = ListCursor::new(Arc::clone(&list));
-                        cursor.seek_first();
+                        cursor.seek_first().unwrap();
                         let (mut seen, mut last) = (0, None);
                         while let Some(entry) = cursor.entry() {
                             let number = u64::from_be_bytes(entry.key.try_into().unwrap());
                             assert!(last < Some(number));
                             assert_eq!(entry.value, &entry.key[..entry.key.len() - 1]);
                             (last, seen) = (Some(number), seen + 1);
-                            cursor.next();
+                            cursor.next().unwrap();
                         }
                         assert!(seen >= at_least, "{seen} of {at_least}");
                         if at_least == count {

@@ -36,6 +36,10 @@ pub(crate) struct Stretch<'a> {
 }
 
 impl<'a> Stretch<'a> {
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.from.is_none_or(|from| from <= key) && self.until.is_none_or(|until| key < until)
+    }
+
     /// What both know of one key.
     pub(crate) fn and(self, other: Stretch<'a>) -> Stretch<'a> {
         let until = match (self.until, other.until) {
@@ -59,37 +63,12 @@ pub(crate) struct RangeTombstones {
 }
 
 impl RangeTombstones {
-    /// Of these deletions, in any order. Empty ranges delete nothing.
-    #[cfg(test)]
-    pub(crate) fn of<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> Self {
-        Self::sweep(deletes, |in_force, made, bound| {
-            made.push(bound, in_force.keys().rev().copied());
-        })
-    }
-
-    /// Of these, what someone sees who reads at one of these sequence numbers, which ascend, or at
-    /// a later one: where deletions lie one over the other, no more than one for each number, and
-    /// the newest.
+    /// Of these deletions, in any order, what someone sees who reads at one of these sequence
+    /// numbers, which ascend, or at a later one: where deletions lie one over the other, no more
+    /// than one for each number, and the newest. Empty ranges delete nothing.
     pub(crate) fn visible_at<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
         snapshots: &[Sequence],
-    ) -> Self {
-        Self::sweep(deletes, |in_force, made, bound| {
-            let newest = in_force.last_key_value().map(|(sequence, _)| *sequence);
-            let seen = std::iter::successors(newest, |newer| {
-                let before = snapshots.partition_point(|snapshot| snapshot < newer);
-                let snapshot = snapshots[..before].last()?;
-                in_force.range(..=*snapshot).next_back().map(|(sequence, _)| *sequence)
-            });
-            made.push(bound, seen);
-        })
-    }
-
-    /// Goes from bound to bound. `push` adds what is in force from there on, which it is told with
-    /// the number of pieces.
-    fn sweep<'a>(
-        deletes: impl IntoIterator<Item = RangeDelete<'a>>,
-        push: impl Fn(&BTreeMap<Sequence, isize>, &mut RangeTombstones, &[u8]),
     ) -> Self {
         let mut edges: Vec<(&[u8], Sequence, bool)> = Vec::new();
         for RangeDelete { from, to, sequence } in deletes {
@@ -112,19 +91,23 @@ impl RangeTombstones {
                     in_force.remove(sequence);
                 }
             }
-            push(&in_force, &mut made, edges[0].0);
+            let newest = in_force.last_key_value().map(|(sequence, _)| *sequence);
+            let seen = std::iter::successors(newest, |newer| {
+                let before = snapshots.partition_point(|snapshot| snapshot < newer);
+                let snapshot = snapshots[..before].last()?;
+                in_force.range(..=*snapshot).next_back().map(|(sequence, _)| *sequence)
+            });
+            made.push(edges[0].0, seen);
         }
         made
     }
 
     /// From `bound` on these are in force, newest first. Requires: it is behind all bounds so far.
     fn push(&mut self, bound: &[u8], sequences: impl Iterator<Item = Sequence>) {
-        let (before, start) = (self.start_of_last(), self.sequences.len());
+        let start = self.sequences.len();
         self.sequences.extend(sequences);
-        let as_before = match self.bounds.is_empty() {
-            true => start == self.sequences.len(),
-            false => self.sequences[before..start] == self.sequences[start..],
-        };
+        let before = self.bounds.len().checked_sub(1).map_or(&[][..], |last| self.in_force(last));
+        let as_before = *before == self.sequences[start..];
         if as_before {
             self.sequences.truncate(start);
             return;
@@ -132,10 +115,6 @@ impl RangeTombstones {
         self.bounds.push(bound.into());
         self.key_bytes += bound.len();
         self.ends.push(self.sequences.len());
-    }
-
-    fn start_of_last(&self) -> usize {
-        self.ends.len().checked_sub(2).map_or(0, |place| self.ends[place])
     }
 
     /// Whether nothing is deleted.
@@ -193,17 +172,11 @@ impl RangeTombstones {
         &self.sequences[start..self.ends[place]]
     }
 
-    /// The stretches in which something is in force: from, to, and what is.
-    fn stretches(&self) -> impl Iterator<Item = (&[u8], &[u8], &[Sequence])> {
-        let pairs = self.bounds.windows(2).enumerate();
-        let all = pairs.map(|(place, pair)| (&*pair[0], &*pair[1], self.in_force(place)));
-        all.filter(|(_, _, in_force)| !in_force.is_empty())
-    }
-
     /// Each deletion as far as no other begins or ends.
     pub(crate) fn pieces(&self) -> impl Iterator<Item = RangeDelete<'_>> {
-        self.stretches().flat_map(|(from, to, in_force)| {
-            in_force.iter().map(move |&sequence| RangeDelete { from, to, sequence })
+        self.bounds.windows(2).enumerate().flat_map(|(place, pair)| {
+            let (from, to) = (&*pair[0], &*pair[1]);
+            self.in_force(place).iter().map(move |&sequence| RangeDelete { from, to, sequence })
         })
     }
 
@@ -312,6 +285,12 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// All of these deletions, in any order. Requires: their numbers are less than 20.
+    fn of_all<'a>(deletes: impl IntoIterator<Item = RangeDelete<'a>>) -> RangeTombstones {
+        let snapshots: Vec<Sequence> = (0..20).map(Sequence).collect();
+        RangeTombstones::visible_at(deletes, &snapshots)
+    }
+
     type Owned = (Vec<u8>, Vec<u8>, u64);
 
     fn of(list: &[Owned]) -> RangeTombstones {
@@ -320,7 +299,7 @@ mod tests {
             to,
             sequence: Sequence(*sequence),
         });
-        RangeTombstones::of(deletes)
+        of_all(deletes)
     }
 
     /// The plain way.
@@ -346,7 +325,7 @@ mod tests {
             keys in prop::collection::vec(any_key(), 1..20),
         ) {
             let made = of(&list);
-            let again = RangeTombstones::of(made.pieces());
+            let again = of_all(made.pieces());
             prop_assert_eq!(&again, &made);
             let decoded = RangeTombstones::decode(&made.encode());
             prop_assert_eq!(decoded.as_ref(), Ok(&made));
@@ -356,8 +335,7 @@ mod tests {
                     prop_assert_eq!(made.covering(key, Sequence(at)), expected);
                     let stretch = made.stretch(key, Sequence(at));
                     for other in &keys {
-                        let within = stretch.from.is_none_or(|from| from <= &other[..])
-                            && stretch.until.is_none_or(|until| &other[..] < until);
+                        let within = stretch.contains(other);
                         prop_assert!(!within || covering(&list, other, at) == expected);
                     }
                 }

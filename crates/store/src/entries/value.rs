@@ -96,43 +96,14 @@ impl fmt::Debug for Value {
     }
 }
 
-impl PartialEq for Value {
-    fn eq(&self, other: &Value) -> bool {
-        **self == **other
+/// With any bytes, those of another value too.
+impl<T: AsRef<[u8]> + ?Sized> PartialEq<T> for Value {
+    fn eq(&self, other: &T) -> bool {
+        **self == *other.as_ref()
     }
 }
 
 impl Eq for Value {}
-
-impl PartialEq<[u8]> for Value {
-    fn eq(&self, other: &[u8]) -> bool {
-        **self == *other
-    }
-}
-
-impl PartialEq<&[u8]> for Value {
-    fn eq(&self, other: &&[u8]) -> bool {
-        **self == **other
-    }
-}
-
-impl<const N: usize> PartialEq<[u8; N]> for Value {
-    fn eq(&self, other: &[u8; N]) -> bool {
-        **self == *other
-    }
-}
-
-impl<const N: usize> PartialEq<&[u8; N]> for Value {
-    fn eq(&self, other: &&[u8; N]) -> bool {
-        **self == **other
-    }
-}
-
-impl PartialEq<Vec<u8>> for Value {
-    fn eq(&self, other: &Vec<u8>) -> bool {
-        **self == **other
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -9,6 +9,7 @@ use trommel_filters::{FlushNumber, Inserter, PartBuilder, Recoder};
 
 use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
+use crate::entries::keys::first_not;
 use crate::error::{Error, Result};
 use crate::files::run::Run;
 use crate::sync::Arc;
@@ -106,12 +107,7 @@ impl KeyList {
     /// The first place from `start` on whose key is not `before`. Requires: keys that are `before`
     /// precede all others there.
     pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
-        let (mut low, mut high) = (start, self.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if before(self.get(middle)) { low = middle + 1 } else { high = middle }
-        }
-        low
+        first_not(start..self.len(), |place| before(self.get(place)))
     }
 
     pub(crate) fn get(&self, place: usize) -> &[u8] {

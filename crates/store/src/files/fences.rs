@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use trommel_filters::prefetch_lines;
 
-use crate::entries::keys::{common_prefix, key_head};
+use crate::entries::keys::{common_prefix, first_not, key_head};
 
 const HEAD_BYTES: usize = size_of::<u64>();
 /// The length that stands for every separator with a tail.
@@ -104,7 +104,7 @@ impl Fences {
     /// The first block that may hold `key`: every entry before that block is before the key.
     #[inline]
     pub(crate) fn find(&self, key: &[u8]) -> usize {
-        let block = self.not_after(key);
+        let block = self.last_of(key);
         if self.continues(block, key) { self.first_of(block, key) } else { block }
     }
 
@@ -116,18 +116,8 @@ impl Fences {
         let head = key_head(rest);
         // Separators that are the key: of blocks that go on with it, and perhaps of the one that
         // begins with it.
-        let (mut low, mut high) = (0, block - 1);
-        while low < high {
-            let middle = low.midpoint(high);
-            let is_before = self.compare(middle, head, rest) == Ordering::Less;
-            (low, high) = if is_before { (middle + 1, high) } else { (low, middle) };
-        }
+        let low = first_not(0..block - 1, |place| self.compare(place, head, rest).is_lt());
         if self.continues(low + 1, key) { low } else { low + 1 }
-    }
-
-    /// The last block that may hold `key`.
-    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
-        self.not_after(key)
     }
 
     /// Asks for the memory where the search for `key` will end, without waiting for it.
@@ -149,26 +139,20 @@ impl Fences {
             })
     }
 
-    /// How many separators are at or before `key`.
+    /// The last block that may hold `key`: as many separators are at or before it.
     #[inline]
-    fn not_after(&self, key: &[u8]) -> usize {
+    pub(crate) fn last_of(&self, key: &[u8]) -> usize {
         let Some(rest) = key.strip_prefix(&*self.prefix) else {
             return if key < &*self.prefix { 0 } else { self.heads.len() };
         };
         let head = key_head(rest);
-        let low = self.first_not_below(head);
+        let Range { start, end } = self.sampled(head);
+        let low = start + self.heads[start..end].partition_point(|&other| other < head);
         if self.heads.get(low) != Some(&head) {
             return low;
         }
         let ties = self.heads[low..].partition_point(|&other| other == head);
-        self.count_not_after(low..low + ties, head, rest)
-    }
-
-    /// The first place whose head is not below `head`.
-    #[inline]
-    fn first_not_below(&self, head: u64) -> usize {
-        let Range { start, end } = self.sampled(head);
-        start + self.heads[start..end].partition_point(|&other| other < head)
+        first_not(low..low + ties, |place| self.compare(place, head, rest).is_le())
     }
 
     /// Between two samples: all heads before are below `head`, and none behind.
@@ -177,18 +161,6 @@ impl Fences {
         let sample = self.samples.partition_point(|&other| other < head);
         let start = sample.saturating_sub(1) * SAMPLE_EVERY;
         start..(sample * SAMPLE_EVERY).min(self.heads.len())
-    }
-
-    fn count_not_after(&self, ties: Range<usize>, head: u64, rest: &[u8]) -> usize {
-        let (mut low, mut high) = (ties.start, ties.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            match self.compare(middle, head, rest) {
-                Ordering::Greater => high = middle,
-                Ordering::Less | Ordering::Equal => low = middle + 1,
-            }
-        }
-        low
     }
 
     /// Separator `place` beside the key of this head that goes on with `rest` after the prefix.

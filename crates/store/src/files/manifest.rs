@@ -13,7 +13,7 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
-use crate::files::record::{RecordWriter, read_header, read_records, version_in};
+use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
 use crate::plan::layout::{
     CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
 };
@@ -64,10 +64,9 @@ pub(crate) struct Manifest {
     begun_bytes: u64,
     /// Edits since then.
     edits: u64,
-    /// Writing an edit has failed, so the file may or may not have it.
-    uncertain: bool,
-    /// The tables that such edits add.
-    doubtful: Vec<u64>,
+    /// Some: writing an edit has failed, so the file may or may not have it. The tables that such
+    /// edits add.
+    doubtful: Option<Vec<u64>>,
 }
 
 impl Manifest {
@@ -85,14 +84,15 @@ impl Manifest {
             Ok(file) => check_header(&*file, &path)?,
         }
         let (mut layout, mut edits) = (Layout::default(), 0);
-        read_records(folder, MANIFEST_NAME, SALT, &header(), &mut |offset, payload| {
+        let mut apply = |offset, payload: &[u8]| {
             let edit = decode(payload)
                 .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
             let after = std::mem::take(&mut layout).followed_by(&edit);
             layout = after.map_err(|wrong| Error::corrupt(&path, offset, wrong))?;
             edits += 1;
             Ok(())
-        })?;
+        };
+        read_records(folder, MANIFEST_NAME, SALT, &header(), &all_before, &mut apply)?;
         if edits == 0 {
             let what = "the first edit is missing; it is written before the file gets its name";
             return Err(Error::corrupt(path, HEADER_BYTES as u64, what));
@@ -104,20 +104,22 @@ impl Manifest {
     /// The manifest that was read. The first edit begins a new file, since the old one may have a
     /// torn end.
     pub(crate) fn open(folder: &OpenFolder) -> Self {
-        let (writer, uncertain, doubtful) = (None, false, Vec::new());
-        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, uncertain, doubtful }
+        let (writer, doubtful) = (None, None);
+        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
     pub(crate) fn create(folder: &OpenFolder, layout: &Layout) -> Result<Self> {
         let mut manifest = Manifest::open(folder);
-        manifest.rewrite(layout, &Edit::default())?;
+        manifest.keep(layout)?;
         Ok(manifest)
     }
 
-    /// Makes the layout that was read durable. After an error it is unchanged.
+    /// Begins a new file with the whole layout. After an error it is unchanged.
     pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
-        self.rewrite(layout, &Edit::default())
+        self.check_numbers(layout)?;
+        let writer = self.write_new(layout)?;
+        self.replace(writer, &Edit::default())
     }
 
     /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the next
@@ -149,31 +151,23 @@ impl Manifest {
 
     /// Whether the file may hold an edit that adds this table, although writing it has failed.
     pub(crate) fn may_name(&self, table: u64) -> bool {
-        self.doubtful.contains(&table)
+        self.doubtful.iter().flatten().any(|doubtful| *doubtful == table)
     }
 
     fn doubt(&mut self, edit: &Edit) {
-        self.uncertain = true;
-        self.doubtful.extend(edit.added.iter().map(|table| table.file));
+        let added = edit.added.iter().map(|table| table.file);
+        self.doubtful.get_or_insert_default().extend(added);
     }
 
     /// The file has the newest version, and nothing else.
     fn settle(&mut self, writer: RecordWriter) {
         self.writer = Some(writer);
-        self.uncertain = false;
-        self.doubtful.clear();
+        self.doubtful = None;
     }
 
     /// Whether the file surely has the newest version.
     pub(crate) fn is_certain(&self) -> bool {
-        !self.uncertain
-    }
-
-    /// Begins a new file with the whole layout, whose latest edit is `edit`.
-    fn rewrite(&mut self, layout: &Layout, edit: &Edit) -> Result<()> {
-        self.check_numbers(layout)?;
-        let writer = self.write_new(layout)?;
-        self.replace(writer, edit)
+        self.doubtful.is_none()
     }
 
     /// Continues with a new file, whose latest edit is `edit`.
@@ -285,17 +279,20 @@ fn encode_cuts(edit: &CutsEdit, out: &mut Writer) {
 fn encode_last_merge(merge: &LastMerge, out: &mut Writer) {
     let numbers = [merge.oldest, merge.span.lo().0, merge.span.hi().0, merge.entries];
     numbers.into_iter().for_each(|number| out.varint(number));
-    out.varint(merge.inputs.len() as u64);
-    merge.inputs.iter().for_each(|&run| out.varint(run));
+    encode_numbers(&merge.inputs, out);
     out.string(&merge.done_to);
+}
+
+fn encode_numbers(numbers: &[u64], out: &mut Writer) {
+    out.varint(numbers.len() as u64);
+    numbers.iter().for_each(|&number| out.varint(number));
 }
 
 fn encode_image(image: &ImageRecord, out: &mut Writer) {
     out.string(&image.lower);
     let numbers = [image.file, image.bytes, u64::from(image.checksum), image.watermark.0];
     numbers.into_iter().for_each(|number| out.varint(number));
-    out.varint(image.tables.len() as u64);
-    image.tables.iter().for_each(|&table| out.varint(table));
+    encode_numbers(&image.tables, out);
 }
 
 fn encode_table(table: &TableRecord, out: &mut Writer) {
@@ -303,15 +300,15 @@ fn encode_table(table: &TableRecord, out: &mut Writer) {
     let numbers = [table.file, table.run, table.level as u64, span[0], span[1]];
     numbers.into_iter().for_each(|number| out.varint(number));
     out.u8(u8::from(table.is_trimmed));
-    out.varint(table.skipped);
-    out.varint(table.entries);
-    out.varint(table.file_entries);
-    out.varint(table.bytes);
+    let numbers = [table.skipped, table.entries, table.file_entries, table.bytes];
+    numbers.into_iter().for_each(|number| out.varint(number));
     out.string(&table.from);
     out.string(&table.to);
 }
 
-pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
+type Decoded<T> = std::result::Result<T, Corrupt>;
+
+pub(crate) fn decode(bytes: &[u8]) -> Decoded<Edit> {
     let mut input = Reader::new(bytes);
     let mut edit = Edit::default();
     while input.left() > 0 {
@@ -337,68 +334,68 @@ pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<Edit, Corrupt> {
     Ok(edit)
 }
 
-fn decode_table(input: &mut Reader<'_>) -> std::result::Result<TableRecord, Corrupt> {
-    let file = input.varint()?;
-    let run = input.varint()?;
-    let level = input.varint()?;
-    if level > 64 {
-        return Err(input.corrupt("a level of at most 64"));
-    }
-    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
-    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
-    let is_trimmed = match input.u8()? {
-        0 => false,
-        1 => true,
-        _ => return Err(input.corrupt("whether a table is trimmed")),
-    };
-    let (skipped, entries, file_entries) = (input.varint()?, input.varint()?, input.varint()?);
-    let bytes = input.varint()?;
-    let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
-    let level = level as usize;
+// Below, fields are named in the order of the bytes: they are read in that order.
+
+fn decode_table(input: &mut Reader<'_>) -> Decoded<TableRecord> {
     Ok(TableRecord {
-        file,
-        run,
-        level,
-        from,
-        to,
-        span,
-        is_trimmed,
-        skipped,
-        entries,
-        file_entries,
-        bytes,
+        file: input.varint()?,
+        run: input.varint()?,
+        level: match input.varint()? {
+            level @ 0..=64 => level as usize,
+            _ => return Err(input.corrupt("a level of at most 64")),
+        },
+        span: decode_span(input)?,
+        is_trimmed: match input.u8()? {
+            0 => false,
+            1 => true,
+            _ => return Err(input.corrupt("whether a table is trimmed")),
+        },
+        skipped: input.varint()?,
+        entries: input.varint()?,
+        file_entries: input.varint()?,
+        bytes: input.varint()?,
+        from: input.string()?.to_vec(),
+        to: input.string()?.to_vec(),
     })
 }
 
-fn decode_cuts(input: &mut Reader<'_>) -> std::result::Result<CutsEdit, Corrupt> {
+fn decode_span(input: &mut Reader<'_>) -> Decoded<Span> {
+    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
+    Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))
+}
+
+fn decode_cuts(input: &mut Reader<'_>) -> Decoded<CutsEdit> {
     let (from, to) = (input.string()?.to_vec(), input.string()?.to_vec());
     let within = KeyBounds { from, to: (!to.is_empty()).then_some(to) };
     let count = input.len()?;
-    let cut = |_| input.string().map(<[u8]>::to_vec);
-    let cuts = (0..count).map(cut).collect::<std::result::Result<_, _>>()?;
+    let cuts = (0..count).map(|_| input.string().map(<[u8]>::to_vec)).collect::<Decoded<_>>()?;
     Ok(CutsEdit { within, cuts })
 }
 
-fn decode_last_merge(input: &mut Reader<'_>) -> std::result::Result<LastMerge, Corrupt> {
-    let oldest = input.varint()?;
-    let (lo, hi) = (FlushNumber(input.varint()?), FlushNumber(input.varint()?));
-    let span = Span::new(lo, hi).ok_or_else(|| input.corrupt("a span that is not empty"))?;
-    let entries = input.varint()?;
-    let inputs =
-        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
-    let done_to = input.string()?.to_vec();
-    Ok(LastMerge { oldest, inputs, done_to, span, entries })
+fn decode_last_merge(input: &mut Reader<'_>) -> Decoded<LastMerge> {
+    Ok(LastMerge {
+        oldest: input.varint()?,
+        span: decode_span(input)?,
+        entries: input.varint()?,
+        inputs: decode_numbers(input)?,
+        done_to: input.string()?.to_vec(),
+    })
 }
 
-fn decode_image(input: &mut Reader<'_>) -> std::result::Result<ImageRecord, Corrupt> {
-    let lower = input.string()?.to_vec();
-    let (file, bytes) = (input.varint()?, input.varint()?);
-    let checksum = u32::try_from(input.varint()?);
-    let checksum = checksum.map_err(|_| input.corrupt("a checksum of 32 bits"))?;
-    let watermark = FlushNumber(input.varint()?);
-    let tables =
-        (0..input.varint()?).map(|_| input.varint()).collect::<std::result::Result<_, _>>()?;
-    Ok(ImageRecord { lower, file, bytes, checksum, watermark, tables })
+fn decode_numbers(input: &mut Reader<'_>) -> Decoded<Vec<u64>> {
+    (0..input.varint()?).map(|_| input.varint()).collect()
+}
+
+fn decode_image(input: &mut Reader<'_>) -> Decoded<ImageRecord> {
+    Ok(ImageRecord {
+        lower: input.string()?.to_vec(),
+        file: input.varint()?,
+        bytes: input.varint()?,
+        checksum: u32::try_from(input.varint()?)
+            .map_err(|_| input.corrupt("a checksum of 32 bits"))?,
+        watermark: FlushNumber(input.varint()?),
+        tables: decode_numbers(input)?,
+    })
 }
 
 #[cfg(test)]

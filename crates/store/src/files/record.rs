@@ -13,6 +13,8 @@
 
 use std::path::{Path, PathBuf};
 
+use trommel_filters::Reader;
+
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::{Append, ReadAt, Syncer};
@@ -133,51 +135,33 @@ fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
     crc32c::crc32c_append(checksum, head)
 }
 
-/// How a file of records ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FileEnd {
-    /// It ends with a whole record.
-    Clean,
-    /// It ends with bytes that a crash left behind. The whole records end at `at`.
-    Torn {
-        /// Where the torn bytes begin.
-        at: u64,
-    },
-}
-
 /// How many bytes of the file were durable before a record was added, as its payload tells. The
 /// other parameter is its offset.
 pub(crate) type DurableBefore<'d> = dyn Fn(u64, &[u8]) -> u64 + 'd;
 
 type OnRecord<'f> = dyn FnMut(u64 /*offset*/, &[u8]) -> Result<()> + 'f;
 
-/// Reads every record in order. Each was durable before the next was added, so damage before the
-/// last whole record is an error.
-pub(crate) fn read_records(
-    folder: &OpenFolder,
-    name: &str,
-    salt: u64,
-    expected_header: &[u8],
-    f: &mut OnRecord<'_>,
-) -> Result<FileEnd> {
-    read_records_with(folder, name, salt, expected_header, &|offset, _| offset, f)
+/// Where each record was durable before the next was added: all that comes before it was.
+pub(crate) fn all_before(offset: u64, _payload: &[u8]) -> u64 {
+    offset
 }
 
 /// Reads every record in order. It is an error if bytes are damaged that were durable when a later
-/// record was added.
-pub(crate) fn read_records_with(
+/// record was added. Gives where the whole records end: at the end of the file, unless a crash left
+/// something behind them; at 0 if not even the header is whole.
+pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,
     salt: u64,
     expected_header: &[u8],
     durable: &DurableBefore<'_>,
     f: &mut OnRecord<'_>,
-) -> Result<FileEnd> {
+) -> Result<u64> {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let mut source = RecordReader::new(file, path, salt)?;
     let header_len = expected_header.len() as u64;
     if source.size() < header_len {
-        return Ok(FileEnd::Torn { at: 0 });
+        return Ok(0);
     }
     let found = source.bytes(0, header_len)?;
     if found != expected_header {
@@ -192,7 +176,7 @@ pub(crate) fn read_records_with(
         f(at, payload)?;
         at += record_size(payload.len());
     }
-    Ok(FileEnd::Clean)
+    Ok(at)
 }
 
 /// The size in bytes of a record with a payload of this length.
@@ -261,11 +245,11 @@ fn wrong_header(
     found: &[u8],
     expected: &[u8],
     durable: &DurableBefore<'_>,
-) -> Result<FileEnd> {
+) -> Result<u64> {
     let right = found.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
     let is_lost = found[right..].iter().all(|&byte| byte == 0);
     if is_lost && source.record(expected.len() as u64)?.is_none() {
-        return bad_record(path, source, right as u64, durable).map(|_| FileEnd::Torn { at: 0 });
+        return bad_record(path, source, right as u64, durable).map(|_| 0);
     }
     Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
 }
@@ -275,9 +259,9 @@ fn bad_record(
     source: &mut RecordReader<'_>,
     at: u64,
     durable: &DurableBefore<'_>,
-) -> Result<FileEnd> {
+) -> Result<u64> {
     match source.find(at + 1, &mut |later, payload| durable(later, payload) > at)? {
-        None => Ok(FileEnd::Torn { at }),
+        None => Ok(at),
         Some(later) => {
             let what = format!("no valid record here, but one at byte {later}");
             Err(Error::corrupt(path, at, what))
@@ -296,15 +280,11 @@ pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
 /// The length and the checksum of the payload of a record at `at` that starts with these bytes.
 /// None: no valid head starts there.
 fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
-    if !bytes.starts_with(&MAGIC) || bytes.len() < HEAD_SIZE {
-        return None;
-    }
-    let word = |place: usize| {
-        let word = bytes[place..place + 4].try_into().expect("four bytes of a whole head");
-        u32::from_le_bytes(word)
-    };
-    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == word(HEAD_CHECKSUM_AT);
-    is_valid.then(|| (u64::from(word(LEN_AT)), word(PAYLOAD_CHECKSUM_AT)))
+    let mut head = Reader::new(bytes.strip_prefix(&MAGIC)?);
+    let mut word = || head.u32().ok();
+    let (len, payload_checksum, checksum) = (word()?, word()?, word()?);
+    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == checksum;
+    is_valid.then_some((u64::from(len), payload_checksum))
 }
 
 #[cfg(test)]

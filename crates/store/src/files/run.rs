@@ -276,6 +276,22 @@ impl RunCursor {
         Ok(())
     }
 
+    /// Seeks a key in the table that has it, or the next one.
+    #[inline]
+    fn seek_with(
+        &mut self,
+        key: &[u8],
+        seek: impl FnOnce(&mut TableCursor) -> Result<()>,
+    ) -> Result<()> {
+        let number = self.run.first_ending_at_or_after(key);
+        if number == self.run.tables.len() {
+            self.leave();
+            return Ok(());
+        }
+        seek(self.enter(number))?;
+        self.on_to_next_table()
+    }
+
     /// The cursor of table `number`, wherever in it. Requires: there is such a table.
     fn enter(&mut self, number: usize) -> &mut TableCursor {
         if self.number != number {
@@ -293,28 +309,11 @@ impl RunCursor {
 
 impl Cursor for RunCursor {
     fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let number = self.run.first_ending_at_or_after(key);
-        if number == self.run.tables.len() {
-            self.leave();
-            return Ok(());
-        }
-        self.enter(number).seek(key)?;
-        self.on_to_next_table()
+        self.seek_with(key, |place| place.seek(key))
     }
 
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
-        let number = self.run.first_ending_at_or_after(key);
-        if number == self.run.tables.len() {
-            self.leave();
-            return Ok(());
-        }
-        self.enter(number).seek_version(key, at)?;
-        self.on_to_next_table()
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        self.enter(0).seek_first()?;
-        self.on_to_next_table()
+        self.seek_with(key, |place| place.seek_version(key, at))
     }
 
     fn seek_before(&mut self, key: &[u8]) -> Result<()> {

@@ -230,17 +230,6 @@ impl Table {
         (self.first_block_of(key), self.index.fences.last_of(key))
     }
 
-    /// The block of the entry that so many come before, and how many of them are in that block.
-    /// There is no such entry: more than it has.
-    pub(crate) fn block_of_rank(&self, rank: u64) -> (usize, u64) {
-        self.index.block_of_rank(rank)
-    }
-
-    /// How many entries come before a block, and how many it has.
-    pub(crate) fn block_entries(&self, number: usize) -> (u64, u64) {
-        self.index.entries(number)
-    }
-
     /// A block, from the cache or from the disk. Requires: there is such a block.
     #[inline]
     pub(crate) fn block(
@@ -278,7 +267,6 @@ mod file;
 mod filter_section;
 pub(crate) mod format;
 pub(crate) mod parts;
-mod queue;
 pub(crate) mod units;
 pub(crate) mod writer;
 

@@ -12,7 +12,7 @@
 //! in one block costs one block. By halves, entries in `newer` and before it are newer than what is
 //! sought; those from `behind` on are not newer than `best`.
 
-use crate::entries::block::Block;
+use crate::entries::block::{Block, Parsed};
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Found;
@@ -59,9 +59,8 @@ impl TableSearch {
         if self.behind > 0 {
             return self.saw_half(block, key, at);
         }
-        if let Some((sequence, kind, range)) = block.get(key, at) {
-            let value = Value::in_block(block, range);
-            return Some(Some(Found { sequence, kind, value }));
+        if let Some(sought) = block.seek(key, at).filter(|sought| sought.is_of_key) {
+            return Some(Some(found(block, &sought.entry)));
         }
         if !table.continues(self.number + 1, key) {
             return Some(None);
@@ -82,9 +81,8 @@ impl TableSearch {
         match block.seek(key, at).filter(|sought| sought.is_of_key) {
             None => self.newer = self.number,
             Some(sought) => {
-                let (entry, is_first) = (sought.entry, sought.place == block.first());
-                let value = Value::in_block(block, entry.value_at..entry.next.value);
-                let found = Found { sequence: entry.sequence, kind: entry.kind, value };
+                let is_first = sought.place == block.first();
+                let found = found(block, &sought.entry);
                 if !is_first {
                     self.best = None;
                     return Some(Some(found));
@@ -95,6 +93,12 @@ impl TableSearch {
         self.number = self.newer.midpoint(self.behind);
         (self.newer + 1 >= self.behind).then(|| self.best.take())
     }
+}
+
+#[inline]
+fn found(block: Block, entry: &Parsed) -> Found {
+    let value = Value::in_block(block, entry.value_at..entry.next.value);
+    Found { sequence: entry.sequence, kind: entry.kind, value }
 }
 
 impl Table {

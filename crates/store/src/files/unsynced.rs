@@ -59,29 +59,24 @@ impl LogEnd {
     }
 }
 
-/// Since when acknowledged writes are not durable, by the clock.
-struct UnsyncedTimes {
-    /// The oldest write that no sync has begun to save.
-    since: AtomicU64,
-    /// The oldest write that the current sync is to save.
-    saving: AtomicU64,
-}
-
 /// The log that takes writes, and since when some of them are not durable.
 pub(crate) struct Unsynced {
     log: Mutex<Option<Arc<LogEnd>>>,
     /// Held during a sync.
     turn: Mutex<()>,
-    times: UnsyncedTimes,
+    /// When the oldest write was made that no sync has begun to save, by the clock.
+    since: AtomicU64,
+    /// When the oldest write was made that the current sync is to save.
+    saving: AtomicU64,
     /// How long the last sync took, in nanoseconds.
     sync_nanos: AtomicU64,
 }
 
 impl Default for Unsynced {
     fn default() -> Self {
-        let times = UnsyncedTimes { since: AtomicU64::new(NONE), saving: AtomicU64::new(NONE) };
+        let [since, saving] = [NONE, NONE].map(AtomicU64::new);
         let (log, turn) = (Mutex::default(), Mutex::default());
-        Unsynced { log, turn, times, sync_nanos: AtomicU64::new(0) }
+        Unsynced { log, turn, since, saving, sync_nanos: AtomicU64::new(0) }
     }
 }
 
@@ -94,22 +89,22 @@ impl Unsynced {
     /// Notes that something was appended that is not synced now. True: everything before it is
     /// durable, or about to be.
     pub(crate) fn wrote(&self, now: Duration) -> bool {
-        let is_first = self.times.since.load(Ordering::SeqCst) == NONE;
+        let is_first = self.since.load(Ordering::SeqCst) == NONE;
         if is_first {
-            self.times.since.store(nanos(now), Ordering::SeqCst);
+            self.since.store(nanos(now), Ordering::SeqCst);
         }
         is_first
     }
 
     /// Everything is in tables, so nothing waits for a sync.
     pub(crate) fn forget(&self) {
-        self.times.since.store(NONE, Ordering::SeqCst);
+        self.since.store(NONE, Ordering::SeqCst);
     }
 
     /// Since when something waits for a sync to begin.
     #[inline]
     fn since(&self) -> Option<Duration> {
-        time(self.times.since.load(Ordering::SeqCst))
+        time(self.since.load(Ordering::SeqCst))
     }
 
     /// How long something has waited for a sync to begin. If the clock has gone back, the wait
@@ -121,7 +116,7 @@ impl Unsynced {
 
     /// Since when acknowledged writes are not durable.
     pub(crate) fn oldest(&self) -> Option<Duration> {
-        let [since, saving] = [&self.times.since, &self.times.saving];
+        let [since, saving] = [&self.since, &self.saving];
         time(saving.load(Ordering::Acquire).min(since.load(Ordering::SeqCst)))
     }
 
@@ -171,10 +166,10 @@ impl Unsynced {
 
     /// Notes what a sync that begins now is to save.
     fn begin<'s>(&'s self, log: &'s LogEnd) -> Begun<'s> {
-        let since = self.times.since.swap(NONE, Ordering::SeqCst);
-        self.times.saving.store(since, Ordering::Release);
+        let since = self.since.swap(NONE, Ordering::SeqCst);
+        self.saving.store(since, Ordering::Release);
         let upto = log.appended.load(Ordering::SeqCst);
-        Begun { log, times: &self.times, since, upto, has_failed: true }
+        Begun { log, unsynced: self, since, upto, has_failed: true }
     }
 }
 
@@ -182,7 +177,7 @@ impl Unsynced {
 /// are as old as before.
 struct Begun<'s> {
     log: &'s LogEnd,
-    times: &'s UnsyncedTimes,
+    unsynced: &'s Unsynced,
     since: u64,
     upto: u64,
     has_failed: bool,
@@ -210,8 +205,8 @@ impl Drop for Begun<'_> {
         if self.has_failed {
             self.log.failed.store(true, Ordering::Release);
         }
-        self.times.since.fetch_min(self.since, Ordering::SeqCst);
-        self.times.saving.store(NONE, Ordering::Release);
+        self.unsynced.since.fetch_min(self.since, Ordering::SeqCst);
+        self.unsynced.saving.store(NONE, Ordering::Release);
     }
 }
 

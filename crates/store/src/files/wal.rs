@@ -25,10 +25,10 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::memtable::Memtable;
-use crate::entries::memtable_writes::{Write, groups, writes_up_to};
+use crate::entries::memtable_writes::{groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
-use crate::files::record::{self, FileEnd, RecordWriter};
+use crate::files::record::{self, RecordWriter};
 use crate::files::unsynced::{LogEnd, Unsynced};
 use crate::storage::Append;
 use crate::storage::open_folder::OpenFolder;
@@ -129,6 +129,12 @@ impl Wal {
         self.append_payload()
     }
 
+    /// The same, of entries with sequence numbers that ascend by one: one at least.
+    pub(crate) fn append_all(&mut self, entries: &[Entry<'_>]) -> Result<()> {
+        let parts = entries.iter().map(|entry| (entry.kind, entry.key, entry.value));
+        self.append(entries[0].sequence, entries.len(), parts)
+    }
+
     /// Adds an empty group if no group names all durable bytes yet. Damage to them is then no torn
     /// tail.
     pub(crate) fn mark_end(&mut self, next: Sequence) -> Result<()> {
@@ -156,12 +162,12 @@ impl Wal {
         let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
         let mut count = 0;
         for group in groups(&writes) {
-            self.append(group[0].sequence(), group.len(), group.iter().map(Write::parts))?;
+            self.append_all(group)?;
             count += 1;
         }
         self.sync_alone()?;
         let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
-        self.mark_end(Sequence(last.sequence().0 + 1))?;
+        self.mark_end(Sequence(last.sequence.0 + 1))?;
         self.sync_alone()
     }
 
@@ -212,10 +218,7 @@ pub(crate) fn predecessor(folder: &OpenFolder, number: u64) -> Result<Option<Pre
     let mut found = None;
     read_log(folder, number, &mut |offset, payload, path| {
         if offset == HEADER_SIZE as u64 {
-            found =
-                Some(decode_predecessor(payload).map_err(|wrong| {
-                    Error::corrupt(path, offset, format!("log record, {wrong}"))
-                })?);
+            found = Some(decode_predecessor(payload).map_err(|wrong| in_log(path, offset, wrong))?);
         }
         Ok(())
     })?;
@@ -241,9 +244,7 @@ pub(crate) fn replay(
         if offset == HEADER_SIZE as u64 {
             return Ok(());
         }
-        let batch = WalBatch::decode(payload)
-            .map_err(|wrong| Error::corrupt(path, offset, format!("log record, {wrong}")))?;
-        f(batch)
+        f(WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?)
     })?;
     match valid_bytes {
         Some(valid) if end < valid => {
@@ -254,14 +255,18 @@ pub(crate) fn replay(
     }
 }
 
+fn in_log(path: &Path, offset: u64, wrong: Corrupt) -> Error {
+    Error::corrupt(path, offset, format!("log record, {wrong}"))
+}
+
 type OnLogRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 
-fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<FileEnd> {
+fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<u64> {
     let name = wal_name(number);
     let path = &*folder.path_of(&name);
     check_version(path, &record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?)?;
     let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
-    record::read_records_with(folder, &name, number, &header(), &durable_before, f)
+    record::read_records(folder, &name, number, &header(), &durable_before, f)
 }
 
 /// How many bytes were durable before a record of a log. The predecessor record tells none.

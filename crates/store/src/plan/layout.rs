@@ -83,12 +83,6 @@ impl RunRecord {
         span.hi().0 - span.lo().0
     }
 
-    /// The numbers of its files, in key order.
-    #[cfg(test)]
-    pub(crate) fn files(&self) -> Vec<u64> {
-        self.tables.iter().map(|table| table.file).collect()
-    }
-
     /// The tables with keys in the range.
     pub(crate) fn within(&self, bounds: &KeyBounds) -> &[TableRecord] {
         let first = self.tables.partition_point(|table| *table.to <= *bounds.from);
@@ -376,41 +370,32 @@ impl Layout {
     pub(crate) fn check(&self) -> Result<(), &'static str> {
         self.check_numbers()?;
         self.check_tables()?;
-        if self.live_wal > self.next_file || self.newest_wal > self.next_file.saturating_sub(1) {
-            return Err("a log that was never made");
-        }
+        let (next_file, next_flush) = (self.next_file, self.next_flush);
+        let logs = self.live_wal <= next_file && self.newest_wal <= next_file.saturating_sub(1);
         let tables = || self.runs.iter().flat_map(|run| &run.tables);
-        if tables().any(|table| table.file >= self.next_file) {
-            return Err("a table that was never made");
-        }
-        if tables().any(|table| table.span.hi() > self.next_flush) {
-            return Err("a flush that never was");
-        }
-        if self.flushes.iter().any(|record| record.flush >= self.next_flush) {
-            return Err("a record of a flush that never was");
-        }
-        let never_was =
-            |image: &ImageRecord| image.file >= self.next_file || image.watermark > self.next_flush;
-        if self.images.iter().any(never_was) {
-            return Err("an image that was never made");
-        }
-        let too_many = |table: &TableRecord| {
-            let of_file = table.skipped.checked_add(table.entries);
-            let most = table.file_entries;
-            of_file.is_none_or(|entries| entries > most || !table.is_trimmed && entries < most)
+        let were = |image: &ImageRecord| image.file < next_file && image.watermark <= next_flush;
+        let counts_fit = |table: &TableRecord| {
+            let (of_file, most) = (table.skipped.checked_add(table.entries), table.file_entries);
+            of_file.is_some_and(|all| all == most || table.is_trimmed && all < most)
         };
-        if tables().any(too_many) {
-            return Err("more entries of a table than it has");
-        }
         // Entries and bytes are added up in many places.
         let sum =
             |count: fn(&TableRecord) -> u64| tables().map(count).map(u128::from).sum::<u128>();
         let sums = [sum(|t| t.entries), sum(|t| t.file_entries), sum(|t| t.bytes)];
-        if sums.into_iter().any(|sum| sum > u128::from(NUMBER_MAX)) {
-            return Err("more in tables than there can be");
-        }
-        if self.runs.iter().any(|run| run.id >= self.next_file) {
-            return Err("a run that was never made");
+        let sums_fit = sums.into_iter().all(|sum| sum <= u128::from(NUMBER_MAX));
+        let flushes = self.flushes.iter().all(|record| record.flush < next_flush);
+        let rules = [
+            (logs, "a log that was never made"),
+            (tables().all(|table| table.file < next_file), "a table that was never made"),
+            (tables().all(|table| table.span.hi() <= next_flush), "a flush that never was"),
+            (flushes, "a record of a flush that never was"),
+            (self.images.iter().all(were), "an image that was never made"),
+            (tables().all(counts_fit), "more entries of a table than it has"),
+            (sums_fit, "more in tables than there can be"),
+            (self.runs.iter().all(|run| run.id < next_file), "a run that was never made"),
+        ];
+        if let Some((_, wrong)) = rules.into_iter().find(|(holds, _)| !holds) {
+            return Err(wrong);
         }
         self.last_merge.as_ref().map_or(Ok(()), |merge| self.check_last_merge(merge))
     }
@@ -490,7 +475,8 @@ impl Layout {
 
     /// The flush that wrote an entry; None if it is older than all that are still on record.
     pub(crate) fn flush_of(&self, sequence: Sequence) -> Option<FlushNumber> {
-        flush_of(&self.flushes, sequence)
+        let later = self.flushes.partition_point(|record| record.first <= sequence);
+        later.checked_sub(1).map(|place| self.flushes[place].flush)
     }
 
     /// The number of levels: the oldest run's level is the last one.
@@ -501,12 +487,6 @@ impl Layout {
     /// How many runs a level has.
     pub(crate) fn runs_in(&self, level: usize) -> usize {
         self.runs.iter().filter(|run| run.level == level).count()
-    }
-
-    /// The runs per level, each with its span.
-    #[cfg(test)]
-    pub(crate) fn shape(&self) -> Shape {
-        self.shape_within(&KeyBounds::all())
     }
 
     /// The runs that have keys in the range, per level, each with the span of its tables there.
@@ -545,12 +525,6 @@ impl Layout {
             ..Edit::default()
         }
     }
-}
-
-/// The flush that wrote an entry; None if it is older than all in `flushes`.
-pub(crate) fn flush_of(flushes: &[FlushRecord], sequence: Sequence) -> Option<FlushNumber> {
-    let later = flushes.partition_point(|record| record.first <= sequence);
-    later.checked_sub(1).map(|place| flushes[place].flush)
 }
 
 #[cfg(test)]

@@ -320,13 +320,7 @@ impl GuardKind {
     pub fn table_filter(self) -> Option<&'static dyn FilterKind> {
         match self {
             GuardKind::Table(kind) => Some(kind),
-            GuardKind::Open
-            | GuardKind::Grf
-            | GuardKind::GrfSpline
-            | GuardKind::GrfGap
-            | GuardKind::GrfCell
-            | GuardKind::GrfHuffman
-            | GuardKind::Located(_) => None,
+            _ => None,
         }
     }
 
@@ -347,14 +341,9 @@ impl GuardKind {
     /// Whether it can answer for ranges of keys.
     pub fn knows_ranges(self) -> bool {
         match self {
-            GuardKind::Open => false,
             GuardKind::Table(kind) => kind.knows_ranges(),
             GuardKind::Located(kind) => kind.knows_ranges(),
-            GuardKind::Grf
-            | GuardKind::GrfSpline
-            | GuardKind::GrfGap
-            | GuardKind::GrfCell
-            | GuardKind::GrfHuffman => true,
+            _ => self.fingerprints().is_some(),
         }
     }
 }

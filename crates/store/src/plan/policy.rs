@@ -100,19 +100,14 @@ impl Policy {
 
     /// The preset of this name, or `levelled-from:LEVEL`, up to 8. None: there is none.
     pub fn named(name: &str) -> Option<Policy> {
-        let mut known = Self::presets().into_iter().chain(Self::levelled());
-        known.find(|(known, _)| *known == name).map(|(_, policy)| policy)
+        Self::known().find(|(known, _)| *known == name).map(|(_, policy)| policy)
     }
 
-    fn levelled() -> impl Iterator<Item = (&'static str, Policy)> {
-        let levels = LEVELLED_FROM.into_iter().enumerate();
-        levels.map(|(level, name)| (name, Policy::levelled_from(level)))
-    }
-
-    fn presets() -> [(&'static str, Policy); 4] {
-        let policies = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
-        let mut names = Self::NAMES.into_iter();
-        policies.map(|policy| (names.next().expect("as many names"), policy))
+    /// Every policy that has a name.
+    fn known() -> impl Iterator<Item = (&'static str, Policy)> {
+        let presets = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
+        let levelled = (0..LEVELLED_FROM.len()).map(Self::levelled_from);
+        Self::NAMES.into_iter().chain(LEVELLED_FROM).zip(presets.into_iter().chain(levelled))
     }
 
     /// The name of the policy with these run limits, of several the one with the same ratios;
@@ -121,8 +116,7 @@ impl Policy {
         let is_alike = |(_, policy): &(&str, Policy)| {
             policy.inner_runs == self.inner_runs && policy.last_runs == self.last_runs
         };
-        let known: Vec<_> =
-            Self::presets().into_iter().chain(Self::levelled()).filter(is_alike).collect();
+        let known: Vec<_> = Self::known().filter(is_alike).collect();
         let exact = known.iter().find(|(_, policy)| policy.ratios == self.ratios);
         exact.or(known.first()).map_or("custom", |(name, _)| name)
     }

@@ -82,7 +82,7 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds) -> Result<u64
     let mut cursor = memtable.cursor();
     cursor.seek(&bounds.from)?;
     let mut count = 0;
-    while cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+    while cursor.entry().is_some_and(|entry| bounds.ends_after(entry.key)) {
         count += 1;
         cursor.next()?;
     }
@@ -126,7 +126,7 @@ fn is_in_memory(version: &Version, bounds: &KeyBounds) -> Result<bool> {
     for memtable in memtables(version).filter(|memtable| !memtable.is_empty()) {
         let mut cursor = memtable.cursor();
         cursor.seek(&bounds.from)?;
-        if cursor.entry().is_some_and(|entry| is_before(entry.key, bounds)) {
+        if cursor.entry().is_some_and(|entry| bounds.ends_after(entry.key)) {
             return Ok(true);
         }
     }
@@ -144,11 +144,5 @@ fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
 
 /// The tables whose bounds meet the range.
 fn tables<'v>(version: &'v Version, bounds: &'v KeyBounds) -> impl Iterator<Item = &'v RunTable> {
-    let end = bounds.to.as_deref();
-    version.runs.iter().flat_map(move |placed| placed.run.overlapping(&bounds.from, end))
-}
-
-/// Whether a key is before the end of the range.
-fn is_before(key: &[u8], bounds: &KeyBounds) -> bool {
-    bounds.to.as_deref().is_none_or(|end| key < end)
+    version.runs.iter().flat_map(|placed| placed.run.within(bounds))
 }

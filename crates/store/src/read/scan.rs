@@ -27,11 +27,10 @@ pub struct Scan {
     tree: Arc<OpenTree>,
     registered: Registered,
     bounds: KeyBounds,
-    front: Option<Side>,
-    back: Option<Side>,
+    /// Forward, and backward.
+    sides: [Option<Side>; 2],
     ended: bool,
-    /// Whether it was asked before: what it says now is not about all of its bounds.
-    asked: bool,
+    /// Some: it was asked before, and what it says now is not about all of its bounds.
     kind: Option<QueryKind>,
     costs: QueryStats,
     /// Some: it ends where it needs a block that is neither here nor in the cache.
@@ -45,10 +44,8 @@ impl Scan {
             tree: Arc::clone(tree),
             registered,
             bounds,
-            front: None,
-            back: None,
+            sides: [None, None],
             ended: false,
-            asked: false,
             kind: None,
             costs: QueryStats { queries: 1, ..QueryStats::default() },
             blocks: None,
@@ -85,22 +82,22 @@ impl Scan {
         if self.ended || self.bounds.closed().is_none() {
             return None;
         }
+        let is_first = self.kind.is_none();
         let result = self.try_step(direction);
-        if !self.asked && matches!(result, Ok(None)) {
+        if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
         }
-        self.asked = true;
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()
     }
 
     fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
         self.tree.life().check()?;
-        self.note_kind(direction);
-        let side = match direction {
-            Direction::Forward => &mut self.front,
-            Direction::Backward => &mut self.back,
-        };
+        // A scan counts as closed if it has a bound at the far end of its first step.
+        let bounded = direction.far(&self.bounds).is_some();
+        let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
+        self.kind.get_or_insert(kind);
+        let side = &mut self.sides[direction as usize];
         let newest = self.tree.merge_epoch.load(Ordering::Acquire);
         if let Some(outdated) = side.take_if(|side| side.merge_epoch() != newest) {
             outdated.add_costs(&mut self.costs);
@@ -120,16 +117,6 @@ impl Scan {
             Direction::Backward => self.bounds.pass_back(side.key()),
         }
         Ok(Some(found))
-    }
-
-    /// A scan counts as closed if it has a bound at the far end of its first step.
-    fn note_kind(&mut self, direction: Direction) {
-        let bounded = match direction {
-            Direction::Forward => self.bounds.to.is_some(),
-            Direction::Backward => !self.bounds.from.is_empty(),
-        };
-        let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
-        self.kind.get_or_insert(kind);
     }
 }
 
@@ -151,7 +138,7 @@ impl std::iter::FusedIterator for Scan {}
 
 impl Drop for Scan {
     fn drop(&mut self) {
-        for side in [self.front.take(), self.back.take()].into_iter().flatten() {
+        for side in std::mem::take(&mut self.sides).into_iter().flatten() {
             side.add_costs(&mut self.costs);
         }
         if let Some(kind) = self.kind {

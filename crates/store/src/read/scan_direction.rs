@@ -52,6 +52,23 @@ impl Direction {
         }
     }
 
+    /// The end of the bounds that is gone to. None: there is none.
+    pub(crate) fn far(self, bounds: &KeyBounds) -> Option<&[u8]> {
+        match self {
+            Direction::Forward => bounds.to.as_deref(),
+            Direction::Backward => Some(bounds.from.as_slice()).filter(|from| !from.is_empty()),
+        }
+    }
+
+    /// Whether the bounds end before what goes on at a bound (forward: with a key not before it;
+    /// backward: with one that is).
+    pub(crate) fn ends_before(self, bound: &[u8], bounds: &KeyBounds) -> bool {
+        match self {
+            Direction::Forward => !bounds.ends_after(bound),
+            Direction::Backward => bound <= bounds.from.as_slice(),
+        }
+    }
+
     /// Whether a key comes after another one.
     #[inline]
     fn is_after(self, key: &[u8], before: &[u8]) -> bool {
@@ -163,10 +180,7 @@ impl Side {
         bounds: &KeyBounds,
         range: &KeyRange<'_>,
     ) -> Result<()> {
-        let bounded = match self.direction {
-            Direction::Forward => bounds.to.is_some(),
-            Direction::Backward => bounds.to.is_some() && !bounds.from.is_empty(),
-        };
+        let bounded = bounds.to.is_some() && self.direction.far(bounds).is_some();
         let version = Arc::clone(&self.version);
         let answer = if bounded { version.guard.ask(&Query::Range(*range)) } else { Answer::All };
         self.probes = u64::from(self.runs_reached);
@@ -340,6 +354,7 @@ impl Side {
 
     /// Positions every waiting run whose next entry may come at or before the key in hand.
     fn position_waiting(&mut self, bounds: &KeyBounds) -> Result<()> {
+        let far = self.direction.far(bounds);
         while !matches!(self.guard, Lazy::Done) {
             let in_hand = self.sources.entry().map(|entry| entry.key);
             // What is known of runs that are positioned tells nothing new.
@@ -357,11 +372,8 @@ impl Side {
                     self.position_run_at(place, bound, bounds)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => cursor.next_due(in_hand.or(bounds.to.as_deref()), wanted),
-                Lazy::Backward(cursor) => {
-                    let lower = Some(bounds.from.as_slice()).filter(|lower| !lower.is_empty());
-                    cursor.next_due(in_hand.or(lower), wanted)
-                }
+                Lazy::Forward(cursor) => cursor.next_due(in_hand.or(far), wanted),
+                Lazy::Backward(cursor) => cursor.next_due(in_hand.or(far), wanted),
             };
             let Some(code) = code else { return Ok(()) };
             self.position_runs_of(code, bounds)?;

@@ -9,7 +9,7 @@
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use crate::entries::cursor_heap::{AnyCursor, CursorHeap, order};
+use crate::entries::cursor_heap::{AnyCursor, CursorHeap, head, order};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::key_head;
 use crate::error::Error;
@@ -58,7 +58,7 @@ impl Sources {
 
     /// Adds a source whose cursor is positioned.
     pub(crate) fn add(&mut self, source: Source) {
-        let (number, head) = (self.list.len(), source.head());
+        let (number, head) = (self.list.len(), head(&source.cursor));
         self.list.push(source);
         if let Some(head) = head {
             self.heap.push(head, number, ties(&self.list));
@@ -120,14 +120,8 @@ impl Sources {
 
     /// Puts the top source in order after its cursor has moved.
     pub(crate) fn settle_top(&mut self) {
-        let head = self.heap.top().and_then(|(_, top)| self.list[*top].head());
+        let head = self.heap.top().and_then(|(_, top)| head(&self.list[*top].cursor));
         self.heap.settle_top(head, ties(&self.list));
-    }
-}
-
-impl Source {
-    fn head(&self) -> Option<u64> {
-        self.cursor.entry().map(|entry| key_head(entry.key))
     }
 }
 

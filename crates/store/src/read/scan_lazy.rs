@@ -98,15 +98,8 @@ impl WaitingRuns {
         bounds: &KeyBounds,
     ) -> Option<(usize, Vec<u8>)> {
         let bound = self.runs.last()?.0.as_slice();
-        let is_due = match self.direction {
-            Direction::Forward => {
-                let within = bounds.to.as_deref().is_none_or(|end| bound < end);
-                within && in_hand.is_none_or(|key| bound <= key)
-            }
-            Direction::Backward => {
-                bound > bounds.from.as_slice() && in_hand.is_none_or(|key| bound > key)
-            }
-        };
+        let is_near = |key: &[u8]| (bound <= key) == (self.direction == Direction::Forward);
+        let is_due = !self.direction.ends_before(bound, bounds) && in_hand.is_none_or(is_near);
         let (bound, place) = if is_due { self.runs.pop()? } else { return None };
         Some((place, bound))
     }
@@ -128,62 +121,44 @@ impl Question<'_> {
         {
             return Next::Nowhere;
         }
-        match self.direction {
-            Direction::Forward => self.next_forward(placed.id, &placed.run),
-            Direction::Backward => self.next_backward(placed.id, &placed.run),
-        }
+        self.next_in(placed.id, &placed.run)
     }
 
-    fn next_forward(&mut self, id: u64, run: &Run) -> Next {
-        let KeyBounds { from: lower, to: end } = self.bounds;
-        let Some(table) = run.overlapping(lower, end.as_deref()).first() else {
-            return Next::Nowhere;
+    fn next_in(&mut self, id: u64, run: &Run) -> Next {
+        let tables = run.within(self.bounds);
+        let nearest = match self.direction {
+            Direction::Forward => tables.first(),
+            Direction::Backward => tables.last(),
         };
-        if table.first_key() >= lower.as_slice() {
-            return Next::At(table.first_key().to_vec());
-        }
-        // The table begins before the range. Unless it ends behind it, its last key is in it.
-        let surely = end.as_deref().is_none_or(|end| table.last_key() < end);
-        self.ask(id, table, surely)
-    }
-
-    fn next_backward(&mut self, id: u64, run: &Run) -> Next {
-        let KeyBounds { from: lower, to: end } = self.bounds;
-        let Some(table) = run.overlapping(lower, end.as_deref()).last() else {
-            return Next::Nowhere;
-        };
-        if end.as_deref().is_none_or(|end| table.last_key() < end) {
-            return Next::At(successor(table.last_key()));
-        }
-        // The table ends behind the range. Unless it begins before it, its first key is in it.
-        let surely = table.first_key() >= lower.as_slice();
-        self.ask(id, table, surely)
-    }
-
-    fn ask(&mut self, run: u64, table: &RunTable, surely: bool) -> Next {
-        match self.asked {
-            Asked::Tables => self.ask_table(table, surely),
-            Asked::Located { guard, .. } => self.ask_guard(guard, run),
+        let Some(table) = nearest else { return Next::Nowhere };
+        let begins_within = table.first_key() >= self.bounds.from.as_slice();
+        let ends_within = self.bounds.ends_after(table.last_key());
+        match (self.direction, self.asked) {
+            (Direction::Forward, _) if begins_within => Next::At(table.first_key().to_vec()),
+            (Direction::Backward, _) if ends_within => Next::At(successor(table.last_key())),
+            // The table has the range's near end between its keys. Unless it has the far end too, a
+            // key of it is in the range.
+            (_, Asked::Tables) => self.ask_table(table, begins_within || ends_within),
+            (_, Asked::Located { guard, .. }) => self.ask_guard(guard, id),
         }
     }
 
     /// Asks the filter of all runs.
     fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
         let KeyBounds { from: lower, to: end } = self.bounds;
-        match (self.direction, end) {
-            (Direction::Forward, _) => match guard.lower_bound(run, lower) {
-                None => Next::Nowhere,
-                Some(bound) if end.as_ref().is_some_and(|end| bound >= *end) => Next::Nowhere,
-                Some(bound) if bound > *lower => Next::At(bound),
-                Some(_) => Next::Unknown,
-            },
-            (Direction::Backward, Some(end)) => match guard.upper_bound(run, end) {
-                None => Next::Nowhere,
-                Some(bound) if bound <= *lower => Next::Nowhere,
-                Some(bound) if bound < *end => Next::At(bound),
-                Some(_) => Next::Unknown,
-            },
-            (Direction::Backward, None) => Next::Unknown,
+        let bound = match (self.direction, end) {
+            (Direction::Forward, _) => {
+                guard.lower_bound(run, lower).map(|bound| (bound > *lower, bound))
+            }
+            (Direction::Backward, Some(end)) => {
+                guard.upper_bound(run, end).map(|bound| (bound < *end, bound))
+            }
+            (Direction::Backward, None) => return Next::Unknown,
+        };
+        match bound {
+            None => Next::Nowhere,
+            Some((true, bound)) => at(self.direction, bound, self.bounds),
+            Some((false, _)) => Next::Unknown,
         }
     }
 
@@ -214,10 +189,7 @@ impl Question<'_> {
 /// there.
 fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
     match answer {
-        Some(LowerBound::From { key, unsure: false }) => {
-            let is_behind = bounds.to.as_ref().is_some_and(|end| key >= *end);
-            if is_behind { Next::Nowhere } else { Next::At(key) }
-        }
+        Some(LowerBound::From { key, unsure: false }) => at(Direction::Forward, key, bounds),
         None | Some(LowerBound::End | LowerBound::From { unsure: true, .. }) => Next::Unknown,
     }
 }
@@ -225,18 +197,18 @@ fn forward(answer: Option<LowerBound>, bounds: &KeyBounds) -> Next {
 /// As `forward`, from the other end.
 fn backward(answer: Option<UpperBound>, bounds: &KeyBounds) -> Next {
     match answer {
-        Some(UpperBound::Before { end, unsure: false }) => {
-            if end <= bounds.from {
-                return Next::Nowhere;
-            }
-            // The filter was asked with the end included: the key there is no key of the scan.
-            Next::At(match &bounds.to {
-                Some(most) if *most < end => most.clone(),
-                _ => end,
-            })
-        }
+        // The filter was asked with the end included: the key there is no key of the scan.
+        Some(UpperBound::Before { end, unsure: false }) => match &bounds.to {
+            Some(most) if *most < end => at(Direction::Backward, most.clone(), bounds),
+            _ => at(Direction::Backward, end, bounds),
+        },
         None | Some(UpperBound::Start | UpperBound::Before { unsure: true, .. }) => Next::Unknown,
     }
+}
+
+/// That a run goes on here, if that is within the bounds.
+fn at(direction: Direction, bound: Vec<u8>, bounds: &KeyBounds) -> Next {
+    if direction.ends_before(&bound, bounds) { Next::Nowhere } else { Next::At(bound) }
 }
 
 #[cfg(test)]
@@ -281,10 +253,7 @@ mod tests {
         let range = bounds.closed().expect("not empty");
         let asked = &Asked::Tables;
         let mut question = Question { asked, direction, bounds, range: &range, probes: 0 };
-        match direction {
-            Direction::Forward => question.next_forward(0, run),
-            Direction::Backward => question.next_backward(0, run),
-        }
+        question.next_in(0, run)
     }
 
     fn at(key: &str) -> Next {

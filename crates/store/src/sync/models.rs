@@ -23,6 +23,7 @@ mod loom_models {
     use loom::thread;
 
     use crate::entries::cursor::Cursor;
+    use crate::entries::cursor::Cursor;
     use crate::entries::entry::{Entry, Kind, Sequence};
     use crate::entries::memtable::Memtable;
     use crate::entries::retention::Retention;
@@ -55,15 +56,15 @@ mod loom_models {
     fn walk(list: &Arc<SkipList>, forward: bool) -> Vec<(Vec<u8>, u64)> {
         let mut cursor = ListCursor::new(Arc::clone(list));
         if forward {
-            cursor.seek_first()
+            cursor.seek_first().unwrap()
         } else {
-            cursor.seek_last()
+            cursor.seek_last().unwrap()
         }
         let mut found = Vec::new();
         while let Some(entry) = cursor.entry() {
             assert_eq!(entry.key, entry.value);
             found.push((entry.key.to_vec(), entry.sequence.0));
-            if forward { cursor.next() } else { cursor.prev() }
+            if forward { cursor.next().unwrap() } else { cursor.prev().unwrap() }
         }
         if !forward {
             found.reverse();
@@ -139,14 +140,18 @@ mod loom_models {
     fn newer_than(list: &Arc<SkipList>, than: Sequence, forward: bool) -> Vec<u64> {
         let mut cursor = ListCursor::new(Arc::clone(list));
         if forward {
-            cursor.seek_first()
+            cursor.seek_first().unwrap()
         } else {
-            cursor.seek_last()
+            cursor.seek_last().unwrap()
         }
         let mut found = Vec::new();
         while let Some(entry) = cursor.entry() {
             found.push(entry.sequence.0);
-            if forward { cursor.next_newer(than) } else { cursor.prev_newer(than) }
+            if forward {
+                cursor.next_newer(than).unwrap()
+            } else {
+                cursor.prev_newer(than).unwrap()
+            }
         }
         found
     }
@@ -231,11 +236,11 @@ mod loom_models {
             });
             let at = shared.1.visible();
             let mut cursor = shared.0.cursor();
-            cursor.seek_first().expect("memory");
+            cursor.seek_first().unwrap().expect("memory");
             let mut seen = 0;
             while let Some(entry) = cursor.entry() {
                 seen += u64::from(entry.sequence <= at);
-                cursor.next().expect("memory");
+                cursor.next().unwrap().expect("memory");
             }
             assert_eq!(seen, at.0, "half a batch, or none of it");
             writer.join().expect("no panic");

@@ -88,7 +88,7 @@ fn trimmed_records(
     let Some(run) = layout.run(placed.id) else { return Ok(trimmed) };
     let tables = placed.run.tables().iter().zip(&run.tables);
     for (table, record) in tables.filter(|(_, record)| files.contains(&record.file)) {
-        for outside in [range.before(), range.behind()].into_iter().flatten() {
+        for outside in range.beside(&KeyBounds::all()) {
             trimmed.extend(table.clip(&outside)?.map(|rest| rest.record(record)));
         }
     }

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::locator;
 use crate::plan::flush_size::FlushSize;
-use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord, flush_of};
+use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::options::Options;
 use crate::storage::environment::PausePoint;
@@ -166,11 +166,11 @@ impl MergePlan {
     /// The span of surviving entries with these sequence numbers.
     fn span(&self, layout: &Layout, (least, greatest): (Sequence, Sequence)) -> Span {
         let hull = self.inputs.span();
-        let lo = flush_of(&layout.flushes, least).unwrap_or(hull.lo()).max(hull.lo());
+        let lo = layout.flush_of(least).unwrap_or(hull.lo()).max(hull.lo());
         let lo = if self.is_last() { FlushNumber(0) } else { lo };
         // An entry older than every recorded flush came from the oldest run.
         let oldest_end = self.inputs.merged.last().map_or(hull.hi(), |placed| placed.span().hi());
-        let hi = flush_of(&layout.flushes, greatest).map_or(oldest_end, FlushNumber::next);
+        let hi = layout.flush_of(greatest).map_or(oldest_end, FlushNumber::next);
         Span::new(lo, hi.min(hull.hi())).expect("an entry's flush lies in its run's span")
     }
 

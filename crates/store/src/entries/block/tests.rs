@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entries::block_cursor::BlockCursor;
-use crate::entries::entry::order;
+use crate::entries::entry::{Kind, order};
 
 type Owned = (Vec<u8>, u64, Kind, Vec<u8>);
 
@@ -133,6 +133,14 @@ fn compressible_blocks_are_compressed() {
             bytes[at / 8] ^= 1 << (at % 8);
             assert!(unseal(&bytes, PLACE).is_err(), "bit {at}");
         }
+    }
+}
+
+impl Block {
+    /// The newest entry of `key` with a sequence number of at most `at`.
+    pub(crate) fn get(&self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
+        let Sought { entry, .. } = self.seek(key, at).filter(|sought| sought.is_of_key)?;
+        Some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
     }
 }
 

@@ -5,7 +5,6 @@
 //! Invariant: `split` and `walk` may see any bytes. All else relies on a walk that found no fault.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader};
 
@@ -158,13 +157,6 @@ impl<'a> View<'a> {
         std::hint::black_box(lines.fold(0, |all, byte| all ^ byte));
     }
 
-    /// See `Block::get`.
-    #[inline]
-    pub(super) fn get(self, key: &[u8], at: Sequence) -> Option<(Sequence, Kind, Range<usize>)> {
-        let Sought { entry, is_of_key, .. } = self.seek(key, at)?;
-        is_of_key.then_some((entry.sequence, entry.kind, entry.value_at..entry.next.value))
-    }
-
     /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes
     /// of `key`. No key is put together: how much of it each entry shares with the one before tells
     /// most of them apart, also where it could share more.
@@ -194,22 +186,25 @@ impl<'a> View<'a> {
 
     /// The place of the last restart whose entry is not after (key, at); else of the first.
     pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> Place {
-        let (mut low, mut high) = (0, self.parts.restart_count);
-        while high - low > 1 {
-            let middle = low.midpoint(high);
-            let entry = self.parsed(self.restart(middle));
+        self.last_restart(|restart| {
+            let entry = self.parsed(restart);
             let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
-            if order(found, (key, at)) == Ordering::Greater { high = middle } else { low = middle }
-        }
-        self.restart(low)
+            order(found, (key, at)) != Ordering::Greater
+        })
     }
 
     /// See `Block::restart_before_place`.
     pub(super) fn restart_before_place(self, place: Place) -> Place {
+        self.last_restart(|restart| restart.head < place.head)
+    }
+
+    /// The place of the last restart that is not behind something; else of the first.
+    #[inline(always)]
+    fn last_restart(self, is_not_behind: impl Fn(Place) -> bool) -> Place {
         let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
-            if self.restart(middle).head < place.head { low = middle } else { high = middle }
+            if is_not_behind(self.restart(middle)) { low = middle } else { high = middle }
         }
         self.restart(low)
     }

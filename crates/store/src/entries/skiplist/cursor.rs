@@ -10,7 +10,10 @@ use std::ptr;
 
 use super::{HEIGHT_MAX, Node, SkipList};
 use crate::cost;
+use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::value::Value;
+use crate::error::Result;
 use crate::sync::{Arc, Ordering as Memory};
 
 /// A value in a list, which it keeps alive.
@@ -57,22 +60,30 @@ impl ListCursor {
     pub(crate) fn new(list: Arc<SkipList>) -> Self {
         ListCursor { list, node: ptr::null_mut() }
     }
+}
 
-    /// To the first entry at or after (key, at) in the order of entries.
-    pub(crate) fn seek(&mut self, key: &[u8], at: Sequence) {
+/// It sees what is added to the list later.
+impl Cursor for ListCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        self.seek_version(key, Sequence::MAX)
+    }
+
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
         (_, self.node) = self.list.around(key, at, |_, _| {});
+        Ok(())
     }
 
-    /// To the last entry before (key, at) in the order of entries.
-    pub(crate) fn seek_before(&mut self, key: &[u8], at: Sequence) {
-        (self.node, _) = self.list.around(key, at, |_, _| {});
-    }
-
-    pub(crate) fn seek_first(&mut self) {
+    fn seek_first(&mut self) -> Result<()> {
         self.node = self.list.link(ptr::null_mut(), 0).load(Memory::Acquire);
+        Ok(())
     }
 
-    pub(crate) fn seek_last(&mut self) {
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
+        (self.node, _) = self.list.around(key, Sequence::MAX, |_, _| {});
+        Ok(())
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
         let mut last = ptr::null_mut();
         for level in (0..HEIGHT_MAX).rev() {
             loop {
@@ -84,44 +95,49 @@ impl ListCursor {
             }
         }
         self.node = last;
+        Ok(())
     }
 
-    /// To the entry after. Past an end it stays.
-    pub(crate) fn next(&mut self) {
+    fn next(&mut self) -> Result<()> {
         cost::step();
         if !self.node.is_null() {
             self.node = self.list.link(self.node, 0).load(Memory::Acquire);
         }
+        Ok(())
     }
 
-    /// To the entry before. Past an end it stays.
-    pub(crate) fn prev(&mut self) {
+    fn prev(&mut self) -> Result<()> {
         if let Some(Entry { key, sequence, .. }) = self.list.entry_at(self.node) {
             (self.node, _) = self.list.around(key, sequence, |_, _| {});
         }
+        Ok(())
     }
 
-    /// To the next entry that is newer than `than`. Requires: those that are and were not marked
-    /// are behind no entry that is not.
-    pub(crate) fn next_newer(&mut self, than: Sequence) {
+    /// Requires also: those that are and were not marked are behind no entry that is not.
+    fn next_newer(&mut self, than: Sequence) -> Result<()> {
         if !self.node.is_null() {
             self.node = self.list.newer_behind(self.node, than);
         }
+        Ok(())
     }
 
-    /// To the last entry before this one that is newer than `than`. Requires: as above.
-    pub(crate) fn prev_newer(&mut self, than: Sequence) {
+    fn prev_newer(&mut self, than: Sequence) -> Result<()> {
         if !self.node.is_null() {
             self.node = self.list.newer_before(self.node, than);
         }
+        Ok(())
     }
 
-    pub(crate) fn entry(&self) -> Option<Entry<'_>> {
+    fn entry(&self) -> Option<Entry<'_>> {
         self.list.entry_at(self.node)
     }
 
-    /// The entry's value. None: past either end.
-    pub(crate) fn value(&self) -> Option<HeldBytes> {
-        Some(HeldBytes::of(&self.list, self.entry()?.value))
+    fn value(&self) -> Value {
+        let held = self.entry().map(|entry| HeldBytes::of(&self.list, entry.value));
+        held.map(Value::in_memtable).unwrap_or_default()
+    }
+
+    fn reads(&mut self) -> Reads {
+        Reads::default()
     }
 }

@@ -167,6 +167,7 @@ impl SkipList {
 #[cfg(test)]
 mod tests {
     use crate::cost;
+    use crate::entries::cursor::Cursor;
     use crate::entries::entry::{Entry, Kind, Sequence};
     use crate::entries::skiplist::{ListCursor, SkipList};
     use crate::sync::Arc;
@@ -195,13 +196,13 @@ mod tests {
             for than in thans.into_iter().map(|than| than.max(marked_from)) {
                 for (place, (key, number)) in order.iter().enumerate() {
                     let mut cursor = ListCursor::new(Arc::clone(&list));
-                    cursor.seek(key, Sequence(*number));
-                    cursor.next_newer(Sequence(than));
+                    cursor.seek_version(key, Sequence(*number)).unwrap();
+                    cursor.next_newer(Sequence(than)).unwrap();
                     let newer = |owned: &&(Vec<u8>, u64)| owned.1 > than;
                     let expected = order[place + 1..].iter().find(newer).cloned();
                     prop_assert_eq!(found(&cursor), expected);
-                    cursor.seek(key, Sequence(*number));
-                    cursor.prev_newer(Sequence(than));
+                    cursor.seek_version(key, Sequence(*number)).unwrap();
+                    cursor.prev_newer(Sequence(than)).unwrap();
                     let expected = order[..place].iter().rev().find(newer).cloned();
                     prop_assert_eq!(found(&cursor), expected);
                 }
@@ -213,14 +214,18 @@ mod tests {
     fn all_newer(list: &Arc<SkipList>, than: u64, backward: bool) -> Vec<u64> {
         let (mut cursor, mut numbers) = (ListCursor::new(Arc::clone(list)), Vec::new());
         if backward {
-            cursor.seek_last()
+            cursor.seek_last().unwrap()
         } else {
-            cursor.seek_first()
+            cursor.seek_first().unwrap()
         }
         while let Some(number) = cursor.entry().map(|entry| entry.sequence.0) {
             numbers.extend((number > than).then_some(number));
             let than = Sequence(than);
-            if backward { cursor.prev_newer(than) } else { cursor.next_newer(than) }
+            if backward {
+                cursor.prev_newer(than).unwrap()
+            } else {
+                cursor.next_newer(than).unwrap()
+            }
         }
         numbers.sort_unstable();
         numbers
@@ -260,13 +265,13 @@ mod tests {
             let most = 12 * u64::from(count.ilog2());
             for than in [count / 2, count - 50, count - 1, count] {
                 let mut cursor = ListCursor::new(Arc::clone(&list));
-                cursor.seek_first();
-                let ((), steps) = cost::steps_of(|| cursor.next_newer(Sequence(than)));
+                cursor.seek_first().unwrap();
+                let ((), steps) = cost::steps_of(|| cursor.next_newer(Sequence(than)).unwrap());
                 assert!(steps <= most, "{steps} forward past {than} of {count}");
                 assert!(cursor.entry().is_none_or(|entry| entry.sequence.0 > than));
                 assert_eq!(cursor.entry().is_none(), than == count);
-                cursor.seek_last();
-                let ((), steps) = cost::steps_of(|| cursor.prev_newer(Sequence(than)));
+                cursor.seek_last().unwrap();
+                let ((), steps) = cost::steps_of(|| cursor.prev_newer(Sequence(than)).unwrap());
                 assert!(steps <= most, "{steps} backward past {than} of {count}");
                 assert_eq!(cursor.entry().is_none(), than == count);
             }
@@ -293,16 +298,20 @@ mod tests {
                         let than = seen.saturating_sub(5).max(2);
                         let mut cursor = ListCursor::new(Arc::clone(list));
                         if backward {
-                            cursor.seek_last()
+                            cursor.seek_last().unwrap()
                         } else {
-                            cursor.seek_first()
+                            cursor.seek_first().unwrap()
                         }
                         let mut found = 0;
                         while cursor.entry().is_some() {
                             let number = cursor.entry().map_or(0, |entry| entry.sequence.0);
                             found += u64::from(than < number && number <= seen);
                             let than = Sequence(than);
-                            if backward { cursor.prev_newer(than) } else { cursor.next_newer(than) }
+                            if backward {
+                                cursor.prev_newer(than).unwrap()
+                            } else {
+                                cursor.next_newer(than).unwrap()
+                            }
                         }
                         assert_eq!(found, seen - than.min(seen), "of {seen}, backward: {backward}");
                     }

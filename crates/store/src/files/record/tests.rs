@@ -7,15 +7,15 @@ use crate::storage::memory::{Fault, Memory};
 const HEADER: &[u8] = b"HEADv1\0\0";
 const SALT: u64 = 7;
 
-type Read = (Vec<(u64, Vec<u8>)>, Result<FileEnd>);
+type Read = (Vec<(u64, Vec<u8>)>, Result<u64>);
 
 fn read(disk: &Memory, salt: u64) -> Read {
-    let mut records = Vec::new();
-    let tail =
-        read_records(&OpenFolder::on(disk, "db"), "log", salt, HEADER, &mut |at, payload| {
-            records.push((at, payload.to_vec()));
-            Ok(())
-        });
+    let (folder, mut records) = (OpenFolder::on(disk, "db"), Vec::new());
+    let mut push = |at, payload: &[u8]| {
+        records.push((at, payload.to_vec()));
+        Ok(())
+    };
+    let tail = read_records(&folder, "log", salt, HEADER, &all_before, &mut push);
     (records, tail)
 }
 
@@ -57,7 +57,7 @@ fn records_come_back_in_order_with_their_places() {
     let disk = Memory::new();
     write(&disk, &THREE);
     let (records, tail) = read(&disk, SALT);
-    assert_eq!(tail.unwrap(), FileEnd::Clean);
+    assert_eq!(tail.unwrap(), STARTS[3] as u64);
     let starts: Vec<_> = records.iter().map(|(at, _)| *at as usize).collect();
     assert_eq!(starts, STARTS[..3]);
     assert_eq!(payloads(&read(&disk, SALT)), THREE);
@@ -73,9 +73,7 @@ fn every_cut_is_a_torn_tail() {
         let result = read(&disk, SALT);
         let kept = STARTS[1..].iter().filter(|&&end| end <= len).count();
         assert_eq!(payloads(&result), THREE[..kept], "cut at {len}");
-        let clean = STARTS.contains(&len);
-        let at = if len < HEADER.len() { 0 } else { STARTS[kept] as u64 };
-        let expected = if clean { FileEnd::Clean } else { FileEnd::Torn { at } };
+        let expected = if len < HEADER.len() { 0 } else { STARTS[kept] as u64 };
         assert_eq!(result.1.unwrap(), expected, "cut at {len}");
     }
 }
@@ -90,11 +88,14 @@ fn zeros_and_rubbish_at_the_end_are_a_torn_tail() {
             if fill[0] != 0 && cut < HEADER.len() {
                 continue;
             }
-            disk.put_file("db/log", [&whole[..cut], fill].concat());
+            let bytes = [&whole[..cut], fill].concat();
+            let has_header = bytes.starts_with(HEADER);
+            disk.put_file("db/log", bytes);
             let (records, tail) = read(&disk, SALT);
             let kept = STARTS[1..].iter().filter(|&&end| end <= cut).count();
             assert_eq!(records.len(), kept, "cut at {cut}");
-            assert!(matches!(tail.unwrap(), FileEnd::Torn { .. }), "cut at {cut}");
+            let expected = if has_header { STARTS[kept] as u64 } else { 0 };
+            assert_eq!(tail.unwrap(), expected, "cut at {cut}");
         }
     }
 }
@@ -111,7 +112,7 @@ fn every_flipped_bit_before_the_last_record_is_damage() {
             let (records, tail) = read(&disk, SALT);
             let kept = STARTS[1..].iter().filter(|&&end| end <= at).count();
             if at >= STARTS[2] {
-                assert_eq!((records.len(), tail.unwrap()), (2, FileEnd::Torn { at: 45 }));
+                assert_eq!((records.len(), tail.unwrap()), (2, 45));
                 continue;
             }
             let start = if at < HEADER.len() { at } else { STARTS[kept] };
@@ -135,11 +136,11 @@ fn what_was_never_durable_may_have_holes() {
         bytes[hole].fill(0);
         disk.put_file("db/log", bytes);
         let (folder, says) = (OpenFolder::on(&disk, "db"), |_: u64, _: &[u8]| durable);
-        read_records_with(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
+        read_records(&folder, "log", SALT, HEADER, &says, &mut |_, _| Ok(()))
     };
-    assert_eq!(read_with(30..40, 29).unwrap(), FileEnd::Torn { at: 29 });
+    assert_eq!(read_with(30..40, 29).unwrap(), 29);
     assert!(read_with(30..40, 30).is_err(), "a part of the bad record was durable");
-    assert_eq!(read_with(0..40, 0).unwrap(), FileEnd::Torn { at: 0 });
+    assert_eq!(read_with(0..40, 0).unwrap(), 0);
     assert!(read_with(0..40, 1).is_err(), "a part of the header was durable");
     assert!(read_with(0..8, 0).is_err(), "the record behind the header is there");
 }
@@ -148,17 +149,19 @@ fn what_was_never_durable_may_have_holes() {
 fn a_record_of_another_file_or_place_is_none() {
     let disk = Memory::new();
     write(&disk, &THREE);
-    assert_eq!(read(&disk, SALT + 1).1.unwrap(), FileEnd::Torn { at: 8 });
+    assert_eq!(read(&disk, SALT + 1).1.unwrap(), 8);
     let whole = disk.file("db/log").unwrap();
     // The quoted record is no sign of damage, neither torn nor in the middle.
     let quoting = Memory::new();
     write(&quoting, &[b"x", &whole[8..], b"y"]);
-    assert_eq!(read(&quoting, SALT).1.unwrap(), FileEnd::Clean);
-    let len = quoting.file("db/log").unwrap().len() as u64 - 1;
-    quoting.truncate("db/log", len);
+    let (records, tail) = read(&quoting, SALT);
+    let len = quoting.file("db/log").unwrap().len() as u64;
+    assert_eq!(tail.unwrap(), len);
+    quoting.truncate("db/log", len - 1);
+    let last = records[2].0;
     let (records, tail) = read(&quoting, SALT);
     assert_eq!(records.len(), 2);
-    assert!(matches!(tail.unwrap(), FileEnd::Torn { .. }));
+    assert_eq!(tail.unwrap(), last);
 }
 
 #[test]
@@ -179,7 +182,7 @@ fn the_reader_stops_when_the_caller_does() {
     write(&disk, &THREE);
     let folder = OpenFolder::on(&disk, "db");
     let refuse = &mut |at, _: &[u8]| Err(Error::corrupt("db/log", at, "refused"));
-    let result = read_records(&folder, "log", SALT, HEADER, refuse);
+    let result = read_records(&folder, "log", SALT, HEADER, &all_before, refuse);
     assert!(matches!(result, Err(Error::Corrupt { offset: 8, .. })));
     let (file, path) = (folder.open_file("log").unwrap(), folder.path_of("log"));
     assert_eq!(read_header(&*file, &path, 4).unwrap(), b"HEAD");

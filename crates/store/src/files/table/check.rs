@@ -32,7 +32,7 @@ impl Table {
             Ok(hashes) => (hashes, Ok(())),
             Err(wrong) => (None, Err(wrong)),
         };
-        let mut check = Check::new(filters, hashes);
+        let mut check = Check::new(self.file(), filters, hashes);
         for number in 0..self.block_count() {
             let block = self.block_on_disk(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
@@ -76,7 +76,7 @@ impl Table {
 /// What was seen so far.
 pub(super) struct Check {
     filters: Vec<TableFilter>,
-    seen: Option<Properties>,
+    seen: Properties,
     last_sequence: Sequence,
     /// Of the keys that are still to come, if the table has hashes.
     hashes: Option<std::vec::IntoIter<u64>>,
@@ -150,20 +150,16 @@ fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
 }
 
 impl Check {
-    /// Nothing was seen yet. Every key is to be known to all `filters`, and to have its hash among
-    /// `hashes`.
-    pub(super) fn new(filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
-        let hashes = hashes.map(Vec::into_iter);
-        Check { filters, seen: None, last_sequence: Sequence::default(), hashes }
+    /// Nothing was seen of the file yet. Every key is to be known to all `filters`, and to have its
+    /// hash among `hashes`.
+    pub(super) fn new(file: u64, filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
+        let (seen, hashes) = (Properties::of_file(file), hashes.map(Vec::into_iter));
+        Check { filters, seen, last_sequence: Sequence::default(), hashes }
     }
 
-    /// Whether the next hash is that of the next key.
-    fn hash(&mut self, key: &[u8]) -> Result<(), Wrong> {
-        let Some(hashes) = &mut self.hashes else { return Ok(()) };
-        require(
-            hashes.next() == Some(hash_key(key, HashUse::Chucky)),
-            "a hash that is not of its key",
-        )
+    /// The key that came last.
+    fn last_key(&self) -> Option<&[u8]> {
+        (self.seen.entries > 0).then_some(&self.seen.last_key[..])
     }
 
     pub(super) fn block(
@@ -175,13 +171,11 @@ impl Check {
         require(shares_all(&block), "a key that shares less than it has in common")?;
         let mut cursor = BlockCursor::new(block);
         cursor.seek_first();
-        let mut first_in_block = true;
+        if let Some(first) = cursor.entry() {
+            self.block_start(table, number, first.key)?;
+        }
         while let Some(entry) = cursor.entry() {
-            if first_in_block {
-                self.block_start(table, number, entry.key)?;
-            }
             self.entry(table, number, &entry)?;
-            first_in_block = false;
             cursor.next();
         }
         Ok(())
@@ -189,67 +183,41 @@ impl Check {
 
     /// A key is looked for in the block where it begins, and in those that it continues in.
     fn block_start(&self, table: &Table, number: usize, key: &[u8]) -> Result<(), Wrong> {
-        let same_key = self.seen.as_ref().is_some_and(|seen| seen.last_key == key);
+        let same_key = self.last_key() == Some(key);
         let continues = table.index.fences.continues(number, key);
         require(continues == same_key, "the index is wrong about a key over several blocks")
     }
 
     fn entry(&mut self, table: &Table, number: usize, entry: &Entry<'_>) -> Result<(), Wrong> {
         let &Entry { key, sequence, kind, value } = entry;
-        let seen = self.seen.get_or_insert_with(|| Properties {
-            file: table.file(),
-            entries: 0,
-            deletes: 0,
-            raw_bytes: 0,
-            sequences: (sequence, sequence),
-            first_key: key.to_vec(),
-            last_key: key.to_vec(),
-        });
-        let last = (seen.last_key.as_slice(), self.last_sequence);
-        let in_order = seen.entries == 0 || order(last, (key, sequence)).is_lt();
+        let before = self.last_key();
+        let follows = |before| order((before, self.last_sequence), (key, sequence)).is_lt();
+        let in_order = before.is_none_or(follows);
         require(in_order, "entries that are out of order")?;
         let found_at = table.first_block_of(key);
         let continues = found_at < number && table.index.fences.continues(number, key);
         require(found_at == number || continues, "a key on the wrong side of a separator")?;
-        let mut is_new_key = false;
-        let before = (seen.entries > 0).then_some(&seen.last_key[..]);
-        if before != Some(key) {
+        let is_new_key = before != Some(key);
+        if is_new_key {
             let known = self.filters.iter().all(|filter| knows(filter, before, key));
             require(known, "a key that the table's filter does not know")?;
-            is_new_key = true;
         }
         let is_whole = kind != Kind::PutWithExpiry || value.len() >= EXPIRY_BYTES;
         require(is_whole, "an expiry that is not whole")?;
-        seen.entries += 1;
-        seen.deletes += u64::from(kind == Kind::Delete);
-        seen.raw_bytes += (key.len() + value.len()) as u64;
-        seen.sequences = (seen.sequences.0.min(sequence), seen.sequences.1.max(sequence));
-        seen.last_key.clear();
-        seen.last_key.extend_from_slice(key);
+        if before.is_none() {
+            self.seen.first_key = key.to_vec();
+        }
+        self.seen.count(entry);
+        key.clone_into(&mut self.seen.last_key);
         self.last_sequence = sequence;
-        if is_new_key { self.hash(key) } else { Ok(()) }
+        let Some(hashes) = self.hashes.as_mut().filter(|_| is_new_key) else { return Ok(()) };
+        let is_its_own = hashes.next() == Some(hash_key(key, HashUse::Chucky));
+        require(is_its_own, "a hash that is not of its key")
     }
 
     pub(super) fn end(mut self, table: &Table) -> Result<(), Wrong> {
-        let Some((least, greatest)) = table.tombstones().sequences() else {
-            return self.compare(table);
-        };
-        let begin = table.tombstones().begin().unwrap_or_default();
-        let seen = self.seen.get_or_insert_with(|| Properties {
-            file: table.file(),
-            entries: 0,
-            deletes: 0,
-            raw_bytes: 0,
-            sequences: (least, greatest),
-            first_key: begin.to_vec(),
-            last_key: begin.to_vec(),
-        });
-        seen.sequences = (seen.sequences.0.min(least), seen.sequences.1.max(greatest));
-        self.compare(table)
-    }
-
-    fn compare(&self, table: &Table) -> Result<(), Wrong> {
-        let same = self.seen.as_ref() == Some(&table.properties);
+        self.seen.count_tombstones(table.tombstones());
+        let same = self.seen == table.properties;
         require(same, "the entries are not those that the properties tell of")?;
         let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
         require(no_more, "hashes of keys that are not there")

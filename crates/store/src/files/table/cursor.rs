@@ -35,25 +35,20 @@ pub(crate) struct TableCursor {
 impl Table {
     /// A cursor at no entry. The blocks that it reads are kept in the cache.
     pub(crate) fn cursor(self: &Arc<Self>) -> TableCursor {
-        TableCursor::new(Arc::clone(self))
-    }
-}
-
-impl TableCursor {
-    pub(crate) fn new(table: Arc<Table>) -> Self {
-        let reads = Reads::default();
         TableCursor {
-            table,
+            table: Arc::clone(self),
             number: 0,
             place: None,
             fill_cache: true,
             ahead: Ahead::default(),
             blocks: None,
             bounds: None,
-            reads,
+            reads: Reads::default(),
         }
     }
+}
 
+impl TableCursor {
     /// With no keys but those within the bounds.
     #[must_use]
     pub(crate) fn within(mut self, bounds: Option<&Arc<KeyBounds>>) -> Self {
@@ -73,9 +68,11 @@ impl TableCursor {
     #[must_use]
     pub(crate) fn end_to_end(mut self) -> Self {
         let (table, end) = (&self.table, self.table.block_count());
-        let (from, to) = ends(self.bounds.as_deref());
-        let first = from.map_or(0, |from| table.first_block_of(from));
-        let blocks = first..to.map_or(end, |to| end.min(table.first_block_of(to) + 1));
+        let (first, last) = match self.bounds.as_deref() {
+            Some(KeyBounds { from, to }) => (table.first_block_of(from), to.as_deref()),
+            None => (0, None),
+        };
+        let blocks = first..last.map_or(end, |to| end.min(table.first_block_of(to) + 1));
         self.ahead = Ahead::all_of(blocks);
         self.fill_cache(false)
     }
@@ -132,17 +129,59 @@ impl TableCursor {
         }
     }
 
-    fn seek_in_table(&mut self, key: &[u8]) -> Result<()> {
+    /// How many entries of the table come before the one that it is at. Requires: it is at one.
+    pub(crate) fn rank(&self) -> u64 {
+        let (before, _) = self.table.index.entries(self.number);
+        before + self.place.as_ref().map_or(0, BlockCursor::nth)
+    }
+
+    /// To the entry that so many come before. There is none: past the end.
+    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
+        let (number, within) = self.table.index.block_of_rank(rank);
+        self.load(number)?.seek_nth(within);
+        self.clip();
+        Ok(())
+    }
+
+    /// Past the end of a block: to the first entry after it, if there is one within the bounds.
+    fn on_to_next_block(&mut self) -> Result<()> {
+        if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
+            self.load(self.number + 1)?.seek_first();
+        }
+        self.clip();
+        Ok(())
+    }
+
+    /// Past the start of a block: to the last entry before it, if there is one within the bounds.
+    fn back_to_block_before(&mut self) -> Result<()> {
+        if !self.is_at_entry() && self.number > 0 {
+            self.load(self.number - 1)?.seek_last();
+        }
+        self.clip();
+        Ok(())
+    }
+}
+
+impl Cursor for TableCursor {
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let bounds = self.bounds.clone();
+        let key = bounds.as_ref().map_or(key, |bounds| key.max(&bounds.from));
         self.load(self.table.first_block_of(key))?.seek(key);
         self.on_to_next_block()
     }
 
     /// A key's entries may fill blocks. Of these, the last that begins with one before (key, at) is
     /// found by halves.
-    fn seek_version_in_table(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
         let (mut low, mut high) = self.table.blocks_of(key);
         while low < high {
             let middle = high - (high - low) / 2;
@@ -156,123 +195,40 @@ impl TableCursor {
         self.on_to_next_block()
     }
 
-    fn seek_before_in_table(&mut self, key: &[u8]) -> Result<()> {
+    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
         if self.is_empty() {
             return Ok(());
         }
+        let bounds = self.bounds.clone();
+        let to = bounds.as_ref().and_then(|bounds| bounds.to.as_deref());
+        let key = to.map_or(key, |to| key.min(to));
         self.load(self.table.first_block_of(key))?.seek_before(key);
         self.back_to_block_before()
     }
 
-    /// How many entries of the table come before the one that it is at. Requires: it is at one.
-    pub(crate) fn rank(&self) -> u64 {
-        let (before, _) = self.table.block_entries(self.number);
-        let Some((place, here)) = self.place.as_ref().and_then(|p| Some((p, p.entry()?))) else {
-            return before;
-        };
-        let mut earlier = BlockCursor::new(place.block().clone());
-        earlier.seek_first();
-        let mut rank = before;
-        while earlier.entry().is_some_and(|entry| entry.order(&here).is_lt()) {
-            rank += 1;
-            earlier.next();
-        }
-        rank
-    }
-
-    /// To the entry that so many come before. There is none: past the end.
-    pub(crate) fn seek_rank(&mut self, rank: u64) -> Result<()> {
-        if self.is_empty() {
-            return Ok(());
-        }
-        let (number, within) = self.table.block_of_rank(rank);
-        self.load(number)?.seek_nth(within);
-        self.clip();
-        Ok(())
-    }
-
-    /// Past the end of a block: to the first entry after it, if there is one.
-    fn on_to_next_block(&mut self) -> Result<()> {
-        if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
-            self.load(self.number + 1)?.seek_first();
-        }
-        Ok(())
-    }
-
-    /// Past the start of a block: to the last entry before it, if there is one.
-    fn back_to_block_before(&mut self) -> Result<()> {
-        if !self.is_at_entry() && self.number > 0 {
-            self.load(self.number - 1)?.seek_last();
-        }
-        Ok(())
-    }
-}
-
-/// The least key that bounds have, if there are bounds, and the one where they end, if they do.
-fn ends(bounds: Option<&KeyBounds>) -> (Option<&[u8]>, Option<&[u8]>) {
-    (bounds.map(|bounds| &bounds.from[..]), bounds.and_then(|bounds| bounds.to.as_deref()))
-}
-
-impl Cursor for TableCursor {
-    fn seek(&mut self, key: &[u8]) -> Result<()> {
-        let bounds = self.bounds.clone();
-        let (from, _) = ends(bounds.as_deref());
-        self.seek_in_table(from.map_or(key, |from| key.max(from)))?;
-        self.clip();
-        Ok(())
-    }
-
-    fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()> {
-        if !self.is_empty() {
-            self.seek_version_in_table(key, at)?;
-        }
-        self.clip();
-        Ok(())
-    }
-
-    fn seek_first(&mut self) -> Result<()> {
-        let bounds = self.bounds.clone();
-        let (from, _) = ends(bounds.as_deref());
-        self.seek_in_table(from.unwrap_or_default())?;
-        self.clip();
-        Ok(())
-    }
-
-    fn seek_before(&mut self, key: &[u8]) -> Result<()> {
-        let bounds = self.bounds.clone();
-        let (_, to) = ends(bounds.as_deref());
-        self.seek_before_in_table(to.map_or(key, |to| key.min(to)))?;
-        self.clip();
-        Ok(())
-    }
-
     fn seek_last(&mut self) -> Result<()> {
-        let bounds = self.bounds.clone();
-        match ends(bounds.as_deref()) {
-            (_, Some(to)) => self.seek_before_in_table(to)?,
-            _ if self.is_empty() => {}
-            _ => self.load(self.table.block_count() - 1)?.seek_last(),
+        if let Some(bounds) = self.bounds.clone()
+            && let Some(to) = &bounds.to
+        {
+            return self.seek_before(to);
+        }
+        if !self.is_empty() {
+            self.load(self.table.block_count() - 1)?.seek_last();
         }
         self.clip();
         Ok(())
     }
 
     fn next(&mut self) -> Result<()> {
-        if let Some(place) = &mut self.place {
-            place.next();
-            self.on_to_next_block()?;
-            self.clip();
-        }
-        Ok(())
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.next();
+        self.on_to_next_block()
     }
 
     fn prev(&mut self) -> Result<()> {
-        if let Some(place) = &mut self.place {
-            place.prev();
-            self.back_to_block_before()?;
-            self.clip();
-        }
-        Ok(())
+        let Some(place) = &mut self.place else { return Ok(()) };
+        place.prev();
+        self.back_to_block_before()
     }
 
     #[inline]
@@ -289,9 +245,7 @@ impl Cursor for TableCursor {
     }
 
     fn value(&self) -> Value {
-        let place = self.place.as_ref();
-        let value = place.and_then(|place| Some((place.block(), place.value_range()?)));
-        value.map(|(block, range)| Value::in_block(block.clone(), range)).unwrap_or_default()
+        self.place.as_ref().map(BlockCursor::value).unwrap_or_default()
     }
 
     fn reads(&mut self) -> Reads {

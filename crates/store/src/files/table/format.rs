@@ -13,7 +13,7 @@
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
 use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
-use crate::entries::entry::{KEY_BYTES_MAX, NUMBER_MAX, Sequence};
+use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
 use crate::entries::tombstones::RangeTombstones;
 use crate::files::fences::Fences;
@@ -186,6 +186,42 @@ pub(crate) struct Properties {
 }
 
 impl Properties {
+    /// Of a table in which there is nothing yet.
+    pub(crate) fn of_file(file: u64) -> Properties {
+        Properties {
+            file,
+            entries: 0,
+            deletes: 0,
+            raw_bytes: 0,
+            sequences: (Sequence::MAX, Sequence(0)),
+            first_key: Vec::new(),
+            last_key: Vec::new(),
+        }
+    }
+
+    /// Counts an entry. Its key is for the caller to note.
+    #[inline]
+    pub(crate) fn count(&mut self, entry: &Entry<'_>) {
+        self.entries += 1;
+        self.deletes += u64::from(entry.kind == Kind::Delete);
+        self.raw_bytes += (entry.key.len() + entry.value.len()) as u64;
+        let (least, greatest) = self.sequences;
+        self.sequences = (least.min(entry.sequence), greatest.max(entry.sequence));
+    }
+
+    /// What is known of the entries holds for deleted ranges too. Requires: all entries were
+    /// counted.
+    pub(crate) fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
+        let (Some(sequences), Some(begin)) = (tombstones.sequences(), tombstones.begin()) else {
+            return;
+        };
+        if self.entries == 0 {
+            (self.first_key, self.last_key) = (begin.to_vec(), begin.to_vec());
+        }
+        let (least, greatest) = self.sequences;
+        self.sequences = (least.min(sequences.0), greatest.max(sequences.1));
+    }
+
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         let (least, greatest) = self.sequences;
@@ -251,10 +287,10 @@ impl IndexBuilder {
     }
 }
 
-/// The section of hashes, of so many user keys. Each hash takes eight bytes.
-pub(crate) fn encode_hashes(keys: u64, hashes: &[u8]) -> Vec<u8> {
+/// The section of hashes, one of each user key. Each takes eight bytes.
+pub(crate) fn encode_hashes(hashes: &[u8]) -> Vec<u8> {
     let mut out = Writer::new();
-    out.u64(keys);
+    out.u64((hashes.len() / size_of::<u64>()) as u64);
     out.bytes(hashes);
     out.finish()
 }
@@ -476,14 +512,15 @@ mod tests {
     #[test]
     fn hashes_are_as_many_as_keys_or_none_is_believed() {
         let words = [7u64, 9, 11].map(u64::to_le_bytes).concat();
-        let bytes = encode_hashes(3, &words);
+        let bytes = encode_hashes(&words);
         assert_eq!(decode_hashes(&bytes, 5), Ok(vec![7, 9, 11]));
         assert!(decode_hashes(&bytes, 2).is_err(), "more keys than entries");
         assert!((0..bytes.len()).all(|len| decode_hashes(&bytes[..len], 5).is_err()));
-        assert!(decode_hashes(&encode_hashes(2, &words), 5).is_err(), "a hash too many");
-        assert!(decode_hashes(&encode_hashes(4, &words), 5).is_err(), "a hash too few");
-        assert!(decode_hashes(&encode_hashes(0, &[]), 5).is_err(), "entries of no key");
-        assert_eq!(decode_hashes(&encode_hashes(0, &[]), 0), Ok(vec![]), "deleted ranges alone");
+        let said = |keys: u64| [&keys.to_le_bytes()[..], &words].concat();
+        assert!(decode_hashes(&said(2), 5).is_err(), "a hash too many");
+        assert!(decode_hashes(&said(4), 5).is_err(), "a hash too few");
+        assert!(decode_hashes(&encode_hashes(&[]), 5).is_err(), "entries of no key");
+        assert_eq!(decode_hashes(&encode_hashes(&[]), 0), Ok(vec![]), "deleted ranges alone");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::time::Instant;
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyBatch, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
-use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::keys::successor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -46,8 +46,6 @@ pub(crate) struct TableSummary {
     pub(crate) from: Vec<u8>,
     pub(crate) to: Vec<u8>,
     pub(crate) entries: u64,
-    #[cfg_attr(not(test), expect(dead_code, reason = "tests check what was counted"))]
-    pub(crate) deletes: u64,
     /// The file's size.
     pub(crate) bytes: u64,
     /// The least and the greatest.
@@ -114,7 +112,6 @@ pub(crate) struct TableWriter {
     filter: Option<FilterFeed>,
     /// Of each user key, one behind the other.
     hashes: Vec<u8>,
-    user_keys: u64,
     properties: Properties,
     last_sequence: Sequence,
     sections: Vec<Section>,
@@ -135,15 +132,6 @@ impl TableWriter {
     ) -> Result<Self> {
         let name = table_name(number);
         let (file, path) = (folder.create_with(&name, access)?, folder.path_of(&name));
-        let properties = Properties {
-            file: number,
-            entries: 0,
-            deletes: 0,
-            raw_bytes: 0,
-            sequences: (Sequence::MAX, Sequence(0)),
-            first_key: Vec::new(),
-            last_key: Vec::new(),
-        };
         Ok(TableWriter {
             file,
             path,
@@ -155,8 +143,7 @@ impl TableWriter {
             index: IndexBuilder::default(),
             filter: options.filter.as_ref().map(FilterFeed::new),
             hashes: Vec::new(),
-            user_keys: 0,
-            properties,
+            properties: Properties::of_file(number),
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
             buffer: Vec::new(),
@@ -175,7 +162,6 @@ impl TableWriter {
             return Err(Error::corrupt(&self.path, self.offset(), what));
         }
         let is_new_key = first || last_key != entry.key;
-        self.user_keys += u64::from(is_new_key);
         if self.options.hashes && is_new_key {
             let hash = hash_key(entry.key, HashUse::Chucky);
             self.hashes.extend_from_slice(&hash.to_le_bytes());
@@ -192,7 +178,8 @@ impl TableWriter {
         if let Some(filter) = &mut self.filter {
             filter.keys.push(entry.key);
         }
-        self.count(entry);
+        self.properties.count(entry);
+        self.last_sequence = entry.sequence;
         if self.block.size_bytes() >= self.options.block_bytes { self.end_block() } else { Ok(()) }
     }
 
@@ -208,10 +195,11 @@ impl TableWriter {
     /// Completes the file and syncs it. Its name is durable after the folder's sync. Requires: an
     /// entry was added, or a range is deleted.
     pub(crate) fn finish(mut self, tombstones: &RangeTombstones) -> Result<TableSummary> {
+        assert!(self.entry_count() > 0 || !tombstones.is_empty(), "a table without entries");
         self.properties.last_key =
             if self.block.is_empty() { &self.block_end_key } else { self.block.last_key() }
                 .to_vec();
-        self.count_tombstones(tombstones);
+        self.properties.count_tombstones(tombstones);
         if !self.block.is_empty() {
             self.end_block()?;
         }
@@ -228,7 +216,7 @@ impl TableWriter {
             self.add_section(tag, true, &section)?;
         }
         if self.options.hashes {
-            let hashes = encode_hashes(self.user_keys, &std::mem::take(&mut self.hashes));
+            let hashes = encode_hashes(&std::mem::take(&mut self.hashes));
             self.add_section(TAG_HASHES, true, &hashes)?;
         }
         if !tombstones.is_empty() {
@@ -242,32 +230,8 @@ impl TableWriter {
         self.file.sync().map_err(Error::io(&self.path))?;
         let bytes = self.offset();
         let (from, to) = key_bounds(&self.properties, tombstones);
-        let Properties { entries, deletes, sequences, .. } = self.properties;
-        Ok(TableSummary { from, to, entries, deletes, bytes, sequences, filter_seconds })
-    }
-
-    /// What is known of the entries holds for deleted ranges too.
-    fn count_tombstones(&mut self, tombstones: &RangeTombstones) {
-        let Some((least, greatest)) = tombstones.sequences() else {
-            assert!(self.entry_count() > 0, "a table without entries");
-            return;
-        };
-        if self.entry_count() == 0 {
-            let begin = tombstones.begin().expect("a range is deleted");
-            self.properties.first_key = begin.to_vec();
-            self.properties.last_key = begin.to_vec();
-        }
-        let sequences = &mut self.properties.sequences;
-        *sequences = (sequences.0.min(least), sequences.1.max(greatest));
-    }
-
-    fn count(&mut self, entry: &Entry<'_>) {
-        let Properties { entries, deletes, raw_bytes, sequences, .. } = &mut self.properties;
-        *entries += 1;
-        *deletes += u64::from(entry.kind == Kind::Delete);
-        *raw_bytes += (entry.key.len() + entry.value.len()) as u64;
-        *sequences = (sequences.0.min(entry.sequence), sequences.1.max(entry.sequence));
-        self.last_sequence = entry.sequence;
+        let Properties { entries, sequences, .. } = self.properties;
+        Ok(TableSummary { from, to, entries, bytes, sequences, filter_seconds })
     }
 
     /// Where the next byte goes.

@@ -2,6 +2,20 @@
 
 use super::*;
 
+impl RunRecord {
+    /// The numbers of its files, in key order.
+    pub(crate) fn files(&self) -> Vec<u64> {
+        self.tables.iter().map(|table| table.file).collect()
+    }
+}
+
+impl Layout {
+    /// The runs per level, each with its span.
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape_within(&KeyBounds::all())
+    }
+}
+
 pub(crate) fn table(file: u64, run: u64, level: usize, lo: u64, hi: u64) -> TableRecord {
     let span = Span::new(FlushNumber(lo), FlushNumber(hi)).expect("not empty");
     let (from, to) = (b"a".to_vec(), b"z".to_vec());
@@ -81,8 +95,9 @@ fn edits_that_do_not_fit_are_refused() {
 #[test]
 fn a_flush_is_an_interval_of_sequence_numbers() {
     let record = |flush, first| FlushRecord { flush: FlushNumber(flush), first: Sequence(first) };
-    let flushes = [record(4, 10), record(5, 20)];
-    assert_eq!(flush_of(&flushes, Sequence(9)), None);
-    assert_eq!(flush_of(&flushes, Sequence(10)), Some(FlushNumber(4)));
-    assert_eq!(flush_of(&flushes, Sequence(25)), Some(FlushNumber(5)));
+    let flushes = vec![record(4, 10), record(5, 20)];
+    let layout = Layout { flushes, ..Layout::default() };
+    assert_eq!(layout.flush_of(Sequence(9)), None);
+    assert_eq!(layout.flush_of(Sequence(10)), Some(FlushNumber(4)));
+    assert_eq!(layout.flush_of(Sequence(25)), Some(FlushNumber(5)));
 }

@@ -194,18 +194,11 @@ impl Side {
         let Some(stretch) = self.deleted.shown(&self.key, source.age) else {
             return self.leave_deleted();
         };
-        let landed = match self.direction {
-            Direction::Forward => {
-                source.cursor.next_newer(deleted)?;
-                let is_within = |key: &[u8]| stretch.until.is_none_or(|until| key < until);
-                source.cursor.entry().is_some_and(|entry| is_within(entry.key))
-            }
-            Direction::Backward => {
-                source.cursor.prev_newer(deleted)?;
-                let is_within = |key: &[u8]| stretch.from.is_none_or(|from| from <= key);
-                source.cursor.entry().is_some_and(|entry| is_within(entry.key))
-            }
-        };
+        match self.direction {
+            Direction::Forward => source.cursor.next_newer(deleted)?,
+            Direction::Backward => source.cursor.prev_newer(deleted)?,
+        }
+        let landed = source.cursor.entry().is_some_and(|entry| stretch.contains(entry.key));
         if !landed {
             // Beyond the deleted keys older ones count too.
             return self.leave_deleted();

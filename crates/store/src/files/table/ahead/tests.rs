@@ -84,7 +84,7 @@ fn of_a_file_that_was_cut_off_all_that_is_there_is_read() {
     table_files.disk.truncate(table.path(), first_lost + 10);
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
-    let (before, _) = table.block_entries(40);
+    let (before, _) = table.index.entries(40);
     for _ in 1..before {
         cursor.next().unwrap();
     }
@@ -99,7 +99,7 @@ fn a_damaged_block_is_named_when_it_is_come_to_and_not_before() {
     table_files.disk.flip_bit(table.path(), table.index.block(40).0 + 20, 3);
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
-    for _ in 1..table.block_entries(40).0 {
+    for _ in 1..table.index.entries(40).0 {
         cursor.next().unwrap();
     }
     let wrong = cursor.next().unwrap_err().to_string();
@@ -217,7 +217,7 @@ fn a_long_scan_either_way_reads_ahead_from_when_its_chunks_are_large() {
     log.0.lock().unwrap().reads.clear();
     let mut cursor = table.cursor();
     cursor.seek_first().unwrap();
-    (0..table.block_entries(3).0).for_each(|_| cursor.next().unwrap());
+    (0..table.index.entries(3).0).for_each(|_| cursor.next().unwrap());
     let begun = reads_begun(&log, 3);
     let ends: Vec<u64> = begun.iter().map(|(_, offset, len)| offset + *len as u64).collect();
     let ends_of = |block: usize| table.index.block(block).0;
@@ -247,7 +247,7 @@ fn what_fails_ahead_is_the_error_of_the_block_that_was_needed() {
     assert_eq!((reads.len(), reads[2].0), (3, true));
     let first_lost =
         (0..).find(|block| table.index.block(*block).0 == reads[2].1).expect("a block");
-    assert_eq!(count + 1, table.block_entries(first_lost).0, "all that was there was given");
+    assert_eq!(count + 1, table.index.entries(first_lost).0, "all that was there was given");
     assert!(cursor.entry().is_none());
     log.0.lock().unwrap().broken_from = None;
     cursor.seek(&list[39_000].0).unwrap();

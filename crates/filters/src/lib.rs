@@ -3,9 +3,68 @@
 //! Everything here answers one question: *which sorted runs may hold this key, or this key range?*
 //! A run that is left out surely holds nothing.
 //!
-//! Filters of one table are an open family: see [`FilterKind`]; so are filters that know in which
-//! run each key is: see [`RunLocatorKind`]. What further filters are built of is public too: bytes
-//! and [`bits`], [`hash`], [`fingerprint`].
+//! # One filter for the whole tree
+//!
+//! A [`Part`] has the keys of all runs. Beside each key it keeps a *code*: between which flushes the
+//! entry was written. A run has a [`Span`] of flushes. It may hold a key only if its span meets a
+//! code of that key.
+//!
+//! ```
+//! use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, PartBuilder, Query, Shape, Span};
+//!
+//! // The oldest run has what was flushed before number 7.
+//! let mut builder = PartBuilder::new(&GrfOptions::default());
+//! ["bern", "chur", "zug"].iter().for_each(|key| builder.push(key.as_bytes()));
+//! let old = builder.finish(FlushNumber(7));
+//!
+//! // Flush 7 brings two keys. A filter is a value: `old` still answers for older versions.
+//! let shape = Shape::of_round(old.base_end(), FlushNumber(7), 10);
+//! let mut inserter = old.inserter(FlushNumber(7), &shape);
+//! ["basel", "chur"].iter().for_each(|key| inserter.push(key.as_bytes()));
+//! let new = inserter.finish();
+//!
+//! let mut codes = Codes::new();
+//! new.candidates(&Query::Point(b"chur"), &mut codes);
+//! assert!(codes.may_meet(Span::of_flush(FlushNumber(7))));
+//!
+//! codes.clear();
+//! let range = KeyRange::new(b"d", Some(b"y")).expect("it begins before it ends");
+//! new.candidates(&Query::Range(range), &mut codes);
+//! assert!(codes.is_empty()); // no run has anything there
+//! ```
+//!
+//! # A filter for each table
+//!
+//! A [`FilterKind`] builds bytes from sorted keys, and reads them.
+//!
+//! ```
+//! use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, kinds};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut builder = FilterOptions::new(kinds::SURF_REAL, 16.0).builder();
+//! builder.add(b"bern")?;
+//! builder.add(b"zug")?;
+//! let filter = kinds::SURF_REAL.read(AlignedBytes::from_slice(&builder.finish()))?;
+//! assert!(filter.may_contain(b"zug"));
+//! assert!(!filter.may_overlap(&KeyRange::new(b"d", Some(b"y")).expect("in order")));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Where to go on
+//!
+//! | to | begin with |
+//! |---|---|
+//! | keep a filter as a file | [`Part::write_image`], [`Part::read_image`]; the bytes: this crate's FORMAT.md |
+//! | ask for many keys at once | [`Part::candidates_many`] |
+//! | go through a range, run by run | [`Part::cursor`] |
+//! | choose bits per key and fingerprints | [`GrfOptions`] |
+//! | write a filter of your own | [`TableFilter`], [`TableFilterBuilder`], [`TableKind`] |
+//! | write one that merges update, as Chucky is | [`RunLocatorKind`] |
+//! | count what a probe reads | [`Trace`], [`LineCounter`] |
+//! | build on the same bits | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
+//!
+//! Bytes from disk are checked when they are read: see [`Corrupt`]. None makes a filter panic.
 
 mod base;
 pub mod bits;

@@ -25,8 +25,8 @@ use crate::sync::{
 const HEIGHT_MAX: usize = 12;
 /// One node in this many is taller by one.
 const BRANCHING: u64 = 4;
-/// What the memory of nodes is made of.
-type Word = u64;
+/// What the memory of nodes is made of: of eight bytes, and aligned to them, on every machine.
+type Word = std::sync::atomic::AtomicU64;
 const ALIGN: usize = size_of::<Word>();
 const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>());
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");

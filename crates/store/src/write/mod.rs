@@ -5,7 +5,7 @@ pub(crate) mod commit;
 pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;
-pub(crate) mod keep;
+pub(crate) mod keeper_thread;
 pub(crate) mod locator_merge;
 pub(crate) mod merge_inputs;
 pub(crate) mod merge_install;

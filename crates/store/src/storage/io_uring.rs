@@ -157,11 +157,7 @@ impl Ring {
 
     /// Gives up a ring that failed, and returns its requests. Their memory is leaked, since the
     /// kernel may still write to it.
-    pub(crate) fn abandon(mut self) -> Vec<Request> {
-        self.leak()
-    }
-
-    fn leak(&mut self) -> Vec<Request> {
+    pub(crate) fn abandon(&mut self) -> Vec<Request> {
         let flights = self.slots.iter_mut().filter_map(Option::take);
         let requests = flights.map(|flight| {
             std::mem::forget(flight.sectors);
@@ -176,12 +172,12 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            drop(self.leak());
+            drop(self.abandon());
             return;
         }
         while self.in_flight() > 0 {
             if self.enter(true).is_err() {
-                drop(self.leak());
+                drop(self.abandon());
                 return;
             }
             while let Some(completion) = self.ring.completion().next() {

@@ -66,8 +66,7 @@ impl Made {
         let made = link_or_copy((from, &name), (&self.folder, &name));
         // A link may exist although creating it failed. But a file that was there before belongs to
         // someone else.
-        let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
-        if !made.as_ref().is_err_and(is_taken) {
+        if !made.as_ref().is_err_and(Error::is_name_taken) {
             self.names.push(name);
         }
         made

@@ -54,7 +54,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
     };
     let layout = found.unwrap_or_default();
     let names = folder.list()?;
-    let table_files = table_files_of(folder.clone(), options, &names, &layout);
+    let table_files = Arc::new(table_files_of(folder.clone(), options, &names, &layout));
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();

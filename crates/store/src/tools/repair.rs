@@ -66,13 +66,13 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());
-    let table_files = TableFiles::new(folder, &options, next_file);
+    let table_files = Arc::new(TableFiles::new(folder, &options, next_file));
     let mut repair =
         Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
-            repair.remove_written();
+            repair.written.iter().for_each(|&file| repair.table_files.discard(file));
             Err(error)
         }
     }
@@ -80,7 +80,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
 
 /// A repair in progress.
 struct Repair {
-    table_files: TableFiles,
+    table_files: Arc<TableFiles>,
     /// What the folder held at first.
     names: Vec<String>,
     report: RepairReport,
@@ -183,21 +183,19 @@ impl Repair {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
         }
         match mended {
-            Mended::Sound(_) if is_another => aside.push(name),
-            Mended::Sound(table) => {
+            Mended::Sound(table) if !is_another => {
                 let facts = TableFacts::of_piece(&table, Some(&record));
                 return Ok(vec![facts.record(run, level, span)]);
             }
-            Mended::Rewritten(output) if is_another => {
-                aside.push(name);
-                self.remove_tables(output.tables.iter().map(|(file, _)| *file));
-            }
+            Mended::Sound(_) => {}
+            Mended::Rewritten(output) if is_another => output.abandon(&self.table_files),
             Mended::Rewritten(output) => {
                 aside.push(name);
                 self.note_rewritten(&output);
                 return Ok(output.records(run, level, |_| span));
             }
         }
+        aside.push(name);
         Ok(Vec::new())
     }
 
@@ -397,17 +395,6 @@ impl Repair {
             let _ = folder.remove(name);
         }
         folder.sync()
-    }
-
-    fn remove_written(&self) {
-        self.remove_tables(self.written.iter().copied());
-    }
-
-    /// Files that stay are removed when the store is opened, since no manifest names them.
-    fn remove_tables(&self, files: impl Iterator<Item = u64>) {
-        for file in files {
-            let _ = self.table_files.folder.remove(&table_name(file));
-        }
     }
 }
 

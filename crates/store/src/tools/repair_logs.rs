@@ -20,7 +20,7 @@ use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
 /// A write that was saved from a log.
@@ -108,7 +108,7 @@ pub(crate) fn save_writes(
 
 /// Writes sorted entries and deletions of ranges as a run. None: there are none.
 pub(crate) fn write_run(
-    table_files: &TableFiles,
+    table_files: &Arc<TableFiles>,
     writes: &[SavedWrite],
 ) -> Result<Option<RunOutput>> {
     if writes.is_empty() {
@@ -123,9 +123,7 @@ pub(crate) fn write_run(
         sequence: delete.sequence,
     });
     // Nobody reads a store during its repair, so no older entry needs to stay visible.
-    let deleted = RangeTombstones::visible_at(deletes, &[]);
-    let state = RunWriterState::default().deleting(deleted);
-    let mut writer = RunWriter::new(table_files, state);
+    let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(deletes, &[]));
     entries.iter().try_for_each(|entry| writer.add(entry))?;
     writer.finish().map(Some)
 }

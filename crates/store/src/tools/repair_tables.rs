@@ -17,7 +17,7 @@ use crate::files::table::parts::TableParts;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
 /// The result of a repair of a table.
@@ -67,7 +67,7 @@ impl Mended {
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
 pub(crate) fn mend(
-    table_files: &TableFiles,
+    table_files: &Arc<TableFiles>,
     file: u64,
     record: Option<&TableRecord>,
     report: &mut RepairReport,
@@ -87,8 +87,7 @@ pub(crate) fn mend(
     };
     // A table of deletions alone has an index without blocks.
     let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
-    let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
-    let writer = RunWriter::new(table_files, state);
+    let writer = RunWriter::new(table_files, tombstones).with_filter(parts.filter());
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
     if is_readable {
         parts.blocks().try_for_each(|fragment| copier.copy(fragment?))?;
@@ -103,7 +102,7 @@ pub(crate) fn mend(
 /// Copies what can be read.
 struct Copier<'a> {
     name: String,
-    writer: RunWriter<'a>,
+    writer: RunWriter,
     last: Option<(Vec<u8>, Sequence)>,
     /// The piece of a trimmed table that belongs to the tree.
     within: Option<&'a TableRecord>,

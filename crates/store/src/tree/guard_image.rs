@@ -43,14 +43,10 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     // The parts alone are written: no table is held for them.
     drop(version);
     let mut records = Vec::new();
-    let mut written = Ok(());
-    for (bounds, part) in parts.within(range) {
-        let Some(record) = record_of(&layout, &bounds, part) else { continue };
-        written = write_part(tree, part, record).map(|record| records.push(record));
-        if written.is_err() {
-            break;
-        }
-    }
+    let written = parts.within(range).try_for_each(|(bounds, part)| {
+        let Some(record) = record_of(&layout, &bounds, part) else { return Ok(()) };
+        write_part(tree, part, record).map(|record| records.push(record))
+    });
     if records.is_empty() {
         return written;
     }
@@ -81,27 +77,18 @@ fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
 /// What the manifest is to say about a part of a version, but for the file. None: no tables stand
 /// for its base, or there is an image that knows as much.
 fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
-    let tables = layout.base_tables(bounds);
-    let is_known = |image: &&ImageRecord| {
-        image.lower == bounds.from && image.tables == layout.base_files(bounds)
-    };
-    let knows = layout.images.iter().find(is_known).map(|image| image.watermark);
+    let (watermark, files) = (layout.next_flush, layout.base_files(bounds));
+    let known = image_of(layout, bounds).filter(|image| image.tables == files);
     let (_, newer) = layout.runs.split_last()?;
-    let has_newer = |watermark| {
-        newer.iter().flat_map(|run| run.within(bounds)).any(|table| table.span.hi() > watermark)
+    let knows_all = |image: &ImageRecord| {
+        let mut newer = newer.iter().flat_map(|run| run.within(bounds));
+        newer.all(|table| table.span.hi() <= image.watermark)
     };
-    if !has_base(part, tables) || knows.is_some_and(|watermark| !has_newer(watermark)) {
+    if !has_base(part, layout.base_tables(bounds)) || known.is_some_and(knows_all) {
         return None;
     }
-    let (watermark, tables) = (layout.next_flush, layout.base_files(bounds));
-    Some(ImageRecord {
-        lower: bounds.from.clone(),
-        file: 0,
-        bytes: 0,
-        checksum: 0,
-        watermark,
-        tables,
-    })
+    let lower = bounds.from.clone();
+    Some(ImageRecord { lower, file: 0, bytes: 0, checksum: 0, watermark, tables: files })
 }
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
@@ -138,8 +125,8 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     if holes.is_some() {
         return Err(damaged("most of the filter's image is a hole"));
     }
-    let size = usize::try_from(size).map_err(|_| damaged("an image beyond memory"))?;
-    let mut bytes = zeroed(size).map_err(|_| damaged("an image beyond memory"))?;
+    let zeros = usize::try_from(size).ok().and_then(|size| zeroed(size).ok());
+    let mut bytes = zeros.ok_or_else(|| damaged("an image beyond memory"))?;
     file.read_at(0, &mut bytes).map_err(Error::io(&path))?;
     if crc32c::crc32c(&bytes) != record.checksum {
         return Err(damaged("the filter's image has not the checksum that the manifest names"));
@@ -179,9 +166,8 @@ pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Rec
                 &table_files.options,
                 (&version.layout, &version.runs),
             )?;
-            let why = source.to_string();
-            let guard = Guard::Located(Arc::new(guard));
-            Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
+            let recovery = FilterRecovery::Rebuilt { why: source.to_string() };
+            Ok(Recovered::sound(Guard::Located(Arc::new(guard)), recovery))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
             recover_parts(table_files, version, parts.options())
@@ -238,8 +224,8 @@ fn why_unusable(
     match unusable {
         Unusable::Unfit(why) => why.to_string(),
         Unusable::Unreadable(error) if error.tells_of_damage() => {
-            let image = image_of(&version.layout, bounds);
             let what = error.to_string();
+            let image = image_of(&version.layout, bounds);
             damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
             let is_missing = matches!(error, Error::FileMissing { .. });
             if is_missing { "the image is missing" } else { "the image is damaged" }.to_string()

@@ -100,7 +100,7 @@ impl Leaving {
         files.trees.push(Arc::downgrade(&version.holders));
     }
 
-    pub(crate) fn add(&self, others: impl Iterator<Item = Obsolete>) {
+    pub(crate) fn add(&self, others: impl IntoIterator<Item = Obsolete>) {
         lock(&self.0).others.extend(others);
     }
 

@@ -13,9 +13,10 @@
 use std::iter::Peekable;
 
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::KeyList;
-use crate::tree::run_writer::{RunWriter, RunWriterState};
+use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
 
@@ -74,7 +75,8 @@ where
 {
     let takes_keys = engine.current.hold().guard.takes_flushed_keys();
     let bits = engine.filter_bits(&[], entries.size_hint().0 as u64);
-    let mut writer = RunWriter::new(&engine.table_files, RunWriterState::with_filter_bits(bits));
+    let writer = RunWriter::new(&engine.table_files, RangeTombstones::default());
+    let mut writer = writer.with_filter_bits(bits);
     let (mut keys, mut loaded) = (KeyList::default(), Loaded::default());
     let mut before: Option<Vec<u8>> = None;
     for entry in entries {

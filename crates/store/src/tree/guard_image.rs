@@ -318,7 +318,7 @@ mod tests {
         let mut batch = crate::entries::batch::Batch::new();
         batch.put("drum", "turns").put("sieve", "sifts");
         engine.commit.write(&engine, batch, true).expect("writes");
-        engine.commit.seal(&engine).expect("seals");
+        engine.commit.writer().seal(&engine).expect("seals");
         engine.flush_sealed().expect("flushes");
         write(&engine, &KeyBounds::all()).expect("writes an image");
         drop(engine);

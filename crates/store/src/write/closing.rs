@@ -21,10 +21,10 @@ pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
     let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
     let ending = Ending { engine, threads, closing };
     // While the threads can flush: entries of a log that has failed are in memory only.
-    let saved = engine.commit.leave_if_failed(engine);
+    let saved = engine.commit.writer().leave_if_failed(engine);
     ending.end_work();
     engine.abandon_work();
-    let saved = saved.and_then(|()| engine.commit.close(engine));
+    let saved = saved.and_then(|()| engine.commit.writer().close(engine));
     write_image(engine);
     engine.sweep();
     saved
@@ -63,7 +63,7 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
-        self.engine.commit.let_go_of_files();
+        self.engine.commit.writer().let_go_of_files();
         self.engine.installer().manifest.let_go_of_files();
         // Readers that see this version see that the store is closed.
         let last = self.engine.current.hold();

@@ -114,7 +114,7 @@ impl Commit {
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
             let start = engine.env.clock.now();
-            let result = lock(&self.writer).commit(engine, &[&batch], sync);
+            let result = self.writer().commit(engine, &[&batch], sync);
             leading.sync_time = sync.then(|| engine.since(start));
             return result;
         }
@@ -206,7 +206,7 @@ impl Commit {
         let sync = group.iter().any(|waiting| waiting.sync);
         let panicked = Error::panicked("the thread that wrote for several");
         let mut outcome = Outcome { group, result: Err(Error::stopped(&panicked)) };
-        outcome.result = lock(&self.writer).commit(engine, &batches, sync);
+        outcome.result = self.writer().commit(engine, &batches, sync);
         sync
     }
 
@@ -226,9 +226,9 @@ impl Commit {
         }
     }
 
-    /// Seals the active memtable if it has entries.
-    pub(crate) fn seal(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).seal(engine)
+    /// The writer, once no leader is at work.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
     }
 
     /// Syncs the log from a background thread, beside a writer that is at work. A failure stays
@@ -254,31 +254,11 @@ impl Commit {
         engine: &Engine,
         work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         let sequence = writer.stand_apart(engine)?;
         let done = work(sequence)?;
         engine.snapshots.publish(sequence);
         Ok(done)
-    }
-
-    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
-    pub(crate) fn make_durable(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).make_durable(engine)
-    }
-
-    /// Moves on from a log that has failed, if it has, and has its entries flushed.
-    pub(crate) fn leave_if_failed(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).leave_if_failed(engine)
-    }
-
-    /// Closes the log's file, when nothing is written any more.
-    pub(crate) fn let_go_of_files(&self) {
-        lock(&self.writer).let_go_of_files();
-    }
-
-    /// Syncs the log as it is, and ends it: nothing is written after this.
-    pub(crate) fn close(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).close(engine)
     }
 }
 
@@ -322,5 +302,5 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
 }
 
 mod writer;
-pub(crate) use writer::Log;
-use writer::{LogFailure, Writer};
+use writer::LogFailure;
+pub(crate) use writer::{Log, Writer};

@@ -59,6 +59,8 @@ struct Kept {
 pub(crate) struct MergeOutput {
     pub(crate) place: usize,
     pub(crate) run: RunOutput,
+    /// Of all outputs together: the level of their run.
+    pub(crate) level: usize,
     /// Where partitions begin in it.
     pub(crate) cuts: Vec<Vec<u8>>,
     /// Of merges that have one submerge: the guard that knows their output.
@@ -155,7 +157,8 @@ impl Reading {
         if let (Some(keys), Some(parts)) = (keys, &plan.parts) {
             parts.end(keys, tree);
         }
-        Ok(MergeOutput { place, run, cuts: cutter.cuts, located: self.located, recoded })
+        let (level, cuts, located) = (0, cutter.cuts, self.located);
+        Ok(MergeOutput { place, run, level, cuts, located, recoded })
     }
 }
 

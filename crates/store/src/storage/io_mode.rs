@@ -91,21 +91,13 @@ impl IoStats {
         Access { direct: self.direct.reads, overlap: self.overlap }
     }
 
-    /// How a new run is written.
-    pub(crate) fn writes(&self, by: WrittenBy) -> Access {
-        let direct = match by {
-            WrittenBy::Flush => self.direct.flushes,
-            WrittenBy::Merge => self.direct.merges,
-        };
-        Access { direct, overlap: self.overlap }
+    /// How a flush writes a run, and anything else that makes one of new entries.
+    pub(crate) fn flushes(&self) -> Access {
+        Access { direct: self.direct.flushes, overlap: self.overlap }
     }
-}
 
-/// Who writes a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WrittenBy {
-    /// A flush, or anything else that makes a run of new entries.
-    #[default]
-    Flush,
-    Merge,
+    /// How a merge writes a run.
+    pub(crate) fn merges(&self) -> Access {
+        Access { direct: self.direct.merges, overlap: self.overlap }
+    }
 }

@@ -17,6 +17,7 @@ use crate::files::table::parts::TableParts;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
+use crate::tools::verify::check_flush;
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
@@ -32,11 +33,8 @@ impl Mended {
     /// Whether it is the table of this record: its keys lie in the record's bounds, and its flushes
     /// in the record's span.
     pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
-        let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
-        let flush_fits = |sequence| match layout.flush_of(sequence) {
-            None => oldest && record.span.lo().0 == 0,
-            Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
-        };
+        let is_oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
+        let fits_flush = |sequence| check_flush(layout, record.span, is_oldest, sequence).is_ok();
         // The file of a trimmed table has other keys too.
         let is_sound = matches!(self, Mended::Sound(_));
         let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
@@ -45,11 +43,8 @@ impl Mended {
         };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            let bounds = table.key_bounds();
-            is_within(&bounds.0, &bounds.1)
-                && greatest <= layout.last_sequence
-                && flush_fits(least)
-                && flush_fits(greatest)
+            let (from, to) = table.key_bounds();
+            is_within(&from, &to) && fits_flush(least) && fits_flush(greatest)
         };
         match self {
             Mended::Sound(table) => {

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::files::table::Table;
 use crate::files::table::writer::{TableSummary, TableWriter};
 use crate::plan::layout::TableRecord;
-use crate::storage::io_mode::WrittenBy;
+use crate::storage::io_mode::Access;
 use crate::sync::Arc;
 use crate::tree::table_files::TableFiles;
 
@@ -33,7 +33,7 @@ pub(crate) struct RunWriter {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
-    by: WrittenBy,
+    access: Access,
     /// Bytes of the tables that are done.
     done_bytes: u64,
     /// The ranges that the run deletes. The tables that are done have those before a key.
@@ -59,7 +59,7 @@ impl RunWriter {
             last_key: Vec::new(),
             filter: None,
             bits_per_key: None,
-            by: WrittenBy::default(),
+            access: table_files.io.flushes(),
             done_bytes: 0,
             tombstones,
             deleted_up_to: None,
@@ -83,7 +83,7 @@ impl RunWriter {
     /// The run is written by a merge.
     #[must_use]
     pub(crate) fn by_a_merge(mut self) -> Self {
-        self.by = WrittenBy::Merge;
+        self.access = self.table_files.io.merges();
         self
     }
 
@@ -165,8 +165,8 @@ impl RunWriter {
         let file = self.table_files.new_file();
         let mut options = self.table_files.table_options(self.bits_per_key);
         options.filter = options.filter.or_else(|| self.filter.clone());
-        let access = self.table_files.io.writes(self.by);
-        let writer = TableWriter::create(&self.table_files.folder, file, access, &options)?;
+        let folder = &self.table_files.folder;
+        let writer = TableWriter::create(folder, file, self.access, &options)?;
         // Not earlier: a file that was there before is another's.
         self.files.push(file);
         self.open = Some((file, writer));

@@ -68,13 +68,9 @@ impl Version {
     /// The version of a closed store: empty, so that memory and files are released.
     pub(crate) fn closed(last: &Version) -> Version {
         let Active { wal, first, .. } = last.active;
+        let (memtable, log_bytes) = (Arc::new(Memtable::new(0)), Arc::default());
         Version {
-            active: Active {
-                memtable: Arc::new(Memtable::new(0)),
-                wal,
-                first,
-                log_bytes: Arc::default(),
-            },
+            active: Active { memtable, wal, log_bytes, first },
             sealed: Vec::new(),
             runs: Vec::new(),
             deletes_ranges: false,

@@ -119,7 +119,7 @@ fn table_files_of(
 ) -> TableFiles {
     let next_file = free_number(names, Some(layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    TableFiles::new(folder, options, next_file).with_io(io)
+    TableFiles::new(folder, options, io, next_file)
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.

@@ -22,6 +22,7 @@ use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
+use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, layout_of};
@@ -66,7 +67,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());
-    let table_files = Arc::new(TableFiles::new(folder, &options, next_file));
+    let table_files = Arc::new(TableFiles::new(folder, &options, IoStats::default(), next_file));
     let mut repair =
         Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {
@@ -157,9 +158,7 @@ impl Repair {
         }
         // Merges left these tables over, and opening would remove them. They may hold what is lost
         // elsewhere.
-        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
-        let left_over = self.numbers(table_name).into_iter();
-        let left_over = left_over.filter(|file| tables().all(|table| table.file != *file));
+        let left_over = self.numbers(table_name).into_iter().filter(|file| !layout.has_file(*file));
         aside.extend(left_over.map(table_name));
         next.next_file = self.table_files.next_file();
         Ok(Some(Plan { layout: next, aside }))

@@ -139,13 +139,9 @@ fn check_table(
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
     })?;
-    if entries != record.entries {
-        return Err(wrong(format!(
-            "it has {entries} entries of the {} that the manifest names",
-            record.entries
-        )));
-    }
-    Ok(())
+    let named = record.entries;
+    let what = || format!("it has {entries} entries of the {named} that the manifest names");
+    if entries == named { Ok(()) } else { Err(wrong(what())) }
 }
 
 /// Whether an entry fits the manifest: its flush is on record and within its table's span.

@@ -92,12 +92,6 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes what open merges have written: the store is closed. Requires: no step runs.
-    pub(crate) fn abandon_merges(&self) {
-        let left = lock(&self.work).merges.close_all();
-        left.into_iter().for_each(|left| left.abandon(self));
-    }
-
     /// The merge that is due, if there is a lane for it.
     fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let options = &self.table_files.options;

@@ -304,11 +304,13 @@ impl Engine {
     /// Removes what flushes and merges have written that will not be installed any more. Requires:
     /// no step runs.
     pub(crate) fn abandon_work(&self) {
-        let flush = lock(&self.work).flush.task.take();
+        let mut work = lock(&self.work);
+        let (flush, merges) = (work.flush.task.take(), work.merges.close_all());
+        drop(work);
         if let Some(task) = flush {
             task.abandon(self);
         }
-        self.abandon_merges();
+        merges.abandon(self);
     }
 
     /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun

@@ -19,11 +19,11 @@ use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
 use crate::tools::verify::VerifyReport;
-use crate::tree::holders::Holder;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
 use crate::tree::tree_view::PinnedTree;
+use crate::tree::version::Holder;
 use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 

@@ -5,6 +5,9 @@
 //! damaged logs     their readable writes become a table, the newest run
 //! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
+//! A manifest is sound if its tables all exist and no other is newer, and if its end is whole, or
+//! the logs continue where its tables end. That of a sound store is.
+//!
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
 //! it loses its own. The new manifest is written when everything that it names is durable. A sound
 //! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
@@ -15,10 +18,12 @@ use std::path::Path;
 use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::log_check::LogCheck;
+use crate::files::log_replay::replay_logs;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
+use crate::files::table::parts::TableParts;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
@@ -109,6 +114,43 @@ impl Repair {
             self.count(layout)?;
         }
         Ok(())
+    }
+
+    /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
+    /// still be readable. Then tables that it names are missing, or logs do not continue where its
+    /// tables end, or other tables are newer.
+    fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
+        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
+        let all_there = tables().all(|table| self.has(&table_name(table.file)));
+        let mut unknown = self.numbers(table_name);
+        unknown.retain(|&file| !manifest.knows(file));
+        if unknown.is_empty() && !manifest.is_torn {
+            return Ok(true);
+        }
+        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
+            return Ok(false);
+        };
+        let last = last.max(layout.last_sequence);
+        // Without a torn end such tables mean nothing: after a crash they are in no edit, and may
+        // be incomplete.
+        for file in unknown.into_iter().filter(|_| manifest.is_torn) {
+            let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
+            if parts.properties.is_some_and(|known| known.sequences.1 > last) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The newest sequence number in logs. None: the logs are damaged.
+    fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
+        match replay_logs(&self.table_files.folder, &self.names, layout, &self.table_files.options)
+        {
+            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
+            Err(error) if error.tells_of_damage() => Ok(None),
+            Err(Error::Version { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
     }
 
     fn count(&mut self, layout: &Layout) -> Result<()> {
@@ -416,5 +458,3 @@ fn free_name(name: &str, taken: &[String]) -> String {
     let mut names = std::iter::once(name.to_string()).chain(numbered);
     names.find(|name| !taken.contains(name)).expect("numbers do not end")
 }
-
-mod trust;

@@ -16,9 +16,8 @@ use crate::files::keeper::Keeper;
 use crate::files::names::{image_name, table_name, wal_name};
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
-use crate::tree::holders::{Holder, Holders};
 use crate::tree::stats::ObsoleteStats;
-use crate::tree::version::Version;
+use crate::tree::version::{Holder, Holders, Version};
 
 /// A file that is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -21,14 +21,13 @@ use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
-use crate::tree::holders::Holder;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::tree_view::{Follower, PinnedTree};
-use crate::tree::version::{Active, Sealed, Version};
+use crate::tree::version::{Active, Holder, Sealed, Version};
 
 /// The open tree.
 pub(crate) struct OpenTree {

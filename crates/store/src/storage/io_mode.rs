@@ -77,13 +77,10 @@ pub struct IoStats {
 impl IoStats {
     /// Asks what files beside this one can have. Requires: the file exists.
     pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
-        let DirectIo { reads, flushes, merges } = wanted.direct;
-        let direct = reads || flushes || merges;
+        let direct = wanted.direct != DirectIo::default();
         let granted = folder.grant(beside, Access { direct, overlap: wanted.overlap });
-        let (can, overlap) = (granted.direct, granted.overlap);
-        let direct =
-            DirectIo { reads: reads && can, flushes: flushes && can, merges: merges && can };
-        IoStats { direct, overlap }
+        let direct = if granted.direct { wanted.direct } else { DirectIo::default() };
+        IoStats { direct, overlap: granted.overlap }
     }
 
     /// How tables are read.

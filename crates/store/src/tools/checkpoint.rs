@@ -77,14 +77,9 @@ impl Made {
     fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
-        let remove = |name: &String| self.folder.remove(name);
-        for name in &manifests {
-            let _ = remove(name);
-        }
+        manifests.iter().for_each(|name| _ = self.folder.remove(name));
         if manifests.is_empty() || self.folder.sync().is_ok() {
-            for name in others.into_iter().rev() {
-                let _ = remove(name);
-            }
+            others.iter().rev().for_each(|name| _ = self.folder.remove(name));
         }
     }
 }

@@ -98,7 +98,9 @@ pub(crate) fn save_writes(
     }
     let newest = known.and_then(|known| known.newest);
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
-        saver.lose_newest(gone, numbers.contains(&gone));
+        // Nobody knows how much it held.
+        let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };
+        saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
     saver.drop_empty_losses();
     saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
@@ -210,21 +212,11 @@ impl Saver<'_> {
         }
     }
 
-    /// Reports that the newest log on record, or its beginning, is missing. Nobody knows how much
-    /// it held.
-    fn lose_newest(&mut self, number: u64, is_there: bool) {
-        let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
-        self.lose(wal_name(number), 0, what.into());
-    }
-
     /// Damage that costs no writes is no loss, but gets a note.
     fn drop_empty_losses(&mut self) {
-        let (empty, lost) = std::mem::take(&mut self.report.lost)
-            .into_iter()
-            .partition(|loss| loss.entries == Some(0) && loss.file.ends_with(".wal"));
-        self.report.lost = lost;
-        let empty: Vec<Loss> = empty;
-        self.report.notes.extend(empty.iter().map(|loss| format!("{loss} (no writes)")));
+        let is_empty = |loss: &mut Loss| loss.entries == Some(0) && loss.file.ends_with(".wal");
+        let empty = self.report.lost.extract_if(.., is_empty);
+        self.report.notes.extend(empty.map(|loss| format!("{loss} (no writes)")));
     }
 }
 

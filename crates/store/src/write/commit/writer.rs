@@ -124,7 +124,8 @@ impl Writer {
         if count == 0 {
             return if sync { self.make_durable(engine) } else { Ok(()) };
         }
-        self.make_room(engine, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum();
+        self.make_room(engine, bytes)?;
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.writes());
@@ -144,7 +145,6 @@ impl Writer {
         }
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
-        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
         engine.counters.wrote(count as u64, bytes as u64);
         Ok(())
     }

@@ -15,6 +15,8 @@
 
 use std::path::Path;
 
+use trommel_filters::{FlushNumber, Part, Span};
+
 use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::log_check::LogCheck;
@@ -259,7 +261,7 @@ impl Repair {
         let Some(output) = self.write_run(&writes)? else { return Ok(()) };
         let flush = next.next_flush;
         let (first, last) = sequences(&writes);
-        let span = trommel_filters::Span::of_flush(flush);
+        let span = Span::of_flush(flush);
         let run = output.tables[0].0;
         let tables = output.records(run, 0, |_| span);
         next.runs.insert(0, RunRecord { id: run, level: 0, tables });
@@ -281,21 +283,17 @@ impl Repair {
                 let bounds = partitions.find(|bounds| bounds.from == record.lower);
                 bounds.map(|bounds| layout.base_files(&bounds))
             };
-            // Even in a sound tree, a run may have become the oldest without its image knowing
-            // that.
-            let is_of_the_tree = base(next) == base(layout);
-            match guard_image::read(&self.table_files.folder, &record) {
-                Ok(bytes)
-                    if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
-                {
-                    next.images.push(record);
-                    continue;
-                }
-                Ok(_) | Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => {}
+            let fits = match guard_image::read(&self.table_files.folder, &record) {
+                // Even in a sound tree, a run may have become the oldest without its image knowing
+                // that.
+                Ok(bytes) => Part::read_image(&bytes).is_ok() && base(next) == base(layout),
+                Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => false,
                 Err(other) => return Err(other),
-            }
+            };
             let name = image_name(record.file);
-            if self.has(&name) {
+            if fits {
+                next.images.push(record);
+            } else if self.has(&name) {
                 aside.push(name);
             }
         }
@@ -441,7 +439,7 @@ impl Repair {
 
 /// Makes the span begin at 0: the run is the oldest, since those below it are lost.
 fn begin_at_0(table: &mut TableRecord) {
-    let from_0 = trommel_filters::Span::new(trommel_filters::FlushNumber(0), table.span.hi());
+    let from_0 = Span::new(FlushNumber(0), table.span.hi());
     table.span = from_0.expect("no span ends at 0");
 }
 

@@ -149,11 +149,26 @@ impl Recovered {
 }
 
 /// Why an image is not used.
-enum Unusable {
-    /// It is of another store's state or options.
-    Unfit(&'static str),
-    /// It cannot be read.
-    Unreadable(Error),
+struct Unusable {
+    why: String,
+    /// What is damaged, with file and place. None: nothing is, it is of another state or options.
+    damage: Option<String>,
+}
+
+impl Unusable {
+    fn unfit(why: &str) -> Self {
+        Unusable { why: why.to_string(), damage: None }
+    }
+
+    fn unreadable(error: Error) -> Self {
+        let what = error.to_string();
+        let (why, damage) = match error {
+            error if !error.tells_of_damage() => (what, None),
+            Error::FileMissing { .. } => ("the image is missing".to_string(), Some(what)),
+            _ => ("the image is damaged".to_string(), Some(what)),
+        };
+        Unusable { why, damage }
+    }
 }
 
 /// The guard of `version`, whose own is still empty: from images and newer tables, or else from the
@@ -192,8 +207,10 @@ fn recover_parts(
             }
             Err(unusable) => {
                 rebuilt += 1;
-                let why = why_unusable(version, &bounds, unusable, &mut damage);
-                first_why.get_or_insert(why);
+                first_why.get_or_insert(unusable.why);
+                let damaged = image_of(&version.layout, &bounds).zip(unusable.damage);
+                damage
+                    .extend(damaged.map(|(image, what)| DamagedFilter { file: image.file, what }));
                 rebuild_part(
                     &table_files.options,
                     wanted,
@@ -214,26 +231,6 @@ fn recover_parts(
     Ok(Recovered { guard: Guard::Global(Parts::of(parts)), recovery, damage })
 }
 
-/// Why, as text; damage is noted.
-fn why_unusable(
-    version: &Version,
-    bounds: &KeyBounds,
-    unusable: Unusable,
-    damage: &mut Vec<DamagedFilter>,
-) -> String {
-    match unusable {
-        Unusable::Unfit(why) => why.to_string(),
-        Unusable::Unreadable(error) if error.tells_of_damage() => {
-            let what = error.to_string();
-            let image = image_of(&version.layout, bounds);
-            damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
-            let is_missing = matches!(error, Error::FileMissing { .. });
-            if is_missing { "the image is missing" } else { "the image is damaged" }.to_string()
-        }
-        Unusable::Unreadable(error) => error.to_string(),
-    }
-}
-
 fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecord> {
     layout.images.iter().find(|image| image.lower == bounds.from)
 }
@@ -246,21 +243,21 @@ fn usable_image<'v>(
     wanted: &GrfOptions,
 ) -> std::result::Result<(Part, &'v ImageRecord), Unusable> {
     let Some(record) = image_of(&version.layout, bounds) else {
-        return Err(Unusable::Unfit("there is no image"));
+        return Err(Unusable::unfit("there is no image"));
     };
     if record.tables != version.layout.base_files(bounds) {
-        return Err(Unusable::Unfit("the image is of an older round"));
+        return Err(Unusable::unfit("the image is of an older round"));
     }
-    let bytes = read(&table_files.folder, record).map_err(Unusable::Unreadable)?;
+    let bytes = read(&table_files.folder, record).map_err(Unusable::unreadable)?;
     let part = Part::of_checked_image(bytes).map_err(|wrong| {
         let path = table_files.folder.path_of(&image_name(record.file));
-        Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
+        Unusable::unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;
     if part.options() != wanted {
-        return Err(Unusable::Unfit("the image was made with other options"));
+        return Err(Unusable::unfit("the image was made with other options"));
     }
     if !has_base(&part, version.layout.base_tables(bounds)) {
-        return Err(Unusable::Unfit("the image is of an older round"));
+        return Err(Unusable::unfit("the image is of an older round"));
     }
     Ok((part, record))
 }

@@ -113,10 +113,7 @@ impl Commit {
             queue.leading = true;
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
-            let start = engine.env.clock.now();
-            let result = self.writer().commit(engine, &[&batch], sync);
-            leading.sync_time = sync.then(|| engine.since(start));
-            return result;
+            return leading.write(engine, &[&batch], sync);
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
@@ -148,9 +145,11 @@ impl Commit {
         let group = take_group(&mut queue.waiting);
         drop(queue);
         leading.writers = group.len();
-        let start = engine.env.clock.now();
-        let synced = self.write_group(engine, &group);
-        leading.sync_time = synced.then(|| engine.since(start));
+        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
+        let sync = group.iter().any(|waiting| waiting.sync);
+        let panicked = Error::panicked("the thread that wrote for several");
+        let mut outcome = Outcome { group: &group, result: Err(Error::stopped(&panicked)) };
+        outcome.result = leading.write(engine, &batches, sync);
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -198,16 +197,6 @@ impl Commit {
         }
         queue.wanted = 0;
         queue
-    }
-
-    /// Writes a group. True: it was to be synced.
-    fn write_group(&self, engine: &Engine, group: &[Arc<Waiting>]) -> bool {
-        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
-        let sync = group.iter().any(|waiting| waiting.sync);
-        let panicked = Error::panicked("the thread that wrote for several");
-        let mut outcome = Outcome { group, result: Err(Error::stopped(&panicked)) };
-        outcome.result = self.writer().commit(engine, &batches, sync);
-        sync
     }
 
     /// Ends the leading of a group of so many, which took so long if it was synced.
@@ -267,6 +256,15 @@ struct Leading<'c> {
     commit: &'c Commit,
     writers: usize,
     sync_time: Option<Duration>,
+}
+
+impl Leading<'_> {
+    fn write(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+        let start = engine.env.clock.now();
+        let written = self.commit.writer().commit(engine, batches, sync);
+        self.sync_time = sync.then(|| engine.since(start));
+        written
+    }
 }
 
 impl Drop for Leading<'_> {

@@ -17,6 +17,7 @@ use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
 use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
+use crate::plan::layout::Layout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
@@ -45,22 +46,12 @@ impl SavedWrite {
 
 type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 
-/// What a manifest tells about logs.
-#[derive(Clone, Copy)]
-pub(crate) struct KnownLogs {
-    /// The newest sequence number of all writes that are surely in tables.
-    pub(crate) last: Sequence,
-    /// The oldest log with other writes.
-    pub(crate) live: u64,
-    /// The newest log on record with other writes.
-    pub(crate) newest: Option<u64>,
-}
-
 /// The writes of these logs that `keeps` wants, in the order of entries. Losses go into the report.
+/// `known`: what the manifest tells, if it is trusted.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<KnownLogs>,
+    known: Option<&Layout>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -78,11 +69,11 @@ pub(crate) fn save_writes(
             befores.insert(number, before);
         }
     }
-    let mut saver = Saver { report, last: known.map(|known| known.last.0), open: None };
+    let mut saver = Saver { report, last: known.map(|known| known.last_sequence.0), open: None };
     let mut saved = Vec::new();
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
-            saver.look_for(numbers, known.map(|known| known.live), number, *before);
+            saver.look_for(numbers, known.map(|known| known.live_wal), number, *before);
         }
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
@@ -96,7 +87,7 @@ pub(crate) fn save_writes(
             }
         }
     }
-    let newest = known.and_then(|known| known.newest);
+    let newest = known.and_then(Layout::needed_wal);
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
         // Nobody knows how much it held.
         let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };

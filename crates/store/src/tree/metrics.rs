@@ -63,7 +63,7 @@ impl fmt::Display for MetricValue {
 }
 
 /// Names that Prometheus was given before there were paths: dashboards know them.
-const EXPOSED: [(&str, &str); 13] = [
+const EXPOSED: [(&str, &str); 14] = [
     ("bytes_written_user", "user_bytes_total"),
     ("bytes_flushed", "flushed_bytes_total"),
     ("bytes_merged", "merged_bytes_total"),
@@ -72,7 +72,8 @@ const EXPOSED: [(&str, &str); 13] = [
     ("stops.count", "stops_total"),
     ("stops.seconds", "stop_seconds_total"),
     ("guard.memory_bytes", "guard_bytes"),
-    ("guard.elastic.tables_by_units", "elastic_tables"),
+    ("guard.elastic.tables_by_sub_filters", "elastic_tables"),
+    ("guard.elastic.sub_filter_bytes", "elastic_unit_bytes"),
     ("files.max", "files_open_max"),
     ("obsolete.scans", "obsolete_held_by_scans"),
     ("obsolete.pinned_trees", "obsolete_held_by_pinned_trees"),
@@ -172,13 +173,16 @@ impl Stats {
     /// What the guard `elastic` has in memory.
     fn elastic_metrics(&self) -> Vec<Metric> {
         let Some(elastic) = &self.guard.elastic else { return Vec::new() };
-        let tables = elastic.tables_by_units.iter().enumerate().map(|(units, &tables)| {
-            labelled((Gauge, "guard.elastic.tables_by_units", tables.into()), "units", units)
+        let tables = elastic.tables_by_sub_filters.iter().enumerate();
+        let tables = tables.map(|(count, &tables)| {
+            labelled((Gauge, "guard.elastic.tables_by_sub_filters", tables.into()), "units", count)
         });
-        let gauges: [Row; 3] =
-            rows! { Gauge, "guard.elastic.", elastic, budget_bytes, unit_bytes, expected_rate };
-        let counters: [Row; 3] =
-            rows! { Counter, "guard.elastic.", elastic, loads, drops, counted_gets };
+        let gauges: [Row; 3] = rows! { Gauge, "guard.elastic.", elastic,
+            budget_bytes, sub_filter_bytes, expected_rate,
+        };
+        let counters: [Row; 3] = rows! { Counter, "guard.elastic.", elastic,
+            loads, drops, counted_gets,
+        };
         tables.chain(gauges.into_iter().chain(counters).map(single)).collect()
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
-    /// Decides which units of `elastic` filters are in memory. None: the store has another
+    /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.
@@ -60,12 +60,12 @@ impl OpenTree {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and units that were damaged when they were read. A
-    /// merge makes new ones in the place of its inputs'.
+    /// Damaged filters that the tree still has, and sub-filters that were damaged when they were
+    /// read. A merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
-        let units = version.tables().filter_map(|table| table.table.units());
-        let of_units = units.flat_map(|units| units.damage());
-        self.damage_at_open(version).into_iter().chain(of_units).collect()
+        let sub_filters = version.tables().filter_map(|table| table.table.units());
+        let of_sub_filters = sub_filters.flat_map(|sub_filters| sub_filters.damage());
+        self.damage_at_open(version).into_iter().chain(of_sub_filters).collect()
     }
 
     /// Filters that were damaged when they were opened, and that the tree still has.

@@ -219,7 +219,7 @@ pub struct GuardStats {
     /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
     /// text. None: there are none.
     pub told: Option<String>,
-    /// Of the guard `elastic`: which units are in memory.
+    /// Of the guard `elastic`: which sub-filters are in memory.
     pub elastic: Option<ElasticStats>,
     /// Of a filter that knows in which run each key is: its entries, and what did not fit.
     pub located: Option<RunLocatorSize>,

@@ -78,17 +78,17 @@ impl TableFiles {
     ) -> Result<Arc<Table>> {
         let cache = Arc::clone(&self.cache);
         let table = Table::open(&self.files, file, cache, filter)?;
-        self.load_first_units(&table)?;
+        self.load_first_sub_filters(&table)?;
         Ok(table)
     }
 
-    /// A table with a filter in parts begins with as many units as an equal share of the memory
-    /// has room for.
-    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
-        let Some(units) = table.units() else { return Ok(()) };
+    /// A table with a filter in parts begins with as many sub-filters as an equal share of the
+    /// memory has room for.
+    pub(crate) fn load_first_sub_filters(&self, table: &Table) -> Result<()> {
+        let Some(sub_filters) = table.units() else { return Ok(()) };
         let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
-        let share = share - units.directory_bytes() as f64;
-        let count = share / units.of_table().unit_bytes.max(1) as f64;
+        let share = share - sub_filters.directory_bytes() as f64;
+        let count = share / sub_filters.of_table().unit_bytes.max(1) as f64;
         table.load_units(count as u8)
     }
 

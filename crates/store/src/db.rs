@@ -19,11 +19,11 @@ use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
 use crate::tools::verify::VerifyReport;
-use crate::tree::holders::Holder;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
 use crate::tree::tree_view::PinnedTree;
+use crate::tree::version::Holder;
 use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 
@@ -193,7 +193,7 @@ impl Db {
     /// Makes all writes so far durable.
     pub fn sync(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
-        self.engine.commit.make_durable(&self.engine)
+        self.engine.commit.writer().make_durable(&self.engine)
     }
 
     /// The keys of a range and their values, as of now. Forward as an iterator, backward with
@@ -259,14 +259,14 @@ impl Db {
     /// Writes everything in memory to a run on disk.
     pub fn flush(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
-        self.engine.commit.seal(&self.engine)?;
+        self.engine.commit.writer().seal(&self.engine)?;
         self.engine.flush_sealed()
     }
 
     /// Has what is in memory wait for a flush.
     #[cfg(test)]
     pub(crate) fn seal(&self) -> Result<()> {
-        self.engine.commit.seal(&self.engine)
+        self.engine.commit.writer().seal(&self.engine)
     }
 
     /// Merges everything into one run of the last level, in one merge: what is due is not merged

@@ -81,7 +81,7 @@ pub use storage::memory::{Fault, Handles, Memory};
 pub use storage::open_files::FileStats;
 pub use storage::read_queue::{Completed, ReadBuffer, ReadQueue};
 pub use storage::{
-    Append, Folder, FolderWrapper, RawFile, ReadAt, Storage, StorageWrapper, Syncer,
+    Append, Folder, FolderWrapper, RawFile, ReadAt, ReadAtWrapper, Storage, StorageWrapper, Syncer,
 };
 pub use tools::dump::{DumpItem, FileKind, dump};
 pub use tools::repair::{repair, repair_with};

@@ -56,7 +56,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
     let names = folder.list()?;
     let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    let table_files = TableFiles::new(folder.clone(), options, next_file).with_io(io);
+    let table_files = Arc::new(TableFiles::new(folder.clone(), options, io, next_file));
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
     let mut logs = replay_logs(&folder, &names, &layout, options)?;
     let last = logs.iter().map(|log| log.last).max().unwrap_or_default();

@@ -69,7 +69,7 @@ fn elastic(db: &Db) -> ElasticStats {
     let allowed = stats.entries() as f64 * options().bits_per_key / 8.0;
     assert!(stats.guard.memory_bytes as f64 <= allowed, "{:?}", stats.guard);
     let elastic = stats.guard.elastic.expect("the guard is elastic");
-    assert!(elastic.unit_bytes <= elastic.budget_bytes, "{elastic:?}");
+    assert!(elastic.sub_filter_bytes <= elastic.budget_bytes, "{elastic:?}");
     elastic
 }
 
@@ -104,8 +104,8 @@ fn units_come_to_where_gets_are() {
         .map(|r| r.tables)
         .sum();
     assert!(tables > 30, "{tables} tables");
-    assert_eq!(start.tables_by_units.iter().sum::<u64>(), tables);
-    let units_at_first = start.tables_by_units.iter().rposition(|count| *count > 0);
+    assert_eq!(start.tables_by_sub_filters.iter().sum::<u64>(), tables);
+    let units_at_first = start.tables_by_sub_filters.iter().rposition(|count| *count > 0);
     assert!(units_at_first.is_some_and(|units| (1..8).contains(&units)), "{start:?}");
     ask_misses(&db, 2000, 0..1000);
     let hot = ask_misses(&db, 2000, 10_000..10_200);
@@ -116,7 +116,7 @@ fn units_come_to_where_gets_are() {
     assert!(elastic(&fixed).loads <= 1, "the first get of all is counted, whatever the sample");
     assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no unit is moved");
     let warm = elastic(&db);
-    assert!(warm.tables_by_units.len() == 9 && warm.tables_by_units[8] > 0, "{warm:?}");
+    assert!(warm.tables_by_sub_filters.len() == 9 && warm.tables_by_sub_filters[8] > 0, "{warm:?}");
     assert!(warm.loads > 0 && warm.expected_rate < 0.01, "{warm:?}");
     // Others are asked, and the first ones are forgotten: theirs are the only units to be had.
     for number in (0..KEYS).step_by(40) {
@@ -159,7 +159,7 @@ fn what_leaves_the_tree_gives_its_units_back() {
     (0..KEYS / 2).for_each(|number| db.delete(key(number)).expect("deletes"));
     db.compact().expect("compacts");
     let after = elastic(&db);
-    let sum = |stats: &ElasticStats| stats.tables_by_units.iter().sum::<u64>();
+    let sum = |stats: &ElasticStats| stats.tables_by_sub_filters.iter().sum::<u64>();
     assert!(sum(&after) < sum(&before) * 2 / 3, "{after:?}, before {before:?}");
     assert!(after.budget_bytes < before.budget_bytes * 2 / 3);
     (KEYS / 2..KEYS).for_each(|number| assert!(db.get(key(number)).expect("gets").is_some()));
@@ -188,7 +188,7 @@ fn a_damaged_unit_is_named_and_left_out() {
                 *named.entry(rest[..1].to_string()).or_insert(0) += 1;
                 all_is_there(&db);
                 assert_eq!(db.verify().expect("verifies").damage.len(), 1);
-                let most = elastic(&db).tables_by_units.len() - 1;
+                let most = elastic(&db).tables_by_sub_filters.len() - 1;
                 assert!(most == 7, "the other units of the hot table are in memory: {most}");
             }
         }
@@ -241,7 +241,7 @@ fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
         .flat_map(|level| &level.runs)
         .map(|r| r.tables)
         .sum::<u64>();
-    let with_units = elastic(&db).tables_by_units.iter().sum::<u64>();
+    let with_units = elastic(&db).tables_by_sub_filters.iter().sum::<u64>();
     assert!(0 < with_units && with_units < tables, "{with_units} of {tables}");
     ask_misses(&db, 100, 0..300);
     all_is_there(&db);

@@ -10,7 +10,7 @@ use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::output::tree_json::{extend, guard_json, levels_json, metrics_json, policy_json};
-use crate::output::tree_picture::tables_by_units;
+use crate::output::tree_picture::tables_by_sub_filters;
 use crate::process::failure::{Outcome, Status};
 
 #[derive(Debug, Args)]
@@ -132,11 +132,11 @@ fn as_text(stats: &Stats) -> String {
         row("filter at open", format!("{came_from} ({seconds:.2} s)"));
     }
     if let Some(elastic) = &guard.elastic {
-        let (loaded, budget) = (bytes(elastic.unit_bytes), bytes(elastic.budget_bytes));
-        row("units in memory", format!("{loaded} of {budget}"));
-        row("tables by units, cold to hot", tables_by_units(elastic));
+        let (loaded, budget) = (bytes(elastic.sub_filter_bytes), bytes(elastic.budget_bytes));
+        row("sub-filters in memory", format!("{loaded} of {budget}"));
+        row("tables by sub-filters, cold to hot", tables_by_sub_filters(elastic));
         let (loads, drops) = (whole(elastic.loads), whole(elastic.drops));
-        row("units read, dropped since open", format!("{loads}, {drops}"));
+        row("sub-filters read, dropped since open", format!("{loads}, {drops}"));
     }
     if !guard.damaged.is_empty() {
         row("damaged filters, not used", whole(guard.damaged.len() as u64));

@@ -17,11 +17,12 @@ use trommel::{ElasticStats, GuardKind, LevelStats, Policy, RunStats, Stats};
 use crate::output::partitions::partition_lines;
 use crate::output::table::{bytes, counted, whole};
 
-/// How many tables have how many units, cold ones first: `3 of 0, 120 of 1, 80 of 2`.
-pub(crate) fn tables_by_units(elastic: &ElasticStats) -> String {
-    let queues = elastic.tables_by_units.iter().enumerate().filter(|(_, tables)| **tables > 0);
+/// How many tables have how many sub-filters, cold ones first: `3 of 0, 120 of 1, 80 of 2`.
+pub(crate) fn tables_by_sub_filters(elastic: &ElasticStats) -> String {
+    let queues =
+        elastic.tables_by_sub_filters.iter().enumerate().filter(|(_, tables)| **tables > 0);
     let texts: Vec<String> =
-        queues.map(|(units, tables)| format!("{} of {units}", whole(*tables))).collect();
+        queues.map(|(count, tables)| format!("{} of {count}", whole(*tables))).collect();
     if texts.is_empty() { "none".into() } else { texts.join(", ") }
 }
 
@@ -146,8 +147,8 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
                 line(text, format_args!("           new filters: {told}"));
             }
             if let Some(elastic) = &guard.elastic {
-                let tables = tables_by_units(elastic);
-                line(text, format_args!("           tables by units, cold to hot: {tables}"));
+                let tables = tables_by_sub_filters(elastic);
+                line(text, format_args!("           tables by sub-filters, cold to hot: {tables}"));
             }
         }
         GuardKind::Located(kind) => {

@@ -1,18 +1,17 @@
-//! ElasticBF in the store: how many units of each table's filter are in memory follows what is
-//! asked.
+//! ElasticBF in the store: how many sub-filters of each table are in memory follows what is asked.
 //! ```text
-//! get ──> one in so many is counted ──> multi-queue: is a unit more here worth units less there?
-//!                                            │ yes: the unit is read, outside the lock
+//! get ──> one in so many is counted ──> multi-queue: is one more here worth some less there?
+//!                                            │ yes: the sub-filter is read, outside the lock
 //!                                            └────> one table has it, others have one less each
-//! flush, merge ──> tables come with the units that an equal share allows,
+//! flush, merge ──> tables come with the sub-filters that an equal share allows,
 //!     and leave with all of theirs
 //! ```
 //! A probe takes no lock and counts nothing. What is counted is a sample, chosen by number, so that
-//! the same questions of one thread change the same units at the same places.
+//! the same questions of one thread change the same sub-filters at the same places.
 //!
-//! Invariants: the units in memory and the directories take no more than the guard's bits for each
-//! entry of the newest version, but for tables that a flush or merge is about to install. The
-//! multi-queue knows of each table of that version as many units as are in memory.
+//! Invariants: the sub-filters in memory and the directories take no more than the guard's bits for
+//! each entry of the newest version, but for tables that a flush or merge is about to install. The
+//! multi-queue knows of each table of that version as many sub-filters as are in memory.
 
 use std::collections::HashMap;
 
@@ -25,7 +24,7 @@ use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::Options;
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
 
-/// Who decides which units are in memory.
+/// Who decides which sub-filters are in memory.
 pub(crate) struct Elastic {
     state: Mutex<State>,
     sample_gets: u64,
@@ -35,7 +34,7 @@ pub(crate) struct Elastic {
 struct State {
     policy: Box<dyn SubFilterPolicy>,
     tables: HashMap<u64, Weak<Table>>,
-    /// Someone is reading a unit.
+    /// Someone is reading a sub-filter.
     is_reading: bool,
     loads: u64,
     drops: u64,
@@ -75,24 +74,25 @@ impl Elastic {
             tables.iter().map(|&table| (table.file(), table)).collect();
         for gone in state.policy.retain(&|file| present.contains_key(&file)) {
             let table = state.tables.remove(&gone).and_then(|table| table.upgrade());
-            if let Some(units) = table.as_deref().and_then(Table::units) {
-                units.clear();
+            if let Some(sub_filters) = table.as_deref().and_then(Table::units) {
+                sub_filters.clear();
             }
         }
         let (mut entries, mut directories) = (0, 0);
         for table in tables {
             entries += table.entry_count();
-            let Some(units) = table.units() else { continue };
-            directories += units.directory_bytes() as u64;
+            let Some(sub_filters) = table.units() else { continue };
+            directories += sub_filters.directory_bytes() as u64;
             if !state.tables.contains_key(&table.file()) {
-                state.policy.insert(table.file(), units.of_table(), units.loaded_count());
+                let loaded = sub_filters.loaded_count();
+                state.policy.insert(table.file(), sub_filters.of_table(), loaded);
                 state.tables.insert(table.file(), Arc::downgrade(table));
             }
         }
         let budget = (entries as f64 * self.bits_per_key / 8.0) as u64;
         state.policy.set_budget_bytes(budget.saturating_sub(directories));
         for file in state.policy.shrink() {
-            state.drop_unit(file);
+            state.drop_sub_filter(file);
         }
     }
 
@@ -105,8 +105,8 @@ impl Elastic {
             < (1 << 32) / self.sample_gets
     }
 
-    /// Counts a get, and has a unit come into memory if that is worth it. If someone else is at it,
-    /// it is not counted.
+    /// Counts a get, and has a sub-filter come into memory if that is worth it. If someone else is
+    /// at it, it is not counted.
     #[cold]
     pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };
@@ -125,11 +125,11 @@ impl Elastic {
         if let Some(table) = wanting {
             state.is_reading = true;
             drop(state);
-            let unit = table.read_next_unit();
+            let sub_filter = table.read_next_unit();
             let mut state = lock(&self.state);
             state.is_reading = false;
-            match unit {
-                Ok(Some(unit)) => state.take(table, unit),
+            match sub_filter {
+                Ok(Some(sub_filter)) => state.take(table, sub_filter),
                 Ok(None) => state.policy.lose_unit(table.file()),
                 // The disk refuses: the next time, perhaps not.
                 Err(_) => {}
@@ -144,8 +144,8 @@ impl Elastic {
         let counted = policy.counted_questions();
         ElasticStats {
             budget_bytes: policy.budget_bytes(),
-            unit_bytes: policy.loaded_bytes(),
-            tables_by_units: policy.queues().iter().map(|queue| queue.len() as u64).collect(),
+            sub_filter_bytes: policy.loaded_bytes(),
+            tables_by_sub_filters: policy.queues().iter().map(|queue| queue.len() as u64).collect(),
             loads: state.loads,
             drops: state.drops,
             counted_gets: state.counted_gets,
@@ -155,8 +155,8 @@ impl Elastic {
 }
 
 impl State {
-    /// Of the tables that were asked in vain the one where a unit more spares most for its bytes,
-    /// of those that can have one.
+    /// Of the tables that were asked in vain the one where a sub-filter more spares most for its
+    /// bytes, of those that can have one.
     fn most_wanting<'t>(&self, asked: &[&'t Arc<Table>]) -> Option<&'t Arc<Table>> {
         let worth = |table: &Arc<Table>| self.policy.worth(table.file());
         let mut wanting: Vec<&Arc<Table>> =
@@ -165,24 +165,24 @@ impl State {
         wanting.into_iter().find(|table| self.policy.adjustment(table.file()).is_some())
     }
 
-    /// Puts a unit into memory, if that is still right: flushes and merges went on while it was
-    /// read.
-    fn take(&mut self, table: &Table, unit: Unit) {
+    /// Puts a sub-filter into memory, if that is still right: flushes and merges went on while it
+    /// was read.
+    fn take(&mut self, table: &Table, sub_filter: Unit) {
         let Some(adjustment) = self.policy.adjustment(table.file()) else { return };
-        if !table.units().is_some_and(|units| units.add(unit)) {
+        if !table.units().is_some_and(|loaded| loaded.add(sub_filter)) {
             return;
         }
         self.policy.apply(&adjustment);
         self.loads += 1;
         let Adjustment { drop, .. } = adjustment;
-        drop.into_iter().for_each(|file| self.drop_unit(file));
+        drop.into_iter().for_each(|file| self.drop_sub_filter(file));
     }
 
-    fn drop_unit(&mut self, file: u64) {
+    fn drop_sub_filter(&mut self, file: u64) {
         self.drops += 1;
         let table = self.tables.get(&file).and_then(Weak::upgrade);
-        if let Some(units) = table.as_deref().and_then(Table::units) {
-            units.drop_one();
+        if let Some(sub_filters) = table.as_deref().and_then(Table::units) {
+            sub_filters.drop_one();
         }
     }
 }

@@ -1,22 +1,22 @@
 //! What the guard `elastic` has in memory, as plain data.
 //! ```text
-//! tables_by_units   [3, 120, 80, 12, 2]     3 tables without a unit, ... 2 with four of them
+//! tables_by_sub_filters   [3, 120, 80, 12, 2]     3 tables without one, ... 2 with four of them
 //! ```
-//! Invariant: `unit_bytes` is at most `budget_bytes`.
+//! Invariant: `sub_filter_bytes` is at most `budget_bytes`.
 
-/// Which units of `elastic` filters are in memory, and what is expected of them.
+/// Which sub-filters of `elastic` filters are in memory, and what is expected of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ElasticStats {
-    /// Memory that units may take, in bytes: what the guard may take less the directories of units.
+    /// Memory that sub-filters may take, in bytes: what the guard may take less their directories.
     pub budget_bytes: u64,
     /// Memory that they take, in bytes.
-    pub unit_bytes: u64,
-    /// How many tables have 0, 1, 2, … units in memory: the cold ones first, the hot ones last.
-    pub tables_by_units: Vec<u64>,
-    /// Units read since the store was opened because tables were asked often.
+    pub sub_filter_bytes: u64,
+    /// How many tables have 0, 1, 2, … sub-filters in memory: cold ones first, hot ones last.
+    pub tables_by_sub_filters: Vec<u64>,
+    /// Sub-filters read since the store was opened because tables were asked often.
     pub loads: u64,
-    /// Units dropped for others' sake, or because there was less to remember.
+    /// Sub-filters dropped for others' sake, or because there was less to remember.
     pub drops: u64,
     /// Gets that were counted: a sample.
     pub counted_gets: u64,

@@ -52,14 +52,8 @@ impl LocatedGuard {
     /// Of a tree without runs.
     pub(crate) fn empty(kind: &'static dyn RunLocatorKind, options: &Options) -> Self {
         let plan = plan(options, 1, 0, None);
-        LocatedGuard {
-            kind,
-            filter: kind.builder(&plan).finish(),
-            plan,
-            runs: Vec::new(),
-            reserved: None,
-            is_whole: false,
-        }
+        let filter = kind.builder(&plan).finish();
+        LocatedGuard { reserved: None, ..LocatedGuard::of_oldest(kind, filter, plan) }
     }
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is
@@ -101,18 +95,14 @@ impl LocatedGuard {
 
     /// A key such that the run has none from `from` up to it. None: it has no key from `from` on.
     pub(crate) fn lower_bound(&self, run: u64, from: &[u8]) -> Option<Vec<u8>> {
-        match self.slot_of(run) {
-            Some(slot) => self.filter.lower_bound(slot, from),
-            None => Some(from.to_vec()),
-        }
+        let Some(slot) = self.slot_of(run) else { return Some(from.to_vec()) };
+        self.filter.lower_bound(slot, from)
     }
 
     /// A key from which on, up to `before`, the run has none. None: it has no key before `before`.
     pub(crate) fn upper_bound(&self, run: u64, before: &[u8]) -> Option<Vec<u8>> {
-        match self.slot_of(run) {
-            Some(slot) => self.filter.upper_bound(slot, before),
-            None => Some(before.to_vec()),
-        }
+        let Some(slot) = self.slot_of(run) else { return Some(before.to_vec()) };
+        self.filter.upper_bound(slot, before)
     }
 
     pub(crate) fn kind(&self) -> &'static dyn RunLocatorKind {
@@ -199,11 +189,9 @@ impl LocatedGuard {
 
     /// Notes the keys of a run.
     fn note_run(&mut self, placed: &PlacedRun, source: &mut KeySource) -> Result<()> {
-        let Some(slot) =
-            self.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count())
-        else {
-            return Ok(());
-        };
+        let entries = placed.run.entry_count();
+        let slot = self.add_run(placed.id, placed.level, placed.span(), entries);
+        let Some(slot) = slot else { return Ok(()) };
         let kind = self.kind();
         source.run(&placed.run, kind, |key| match key {
             KeyOrHash::Hash(hash) => self.filter.note_hash(hash, None, Some(slot)),
@@ -299,10 +287,8 @@ pub(crate) fn rebuild(
     if kind.has_sorted_view()
         && let Some(guard) = sorted::of_runs(kind, options, (layout, runs))?
     {
-        return Ok((
-            guard,
-            KeySource::keys(runs.iter().map(|placed| placed.run.tables().len()).sum()),
-        ));
+        let tables = runs.iter().map(|placed| placed.run.tables().len()).sum();
+        return Ok((guard, KeySource::keys(tables)));
     }
     let plan = plan_of(options, layout);
     let mut builder = kind.builder(&plan);

@@ -98,15 +98,11 @@ impl Guard {
         keys: &[&'k [u8]],
         mut answer: impl FnMut(usize, Answer<'k>),
     ) {
-        match self {
-            Guard::Global(parts) => parts.collect_many(keys, |place, codes| {
-                answer(place, Answer::Codes(codes.clone()));
-            }),
-            Guard::Open | Guard::PerTable | Guard::Located(_) => {
-                let queries = keys.iter().map(|key| Query::Point(key));
-                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
-            }
-        }
+        let Some(parts) = self.parts() else {
+            let queries = keys.iter().map(|key| Query::Point(key));
+            return queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+        };
+        parts.collect_many(keys, |place, codes| answer(place, Answer::Codes(codes.clone())));
     }
 
     /// As above, for ranges.
@@ -115,15 +111,13 @@ impl Guard {
         ranges: &[KeyRange<'k>],
         mut answer: impl FnMut(usize, Answer<'k>),
     ) {
-        match self {
-            Guard::Global(parts) => parts.collect_many_ranges(ranges, |place, codes| {
-                answer(place, Answer::Codes(codes.clone()));
-            }),
-            Guard::Open | Guard::PerTable | Guard::Located(_) => {
-                let queries = ranges.iter().map(|range| Query::Range(*range));
-                queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
-            }
-        }
+        let Some(parts) = self.parts() else {
+            let queries = ranges.iter().map(|range| Query::Range(*range));
+            return queries.enumerate().for_each(|(place, query)| answer(place, self.ask(&query)));
+        };
+        parts.collect_many_ranges(ranges, |place, codes| {
+            answer(place, Answer::Codes(codes.clone()))
+        });
     }
 
     /// The parts that a flush adds to and a last-level merge replaces, if there are some.

@@ -12,7 +12,7 @@
 //! `passed` entries of whose key are before it. A run's cursor is opened when the view first names
 //! it.
 
-use trommel_filters::{RankBounds, Selected, SortedView, SortedWalk};
+use trommel_filters::{Selected, SortedView, SortedWalk};
 
 use crate::entries::cursor::{Cursor, Reads, RunsRead};
 use crate::entries::entry::{Entry, Sequence};
@@ -77,7 +77,7 @@ impl ViewCursor {
             let middle = low.midpoint(high);
             let selected = self.view.place(segment, middle).expect("below the segment's length");
             let known = &mut known[usize::from(selected.slot.0)];
-            let bounds = *known.get_or_insert_with(|| self.runs.rank_bounds(selected, key));
+            let bounds = *known.get_or_insert_with(|| self.runs.run(selected).rank_bounds(key));
             let is_before = match selected.rank {
                 rank if rank < bounds.least => true,
                 rank if rank >= bounds.most => false,
@@ -155,11 +155,6 @@ impl Runs {
     fn run(&self, selected: Selected) -> &Arc<Run> {
         let run = self.runs[usize::from(selected.slot.0)].as_ref();
         run.expect("each slot of the view has a run")
-    }
-
-    /// Between how many of the run's entries and how many are before `key`, as far as memory tells.
-    fn rank_bounds(&self, selected: Selected, key: &[u8]) -> RankBounds {
-        self.run(selected).rank_bounds(key)
     }
 
     /// True: the run was not touched yet, and the entry is in a table beyond the bounds.

@@ -32,9 +32,8 @@ use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
 use crate::storage::environment::Clock;
 use crate::sync::Arc;
-use crate::tree::holders::Holder;
 use crate::tree::stats::QueryStats;
-use crate::tree::version::{HeldVersion, Version};
+use crate::tree::version::{HeldVersion, Holder, Version};
 
 /// Which way a scan goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

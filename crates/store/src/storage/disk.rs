@@ -51,17 +51,15 @@ impl Append for DiskAppender {
     }
 
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
-        Some(Arc::new(DiskSyncer(Arc::clone(&self.0))))
+        Some(Arc::<File>::clone(&self.0))
     }
 }
 
 /// Syncs a file that someone else appends to. Both share one open file: so the kernel reports a
 /// disk error to one of them.
-struct DiskSyncer(Arc<File>);
-
-impl Syncer for DiskSyncer {
+impl Syncer for File {
     fn sync(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.sync_data()
     }
 }
 

@@ -7,26 +7,20 @@
 
 use std::cell::Cell;
 use std::io;
-use std::ops::Range;
 
 use crate::storage::io_mode::Overlap;
 use crate::storage::read_pool::PoolQueue;
-use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one, read_many};
+use crate::storage::read_queue::{ReadQueue, one_by_one, read_many};
 use crate::storage::ring_queue::RingQueue;
-use crate::storage::{RawFile, ReadAt, io_uring};
+use crate::storage::{ReadAt, ReadAtWrapper, io_uring};
 use crate::sync::Arc;
 
 /// How many reads of one call are in flight at once.
 const DEPTH: usize = 64;
 
 thread_local! {
-    static QUEUES: Queues = const { Queues { ring: Cell::new(None), pool: Cell::new(None) } };
-}
-
-/// The queues of one thread.
-struct Queues {
-    ring: Cell<Option<KeptQueue>>,
-    pool: Cell<Option<KeptQueue>>,
+    /// The queues of one thread: over the pool, and over a ring.
+    static QUEUES: [Cell<Option<KeptQueue>>; 2] = const { [const { Cell::new(None) }; 2] };
 }
 
 /// A queue, and the process that it belongs to. A forked child has neither its threads nor its
@@ -90,35 +84,21 @@ pub(crate) fn overlapping(
 impl Overlapping {
     /// Calls `f` with this thread's queue.
     fn with_queue<T>(&self, f: impl FnOnce(&mut dyn ReadQueue) -> T) -> T {
-        let kept = |queues: &Queues| match self.overlap {
-            Overlap::Ring => queues.ring.take(),
-            Overlap::Pool | Overlap::OneByOne => queues.pool.take(),
-        };
+        let place = usize::from(self.overlap == Overlap::Ring);
         // A thread that is ending may have no queue to keep.
-        let kept = QUEUES.try_with(kept).ok().flatten();
+        let kept = QUEUES.try_with(|queues| queues[place].take()).ok().flatten();
         let mut queue =
             kept.and_then(KeptQueue::take).unwrap_or_else(|| queue(self.overlap, DEPTH));
         let result = f(&mut *queue);
         let kept = Some(KeptQueue { queue, process: std::process::id() });
-        let _ = QUEUES.try_with(|queues| match self.overlap {
-            Overlap::Ring => queues.ring.set(kept),
-            Overlap::Pool | Overlap::OneByOne => queues.pool.set(kept),
-        });
+        let _ = QUEUES.try_with(|queues| queues[place].set(kept));
         result
     }
 }
 
-impl ReadAt for Overlapping {
-    fn size(&self) -> io::Result<u64> {
-        self.file.size()
-    }
-
-    fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
-        self.file.data_after(from)
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.read_at(offset, buffer)
+impl ReadAtWrapper for Overlapping {
+    fn inner(&self) -> &dyn ReadAt {
+        &*self.file
     }
 
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
@@ -129,17 +109,9 @@ impl ReadAt for Overlapping {
         }
     }
 
-    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
-        self.file.read(offset, len)
-    }
-
     /// Reads ahead use the pool even where batches use a ring. Many files are read ahead, and each
     /// ring would take a descriptor. Files in the system's cache are read ahead by the system.
     fn reads_ahead(&self) -> Box<dyn ReadQueue> {
         if self.direct { Box::new(PoolQueue::default()) } else { one_by_one() }
-    }
-
-    fn raw(&self) -> Option<RawFile<'_>> {
-        self.file.raw()
     }
 }

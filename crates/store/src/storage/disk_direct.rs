@@ -46,8 +46,15 @@ pub(crate) fn alignment(file: &File) -> Option<usize> {
     (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
 }
 
+/// A file for direct transfers, and the alignment that these need.
+pub(crate) type DirectFile = (File, usize);
+
 /// Opens a file for direct transfers. None: they are impossible.
-fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(File, usize)>> {
+pub(crate) fn open(
+    folder: &DiskFolder,
+    name: &str,
+    flags: OFlags,
+) -> io::Result<Option<DirectFile>> {
     match folder.open_file(name, flags | OFlags::DIRECT) {
         Ok(file) => {
             let align = alignment(&file);
@@ -58,16 +65,10 @@ fn open(folder: &DiskFolder, name: &str, flags: OFlags) -> io::Result<Option<(Fi
     }
 }
 
-/// Opens a file for direct reads. None: they are impossible.
-pub(crate) fn open_reader(folder: &DiskFolder, name: &str) -> io::Result<Option<DirectReader>> {
-    let opened = open(folder, name, OFlags::RDONLY)?;
-    Ok(opened.map(|(file, align)| DirectReader { file, align }))
-}
-
 /// Reads whole sectors.
 pub(crate) struct DirectReader {
-    file: File,
-    align: usize,
+    pub(crate) file: File,
+    pub(crate) align: usize,
 }
 
 impl ReadAt for DirectReader {
@@ -142,30 +143,19 @@ pub(crate) struct DirectWriter {
 }
 
 impl DirectWriter {
-    /// Turns a new file into one for direct writes. `behind`: other threads write its chunks.
-    /// Returns the file unchanged if direct writes are impossible.
-    pub(crate) fn of(
-        folder: &DiskFolder,
-        name: &str,
-        buffered: File,
-        behind: bool,
-    ) -> io::Result<Result<DirectWriter, File>> {
-        let Some((direct, align)) = open(folder, name, OFlags::WRONLY)? else {
-            return Ok(Err(buffered));
-        };
-        let (direct, waiting) = (Arc::new(direct), Sectors::zeroed(CHUNK_BYTES));
-        let (spare, under_way) = (behind.then(|| Sectors::zeroed(CHUNK_BYTES)), None);
-        Ok(Ok(DirectWriter {
-            direct,
+    /// Of a new file, which is open twice. `behind`: other threads write its chunks.
+    pub(crate) fn new((direct, align): DirectFile, buffered: File, behind: bool) -> DirectWriter {
+        DirectWriter {
+            direct: Arc::new(direct),
             buffered,
             align,
-            waiting,
+            waiting: Sectors::zeroed(CHUNK_BYTES),
             waiting_len: 0,
             written: 0,
-            spare,
-            under_way,
+            spare: behind.then(|| Sectors::zeroed(CHUNK_BYTES)),
+            under_way: None,
             has_failed: false,
-        }))
+        }
     }
 
     /// Writes a full chunk, or hands it to another thread.

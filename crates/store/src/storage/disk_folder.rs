@@ -21,7 +21,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::storage::disk::{DiskAppender, DiskReader};
-use crate::storage::disk_direct::DirectWriter;
+use crate::storage::disk_direct::{DirectFile, DirectReader, DirectWriter};
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
 use crate::storage::{Append, Folder, ReadAt, check_name, disk_batch, disk_direct};
@@ -56,6 +56,16 @@ impl DiskFolder {
     pub(crate) fn create_file(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         self.open_regular(name, flags, self.mode_of_files()?)
+    }
+
+    /// Opens a file for direct transfers. None: they are impossible, or not wanted.
+    fn open_direct(
+        &self,
+        name: &str,
+        wanted: Access,
+        flags: OFlags,
+    ) -> io::Result<Option<DirectFile>> {
+        if wanted.direct { disk_direct::open(self, name, flags) } else { Ok(None) }
     }
 
     fn open_regular(&self, name: &str, flags: OFlags, mode: Mode) -> io::Result<File> {
@@ -138,19 +148,16 @@ impl Folder for DiskFolder {
     }
 
     fn grant(&self, beside: &str, wanted: Access) -> Access {
-        let direct = wanted.direct && matches!(disk_direct::open_reader(self, beside), Ok(Some(_)));
+        let direct = self.open_direct(beside, wanted, OFlags::RDONLY).is_ok_and(|it| it.is_some());
         Access { direct, overlap: disk_batch::granted(wanted.overlap) }
     }
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
-        if !access.direct {
-            return Ok(Box::new(DiskAppender(Arc::new(self.create_file(name)?))));
-        }
         let buffered = self.create_file(name)?;
         let behind = access.overlap != Overlap::OneByOne;
-        match DirectWriter::of(self, name, buffered, behind) {
-            Ok(Ok(direct)) => Ok(Box::new(direct)),
-            Ok(Err(buffered)) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
+        match self.open_direct(name, access, OFlags::WRONLY) {
+            Ok(Some(direct)) => Ok(Box::new(DirectWriter::new(direct, buffered, behind))),
+            Ok(None) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
             Err(error) => {
                 // The name was free, so the file of that name is the one created here.
                 let _ = self.remove(name);
@@ -160,10 +167,10 @@ impl Folder for DiskFolder {
     }
 
     fn open_with(&self, name: &str, access: Access) -> io::Result<Arc<dyn ReadAt>> {
-        let direct = if access.direct { disk_direct::open_reader(self, name)? } else { None };
+        let direct = self.open_direct(name, access, OFlags::RDONLY)?;
         let is_direct = direct.is_some();
         let file: Arc<dyn ReadAt> = match direct {
-            Some(reader) => Arc::new(reader),
+            Some((file, align)) => Arc::new(DirectReader { file, align }),
             None => Arc::new(DiskReader(self.open_file(name, OFlags::RDONLY)?)),
         };
         Ok(disk_batch::overlapping(file, is_direct, access.overlap))

@@ -77,13 +77,10 @@ pub struct IoStats {
 impl IoStats {
     /// Asks what files beside this one can have. Requires: the file exists.
     pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
-        let DirectIo { reads, flushes, merges } = wanted.direct;
-        let direct = reads || flushes || merges;
+        let direct = wanted.direct != DirectIo::default();
         let granted = folder.grant(beside, Access { direct, overlap: wanted.overlap });
-        let (can, overlap) = (granted.direct, granted.overlap);
-        let direct =
-            DirectIo { reads: reads && can, flushes: flushes && can, merges: merges && can };
-        IoStats { direct, overlap }
+        let direct = if granted.direct { wanted.direct } else { DirectIo::default() };
+        IoStats { direct, overlap: granted.overlap }
     }
 
     /// How tables are read.
@@ -91,21 +88,13 @@ impl IoStats {
         Access { direct: self.direct.reads, overlap: self.overlap }
     }
 
-    /// How a new run is written.
-    pub(crate) fn writes(&self, by: WrittenBy) -> Access {
-        let direct = match by {
-            WrittenBy::Flush => self.direct.flushes,
-            WrittenBy::Merge => self.direct.merges,
-        };
-        Access { direct, overlap: self.overlap }
+    /// How a flush writes a run, and anything else that makes one of new entries.
+    pub(crate) fn flushes(&self) -> Access {
+        Access { direct: self.direct.flushes, overlap: self.overlap }
     }
-}
 
-/// Who writes a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum WrittenBy {
-    /// A flush, or anything else that makes a run of new entries.
-    #[default]
-    Flush,
-    Merge,
+    /// How a merge writes a run.
+    pub(crate) fn merges(&self) -> Access {
+        Access { direct: self.direct.merges, overlap: self.overlap }
+    }
 }

@@ -58,18 +58,19 @@ fn this_process() -> Arc<Pool> {
     }
 }
 
-/// Nothing that can panic runs while one of these locks is held.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
+/// Whoever waits for a job that panics sees that it was dropped. The thread continues.
+fn run(job: Job) {
+    let _ = catch_unwind(AssertUnwindSafe(job));
 }
 
 impl Pool {
+    /// Nothing that can panic runs while the lock is held.
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn push(self: &Arc<Self>, job: Job) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.jobs.push_back(job);
         let needs_thread = state.jobs.len() > state.idle && state.threads < THREADS_MAX;
         state.threads += usize::from(needs_thread);
@@ -84,36 +85,34 @@ impl Pool {
         let builder = std::thread::Builder::new().name("trommel-disk".into());
         let pool = Arc::clone(self);
         let work = move || loop {
-            let job = pool.next();
-            // Whoever waits for the job sees that it was dropped. The thread continues.
-            let _ = catch_unwind(AssertUnwindSafe(job));
+            run(pool.next());
         };
         if builder.spawn(work).is_ok() {
             return;
         }
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.threads -= 1;
         // If there is no thread at all, the caller runs the job.
         let jobs =
             if state.threads == 0 { std::mem::take(&mut state.jobs) } else { VecDeque::new() };
         drop(state);
-        jobs.into_iter().for_each(|job| job());
+        jobs.into_iter().for_each(run);
     }
 
     fn next(&self) -> Job {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.idle += 1;
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 state.idle -= 1;
                 return job;
             }
-            state = wait(&self.work, state);
+            state = self.work.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 #[cfg(test)]
 pub(crate) fn thread_count() -> usize {
-    lock(&this_process().state).threads
+    this_process().lock().threads
 }

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 
 use crate::storage::aligned::{Sectors, Window};
 #[cfg(miri)]
-use crate::storage::io_uring_fake::{IoUring, opcode, types};
+use crate::storage::io_uring_fake::Kernel;
 use crate::storage::read_queue::{ReadBuffer, Request};
 
 /// The most bytes that one entry reads. A longer read continues when these have arrived.
@@ -28,7 +28,7 @@ const REFUSALS_MAX: u32 = 1000;
 
 /// Reads in flight.
 pub(crate) struct Ring {
-    ring: IoUring,
+    kernel: Kernel,
     slots: Box<[Option<Flight>]>,
     free: Vec<usize>,
     /// Entries that were not submitted yet.
@@ -61,17 +61,52 @@ pub(crate) fn is_allowed() -> bool {
     true
 }
 
+/// The kernel's side of a ring. Miri has another one: it runs no system calls.
+#[cfg(not(miri))]
+struct Kernel(IoUring);
+
+#[cfg(not(miri))]
+impl Kernel {
+    fn new(depth: u32) -> io::Result<Kernel> {
+        // Completions may wait until this thread enters the kernel anyway. Older kernels reject
+        // this flag.
+        let ring = IoUring::builder().setup_coop_taskrun().build(depth);
+        Ok(Kernel(ring.or_else(|_| IoUring::new(depth))?))
+    }
+
+    /// Queues an entry: the read of `len` bytes at `offset` into `memory`. Requires: there is one
+    /// for each slot.
+    ///
+    /// # Safety
+    /// The memory may be written, and nobody else touches it, until the slot's completion is seen.
+    unsafe fn push(&mut self, fd: i32, offset: u64, memory: *mut u8, len: u32, slot: usize) {
+        let read = opcode::Read::new(types::Fd(fd), memory, len).offset(offset);
+        let entry = read.build().user_data(slot as u64);
+        // SAFETY: the caller's.
+        let pushed = unsafe { self.0.submission().push(&entry) };
+        pushed.expect("the ring has an entry for each slot");
+    }
+
+    /// Submits the entries, and returns their number when so many reads may have completed.
+    fn submit_and_wait(&mut self, wanted: usize) -> io::Result<usize> {
+        self.0.submit_and_wait(wanted)
+    }
+
+    /// The slot of a completed read, and its result.
+    fn next_completion(&mut self) -> Option<(usize, i32)> {
+        let completion = self.0.completion().next()?;
+        Some((completion.user_data() as usize, completion.result()))
+    }
+}
+
 impl Ring {
     /// A ring for at most `depth` reads at once. An error: this process may not have one now.
     pub(crate) fn new(depth: usize) -> io::Result<Ring> {
         let depth = depth.clamp(1, 4096);
-        // Completions may wait until this thread enters the kernel anyway. Older kernels reject
-        // this flag.
-        let ring = IoUring::builder().setup_coop_taskrun().build(depth as u32);
-        let ring = ring.or_else(|_| IoUring::new(depth as u32))?;
+        let kernel = Kernel::new(depth as u32)?;
         let slots = (0..depth).map(|_| None).collect();
         let (free, process) = ((0..depth).collect(), std::process::id());
-        Ok(Ring { ring, slots, free, unsubmitted: 0, refusals: 0, process })
+        Ok(Ring { kernel, slots, free, unsubmitted: 0, refusals: 0, process })
     }
 
     pub(crate) fn has_room(&self) -> bool {
@@ -104,23 +139,19 @@ impl Ring {
         let bytes = &mut flight.sectors.bytes_mut()[at..];
         let len = bytes.len().min(ENTRY_BYTES_MAX) as u32;
         let raw = flight.request.file.raw().expect("the file has a descriptor");
-        let entry = opcode::Read::new(types::Fd(raw.fd.as_raw_fd()), bytes.as_mut_ptr(), len)
-            .offset(flight.window.offset + at as u64)
-            .build()
-            .user_data(slot as u64);
+        let (fd, offset) = (raw.fd.as_raw_fd(), flight.window.offset + at as u64);
         // SAFETY: the entry points to `len` bytes of memory that the slot owns. The slot keeps the
         // memory untouched until the entry's completion is seen (`take_done`, `drop`), or leaks it
         // (`abandon`). The descriptor is open as long as the slot has the file. Even if it named
         // another file, that file's bytes would go to the same memory.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the ring has an entry for each slot");
+        unsafe { self.kernel.push(fd, offset, bytes.as_mut_ptr(), len, slot) };
         self.unsubmitted += 1;
     }
 
     /// Submits the entries. If `wait`, returns when a read may have completed. An error: the ring
     /// is unusable.
     pub(crate) fn enter(&mut self, wait: bool) -> io::Result<()> {
-        match self.ring.submit_and_wait(usize::from(wait)) {
+        match self.kernel.submit_and_wait(usize::from(wait)) {
             Ok(count) => {
                 self.unsubmitted -= count.min(self.unsubmitted);
                 self.refusals = 0;
@@ -139,8 +170,7 @@ impl Ring {
     /// A completed read, if there is one.
     pub(crate) fn take_done(&mut self) -> Option<(Request, io::Result<ReadBuffer>)> {
         loop {
-            let completion = self.ring.completion().next()?;
-            let (slot, result) = (completion.user_data() as usize, completion.result());
+            let (slot, result) = self.kernel.next_completion()?;
             let flight =
                 self.slots[slot].as_mut().expect("a completion is of a slot that is taken");
             match flight.complete(result) {
@@ -157,11 +187,7 @@ impl Ring {
 
     /// Gives up a ring that failed, and returns its requests. Their memory is leaked, since the
     /// kernel may still write to it.
-    pub(crate) fn abandon(mut self) -> Vec<Request> {
-        self.leak()
-    }
-
-    fn leak(&mut self) -> Vec<Request> {
+    pub(crate) fn abandon(&mut self) -> Vec<Request> {
         let flights = self.slots.iter_mut().filter_map(Option::take);
         let requests = flights.map(|flight| {
             std::mem::forget(flight.sectors);
@@ -176,16 +202,15 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            drop(self.leak());
+            drop(self.abandon());
             return;
         }
         while self.in_flight() > 0 {
             if self.enter(true).is_err() {
-                drop(self.leak());
+                drop(self.abandon());
                 return;
             }
-            while let Some(completion) = self.ring.completion().next() {
-                let slot = completion.user_data() as usize;
+            while let Some((slot, _)) = self.kernel.next_completion() {
                 self.free.extend(self.slots[slot].take().map(|_| slot));
             }
         }

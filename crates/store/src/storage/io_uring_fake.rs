@@ -1,5 +1,5 @@
-//! The kernel's side of a ring, for Miri, which runs no system calls. It replaces the parts of the
-//! crate io-uring that `io_uring.rs` uses. The bytes of its file follow from their offsets.
+//! The kernel's side of a ring, for Miri, which runs no system calls. The bytes of its file follow
+//! from their offsets.
 //! ```text
 //! push -> pushed -> enter: in flight -> the entry's memory is written repeatedly -> completion
 //! ```
@@ -27,42 +27,15 @@ fn stretches(offset: u64, len: usize) -> impl Iterator<Item = (Range<usize>, u8)
     numbers.map(move |number| (from(number)..from(number + 1).min(len), number as u8))
 }
 
-pub(crate) mod types {
-    pub(crate) struct Fd(#[expect(dead_code, reason = "all files are alike")] pub(crate) i32);
-}
-
-pub(crate) mod opcode {
-    pub(crate) struct Read(super::Entry);
-
-    impl Read {
-        pub(crate) fn new(_fd: super::types::Fd, memory: *mut u8, len: u32) -> Read {
-            Read(super::Entry { memory, len: len as usize, offset: 0, user_data: 0 })
-        }
-
-        pub(crate) fn offset(mut self, offset: u64) -> Read {
-            self.0.offset = offset;
-            self
-        }
-
-        pub(crate) fn build(self) -> super::Entry {
-            self.0
-        }
-    }
-}
-
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
+struct Entry {
     memory: *mut u8,
     len: usize,
     offset: u64,
-    user_data: u64,
+    slot: usize,
 }
 
 impl Entry {
-    pub(crate) fn user_data(self, user_data: u64) -> Entry {
-        Entry { user_data, ..self }
-    }
-
     /// Writes bytes that nobody asked for.
     fn scribble(&self) {
         // SAFETY: who pushed the entry has promised that its memory may be written.
@@ -81,52 +54,22 @@ impl Entry {
     }
 }
 
-pub(crate) struct Completion {
-    user_data: u64,
-    result: i32,
-}
-
-impl Completion {
-    pub(crate) fn user_data(&self) -> u64 {
-        self.user_data
-    }
-
-    pub(crate) fn result(&self) -> i32 {
-        self.result
-    }
-}
-
-pub(crate) struct Builder;
-
-impl Builder {
-    pub(crate) fn setup_coop_taskrun(&mut self) -> &mut Builder {
-        self
-    }
-
-    pub(crate) fn build(&self, entries: u32) -> io::Result<IoUring> {
-        IoUring::new(entries)
-    }
-}
-
-pub(crate) struct IoUring {
+pub(crate) struct Kernel {
     entries: usize,
     pushed: Vec<Entry>,
     under_way: Vec<Entry>,
-    done: VecDeque<Completion>,
+    /// Slots, and results.
+    done: VecDeque<(usize, i32)>,
     random: u64,
 }
 
 // SAFETY: any thread may use a pointer to an entry's memory, as the kernel does.
-unsafe impl Send for IoUring {}
+unsafe impl Send for Kernel {}
 
-impl IoUring {
-    pub(crate) fn builder() -> Builder {
-        Builder
-    }
-
-    pub(crate) fn new(entries: u32) -> io::Result<IoUring> {
+impl Kernel {
+    pub(crate) fn new(entries: u32) -> io::Result<Kernel> {
         let (entries, done) = (entries as usize, VecDeque::new());
-        Ok(IoUring { entries, pushed: Vec::new(), under_way: Vec::new(), done, random: 1 })
+        Ok(Kernel { entries, pushed: Vec::new(), under_way: Vec::new(), done, random: 1 })
     }
 
     /// A number below `end`.
@@ -135,23 +78,24 @@ impl IoUring {
         (self.random >> 33) as usize % end
     }
 
-    pub(crate) fn submission(&mut self) -> &mut IoUring {
-        self
+    pub(crate) fn next_completion(&mut self) -> Option<(usize, i32)> {
+        self.done.pop_front()
     }
 
-    pub(crate) fn completion(&mut self) -> std::collections::vec_deque::Drain<'_, Completion> {
-        let first = self.done.len().min(1);
-        self.done.drain(..first)
-    }
-
+    /// All files are alike.
+    ///
     /// # Safety
-    /// The entry's memory may be written, and nobody else touches it until its completion was seen.
-    pub(crate) unsafe fn push(&mut self, entry: &Entry) -> Result<(), &'static str> {
-        if self.pushed.len() == self.entries {
-            return Err("the queue is full");
-        }
-        self.pushed.push(*entry);
-        Ok(())
+    /// The memory may be written, and nobody else touches it, until the slot's completion is seen.
+    pub(crate) unsafe fn push(
+        &mut self,
+        _fd: i32,
+        offset: u64,
+        memory: *mut u8,
+        len: u32,
+        slot: usize,
+    ) {
+        assert!(self.pushed.len() < self.entries, "the queue is full");
+        self.pushed.push(Entry { memory, len: len as usize, offset, slot });
     }
 
     pub(crate) fn submit_and_wait(&mut self, wanted: usize) -> io::Result<usize> {
@@ -177,11 +121,11 @@ impl IoUring {
             }
             _ => entry.read(usize::MAX),
         };
-        self.done.push_back(Completion { user_data: entry.user_data, result });
+        self.done.push_back((entry.slot, result));
     }
 }
 
-impl Drop for IoUring {
+impl Drop for Kernel {
     fn drop(&mut self) {
         self.under_way.iter().for_each(Entry::scribble);
     }

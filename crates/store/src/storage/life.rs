@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 use crate::storage::fork_word::ForkWord;
-use crate::sync::{Condvar, Mutex, lock, wait};
+use crate::sync::{Condvar, Mutex, MutexGuard, lock, wait};
 
 const FORKED: usize = 0;
 const OPEN: usize = 1;
@@ -72,23 +72,31 @@ impl Life {
 
     /// Begins a call that closing waits for.
     pub(crate) fn enter(&self) -> Result<Call<'_>> {
-        self.check()?;
-        let mut calls = lock(&self.calls);
-        // Closing changes the state under this lock.
-        self.check()?;
-        calls.under_way += 1;
-        Ok(Call(self))
+        self.enter_if(Life::check)
     }
 
     /// Begins to reopen a file, which closing waits for: an uncounted read may reopen one while a
     /// store is being closed.
     pub(crate) fn enter_files(&self) -> Result<Call<'_>> {
-        self.check_files()?;
+        self.enter_if(Life::check_files)
+    }
+
+    fn enter_if(&self, check: impl Fn(&Life) -> Result<()>) -> Result<Call<'_>> {
+        check(self)?;
         let mut calls = lock(&self.calls);
-        // The store is shut under this lock.
-        self.check_files()?;
+        // Closing changes the state under this lock.
+        check(self)?;
         calls.under_way += 1;
         Ok(Call(self))
+    }
+
+    /// Waits until no call is in progress.
+    fn without_calls(&self) -> MutexGuard<'_, Calls> {
+        let mut calls = lock(&self.calls);
+        while calls.under_way > 0 {
+            calls = wait(&self.changed, calls);
+        }
+        calls
     }
 
     /// Begins to close the store: from now on calls are refused. None: it is closed. If another
@@ -128,18 +136,12 @@ pub(crate) struct Closing<'l>(&'l Life);
 impl Closing<'_> {
     /// Waits until no call is in progress.
     pub(crate) fn wait_for_calls(&self) {
-        let mut calls = lock(&self.0.calls);
-        while calls.under_way > 0 {
-            calls = wait(&self.0.changed, calls);
-        }
+        drop(self.0.without_calls());
     }
 
     /// From now on no file is touched. Waits for files that are being opened.
     pub(crate) fn shut(&self) {
-        let mut calls = lock(&self.0.calls);
-        while calls.under_way > 0 {
-            calls = wait(&self.0.changed, calls);
-        }
+        let _calls = self.0.without_calls();
         self.0.state.store(CLOSED);
     }
 }

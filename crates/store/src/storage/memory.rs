@@ -254,26 +254,17 @@ fn not_found() -> io::Error {
 
 impl MemoryState {
     /// Counts an operation, and fails if this one is to fail.
-    fn step(&mut self) -> io::Result<()> {
-        self.step_of(false)
-    }
-
-    /// As `step`, for an operation that needs space.
-    fn step_writing(&mut self) -> io::Result<()> {
-        self.step_of(true)?;
-        if self.no_space { Err(Fault::NoSpace.error()) } else { Ok(()) }
-    }
-
-    fn step_of(&mut self, needs_space: bool) -> io::Result<()> {
+    fn step(&mut self, needs_space: bool) -> io::Result<()> {
         let number = self.operations;
         self.operations += 1;
-        let Some(armed) = self.fault.filter(|armed| number >= armed.at) else { return Ok(()) };
-        if !armed.lasts {
+        let armed = self.fault.filter(|armed| number >= armed.at);
+        if armed.is_some_and(|armed| !armed.lasts) {
             self.fault = None;
-        } else if armed.kind == Fault::NoSpace && !needs_space {
-            return Ok(());
         }
-        Err(armed.kind.error())
+        let fails = |armed: &Armed| !armed.lasts || armed.kind == Fault::Io || needs_space;
+        let kind = armed.filter(fails).map(|armed| armed.kind);
+        let full = (self.no_space && needs_space).then_some(Fault::NoSpace);
+        kind.or(full).map_or(Ok(()), |kind| Err(kind.error()))
     }
 
     fn has_dir(&self, dir: &Path) -> bool {
@@ -317,7 +308,7 @@ fn is_root(dir: &Path) -> bool {
 impl Storage for Memory {
     fn create_dir(&self, dir: &Path) -> io::Result<()> {
         let mut state = self.state();
-        state.step_writing()?;
+        state.step(true)?;
         state.add_dirs(dir);
         Ok(())
     }
@@ -329,7 +320,7 @@ impl Storage for Memory {
     fn open_folder(&self, dir: &Path) -> io::Result<Arc<dyn Folder>> {
         let dir = if dir == Path::new(".") { Path::new("") } else { dir };
         let mut state = self.state();
-        state.step()?;
+        state.step(false)?;
         state.require_dir(dir)?;
         Ok(Arc::new(MemoryFolder { disk: self.clone(), dir: dir.to_path_buf() }))
     }
@@ -354,7 +345,7 @@ struct MemoryAppender {
 impl Append for MemoryAppender {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.counted.0.state();
-        let result = state.step_writing();
+        let result = state.step(true);
         let written = match &result {
             Ok(()) => bytes.len(),
             Err(_) => Random(state.operations).below(bytes.len() + 1),
@@ -374,7 +365,7 @@ impl Append for MemoryAppender {
 
 impl Syncer for MemoryAppender {
     fn sync(&self) -> io::Result<()> {
-        let result = self.counted.0.state().step_writing();
+        let result = self.counted.0.state().step(true);
         let mut content = lock_mutex(&self.file);
         content.sync_failed |= result.is_err();
         if !content.sync_failed {
@@ -391,12 +382,12 @@ struct MemoryReader {
 
 impl ReadAt for MemoryReader {
     fn size(&self) -> io::Result<u64> {
-        self.counted.0.state().step()?;
+        self.counted.0.state().step(false)?;
         Ok(lock_mutex(&self.file).bytes.len() as u64)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.counted.0.state().step()?;
+        self.counted.0.state().step(false)?;
         let content = lock_mutex(&self.file);
         let start = usize::try_from(offset).map_err(|_| io::ErrorKind::UnexpectedEof)?;
         let end = start.checked_add(buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;

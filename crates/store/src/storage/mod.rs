@@ -193,6 +193,21 @@ wrapper_trait! {
     }
 }
 
+wrapper_trait! {
+    /// A file that wraps another one. Each implementation is a [`ReadAt`], and writes only the
+    /// methods that it changes.
+    ReadAtWrapper of ReadAt {
+        fn size(&self) -> io::Result<u64>;
+        fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>>;
+        fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()>;
+        fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer>;
+        fn reads_ahead(&self) -> Box<dyn ReadQueue>;
+        fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
+        fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>>;
+        fn raw(&self) -> Option<RawFile<'_>>;
+    }
+}
+
 /// Fails unless the name is that of a file in a folder, and no path.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
     if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {

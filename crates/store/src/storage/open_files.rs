@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
-use crate::storage::{RawFile, ReadAt, exhausted};
+use crate::storage::{ReadAt, ReadAtWrapper, exhausted};
 use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Switch, Weak, lock, wait_for,
 };
@@ -112,7 +112,7 @@ impl OpenFiles {
 
     /// Counts one more handle once the limit allows it.
     fn make_room(&self, wanted: HandleFor) -> io::Result<()> {
-        let (mut waiting, mut has_waited) = (None, false);
+        let (mut is_waiting, mut has_waited) = (false, false);
         let mut clock = lock(&self.clock);
         while self.open.load(Ordering::SeqCst) >= self.max && !has_waited {
             if let Some(closed) = take_idle(&mut clock) {
@@ -121,14 +121,16 @@ impl OpenFiles {
                 clock = lock(&self.clock);
             } else if wanted == HandleFor::Ring {
                 return Err(io::ErrorKind::WouldBlock.into());
-            } else if waiting.is_none() {
+            } else if !is_waiting {
                 // A reader that finishes from now on notifies this one. Another look finds those
                 // that finished before.
-                waiting = Some(WaitingReader::new(self));
+                self.waiting.fetch_add(1, Ordering::SeqCst);
+                is_waiting = true;
             } else {
                 (clock, has_waited) = wait_for(&self.freed, &self.clock, clock, WAIT_MAX);
             }
         }
+        self.waiting.fetch_sub(usize::from(is_waiting), Ordering::SeqCst);
         self.open.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
@@ -189,22 +191,6 @@ fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Han
         return Some(held);
     }
     None
-}
-
-/// A waiting reader.
-struct WaitingReader<'a>(&'a OpenFiles);
-
-impl<'a> WaitingReader<'a> {
-    fn new(files: &'a OpenFiles) -> Self {
-        files.waiting.fetch_add(1, Ordering::SeqCst);
-        WaitingReader(files)
-    }
-}
-
-impl Drop for WaitingReader<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::SeqCst);
-    }
 }
 
 /// One handle in the count of its store.
@@ -368,21 +354,9 @@ impl Drop for Lent {
     }
 }
 
-impl ReadAt for Lent {
-    fn size(&self) -> io::Result<u64> {
-        self.handle.file.size()
-    }
-
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.handle.file.read_at(offset, buffer)
-    }
-
-    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
-        self.handle.file.read(offset, len)
-    }
-
-    fn raw(&self) -> Option<RawFile<'_>> {
-        self.handle.file.raw()
+impl ReadAtWrapper for Lent {
+    fn inner(&self) -> &dyn ReadAt {
+        &*self.handle.file
     }
 }
 

@@ -7,7 +7,7 @@
 //! path. A closed store opens, creates and removes nothing, and neither does a forked child. If a
 //! descriptor is lacking, idle table files are closed for it.
 
-use std::io::{self, ErrorKind};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -55,8 +55,7 @@ impl OpenFolder {
     }
 
     pub(crate) fn create(&self, name: &str) -> Result<Box<dyn Append>> {
-        self.life.check_files()?;
-        with_room(|| self.handle.create(name)).map_err(self.of(name))
+        self.create_with(name, Access::default())
     }
 
     pub(crate) fn create_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
@@ -67,15 +66,14 @@ impl OpenFolder {
     /// Creates a file that gets its real name when it is complete. It replaces an incomplete file
     /// of the same name. Requires: only this store creates files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
-        self.life.check_files()?;
-        match with_room(|| self.handle.create(name)) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+        match self.create(name) {
+            Err(error) if error.is_name_taken() => {
                 // Fails if it is no file: then this store did not create it.
                 self.open_file(name)?;
                 self.handle.remove(name).map_err(self.of(name))?;
                 self.create(name)
             }
-            created => created.map_err(self.of(name)),
+            created => created,
         }
     }
 

@@ -5,68 +5,48 @@
 //! ```
 //! Invariant: each request is answered exactly once, even if its thread panics.
 
-use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
-// The threads outlive every model, so they need the locks of std, not those of a model checker.
-use std::sync::{Arc, Condvar, Mutex};
-
-use crate::storage::ReadAt;
-use crate::storage::io_threads::{self, lock, wait};
-use crate::storage::read_queue::{Completed, ReadQueue, Request};
-
-/// The answers for one queue.
-#[derive(Default)]
-struct Mailbox {
-    done: Mutex<VecDeque<Completed>>,
-    arrived: Condvar,
-}
-
-/// A request, and the mailbox of the queue that waits for it.
-struct PoolRead {
-    request: Request,
-    mailbox: Arc<Mailbox>,
-    answered: bool,
-}
-
-impl Mailbox {
-    fn put(&self, done: Completed) {
-        lock(&self.done).push_back(done);
-        self.arrived.notify_one();
-    }
-}
-
-impl PoolRead {
-    fn run(mut self) {
-        let bytes = self.request.read();
-        self.answered = true;
-        self.mailbox.put(Completed { tag: self.request.tag, bytes });
-    }
-}
-
-impl Drop for PoolRead {
-    /// Without an answer the queue would wait for ever.
-    fn drop(&mut self) {
-        if !self.answered {
-            let error = io::Error::other("the thread that was to read it has panicked");
-            self.mailbox.put(Completed { tag: self.request.tag, bytes: Err(error) });
-        }
-    }
-}
+use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
+use crate::storage::{ReadAt, io_threads};
+use crate::sync::Arc;
 
 /// Reads that the threads of the pool run.
-#[derive(Default)]
 pub(crate) struct PoolQueue {
-    mailbox: Arc<Mailbox>,
+    done: Receiver<Completed>,
+    /// Of which each read has a copy.
+    mailbox: Sender<Completed>,
     /// Reads that were submitted and not collected yet.
     under_way: usize,
+}
+
+impl Default for PoolQueue {
+    fn default() -> Self {
+        let (mailbox, done) = channel();
+        PoolQueue { done, mailbox, under_way: 0 }
+    }
 }
 
 impl PoolQueue {
     pub(crate) fn push(&mut self, request: Request) {
         self.under_way += 1;
-        let job = PoolRead { request, mailbox: Arc::clone(&self.mailbox), answered: false };
-        io_threads::spawn(move || job.run());
+        let mailbox = self.mailbox.clone();
+        io_threads::spawn(move || {
+            // Without an answer the queue would wait for ever.
+            let panicked = |_| Err(io::Error::other("the thread that was to read it has panicked"));
+            let read = catch_unwind(AssertUnwindSafe(|| request.read()));
+            let bytes = read.unwrap_or_else(panicked);
+            // The queue may have been dropped.
+            let _ = mailbox.send(Completed { tag: request.tag, bytes });
+        });
+    }
+
+    /// Adds a read that is done.
+    pub(crate) fn push_done(&mut self, tag: u64, bytes: io::Result<ReadBuffer>) {
+        self.under_way += 1;
+        let _ = self.mailbox.send(Completed { tag, bytes });
     }
 }
 
@@ -75,17 +55,13 @@ impl ReadQueue for PoolQueue {
         self.push(Request { tag, file, offset, len });
     }
 
-    fn collect(&mut self, wait_for_it: bool) -> Option<Completed> {
+    fn collect(&mut self, wait: bool) -> Option<Completed> {
         if self.under_way == 0 {
             return None;
         }
-        let mut done = lock(&self.mailbox.done);
-        while wait_for_it && done.is_empty() {
-            done = wait(&self.mailbox.arrived, done);
-        }
-        let completed = done.pop_front()?;
-        self.under_way -= 1;
-        Some(completed)
+        let done = if wait { self.done.recv().ok() } else { self.done.try_recv().ok() };
+        self.under_way -= usize::from(done.is_some());
+        done
     }
 }
 

@@ -13,7 +13,7 @@ use crate::storage::ReadAt;
 use crate::storage::aligned::Window;
 use crate::storage::io_uring::Ring;
 use crate::storage::read_pool::PoolQueue;
-use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
+use crate::storage::read_queue::{Completed, ReadQueue, Request};
 use crate::sync::Arc;
 
 /// So many waiting reads are begun together, unless someone waits for one.
@@ -23,8 +23,7 @@ pub(crate) struct RingQueue {
     /// None: the ring has failed.
     ring: Option<Ring>,
     waiting: VecDeque<Request>,
-    /// Requests that needed no read.
-    done: VecDeque<Completed>,
+    /// It also has what needed no read.
     pool: PoolQueue,
 }
 
@@ -32,8 +31,7 @@ impl RingQueue {
     /// An error: this process may not have a ring now.
     pub(crate) fn new(depth: usize) -> io::Result<RingQueue> {
         let ring = Some(Ring::new(depth)?);
-        let (waiting, done, pool) = (VecDeque::new(), VecDeque::new(), PoolQueue::default());
-        Ok(RingQueue { ring, waiting, done, pool })
+        Ok(RingQueue { ring, waiting: VecDeque::new(), pool: PoolQueue::default() })
     }
 
     /// Begins waiting reads, as far as there is room.
@@ -58,14 +56,9 @@ impl RingQueue {
             }
             let align = request.file.raw().map(|raw| raw.align);
             match align.map(|align| Window::around(request.offset, request.len, align)) {
-                _ if request.len == 0 => {
-                    let bytes = Ok(ReadBuffer::from(Vec::new()));
-                    self.done.push_back(Completed { tag: request.tag, bytes });
-                }
+                _ if request.len == 0 => self.pool.push_done(request.tag, Ok(Vec::new().into())),
                 Some(Ok(window)) => ring.begin(request, window),
-                Some(Err(error)) => {
-                    self.done.push_back(Completed { tag: request.tag, bytes: Err(error) });
-                }
+                Some(Err(error)) => self.pool.push_done(request.tag, Err(error)),
                 None => self.pool.push(request),
             }
         }
@@ -76,30 +69,22 @@ impl RingQueue {
 
     /// Enters the kernel. If the ring fails, its reads go to the pool.
     fn enter(&mut self, wait: bool) {
-        let failed = self.ring.as_mut().is_some_and(|ring| ring.enter(wait).is_err());
-        if failed {
+        if self.ring.as_mut().is_some_and(|ring| ring.enter(wait).is_err()) {
             self.fail_over();
         }
     }
 
     pub(crate) fn fail_over(&mut self) {
-        let given_up = self.ring.take().map(Ring::abandon).unwrap_or_default();
-        given_up
-            .into_iter()
-            .chain(self.waiting.drain(..))
-            .for_each(|request| self.pool.push(request));
+        let given_up = self.ring.take().map(|mut ring| ring.abandon()).unwrap_or_default();
+        let left = given_up.into_iter().chain(self.waiting.drain(..));
+        left.for_each(|request| self.pool.push(request));
     }
 
     /// Takes a completed read without entering the kernel.
     fn take_done(&mut self) -> Option<Completed> {
-        let done = self.done.pop_front().or_else(|| {
-            let (request, bytes) = self.ring.as_mut()?.take_done()?;
-            Some(Completed { tag: request.tag, bytes })
-        });
-        if done.is_some() {
-            self.begin();
-        }
-        done
+        let (request, bytes) = self.ring.as_mut()?.take_done()?;
+        self.begin();
+        Some(Completed { tag: request.tag, bytes })
     }
 }
 

@@ -66,8 +66,7 @@ impl Made {
         let made = link_or_copy((from, &name), (&self.folder, &name));
         // A link may exist although creating it failed. But a file that was there before belongs to
         // someone else.
-        let is_taken = |error: &Error| matches!(error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists);
-        if !made.as_ref().is_err_and(is_taken) {
+        if !made.as_ref().is_err_and(Error::is_name_taken) {
             self.names.push(name);
         }
         made
@@ -78,14 +77,9 @@ impl Made {
     fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
-        let remove = |name: &String| self.folder.remove(name);
-        for name in &manifests {
-            let _ = remove(name);
-        }
+        manifests.iter().for_each(|name| _ = self.folder.remove(name));
         if manifests.is_empty() || self.folder.sync().is_ok() {
-            for name in others.into_iter().rev() {
-                let _ = remove(name);
-            }
+            others.iter().rev().for_each(|name| _ = self.folder.remove(name));
         }
     }
 }

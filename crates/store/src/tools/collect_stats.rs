@@ -2,20 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use trommel_filters::PartSize;
-
 use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
-use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
+use crate::sync::{AtomicU64, Ordering};
 use crate::tree::partition_stats::{partitions, under_way};
-use crate::tree::stats::{GuardStats, QueryStats, Stats};
+use crate::tree::stats::{GuardStats, QueryKind, Stats};
 use crate::tree::tree_stats::{LevelStats, RunStats};
 use crate::tree::version::Version;
-use crate::tree::write_stalls::StallStats;
 use crate::write::engine::Engine;
 
 pub(crate) fn stats(engine: &Engine) -> Stats {
@@ -24,20 +21,21 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
-    let none = QueryStats::default();
     let obsolete = engine.leaving.stats(&version);
     let unsynced = engine.commit.unsynced.oldest();
-    let mut stats = Stats {
-        point: none,
-        open_seek: none,
-        closed_seek: none,
+    let counters = &engine.counters;
+    let (slowdowns, stops) = (counters.slowdowns.get(), counters.stops.get());
+    Stats {
+        point: counters.query_stats(QueryKind::Point),
+        open_seek: counters.query_stats(QueryKind::OpenSeek),
+        closed_seek: counters.query_stats(QueryKind::ClosedSeek),
         guard: guard_stats(engine, &version),
         filter_recovery: engine.filter_recovery.clone(),
         policy: engine.table_files.options.policy.clone(),
         size_ratio: engine.table_files.options.size_ratio,
         levels: levels(&version, &engine.table_files.options.schedule(), &engine.claimed_runs()),
         partitions: partitions(&version),
-        under_way: under_way(&version),
+        under_way: under_way(&version.layout),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
         table_file_bytes: version.files().map(|table| table.bytes()).sum(),
         memtables: 1 + version.sealed.len() as u64,
@@ -47,17 +45,17 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         log_bytes: version.log_bytes().sum(),
         fence_bytes: fences.sum::<usize>() as u64,
         cache_bytes: engine.table_files.cache.size_bytes(),
-        writes: 0,
-        bytes_written_user: 0,
-        bytes_flushed: 0,
-        bytes_merged: 0,
-        flushes: 0,
-        merges: 0,
+        writes: count(&counters.writes),
+        bytes_written_user: count(&counters.user_bytes),
+        bytes_flushed: count(&counters.flushed_bytes),
+        bytes_merged: count(&counters.merged_bytes),
+        flushes: count(&counters.flushes),
+        merges: count(&counters.merges),
         merging: engine.open_merges() as u64,
-        slowdowns: StallStats::default(),
-        stops: StallStats::default(),
-        stalls: 0,
-        stall_seconds: 0.0,
+        slowdowns,
+        stops,
+        stalls: slowdowns.count + stops.count,
+        stall_seconds: slowdowns.seconds + stops.seconds,
         sequence: engine.snapshots.visible().0,
         oldest_pin: engine.snapshots.oldest().map(|sequence| sequence.0),
         leaving_tables: obsolete.tables,
@@ -66,41 +64,41 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         io: engine.table_files.io,
         files: engine.table_files.files.stats(),
         failure: engine.failure(),
-    };
-    engine.counters.fill(&mut stats);
-    stats
+    }
+}
+
+fn count(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
 }
 
 fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
-    let part = version.guard.parts().map(Parts::size);
+    let part = version.guard.parts().map(Parts::size).unwrap_or_default();
     let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
     let located = match &version.guard {
         Guard::Located(guard) => Some(guard.size()),
         Guard::Open | Guard::PerTable | Guard::Global(_) => None,
     };
-    let global = part.as_ref().map_or(0, |size| size.base_bytes + size.overlay_bytes)
-        + located.map_or(0, |size| size.bytes as u64);
-    let memory_bytes = per_table + global;
-    let of_part = |pick: fn(&PartSize) -> u64| part.as_ref().map_or(0, pick);
+    let global = part.base_bytes + part.overlay_bytes + located.map_or(0, |size| size.bytes as u64);
+    let (memory_bytes, options) = (per_table + global, &engine.table_files.options);
     GuardStats {
-        kind: engine.table_files.options.guard,
+        kind: options.guard,
         bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
         memory_bytes,
-        base_bytes: of_part(|size| size.base_bytes),
-        overlay_bytes: of_part(|size| size.overlay_bytes),
-        base_entries: of_part(|size| size.base_entries),
-        overlay_entries: of_part(|size| size.overlay_entries),
+        base_bytes: part.base_bytes,
+        overlay_bytes: part.overlay_bytes,
+        base_entries: part.base_entries,
+        overlay_entries: part.overlay_entries,
         built_at_open: matches!(
             engine.filter_recovery,
             FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
         ),
         open_seconds: engine.guard_open_seconds,
-        seconds: 0.0,
-        rebuild_peak_bytes: 0,
+        seconds: count(&engine.counters.guard_nanoseconds) as f64 * 1e-9,
+        rebuild_peak_bytes: count(&engine.counters.rebuild_peak_bytes),
         damaged: engine.damage_of_filters(version),
         unregistered: unregistered(version),
-        told: told(&engine.table_files.options),
+        told: options.guard.table_filter().and_then(|kind| kind.told(&options.filter)),
         elastic: engine.elastic.as_ref().map(Elastic::stats),
         located,
     }
@@ -113,11 +111,6 @@ fn unregistered(version: &Version) -> BTreeMap<String, u64> {
         *tables.entry(name.to_owned()).or_default() += 1;
     }
     tables
-}
-
-/// What new filters of tables are told beside their memory.
-fn told(options: &Options) -> Option<String> {
-    options.guard.table_filter()?.told(&options.filter)
 }
 
 fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<LevelStats> {

@@ -11,7 +11,7 @@ use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use trommel_filters::Part;
+use trommel_filters::{Part, PartSize};
 
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::entry::{Entry, Kind};
@@ -26,7 +26,9 @@ use crate::files::record::{read_all, read_header};
 use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
-use crate::plan::layout::{CutsEdit, Edit, ImageRecord, LastMerge, Layout, TableRecord};
+use crate::plan::layout::{
+    CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
+};
 use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
@@ -362,16 +364,11 @@ fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
     let mut counts = LogCounts::default();
     dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
         let group = match record {
-            LogRecord::Predecessor(Predecessor { wal: 0, .. }) => {
-                return note(tell, offset, "the first log");
-            }
             LogRecord::Predecessor(Predecessor { wal, valid_bytes }) => {
                 let name = wal_name(wal);
-                return note(
-                    tell,
-                    offset,
-                    format!("follows {name}, of which {valid_bytes} bytes count"),
-                );
+                let follows = || format!("follows {name}, of which {valid_bytes} bytes count");
+                let text = if wal == 0 { "the first log".to_string() } else { follows() };
+                return note(tell, offset, text);
             }
             LogRecord::Group(group) => group,
         };
@@ -407,10 +404,9 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
     let mut lines: Vec<String> =
         edit.removed.iter().map(|file| format!("table {file:06} leaves")).collect();
     lines.extend(edit.added.iter().map(table_line));
-    let flush = |record: &crate::plan::layout::FlushRecord| {
-        format!("flush {} begins with sequence number {}", record.flush.0, record.first.0)
-    };
-    lines.extend(edit.flushes.iter().map(flush));
+    lines.extend(edit.flushes.iter().map(|FlushRecord { flush, first }| {
+        format!("flush {} begins with sequence number {}", flush.0, first.0)
+    }));
     lines.extend(numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))));
     lines.extend(edit.images.iter().map(image_line));
     lines.extend(edit.cuts.iter().map(cuts_line));
@@ -444,14 +440,10 @@ fn cuts_line(edit: &CutsEdit) -> String {
 }
 
 fn last_merge_line(merge: &LastMerge) -> String {
-    let LastMerge { oldest, inputs, .. } = merge;
-    match merge.done_to.is_empty() {
-        true => format!("the merge of runs {inputs:?} into run {oldest} is done"),
-        false => {
-            let key = merge.done_to.escape_ascii();
-            format!("the merge of runs {inputs:?} into run {oldest} is done up to {key}")
-        }
-    }
+    let LastMerge { oldest, inputs, done_to, .. } = merge;
+    let up_to = format!(" up to {}", done_to.escape_ascii());
+    let up_to = if done_to.is_empty() { "" } else { &up_to };
+    format!("the merge of runs {inputs:?} into run {oldest} is done{up_to}")
 }
 
 fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
@@ -465,13 +457,9 @@ fn dump_filter(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
     let of_points = options.point_bits;
     let made = format!("{bits} bits per key ({of_points} for points alone), size ratio {ratio}");
     note(tell, 0, format!("{made}, fingerprints {fingerprints}"))?;
-    let (entries, memory) = (size.base_entries, size.base_bytes);
-    let end = part.base_end().0;
-    note(
-        tell,
-        0,
-        format!("base: {entries} keys of flushes below {end}, {memory} bytes in memory"),
-    )?;
-    let (entries, memory) = (size.overlay_entries, size.overlay_bytes);
-    note(tell, 0, format!("overlay: {entries} entries of flushes since, {memory} bytes in memory"))
+    let PartSize { base_entries, base_bytes, overlay_entries, overlay_bytes } = size;
+    let base = format!("base: {base_entries} keys of flushes below {}", part.base_end().0);
+    note(tell, 0, format!("{base}, {base_bytes} bytes in memory"))?;
+    let overlay = format!("overlay: {overlay_entries} entries of flushes since");
+    note(tell, 0, format!("{overlay}, {overlay_bytes} bytes in memory"))
 }

@@ -5,6 +5,9 @@
 //! damaged logs     their readable writes become a table, the newest run
 //! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
+//! A manifest is sound if its tables all exist and no other is newer, and if its end is whole, or
+//! the logs continue where its tables end. That of a sound store is.
+//!
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
 //! it loses its own. The new manifest is written when everything that it names is durable. A sound
 //! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
@@ -12,20 +15,25 @@
 
 use std::path::Path;
 
+use trommel_filters::{FlushNumber, Part, Span};
+
 use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::log_check::LogCheck;
+use crate::files::log_replay::replay_logs;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
+use crate::files::table::parts::TableParts;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
+use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, layout_of};
-use crate::tools::repair_logs::{KnownLogs, SavedWrite, is_newer_than_all, save_writes, write_run};
+use crate::tools::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
@@ -66,13 +74,13 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());
-    let table_files = TableFiles::new(folder, &options, next_file);
+    let table_files = Arc::new(TableFiles::new(folder, &options, IoStats::default(), next_file));
     let mut repair =
         Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
-            repair.remove_written();
+            repair.written.iter().for_each(|&file| repair.table_files.discard(file));
             Err(error)
         }
     }
@@ -80,7 +88,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
 
 /// A repair in progress.
 struct Repair {
-    table_files: TableFiles,
+    table_files: Arc<TableFiles>,
     /// What the folder held at first.
     names: Vec<String>,
     report: RepairReport,
@@ -108,6 +116,43 @@ impl Repair {
             self.count(layout)?;
         }
         Ok(())
+    }
+
+    /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
+    /// still be readable. Then tables that it names are missing, or logs do not continue where its
+    /// tables end, or other tables are newer.
+    fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
+        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
+        let all_there = tables().all(|table| self.has(&table_name(table.file)));
+        let mut unknown = self.numbers(table_name);
+        unknown.retain(|&file| !manifest.knows(file));
+        if unknown.is_empty() && !manifest.is_torn {
+            return Ok(true);
+        }
+        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
+            return Ok(false);
+        };
+        let last = last.max(layout.last_sequence);
+        // Without a torn end such tables mean nothing: after a crash they are in no edit, and may
+        // be incomplete.
+        for file in unknown.into_iter().filter(|_| manifest.is_torn) {
+            let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
+            if parts.properties.is_some_and(|known| known.sequences.1 > last) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The newest sequence number in logs. None: the logs are damaged.
+    fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
+        match replay_logs(&self.table_files.folder, &self.names, layout, &self.table_files.options)
+        {
+            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
+            Err(error) if error.tells_of_damage() => Ok(None),
+            Err(Error::Version { .. }) => Ok(None),
+            Err(other) => Err(other),
+        }
     }
 
     fn count(&mut self, layout: &Layout) -> Result<()> {
@@ -157,9 +202,7 @@ impl Repair {
         }
         // Merges left these tables over, and opening would remove them. They may hold what is lost
         // elsewhere.
-        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
-        let left_over = self.numbers(table_name).into_iter();
-        let left_over = left_over.filter(|file| tables().all(|table| table.file != *file));
+        let left_over = self.numbers(table_name).into_iter().filter(|file| !layout.has_file(*file));
         aside.extend(left_over.map(table_name));
         next.next_file = self.table_files.next_file();
         Ok(Some(Plan { layout: next, aside }))
@@ -183,21 +226,19 @@ impl Repair {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
         }
         match mended {
-            Mended::Sound(_) if is_another => aside.push(name),
-            Mended::Sound(table) => {
+            Mended::Sound(table) if !is_another => {
                 let facts = TableFacts::of_piece(&table, Some(&record));
                 return Ok(vec![facts.record(run, level, span)]);
             }
-            Mended::Rewritten(output) if is_another => {
-                aside.push(name);
-                self.remove_tables(output.tables.iter().map(|(file, _)| *file));
-            }
+            Mended::Sound(_) => {}
+            Mended::Rewritten(output) if is_another => output.abandon(&self.table_files),
             Mended::Rewritten(output) => {
                 aside.push(name);
                 self.note_rewritten(&output);
                 return Ok(output.records(run, level, |_| span));
             }
         }
+        aside.push(name);
         Ok(Vec::new())
     }
 
@@ -212,15 +253,14 @@ impl Repair {
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
-        let known = Some(KnownLogs { last, live, newest: next.needed_wal() });
         let folder = &self.table_files.folder;
-        let writes = save_writes(folder, &numbers, known, &mut self.report, &mut keeps)?;
+        let writes = save_writes(folder, &numbers, Some(next), &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
         next.live_wal = self.table_files.next_file();
         let Some(output) = self.write_run(&writes)? else { return Ok(()) };
         let flush = next.next_flush;
         let (first, last) = sequences(&writes);
-        let span = trommel_filters::Span::of_flush(flush);
+        let span = Span::of_flush(flush);
         let run = output.tables[0].0;
         let tables = output.records(run, 0, |_| span);
         next.runs.insert(0, RunRecord { id: run, level: 0, tables });
@@ -242,21 +282,17 @@ impl Repair {
                 let bounds = partitions.find(|bounds| bounds.from == record.lower);
                 bounds.map(|bounds| layout.base_files(&bounds))
             };
-            // Even in a sound tree, a run may have become the oldest without its image knowing
-            // that.
-            let is_of_the_tree = base(next) == base(layout);
-            match guard_image::read(&self.table_files.folder, &record) {
-                Ok(bytes)
-                    if trommel_filters::Part::read_image(&bytes).is_ok() && is_of_the_tree =>
-                {
-                    next.images.push(record);
-                    continue;
-                }
-                Ok(_) | Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => {}
+            let fits = match guard_image::read(&self.table_files.folder, &record) {
+                // Even in a sound tree, a run may have become the oldest without its image knowing
+                // that.
+                Ok(bytes) => Part::read_image(&bytes).is_ok() && base(next) == base(layout),
+                Err(Error::Corrupt { .. } | Error::FileMissing { .. }) => false,
                 Err(other) => return Err(other),
-            }
+            };
             let name = image_name(record.file);
-            if self.has(&name) {
+            if fits {
+                next.images.push(record);
+            } else if self.has(&name) {
                 aside.push(name);
             }
         }
@@ -398,22 +434,11 @@ impl Repair {
         }
         folder.sync()
     }
-
-    fn remove_written(&self) {
-        self.remove_tables(self.written.iter().copied());
-    }
-
-    /// Files that stay are removed when the store is opened, since no manifest names them.
-    fn remove_tables(&self, files: impl Iterator<Item = u64>) {
-        for file in files {
-            let _ = self.table_files.folder.remove(&table_name(file));
-        }
-    }
 }
 
 /// Makes the span begin at 0: the run is the oldest, since those below it are lost.
 fn begin_at_0(table: &mut TableRecord) {
-    let from_0 = trommel_filters::Span::new(trommel_filters::FlushNumber(0), table.span.hi());
+    let from_0 = Span::new(FlushNumber(0), table.span.hi());
     table.span = from_0.expect("no span ends at 0");
 }
 
@@ -430,5 +455,3 @@ fn free_name(name: &str, taken: &[String]) -> String {
     let mut names = std::iter::once(name.to_string()).chain(numbered);
     names.find(|name| !taken.contains(name)).expect("numbers do not end")
 }
-
-mod trust;

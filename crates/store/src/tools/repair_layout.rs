@@ -14,6 +14,7 @@ use trommel_filters::{FlushNumber, Span};
 use crate::entries::entry::Sequence;
 use crate::files::table::Table;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
+use crate::tree::run_writer::whole_table;
 
 /// What a table knows of itself. For a trimmed table, also what the manifest knows of a piece of
 /// it.
@@ -28,20 +29,8 @@ pub(crate) struct TableFacts {
 
 impl TableFacts {
     pub(crate) fn of(table: &Table) -> Self {
-        let (from, to) = table.key_bounds();
-        let piece = TableRecord {
-            file: table.file(),
-            run: 0,
-            level: 0,
-            from,
-            to,
-            span: Span::of_flush(FlushNumber(0)),
-            is_trimmed: false,
-            skipped: 0,
-            entries: table.entry_count(),
-            file_entries: table.entry_count(),
-            bytes: table.bytes(),
-        };
+        let (entries, bytes) = (table.entry_count(), table.bytes());
+        let piece = whole_table(table.file(), table.key_bounds(), entries, bytes);
         TableFacts { piece, sequences: table.properties().sequences, is_newest: false }
     }
 

@@ -17,10 +17,11 @@ use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
 use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
+use crate::plan::layout::Layout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
 /// A write that was saved from a log.
@@ -45,22 +46,12 @@ impl SavedWrite {
 
 type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 
-/// What a manifest tells about logs.
-#[derive(Clone, Copy)]
-pub(crate) struct KnownLogs {
-    /// The newest sequence number of all writes that are surely in tables.
-    pub(crate) last: Sequence,
-    /// The oldest log with other writes.
-    pub(crate) live: u64,
-    /// The newest log on record with other writes.
-    pub(crate) newest: Option<u64>,
-}
-
 /// The writes of these logs that `keeps` wants, in the order of entries. Losses go into the report.
+/// `known`: what the manifest tells, if it is trusted.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<KnownLogs>,
+    known: Option<&Layout>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -78,11 +69,11 @@ pub(crate) fn save_writes(
             befores.insert(number, before);
         }
     }
-    let mut saver = Saver { report, last: known.map(|known| known.last.0), open: None };
+    let mut saver = Saver { report, last: known.map(|known| known.last_sequence.0), open: None };
     let mut saved = Vec::new();
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
-            saver.look_for(numbers, known.map(|known| known.live), number, *before);
+            saver.look_for(numbers, known.map(|known| known.live_wal), number, *before);
         }
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
@@ -96,9 +87,11 @@ pub(crate) fn save_writes(
             }
         }
     }
-    let newest = known.and_then(|known| known.newest);
+    let newest = known.and_then(Layout::needed_wal);
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
-        saver.lose_newest(gone, numbers.contains(&gone));
+        // Nobody knows how much it held.
+        let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };
+        saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
     saver.drop_empty_losses();
     saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
@@ -108,7 +101,7 @@ pub(crate) fn save_writes(
 
 /// Writes sorted entries and deletions of ranges as a run. None: there are none.
 pub(crate) fn write_run(
-    table_files: &TableFiles,
+    table_files: &Arc<TableFiles>,
     writes: &[SavedWrite],
 ) -> Result<Option<RunOutput>> {
     if writes.is_empty() {
@@ -123,9 +116,7 @@ pub(crate) fn write_run(
         sequence: delete.sequence,
     });
     // Nobody reads a store during its repair, so no older entry needs to stay visible.
-    let deleted = RangeTombstones::visible_at(deletes, &[]);
-    let state = RunWriterState::default().deleting(deleted);
-    let mut writer = RunWriter::new(table_files, state);
+    let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(deletes, &[]));
     entries.iter().try_for_each(|entry| writer.add(entry))?;
     writer.finish().map(Some)
 }
@@ -212,21 +203,11 @@ impl Saver<'_> {
         }
     }
 
-    /// Reports that the newest log on record, or its beginning, is missing. Nobody knows how much
-    /// it held.
-    fn lose_newest(&mut self, number: u64, is_there: bool) {
-        let what = if is_there { "the log's beginning is missing" } else { "the log is missing" };
-        self.lose(wal_name(number), 0, what.into());
-    }
-
     /// Damage that costs no writes is no loss, but gets a note.
     fn drop_empty_losses(&mut self) {
-        let (empty, lost) = std::mem::take(&mut self.report.lost)
-            .into_iter()
-            .partition(|loss| loss.entries == Some(0) && loss.file.ends_with(".wal"));
-        self.report.lost = lost;
-        let empty: Vec<Loss> = empty;
-        self.report.notes.extend(empty.iter().map(|loss| format!("{loss} (no writes)")));
+        let is_empty = |loss: &mut Loss| loss.entries == Some(0) && loss.file.ends_with(".wal");
+        let empty = self.report.lost.extract_if(.., is_empty);
+        self.report.notes.extend(empty.map(|loss| format!("{loss} (no writes)")));
     }
 }
 

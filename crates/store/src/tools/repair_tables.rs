@@ -17,7 +17,8 @@ use crate::files::table::parts::TableParts;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tools::verify::check_flush;
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
 /// The result of a repair of a table.
@@ -32,11 +33,8 @@ impl Mended {
     /// Whether it is the table of this record: its keys lie in the record's bounds, and its flushes
     /// in the record's span.
     pub(crate) fn belongs(&self, layout: &Layout, record: &TableRecord) -> bool {
-        let oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
-        let flush_fits = |sequence| match layout.flush_of(sequence) {
-            None => oldest && record.span.lo().0 == 0,
-            Some(flush) => record.span.lo() <= flush && flush < record.span.hi(),
-        };
+        let is_oldest = layout.runs.last().is_some_and(|oldest| oldest.id == record.run);
+        let fits_flush = |sequence| check_flush(layout, record.span, is_oldest, sequence).is_ok();
         // The file of a trimmed table has other keys too.
         let is_sound = matches!(self, Mended::Sound(_));
         let is_within = |from: &[u8], to: &[u8]| match is_sound && record.is_trimmed {
@@ -45,11 +43,8 @@ impl Mended {
         };
         let fits = |table: &Arc<Table>| {
             let (least, greatest) = table.properties().sequences;
-            let bounds = table.key_bounds();
-            is_within(&bounds.0, &bounds.1)
-                && greatest <= layout.last_sequence
-                && flush_fits(least)
-                && flush_fits(greatest)
+            let (from, to) = table.key_bounds();
+            is_within(&from, &to) && fits_flush(least) && fits_flush(greatest)
         };
         match self {
             Mended::Sound(table) => {
@@ -67,7 +62,7 @@ impl Mended {
 /// # Errors
 /// `Io`, and `Version`. Damage is no error: it goes into the report.
 pub(crate) fn mend(
-    table_files: &TableFiles,
+    table_files: &Arc<TableFiles>,
     file: u64,
     record: Option<&TableRecord>,
     report: &mut RepairReport,
@@ -87,8 +82,7 @@ pub(crate) fn mend(
     };
     // A table of deletions alone has an index without blocks.
     let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
-    let state = RunWriterState::with_filter(parts.filter()).deleting(tombstones);
-    let writer = RunWriter::new(table_files, state);
+    let writer = RunWriter::new(table_files, tombstones).with_filter(parts.filter());
     let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
     if is_readable {
         parts.blocks().try_for_each(|fragment| copier.copy(fragment?))?;
@@ -103,7 +97,7 @@ pub(crate) fn mend(
 /// Copies what can be read.
 struct Copier<'a> {
     name: String,
-    writer: RunWriter<'a>,
+    writer: RunWriter,
     last: Option<(Vec<u8>, Sequence)>,
     /// The piece of a trimmed table that belongs to the tree.
     within: Option<&'a TableRecord>,

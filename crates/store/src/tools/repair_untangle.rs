@@ -17,8 +17,9 @@ use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::Result;
 use crate::files::run_table::RunTable;
+use crate::sync::Arc;
 use crate::tools::repair_layout::{TableFacts, by_age, runs_of};
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
 /// The result.
@@ -32,7 +33,7 @@ pub(crate) struct Untangled {
 /// Merges the tables of one age that share keys, and returns all others as they are. The new files
 /// are added to `written`.
 pub(crate) fn untangle(
-    table_files: &TableFiles,
+    table_files: &Arc<TableFiles>,
     facts: Vec<TableFacts>,
     written: &mut Vec<u64>,
 ) -> Result<Untangled> {
@@ -53,7 +54,7 @@ pub(crate) fn untangle(
     Ok(untangled)
 }
 
-fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
+fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutput> {
     let span = Span::of_flush(FlushNumber(0));
     let tables = group.iter().map(|facts| {
         let table = table_files.open_table(facts.piece.file)?;
@@ -63,9 +64,7 @@ fn merge(table_files: &TableFiles, group: &[TableFacts]) -> Result<RunOutput> {
     let mut cursor = MergeCursor::over(tables.iter().map(|table| table.cursor().end_to_end()))?;
     let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
     // Nobody reads a store during its repair, so no older entry needs to stay visible.
-    let deleted = RangeTombstones::visible_at(tombstones, &[]);
-    let state = RunWriterState::default().deleting(deleted);
-    let mut writer = RunWriter::new(table_files, state);
+    let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(tombstones, &[]));
     let mut last: Option<(Vec<u8>, Sequence)> = None;
     writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
         let is_new =

@@ -8,7 +8,7 @@
 //! Invariants: it checks one version, which it pins, beside writes, flushes and merges. A file that
 //! has left the tree meanwhile is no damage.
 
-use trommel_filters::{KeyRange, Query};
+use trommel_filters::{KeyRange, Query, Span};
 
 use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
@@ -20,7 +20,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
-use crate::plan::layout::{ImageRecord, TableRecord};
+use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tree::guard_image;
 use crate::tree::open_tree::OpenTree;
@@ -118,7 +118,7 @@ fn check_table(
     }
     let is_oldest = version.runs.last().is_some_and(|oldest| oldest.id == placed.id);
     for delete in table.tombstones().pieces() {
-        check_flush(version, table, is_oldest, delete.sequence).map_err(|what| {
+        check_flush(&version.layout, table.span, is_oldest, delete.sequence).map_err(|what| {
             wrong(format!("the range deleted from {}: {what}", delete.from.escape_ascii()))
         })?;
     }
@@ -126,7 +126,7 @@ fn check_table(
     let mut entries = 0;
     for_each_entry(&mut table.cursor().end_to_end(), |key, sequence| {
         entries += 1;
-        check_flush(version, table, is_oldest, sequence)
+        check_flush(&version.layout, table.span, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
         match &mut last_key {
             Some(last) if last == key => return Ok(()),
@@ -139,30 +139,26 @@ fn check_table(
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
     })?;
-    if entries != record.entries {
-        return Err(wrong(format!(
-            "it has {entries} entries of the {} that the manifest names",
-            record.entries
-        )));
-    }
-    Ok(())
+    let named = record.entries;
+    let what = || format!("it has {entries} entries of the {named} that the manifest names");
+    if entries == named { Ok(()) } else { Err(wrong(what())) }
 }
 
-/// Whether an entry fits the manifest: its flush is on record and within the table's span.
-fn check_flush(
-    version: &Version,
-    table: &RunTable,
+/// Whether an entry fits the manifest: its flush is on record and within its table's span.
+pub(crate) fn check_flush(
+    layout: &Layout,
+    span: Span,
     is_oldest: bool,
     sequence: Sequence,
 ) -> std::result::Result<(), &'static str> {
-    if sequence > version.layout.last_sequence {
+    if sequence > layout.last_sequence {
         return Err("an entry that is newer than all that the manifest tells of");
     }
-    match version.layout.flush_of(sequence) {
+    match layout.flush_of(sequence) {
         // The oldest run begins at 0, unless it became the oldest because all below it was deleted.
-        None if is_oldest && table.span.lo().0 == 0 => Ok(()),
+        None if is_oldest && span.lo().0 == 0 => Ok(()),
         None => Err("an entry of a flush that is not on record"),
-        Some(flush) if table.span.lo() <= flush && flush < table.span.hi() => Ok(()),
+        Some(flush) if span.lo() <= flush && flush < span.hi() => Ok(()),
         Some(_) => Err("an entry of a flush outside the span that the manifest names"),
     }
 }

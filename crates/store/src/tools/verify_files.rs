@@ -19,6 +19,7 @@ use crate::files::table::Table;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::{GuardKind, Options};
 use crate::storage::environment::Environment;
+use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::verify::{VerifyReport, check_size, report_damage};
@@ -46,7 +47,7 @@ pub fn verify_files_with(
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let options = Options { guard: GuardKind::Open, ..Options::default() };
-    let table_files = TableFiles::new(folder.clone(), &options, 1);
+    let table_files = TableFiles::new(folder.clone(), &options, IoStats::default(), 1);
     let mut check = FilesCheck { table_files, names, report: VerifyReport::default() };
     match Manifest::read(&folder) {
         Ok(Some(layout)) => check.tree(&layout)?,

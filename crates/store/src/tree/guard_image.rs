@@ -43,14 +43,10 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     // The parts alone are written: no table is held for them.
     drop(version);
     let mut records = Vec::new();
-    let mut written = Ok(());
-    for (bounds, part) in parts.within(range) {
-        let Some(record) = record_of(&layout, &bounds, part) else { continue };
-        written = write_part(tree, part, record).map(|record| records.push(record));
-        if written.is_err() {
-            break;
-        }
-    }
+    let written = parts.within(range).try_for_each(|(bounds, part)| {
+        let Some(record) = record_of(&layout, &bounds, part) else { return Ok(()) };
+        write_part(tree, part, record).map(|record| records.push(record))
+    });
     if records.is_empty() {
         return written;
     }
@@ -81,27 +77,18 @@ fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
 /// What the manifest is to say about a part of a version, but for the file. None: no tables stand
 /// for its base, or there is an image that knows as much.
 fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
-    let tables = layout.base_tables(bounds);
-    let is_known = |image: &&ImageRecord| {
-        image.lower == bounds.from && image.tables == layout.base_files(bounds)
-    };
-    let knows = layout.images.iter().find(is_known).map(|image| image.watermark);
+    let (watermark, files) = (layout.next_flush, layout.base_files(bounds));
+    let known = image_of(layout, bounds).filter(|image| image.tables == files);
     let (_, newer) = layout.runs.split_last()?;
-    let has_newer = |watermark| {
-        newer.iter().flat_map(|run| run.within(bounds)).any(|table| table.span.hi() > watermark)
+    let knows_all = |image: &ImageRecord| {
+        let mut newer = newer.iter().flat_map(|run| run.within(bounds));
+        newer.all(|table| table.span.hi() <= image.watermark)
     };
-    if !has_base(part, tables) || knows.is_some_and(|watermark| !has_newer(watermark)) {
+    if !has_base(part, layout.base_tables(bounds)) || known.is_some_and(knows_all) {
         return None;
     }
-    let (watermark, tables) = (layout.next_flush, layout.base_files(bounds));
-    Some(ImageRecord {
-        lower: bounds.from.clone(),
-        file: 0,
-        bytes: 0,
-        checksum: 0,
-        watermark,
-        tables,
-    })
+    let lower = bounds.from.clone();
+    Some(ImageRecord { lower, file: 0, bytes: 0, checksum: 0, watermark, tables: files })
 }
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
@@ -138,8 +125,8 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     if holes.is_some() {
         return Err(damaged("most of the filter's image is a hole"));
     }
-    let size = usize::try_from(size).map_err(|_| damaged("an image beyond memory"))?;
-    let mut bytes = zeroed(size).map_err(|_| damaged("an image beyond memory"))?;
+    let zeros = usize::try_from(size).ok().and_then(|size| zeroed(size).ok());
+    let mut bytes = zeros.ok_or_else(|| damaged("an image beyond memory"))?;
     file.read_at(0, &mut bytes).map_err(Error::io(&path))?;
     if crc32c::crc32c(&bytes) != record.checksum {
         return Err(damaged("the filter's image has not the checksum that the manifest names"));
@@ -162,11 +149,26 @@ impl Recovered {
 }
 
 /// Why an image is not used.
-enum Unusable {
-    /// It is of another store's state or options.
-    Unfit(&'static str),
-    /// It cannot be read.
-    Unreadable(Error),
+struct Unusable {
+    why: String,
+    /// What is damaged, with file and place. None: nothing is, it is of another state or options.
+    damage: Option<String>,
+}
+
+impl Unusable {
+    fn unfit(why: &str) -> Self {
+        Unusable { why: why.to_string(), damage: None }
+    }
+
+    fn unreadable(error: Error) -> Self {
+        let what = error.to_string();
+        let (why, damage) = match error {
+            error if !error.tells_of_damage() => (what, None),
+            Error::FileMissing { .. } => ("the image is missing".to_string(), Some(what)),
+            _ => ("the image is damaged".to_string(), Some(what)),
+        };
+        Unusable { why, damage }
+    }
 }
 
 /// The guard of `version`, whose own is still empty: from images and newer tables, or else from the
@@ -179,9 +181,8 @@ pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Rec
                 &table_files.options,
                 (&version.layout, &version.runs),
             )?;
-            let why = source.to_string();
-            let guard = Guard::Located(Arc::new(guard));
-            Ok(Recovered::sound(guard, FilterRecovery::Rebuilt { why }))
+            let recovery = FilterRecovery::Rebuilt { why: source.to_string() };
+            Ok(Recovered::sound(Guard::Located(Arc::new(guard)), recovery))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
             recover_parts(table_files, version, parts.options())
@@ -206,8 +207,10 @@ fn recover_parts(
             }
             Err(unusable) => {
                 rebuilt += 1;
-                let why = why_unusable(version, &bounds, unusable, &mut damage);
-                first_why.get_or_insert(why);
+                first_why.get_or_insert(unusable.why);
+                let damaged = image_of(&version.layout, &bounds).zip(unusable.damage);
+                damage
+                    .extend(damaged.map(|(image, what)| DamagedFilter { file: image.file, what }));
                 rebuild_part(
                     &table_files.options,
                     wanted,
@@ -228,26 +231,6 @@ fn recover_parts(
     Ok(Recovered { guard: Guard::Global(Parts::of(parts)), recovery, damage })
 }
 
-/// Why, as text; damage is noted.
-fn why_unusable(
-    version: &Version,
-    bounds: &KeyBounds,
-    unusable: Unusable,
-    damage: &mut Vec<DamagedFilter>,
-) -> String {
-    match unusable {
-        Unusable::Unfit(why) => why.to_string(),
-        Unusable::Unreadable(error) if error.tells_of_damage() => {
-            let image = image_of(&version.layout, bounds);
-            let what = error.to_string();
-            damage.extend(image.map(|image| DamagedFilter { file: image.file, what }));
-            let is_missing = matches!(error, Error::FileMissing { .. });
-            if is_missing { "the image is missing" } else { "the image is damaged" }.to_string()
-        }
-        Unusable::Unreadable(error) => error.to_string(),
-    }
-}
-
 fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecord> {
     layout.images.iter().find(|image| image.lower == bounds.from)
 }
@@ -260,21 +243,21 @@ fn usable_image<'v>(
     wanted: &GrfOptions,
 ) -> std::result::Result<(Part, &'v ImageRecord), Unusable> {
     let Some(record) = image_of(&version.layout, bounds) else {
-        return Err(Unusable::Unfit("there is no image"));
+        return Err(Unusable::unfit("there is no image"));
     };
     if record.tables != version.layout.base_files(bounds) {
-        return Err(Unusable::Unfit("the image is of an older round"));
+        return Err(Unusable::unfit("the image is of an older round"));
     }
-    let bytes = read(&table_files.folder, record).map_err(Unusable::Unreadable)?;
+    let bytes = read(&table_files.folder, record).map_err(Unusable::unreadable)?;
     let part = Part::of_checked_image(bytes).map_err(|wrong| {
         let path = table_files.folder.path_of(&image_name(record.file));
-        Unusable::Unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
+        Unusable::unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;
     if part.options() != wanted {
-        return Err(Unusable::Unfit("the image was made with other options"));
+        return Err(Unusable::unfit("the image was made with other options"));
     }
     if !has_base(&part, version.layout.base_tables(bounds)) {
-        return Err(Unusable::Unfit("the image is of an older round"));
+        return Err(Unusable::unfit("the image is of an older round"));
     }
     Ok((part, record))
 }
@@ -332,7 +315,7 @@ mod tests {
         let mut batch = crate::entries::batch::Batch::new();
         batch.put("drum", "turns").put("sieve", "sifts");
         engine.commit.write(&engine, batch, true).expect("writes");
-        engine.commit.seal(&engine).expect("seals");
+        engine.commit.writer().seal(&engine).expect("seals");
         engine.flush_sealed().expect("flushes");
         write(&engine, &KeyBounds::all()).expect("writes an image");
         drop(engine);

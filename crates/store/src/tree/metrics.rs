@@ -63,7 +63,7 @@ impl fmt::Display for MetricValue {
 }
 
 /// Names that Prometheus was given before there were paths: dashboards know them.
-const EXPOSED: [(&str, &str); 13] = [
+const EXPOSED: [(&str, &str); 14] = [
     ("bytes_written_user", "user_bytes_total"),
     ("bytes_flushed", "flushed_bytes_total"),
     ("bytes_merged", "merged_bytes_total"),
@@ -72,7 +72,8 @@ const EXPOSED: [(&str, &str); 13] = [
     ("stops.count", "stops_total"),
     ("stops.seconds", "stop_seconds_total"),
     ("guard.memory_bytes", "guard_bytes"),
-    ("guard.elastic.tables_by_units", "elastic_tables"),
+    ("guard.elastic.tables_by_sub_filters", "elastic_tables"),
+    ("guard.elastic.sub_filter_bytes", "elastic_unit_bytes"),
     ("files.max", "files_open_max"),
     ("obsolete.scans", "obsolete_held_by_scans"),
     ("obsolete.pinned_trees", "obsolete_held_by_pinned_trees"),
@@ -93,6 +94,17 @@ impl Metric {
 
 type Row = (MetricKind, &'static str, MetricValue);
 
+/// Rows of some fields of a value. Their names are the fields' paths, after a prefix.
+macro_rules! rows {
+    ($kind:ident, $prefix:literal, $of:ident, $($field:ident $(. $inner:ident)?),+ $(,)?) => {
+        [$((
+            $kind,
+            concat!($prefix, stringify!($field) $(, ".", stringify!($inner))?),
+            $of.$field$(.$inner)?.into(),
+        )),+]
+    };
+}
+
 fn single((kind, name, value): Row) -> Metric {
     Metric { name, kind, label: None, value }
 }
@@ -110,7 +122,7 @@ impl Stats {
         let mut metrics = self.query_metrics();
         metrics.extend(self.counters().map(single));
         metrics.extend(self.gauges().map(single));
-        metrics.extend(self.guard_gauges().map(single));
+        metrics.extend(self.derived().map(single));
         metrics.extend(self.elastic_metrics());
         metrics.extend(runs);
         metrics
@@ -127,82 +139,51 @@ impl Stats {
     }
 
     fn counters(&self) -> [Row; 14] {
-        [
-            (Counter, "writes", self.writes.into()),
-            (Counter, "bytes_written_user", self.bytes_written_user.into()),
-            (Counter, "bytes_flushed", self.bytes_flushed.into()),
-            (Counter, "bytes_merged", self.bytes_merged.into()),
-            (Counter, "flushes", self.flushes.into()),
-            (Counter, "merges", self.merges.into()),
-            (Counter, "slowdowns.count", self.slowdowns.count.into()),
-            (Counter, "slowdowns.seconds", self.slowdowns.seconds.into()),
-            (Counter, "stops.count", self.stops.count.into()),
-            (Counter, "stops.seconds", self.stops.seconds.into()),
-            (Counter, "stalls", self.stalls.into()),
-            (Counter, "stall_seconds", self.stall_seconds.into()),
-            (Counter, "guard.seconds", self.guard.seconds.into()),
-            (Counter, "files.reopened", self.files.reopened.into()),
-        ]
+        rows! { Counter, "", self,
+            writes, bytes_written_user, bytes_flushed, bytes_merged, flushes, merges,
+            slowdowns.count, slowdowns.seconds, stops.count, stops.seconds, stalls, stall_seconds,
+            guard.seconds, files.reopened,
+        }
     }
 
-    fn gauges(&self) -> [Row; 23] {
+    fn gauges(&self) -> [Row; 26] {
+        rows! { Gauge, "", self,
+            memtables, memtable_bytes, memtable_entries, logs, log_bytes, fence_bytes, cache_bytes,
+            table_file_bytes, leaving_tables, merging, sequence,
+            files.open, files.max,
+            obsolete.tables, obsolete.bytes,
+            obsolete.scans, obsolete.pinned_trees, obsolete.followed_trees,
+            guard.bits_per_key, guard.memory_bytes, guard.base_bytes, guard.overlay_bytes,
+            guard.base_entries, guard.overlay_entries, guard.open_seconds, guard.rebuild_peak_bytes,
+        }
+    }
+
+    /// What is no field.
+    fn derived(&self) -> [Row; 6] {
         [
-            (Gauge, "memtables", self.memtables.into()),
-            (Gauge, "memtable_bytes", self.memtable_bytes.into()),
-            (Gauge, "memtable_entries", self.memtable_entries.into()),
-            (Gauge, "logs", self.logs.into()),
-            (Gauge, "log_bytes", self.log_bytes.into()),
-            (Gauge, "fence_bytes", self.fence_bytes.into()),
-            (Gauge, "cache_bytes", self.cache_bytes.into()),
             (Gauge, "memory_bytes", self.memory_bytes().into()),
             (Gauge, "table_bytes", self.table_bytes().into()),
-            (Gauge, "table_file_bytes", self.table_file_bytes.into()),
             (Gauge, "write_amplification", self.write_amplification().into()),
-            (Gauge, "leaving_tables", self.leaving_tables.into()),
-            (Gauge, "files.open", self.files.open.into()),
-            (Gauge, "files.max", self.files.max.into()),
-            (Gauge, "obsolete.tables", self.obsolete.tables.into()),
-            (Gauge, "obsolete.bytes", self.obsolete.bytes.into()),
-            (Gauge, "obsolete.scans", self.obsolete.scans.into()),
-            (Gauge, "obsolete.pinned_trees", self.obsolete.pinned_trees.into()),
-            (Gauge, "obsolete.followed_trees", self.obsolete.followed_trees.into()),
             (Gauge, "unsynced_seconds", self.unsynced_seconds.unwrap_or(0.0).into()),
-            (Gauge, "merging", self.merging.into()),
-            (Gauge, "sequence", self.sequence.into()),
             (Gauge, "stopped", u64::from(self.failure.is_some()).into()),
-        ]
-    }
-
-    fn guard_gauges(&self) -> [Row; 9] {
-        let guard = &self.guard;
-        [
-            (Gauge, "guard.bits_per_key", guard.bits_per_key.into()),
-            (Gauge, "guard.memory_bytes", guard.memory_bytes.into()),
-            (Gauge, "guard.base_bytes", guard.base_bytes.into()),
-            (Gauge, "guard.overlay_bytes", guard.overlay_bytes.into()),
-            (Gauge, "guard.base_entries", guard.base_entries.into()),
-            (Gauge, "guard.overlay_entries", guard.overlay_entries.into()),
-            (Gauge, "guard.open_seconds", guard.open_seconds.into()),
-            (Gauge, "guard.rebuild_peak_bytes", guard.rebuild_peak_bytes.into()),
-            (Gauge, "guard.damaged_filters", (guard.damaged.len() as u64).into()),
+            (Gauge, "guard.damaged_filters", (self.guard.damaged.len() as u64).into()),
         ]
     }
 
     /// What the guard `elastic` has in memory.
     fn elastic_metrics(&self) -> Vec<Metric> {
         let Some(elastic) = &self.guard.elastic else { return Vec::new() };
-        let tables = elastic.tables_by_units.iter().enumerate().map(|(units, &tables)| {
-            labelled((Gauge, "guard.elastic.tables_by_units", tables.into()), "units", units)
+        let tables = elastic.tables_by_sub_filters.iter().enumerate();
+        let tables = tables.map(|(count, &tables)| {
+            labelled((Gauge, "guard.elastic.tables_by_sub_filters", tables.into()), "units", count)
         });
-        let rows = [
-            (Gauge, "guard.elastic.budget_bytes", elastic.budget_bytes.into()),
-            (Gauge, "guard.elastic.unit_bytes", elastic.unit_bytes.into()),
-            (Gauge, "guard.elastic.expected_rate", elastic.expected_rate.into()),
-            (Counter, "guard.elastic.loads", elastic.loads.into()),
-            (Counter, "guard.elastic.drops", elastic.drops.into()),
-            (Counter, "guard.elastic.counted_gets", elastic.counted_gets.into()),
-        ];
-        tables.chain(rows.map(single)).collect()
+        let gauges: [Row; 3] = rows! { Gauge, "guard.elastic.", elastic,
+            budget_bytes, sub_filter_bytes, expected_rate,
+        };
+        let counters: [Row; 3] = rows! { Counter, "guard.elastic.", elastic,
+            loads, drops, counted_gets,
+        };
+        tables.chain(gauges.into_iter().chain(counters).map(single)).collect()
     }
 
     /// All of it in the text format that Prometheus reads.

@@ -16,9 +16,8 @@ use crate::files::keeper::Keeper;
 use crate::files::names::{image_name, table_name, wal_name};
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
-use crate::tree::holders::{Holder, Holders};
 use crate::tree::stats::ObsoleteStats;
-use crate::tree::version::Version;
+use crate::tree::version::{Holder, Holders, Version};
 
 /// A file that is to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,7 +99,7 @@ impl Leaving {
         files.trees.push(Arc::downgrade(&version.holders));
     }
 
-    pub(crate) fn add(&self, others: impl Iterator<Item = Obsolete>) {
+    pub(crate) fn add(&self, others: impl IntoIterator<Item = Obsolete>) {
         lock(&self.0).others.extend(others);
     }
 

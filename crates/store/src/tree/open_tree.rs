@@ -6,8 +6,7 @@
 //! Invariant: the version changes only while the installer's lock is held, and always from the
 //! newest version, not from the one a job began with.
 
-use std::collections::HashMap;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{Error, Result};
@@ -22,18 +21,17 @@ use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
-use crate::tree::holders::Holder;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::tree_view::{Follower, PinnedTree};
-use crate::tree::version::{Active, Sealed, Version};
+use crate::tree::version::{Active, Holder, Sealed, Version};
 
 /// The open tree.
 pub(crate) struct OpenTree {
-    pub(crate) table_files: TableFiles,
+    pub(crate) table_files: Arc<TableFiles>,
     pub(crate) env: Environment,
     pub(crate) current: Switch<Version>,
     /// The epoch of the current version, for a quick look.
@@ -46,7 +44,7 @@ pub(crate) struct OpenTree {
     pub(crate) counters: Counters,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
-    /// Decides which units of `elastic` filters are in memory. None: the store has another
+    /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Elastic>,
     /// Where the global filter came from at open.
@@ -62,12 +60,12 @@ impl OpenTree {
         self.table_files.folder.life()
     }
 
-    /// Damaged filters that the tree still has, and units that were damaged when they were read. A
-    /// merge makes new ones in the place of its inputs'.
+    /// Damaged filters that the tree still has, and sub-filters that were damaged when they were
+    /// read. A merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
-        let units = version.tables().filter_map(|table| table.table.units());
-        let of_units = units.flat_map(|units| units.damage());
-        self.damage_at_open(version).into_iter().chain(of_units).collect()
+        let sub_filters = version.tables().filter_map(|table| table.table.units());
+        let of_sub_filters = sub_filters.flat_map(|sub_filters| sub_filters.damage());
+        self.damage_at_open(version).into_iter().chain(of_sub_filters).collect()
     }
 
     /// Filters that were damaged when they were opened, and that the tree still has.
@@ -141,11 +139,9 @@ pub(crate) struct Installer {
     pub(crate) manifest: Manifest,
     /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
     pub(crate) next_flush: trommel_filters::FlushNumber,
-    /// Images that it may or may not name: the edit failed. After the next edit it does not.
-    doubtful_images: Vec<u64>,
-    /// Tables that were given up while the manifest might name them. After the next edit it does
-    /// not.
-    doubtful_tables: Vec<u64>,
+    /// Images whose edit failed, and tables that were given up while the manifest might name them.
+    /// After the next edit it does not.
+    doubtful: Vec<Obsolete>,
     /// The tree has changed since the store was opened.
     pub(crate) has_changed: bool,
     /// Gets the tree after every edit.
@@ -154,14 +150,7 @@ pub(crate) struct Installer {
 
 impl Installer {
     pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
-        Installer {
-            manifest,
-            next_flush,
-            doubtful_images: Vec::new(),
-            doubtful_tables: Vec::new(),
-            has_changed: false,
-            follower: None,
-        }
+        Installer { manifest, next_flush, doubtful: Vec::new(), has_changed: false, follower: None }
     }
 
     /// Gives a follower the tree as it is now, and after every edit from now on. It replaces the
@@ -199,10 +188,9 @@ impl Installer {
             let tables = now.files().filter(|table| gone.contains(table.file()));
             tree.leaving.add_tables(&now, tables, &tree.keeper);
         }
-        let doubtful_tables = self.doubtful_tables.drain(..).map(Obsolete::Table);
-        let doubtful = self.doubtful_images.drain(..).map(Obsolete::Image).chain(doubtful_tables);
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
-        tree.leaving.add(doubtful.chain(old_images.map(|image| Obsolete::Image(image.file))));
+        let old_images = old_images.map(|image| Obsolete::Image(image.file));
+        tree.leaving.add(self.doubtful.drain(..).chain(old_images));
         self.has_changed = true;
         if let Some(live) = edit.live_wal {
             tree.leaving.add_logs_before(live);
@@ -232,11 +220,13 @@ impl Installer {
     /// manifest surely does not name them. Else each attempt of a merge would leave its tables on a
     /// full disk.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
-        let files = run.tables.iter().map(|(file, _)| *file);
-        let (doubtful, free): (Vec<_>, Vec<_>) =
-            files.partition(|file| self.manifest.may_name(*file));
-        self.doubtful_tables.extend(doubtful);
-        tree.leaving.add(free.into_iter().map(Obsolete::Table));
+        for &(file, _) in &run.tables {
+            if self.manifest.may_name(file) {
+                self.doubtful.push(Obsolete::Table(file));
+            } else {
+                tree.leaving.add([Obsolete::Table(file)]);
+            }
+        }
     }
 
     /// A follower that panics is removed: the change stays installed all the same.
@@ -288,10 +278,10 @@ impl Installer {
         if images.is_empty() {
             return Ok(());
         }
-        let files: Vec<u64> = images.iter().map(|image| image.file).collect();
+        let files: Vec<_> = images.iter().map(|image| Obsolete::Image(image.file)).collect();
         let next_file = Some(tree.table_files.next_file());
         let edit = Edit { images, next_file, ..Edit::default() };
         let installed = self.install(tree, &edit, &HashMap::new(), now.guard.clone());
-        installed.inspect_err(|_| self.doubtful_images.extend(files))
+        installed.inspect_err(|_| self.doubtful.extend(files))
     }
 }

@@ -5,7 +5,7 @@
 //! Invariant: the partitions cover all keys, in key order; their numbers are of one version.
 
 use crate::entries::key_bounds::KeyBounds;
-use crate::guard::Guard;
+use crate::plan::layout::Layout;
 use crate::tree::version::Version;
 
 /// A key range of the last level, which is merged as one and has a part of the global filter of its
@@ -48,10 +48,8 @@ pub(crate) fn partitions(version: &Version) -> Vec<PartitionStats> {
 
 fn partition(version: &Version, bounds: KeyBounds) -> PartitionStats {
     let tables = version.layout.runs.last().map_or(&[][..], |oldest| oldest.within(&bounds));
-    let size = match &version.guard {
-        Guard::Global(parts) => parts.size_at(&bounds.from),
-        Guard::Open | Guard::PerTable | Guard::Located(_) => Default::default(),
-    };
+    let parts = version.guard.parts();
+    let size = parts.map(|parts| parts.size_at(&bounds.from)).unwrap_or_default();
     PartitionStats {
         from: bounds.from,
         tables: tables.len() as u64,
@@ -64,9 +62,8 @@ fn partition(version: &Version, bounds: KeyBounds) -> PartitionStats {
     }
 }
 
-pub(crate) fn under_way(version: &Version) -> Option<UnderWay> {
-    let merge = version.layout.last_merge.as_ref()?;
-    let is_there = |id: &&u64| version.runs.iter().any(|placed| placed.id == **id);
-    let runs = merge.inputs.iter().filter(is_there).count() as u64;
-    Some(UnderWay { runs, done_to: merge.done_to.clone() })
+pub(crate) fn under_way(layout: &Layout) -> Option<UnderWay> {
+    let merge = layout.last_merge.as_ref()?;
+    let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
+    Some(UnderWay { runs: inputs.count() as u64, done_to: merge.done_to.clone() })
 }

@@ -15,7 +15,7 @@ use crate::plan::layout::{Layout, RunRecord};
 use crate::storage::Storage;
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
-use crate::tree::partition_stats::UnderWay;
+use crate::tree::partition_stats::{UnderWay, under_way};
 
 /// A run as the manifest has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,15 +70,11 @@ pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
 
 /// The runs of a layout, for outside.
 pub(crate) fn tree(layout: &Layout) -> TreePeek {
-    let under_way = layout.last_merge.as_ref().map(|merge| {
-        let inputs = layout.runs.iter().filter(|run| merge.inputs.contains(&run.id));
-        UnderWay { runs: inputs.count() as u64, done_to: merge.done_to.clone() }
-    });
     TreePeek {
         runs: layout.runs.iter().map(run).collect(),
         flushes: layout.next_flush.0,
         sequence: layout.last_sequence.0,
-        under_way,
+        under_way: under_way(layout),
     }
 }
 

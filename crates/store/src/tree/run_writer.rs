@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use trommel_filters::{FilterOptions, Span};
+use trommel_filters::{FilterOptions, FlushNumber, Span};
 
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::merge_cursor::MergeCursor;
@@ -17,19 +17,13 @@ use crate::error::{Error, Result};
 use crate::files::table::Table;
 use crate::files::table::writer::{TableSummary, TableWriter};
 use crate::plan::layout::TableRecord;
-use crate::storage::io_mode::WrittenBy;
+use crate::storage::io_mode::Access;
 use crate::sync::Arc;
 use crate::tree::table_files::TableFiles;
 
 /// Writes the entries of one run, in order, into as many tables as they need.
-pub(crate) struct RunWriter<'a> {
-    table_files: &'a TableFiles,
-    state: RunWriterState,
-}
-
-/// The part of a [`RunWriter`] that lives on between the steps of a merge.
-#[derive(Default)]
-pub(crate) struct RunWriterState {
+pub(crate) struct RunWriter {
+    table_files: Arc<TableFiles>,
     open: Option<(u64, TableWriter)>,
     done: Vec<(u64, TableSummary)>,
     /// All files that were begun.
@@ -39,36 +33,12 @@ pub(crate) struct RunWriterState {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
-    by: WrittenBy,
+    access: Access,
     /// Bytes of the tables that are done.
     done_bytes: u64,
     /// The ranges that the run deletes. The tables that are done have those before a key.
     tombstones: RangeTombstones,
     deleted_up_to: Option<Vec<u8>>,
-}
-
-impl RunWriterState {
-    /// Nothing is written yet. Tables get this filter if the options ask for none.
-    pub(crate) fn with_filter(filter: Option<FilterOptions>) -> Self {
-        RunWriterState { filter, ..RunWriterState::default() }
-    }
-
-    /// Nothing written yet; filters of so many bits per key, or as the options say.
-    pub(crate) fn with_filter_bits(bits_per_key: Option<f64>) -> Self {
-        RunWriterState { bits_per_key, ..RunWriterState::default() }
-    }
-
-    /// The run is written by a merge.
-    #[must_use]
-    pub(crate) fn by_a_merge(self) -> Self {
-        RunWriterState { by: WrittenBy::Merge, ..self }
-    }
-
-    /// The run deletes these ranges too.
-    #[must_use]
-    pub(crate) fn deleting(self, tombstones: RangeTombstones) -> Self {
-        RunWriterState { tombstones, ..self }
-    }
 }
 
 /// The tables of a finished run, synced and opened.
@@ -78,39 +48,65 @@ pub(crate) struct RunOutput {
     pub(crate) opened: HashMap<u64, Arc<Table>>,
 }
 
-impl<'a> RunWriter<'a> {
-    pub(crate) fn new(table_files: &'a TableFiles, state: RunWriterState) -> Self {
-        RunWriter { table_files, state }
+impl RunWriter {
+    /// Of a run that deletes these ranges. Nothing is written yet.
+    pub(crate) fn new(table_files: &Arc<TableFiles>, tombstones: RangeTombstones) -> Self {
+        RunWriter {
+            table_files: Arc::clone(table_files),
+            open: None,
+            done: Vec::new(),
+            files: Vec::new(),
+            last_key: Vec::new(),
+            filter: None,
+            bits_per_key: None,
+            access: table_files.io.flushes(),
+            done_bytes: 0,
+            tombstones,
+            deleted_up_to: None,
+        }
     }
 
-    /// Puts the writer aside until the next step.
-    pub(crate) fn pause(mut self) -> RunWriterState {
-        std::mem::take(&mut self.state)
+    /// Tables get this filter if the options ask for none.
+    #[must_use]
+    pub(crate) fn with_filter(mut self, filter: Option<FilterOptions>) -> Self {
+        self.filter = filter;
+        self
+    }
+
+    /// Filters have so many bits per key, or as the options say.
+    #[must_use]
+    pub(crate) fn with_filter_bits(mut self, bits_per_key: Option<f64>) -> Self {
+        self.bits_per_key = bits_per_key;
+        self
+    }
+
+    /// The run is written by a merge.
+    #[must_use]
+    pub(crate) fn by_a_merge(mut self) -> Self {
+        self.access = self.table_files.io.merges();
+        self
     }
 
     /// Adds an entry. A user key's entries never cross a table.
     pub(crate) fn add(&mut self, entry: &Entry<'_>) -> Result<()> {
-        let state = &mut self.state;
         let full =
             |writer: &TableWriter| writer.size_bytes() >= self.table_files.options.table_bytes;
-        if state.open.as_ref().is_some_and(|(_, writer)| full(writer))
-            && state.last_key != entry.key
-        {
-            finish_table(state, Some(entry.key))?;
+        if self.open.as_ref().is_some_and(|(_, writer)| full(writer)) && self.is_new(entry.key) {
+            self.cut(entry.key)?;
         }
-        if state.open.is_none() {
+        if self.open.is_none() {
             // The keys of tables must not overlap.
-            if !state.files.is_empty() && *entry.key <= *state.last_key {
+            if !self.files.is_empty() && *entry.key <= *self.last_key {
                 let what = format!("no place for key {}: out of order", entry.key.escape_ascii());
                 return Err(Error::corrupt(self.table_files.folder.path(), 0, what));
             }
-            begin_table(self.table_files, state)?;
+            self.begin_table()?;
         }
-        let (_, writer) = state.open.as_mut().expect("opened above");
+        let (_, writer) = self.open.as_mut().expect("opened above");
         writer.add(entry)?;
-        if state.last_key != entry.key {
-            state.last_key.clear();
-            state.last_key.extend_from_slice(entry.key);
+        if self.last_key != entry.key {
+            self.last_key.clear();
+            self.last_key.extend_from_slice(entry.key);
         }
         Ok(())
     }
@@ -135,74 +131,95 @@ impl<'a> RunWriter<'a> {
 
     /// Syncs the tables and their names, and opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
-        if self.state.open.is_none() && !own_tombstones(&self.state, None).is_empty() {
-            begin_table(self.table_files, &mut self.state)?;
+        if self.open.is_none() && !self.own_tombstones(None).is_empty() {
+            self.begin_table()?;
         }
-        finish_table(&mut self.state, None)?;
-        let tables = std::mem::take(&mut self.state.done);
+        self.finish_table(None)?;
+        let tables = std::mem::take(&mut self.done);
         if !tables.is_empty() {
             self.table_files.folder.sync()?;
         }
         let open =
             |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
-        self.state.files.clear();
+        self.files.clear();
         Ok(RunOutput { tables, opened })
     }
 
     /// Whether an entry of this key begins a new key.
     pub(crate) fn is_new(&self, key: &[u8]) -> bool {
-        *self.state.last_key != *key
+        *self.last_key != *key
     }
 
     /// Bytes written so far.
     pub(crate) fn written_bytes(&self) -> u64 {
-        let open = self.state.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes());
-        self.state.done_bytes + open
+        self.done_bytes + self.open.as_ref().map_or(0, |(_, writer)| writer.size_bytes())
     }
 
     /// Ends the table: the next entry, with this key, begins another one.
     pub(crate) fn cut(&mut self, next: &[u8]) -> Result<()> {
-        finish_table(&mut self.state, Some(next))
+        self.finish_table(Some(next))
+    }
+
+    fn begin_table(&mut self) -> Result<()> {
+        let file = self.table_files.new_file();
+        let mut options = self.table_files.table_options(self.bits_per_key);
+        options.filter = options.filter.or_else(|| self.filter.clone());
+        let folder = &self.table_files.folder;
+        let writer = TableWriter::create(folder, file, self.access, &options)?;
+        // Not earlier: a file that was there before is another's.
+        self.files.push(file);
+        self.open = Some((file, writer));
+        Ok(())
+    }
+
+    /// Gives the table the ranges that the run deletes before `next`, the first key of the table
+    /// after it. None: all that are left.
+    fn finish_table(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let Some((file, writer)) = self.open.take() else { return Ok(()) };
+        let own = self.own_tombstones(next);
+        if let Some(next) = next {
+            self.deleted_up_to = Some(next.to_vec());
+        }
+        let summary = writer.finish(&own)?;
+        self.done_bytes += summary.bytes;
+        self.done.push((file, summary));
+        Ok(())
+    }
+
+    /// The ranges that the run deletes before `next` and that no finished table has.
+    fn own_tombstones(&self, next: Option<&[u8]>) -> RangeTombstones {
+        self.tombstones.cut(self.deleted_up_to.as_deref(), next)
     }
 }
 
-impl Drop for RunWriter<'_> {
+impl Drop for RunWriter {
     /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
     fn drop(&mut self) {
-        self.state.files.iter().for_each(|&file| self.table_files.discard(file));
+        self.files.iter().for_each(|&file| self.table_files.discard(file));
     }
 }
 
-fn begin_table(table_files: &TableFiles, state: &mut RunWriterState) -> Result<()> {
-    let file = table_files.new_file();
-    let mut options = table_files.table_options(state.bits_per_key);
-    options.filter = options.filter.or_else(|| state.filter.clone());
-    let access = table_files.io.writes(state.by);
-    let writer = TableWriter::create(&table_files.folder, file, access, &options)?;
-    // Not earlier: a file that was there before is another's.
-    state.files.push(file);
-    state.open = Some((file, writer));
-    Ok(())
-}
-
-/// Gives the table the ranges that the run deletes before `next`, the first key of the table after
-/// it. None: all that are left.
-fn finish_table(state: &mut RunWriterState, next: Option<&[u8]>) -> Result<()> {
-    let Some((file, writer)) = state.open.take() else { return Ok(()) };
-    let own = own_tombstones(state, next);
-    if let Some(next) = next {
-        state.deleted_up_to = Some(next.to_vec());
+/// A table of which all keys belong to the tree, in a run, level and span that are not known yet.
+pub(crate) fn whole_table(
+    file: u64,
+    (from, to): (Vec<u8>, Vec<u8>),
+    entries: u64,
+    bytes: u64,
+) -> TableRecord {
+    TableRecord {
+        file,
+        run: 0,
+        level: 0,
+        from,
+        to,
+        span: Span::of_flush(FlushNumber(0)),
+        is_trimmed: false,
+        skipped: 0,
+        entries,
+        file_entries: entries,
+        bytes,
     }
-    let summary = writer.finish(&own)?;
-    state.done_bytes += summary.bytes;
-    state.done.push((file, summary));
-    Ok(())
-}
-
-/// The ranges that the run deletes before `next` and that no finished table has.
-fn own_tombstones(state: &RunWriterState, next: Option<&[u8]>) -> RangeTombstones {
-    state.tombstones.cut(state.deleted_up_to.as_deref(), next)
 }
 
 impl RunOutput {
@@ -219,18 +236,10 @@ impl RunOutput {
         level: usize,
         span: impl Fn((Sequence, Sequence)) -> Span,
     ) -> Vec<TableRecord> {
-        let record = |(file, summary): &(u64, TableSummary)| TableRecord {
-            file: *file,
-            run,
-            level,
-            from: summary.from.clone(),
-            to: summary.to.clone(),
-            span: span(summary.sequences),
-            is_trimmed: false,
-            skipped: 0,
-            entries: summary.entries,
-            file_entries: summary.entries,
-            bytes: summary.bytes,
+        let record = |(file, summary): &(u64, TableSummary)| {
+            let bounds = (summary.from.clone(), summary.to.clone());
+            let whole = whole_table(*file, bounds, summary.entries, summary.bytes);
+            TableRecord { run, level, span: span(summary.sequences), ..whole }
         };
         self.tables.iter().map(record).collect()
     }

@@ -119,12 +119,12 @@ pub(crate) struct Counters {
     shards: [Shard; SHARDS],
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
-    writes: AtomicU64,
-    user_bytes: AtomicU64,
-    flushed_bytes: AtomicU64,
-    merged_bytes: AtomicU64,
-    guard_nanoseconds: AtomicU64,
-    rebuild_peak_bytes: AtomicU64,
+    pub(crate) writes: AtomicU64,
+    pub(crate) user_bytes: AtomicU64,
+    pub(crate) flushed_bytes: AtomicU64,
+    pub(crate) merged_bytes: AtomicU64,
+    pub(crate) guard_nanoseconds: AtomicU64,
+    pub(crate) rebuild_peak_bytes: AtomicU64,
     pub(crate) slowdowns: StallCounter,
     pub(crate) stops: StallCounter,
 }
@@ -181,26 +181,6 @@ impl Counters {
     pub(crate) fn rebuilt(&self, peak_bytes: usize) {
         self.rebuild_peak_bytes.fetch_max(peak_bytes as u64, Ordering::Relaxed);
     }
-
-    /// Fills in what is counted; the rest is the version's to say.
-    pub(crate) fn fill(&self, stats: &mut Stats) {
-        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        let seconds = |counter: &AtomicU64| get(counter) as f64 * 1e-9;
-        stats.point = self.query_stats(QueryKind::Point);
-        stats.open_seek = self.query_stats(QueryKind::OpenSeek);
-        stats.closed_seek = self.query_stats(QueryKind::ClosedSeek);
-        stats.writes = get(&self.writes);
-        stats.bytes_written_user = get(&self.user_bytes);
-        stats.bytes_flushed = get(&self.flushed_bytes);
-        stats.bytes_merged = get(&self.merged_bytes);
-        stats.flushes = get(&self.flushes);
-        stats.merges = get(&self.merges);
-        (stats.slowdowns, stats.stops) = (self.slowdowns.get(), self.stops.get());
-        stats.stalls = stats.slowdowns.count + stats.stops.count;
-        stats.stall_seconds = stats.slowdowns.seconds + stats.stops.seconds;
-        stats.guard.seconds = seconds(&self.guard_nanoseconds);
-        stats.guard.rebuild_peak_bytes = get(&self.rebuild_peak_bytes);
-    }
 }
 
 /// What the guard is and costs.
@@ -239,7 +219,7 @@ pub struct GuardStats {
     /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
     /// text. None: there are none.
     pub told: Option<String>,
-    /// Of the guard `elastic`: which units are in memory.
+    /// Of the guard `elastic`: which sub-filters are in memory.
     pub elastic: Option<ElasticStats>,
     /// Of a filter that knows in which run each key is: its entries, and what did not fit.
     pub located: Option<RunLocatorSize>,

@@ -39,20 +39,15 @@ pub(crate) struct TableFiles {
 }
 
 impl TableFiles {
-    pub(crate) fn new(folder: OpenFolder, options: &Options, next_file: u64) -> Self {
+    /// With tables that are read and written so. Requires: it was granted.
+    pub(crate) fn new(folder: OpenFolder, options: &Options, io: IoStats, next_file: u64) -> Self {
         let life = Arc::clone(folder.life());
         let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
-        let next_file = AtomicU64::new(next_file);
-        let (questions, io) = (Questions::new(options), IoStats::default());
-        let files = open_files(&folder, io, options);
+        // As many as the options allow, or as the process has room for.
+        let files_max = options.max_open_files.unwrap_or_else(share_of_process);
+        let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
+        let (questions, next_file) = (Questions::new(options), AtomicU64::new(next_file));
         TableFiles { folder, cache, options: options.clone(), io, files, questions, next_file }
-    }
-
-    /// With tables that are read and written so. Requires: it was granted.
-    #[must_use]
-    pub(crate) fn with_io(self, io: IoStats) -> Self {
-        let files = open_files(&self.folder, io, &self.options);
-        TableFiles { io, files, ..self }
     }
 
     /// A number that no file has.
@@ -83,17 +78,17 @@ impl TableFiles {
     ) -> Result<Arc<Table>> {
         let cache = Arc::clone(&self.cache);
         let table = Table::open(&self.files, file, cache, filter)?;
-        self.load_first_units(&table)?;
+        self.load_first_sub_filters(&table)?;
         Ok(table)
     }
 
-    /// A table with a filter in parts begins with as many units as an equal share of the memory
-    /// has room for.
-    pub(crate) fn load_first_units(&self, table: &Table) -> Result<()> {
-        let Some(units) = table.units() else { return Ok(()) };
+    /// A table with a filter in parts begins with as many sub-filters as an equal share of the
+    /// memory has room for.
+    pub(crate) fn load_first_sub_filters(&self, table: &Table) -> Result<()> {
+        let Some(sub_filters) = table.units() else { return Ok(()) };
         let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
-        let share = share - units.directory_bytes() as f64;
-        let count = share / units.of_table().unit_bytes.max(1) as f64;
+        let share = share - sub_filters.directory_bytes() as f64;
+        let count = share / sub_filters.of_table().unit_bytes.max(1) as f64;
         table.load_units(count as u8)
     }
 
@@ -115,12 +110,6 @@ impl TableFiles {
             }),
         }
     }
-}
-
-/// As many as the options allow, or as the process has room for.
-fn open_files(folder: &OpenFolder, io: IoStats, options: &Options) -> Arc<OpenFiles> {
-    let max = options.max_open_files.unwrap_or_else(share_of_process);
-    OpenFiles::new(folder.clone(), io.reads(), max)
 }
 
 /// Below so many bits per key a filter says "maybe" so often that asking it is not worth it.

@@ -17,10 +17,9 @@ use crate::files::placed_run::PlacedRun;
 use crate::guard::Answer;
 use crate::storage::life::Life;
 use crate::sync::Arc;
-use crate::tree::holders::Holder;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::peek::{TreePeek, tree};
-use crate::tree::version::HeldVersion;
+use crate::tree::version::{HeldVersion, Holder};
 
 /// Is called after every change of the tree.
 pub(crate) type Follower = Box<dyn FnMut(PinnedTree) + Send>;

@@ -3,8 +3,9 @@
 //! writes -> active memtable -> sealed memtables -> runs, newest first      + the guard of the runs
 //!           one                newest first        level 0 ... last level
 //! ```
-//! Invariant (ordering rule 3): all of it changes together, in one store of a new version. A reader
-//! that pins a version sees memtables, tables and guard that belong together.
+//! Invariants (ordering rule 3): all of it changes together, in one store of a new version. A
+//! reader that pins a version sees memtables, tables and guard that belong together. Counts say how
+//! many hold a version for long now; all versions from one loss of tables to the next share them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Deref;
@@ -21,7 +22,6 @@ use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::{Arc, AtomicU64, Ordering};
-use crate::tree::holders::{Holder, Holders};
 
 /// The memtable that takes writes.
 #[derive(Clone)]
@@ -68,13 +68,9 @@ impl Version {
     /// The version of a closed store: empty, so that memory and files are released.
     pub(crate) fn closed(last: &Version) -> Version {
         let Active { wal, first, .. } = last.active;
+        let (memtable, log_bytes) = (Arc::new(Memtable::new(0)), Arc::default());
         Version {
-            active: Active {
-                memtable: Arc::new(Memtable::new(0)),
-                wal,
-                first,
-                log_bytes: Arc::default(),
-            },
+            active: Active { memtable, wal, log_bytes, first },
             sealed: Vec::new(),
             runs: Vec::new(),
             deletes_ranges: false,
@@ -192,6 +188,29 @@ impl Version {
 /// Whether some of these runs deletes ranges.
 pub(crate) fn deletes_ranges(runs: &[PlacedRun]) -> bool {
     runs.iter().any(|placed| placed.run.deletes_ranges())
+}
+
+/// What holds a tree for long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Scan,
+    PinnedTree,
+    /// Of a pinned tree that a follower was given.
+    Follower,
+}
+
+/// How many hold a tree, by kind. Versions share it as long as no table leaves.
+#[derive(Default)]
+pub(crate) struct Holders([AtomicU64; 3]);
+
+impl Holders {
+    pub(crate) fn of(&self, kind: Holder) -> &AtomicU64 {
+        &self.0[kind as usize]
+    }
+
+    pub(crate) fn count(&self, kind: Holder) -> u64 {
+        self.of(kind).load(Ordering::Relaxed)
+    }
 }
 
 /// A version that is held for long.

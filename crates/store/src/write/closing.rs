@@ -6,9 +6,11 @@
 //! Invariant: the lock is released last, when no part of the store can touch a file any more, even
 //! if a step panics.
 
+use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::storage::life::Closing;
 use crate::sync::{Arc, JoinHandle, Mutex, lock};
+use crate::tree::guard_image;
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
@@ -21,23 +23,17 @@ pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
     let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
     let ending = Ending { engine, threads, closing };
     // While the threads can flush: entries of a log that has failed are in memory only.
-    let saved = engine.commit.leave_if_failed(engine);
+    let saved = engine.commit.writer().leave_if_failed(engine);
     ending.end_work();
     engine.abandon_work();
-    let saved = saved.and_then(|()| engine.commit.close(engine));
-    write_image(engine);
+    let saved = saved.and_then(|()| engine.commit.writer().close(engine));
+    // A session that has not changed the tree writes nothing.
+    if engine.installer().has_changed {
+        // Without an image the next open reads the filter from the runs.
+        let _ = guard_image::write(engine, &KeyBounds::all());
+    }
     engine.sweep();
     saved
-}
-
-/// Leaves an image of the filter for the next open. A session that has not changed the tree writes
-/// nothing.
-fn write_image(engine: &Engine) {
-    if engine.installer().has_changed {
-        // Without an image the filter is read from the runs.
-        let _ =
-            crate::tree::guard_image::write(engine, &crate::entries::key_bounds::KeyBounds::all());
-    }
 }
 
 /// A store that is being closed. When it is dropped, it is closed.
@@ -63,7 +59,7 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
-        self.engine.commit.let_go_of_files();
+        self.engine.commit.writer().let_go_of_files();
         self.engine.installer().manifest.let_go_of_files();
         // Readers that see this version see that the store is closed.
         let last = self.engine.current.hold();

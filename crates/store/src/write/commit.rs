@@ -113,10 +113,7 @@ impl Commit {
             queue.leading = true;
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
-            let start = engine.env.clock.now();
-            let result = lock(&self.writer).commit(engine, &[&batch], sync);
-            leading.sync_time = sync.then(|| engine.since(start));
-            return result;
+            return leading.write(engine, &[&batch], sync);
         }
         let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
@@ -148,9 +145,11 @@ impl Commit {
         let group = take_group(&mut queue.waiting);
         drop(queue);
         leading.writers = group.len();
-        let start = engine.env.clock.now();
-        let synced = self.write_group(engine, &group);
-        leading.sync_time = synced.then(|| engine.since(start));
+        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
+        let sync = group.iter().any(|waiting| waiting.sync);
+        let panicked = Error::panicked("the thread that wrote for several");
+        let mut outcome = Outcome { group: &group, result: Err(Error::stopped(&panicked)) };
+        outcome.result = leading.write(engine, &batches, sync);
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -200,16 +199,6 @@ impl Commit {
         queue
     }
 
-    /// Writes a group. True: it was to be synced.
-    fn write_group(&self, engine: &Engine, group: &[Arc<Waiting>]) -> bool {
-        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
-        let sync = group.iter().any(|waiting| waiting.sync);
-        let panicked = Error::panicked("the thread that wrote for several");
-        let mut outcome = Outcome { group, result: Err(Error::stopped(&panicked)) };
-        outcome.result = lock(&self.writer).commit(engine, &batches, sync);
-        sync
-    }
-
     /// Ends the leading of a group of so many, which took so long if it was synced.
     fn hand_over(&self, writers: usize, sync_time: Option<Duration>) {
         let mut queue = lock(&self.queue);
@@ -226,9 +215,9 @@ impl Commit {
         }
     }
 
-    /// Seals the active memtable if it has entries.
-    pub(crate) fn seal(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).seal(engine)
+    /// The writer, once no leader is at work.
+    pub(crate) fn writer(&self) -> MutexGuard<'_, Writer> {
+        lock(&self.writer)
     }
 
     /// Syncs the log from a background thread, beside a writer that is at work. A failure stays
@@ -254,31 +243,11 @@ impl Commit {
         engine: &Engine,
         work: impl FnOnce(Sequence) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let mut writer = lock(&self.writer);
+        let mut writer = self.writer();
         let sequence = writer.stand_apart(engine)?;
         let done = work(sequence)?;
         engine.snapshots.publish(sequence);
         Ok(done)
-    }
-
-    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
-    pub(crate) fn make_durable(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).make_durable(engine)
-    }
-
-    /// Moves on from a log that has failed, if it has, and has its entries flushed.
-    pub(crate) fn leave_if_failed(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).leave_if_failed(engine)
-    }
-
-    /// Closes the log's file, when nothing is written any more.
-    pub(crate) fn let_go_of_files(&self) {
-        lock(&self.writer).let_go_of_files();
-    }
-
-    /// Syncs the log as it is, and ends it: nothing is written after this.
-    pub(crate) fn close(&self, engine: &Engine) -> Result<()> {
-        lock(&self.writer).close(engine)
     }
 }
 
@@ -287,6 +256,15 @@ struct Leading<'c> {
     commit: &'c Commit,
     writers: usize,
     sync_time: Option<Duration>,
+}
+
+impl Leading<'_> {
+    fn write(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+        let start = engine.env.clock.now();
+        let written = self.commit.writer().commit(engine, batches, sync);
+        self.sync_time = sync.then(|| engine.since(start));
+        written
+    }
 }
 
 impl Drop for Leading<'_> {
@@ -322,5 +300,5 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
 }
 
 mod writer;
-pub(crate) use writer::Log;
-use writer::{LogFailure, Writer};
+use writer::LogFailure;
+pub(crate) use writer::{Log, Writer};

@@ -22,7 +22,7 @@ use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::version::{Sealed, Version};
 use crate::write::locator_merge::remade;
 use crate::write::merge_plan::run_of;
@@ -101,8 +101,8 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     let ranges = memtable.ranges().visible_at(&snapshots);
     let mut retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
     let bits = tree.filter_bits(&[], memtable.len() as u64);
-    let state = RunWriterState::with_filter_bits(bits).deleting(retention.kept_tombstones());
-    let mut writer = RunWriter::new(&tree.table_files, state);
+    let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
+    let mut writer = writer.with_filter_bits(bits);
     let mut cursor = MergeCursor::over(std::iter::once(memtable.cursor()))?;
     writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
         let keeps = retention.keeps(entry);

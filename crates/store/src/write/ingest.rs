@@ -10,38 +10,25 @@
 //! names every table. No log has the run's entries, unlike those of a flushed memtable. So a second
 //! edit follows, and damage to the first one is no torn end.
 
-use std::iter::Peekable;
-
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
+use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::KeyList;
-use crate::tree::run_writer::{RunWriter, RunWriterState};
+use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
 
-/// How many entries were loaded, and the bytes of their keys and values.
-#[derive(Clone, Copy, Default)]
-struct Loaded {
-    entries: u64,
-    bytes: u64,
-}
-
 /// Makes a run of entries whose keys ascend. How many there were.
-pub(crate) fn ingest<K, V, E>(
+pub(crate) fn ingest<E: From<Error>>(
     engine: &Engine,
-    entries: impl Iterator<Item = std::result::Result<(K, V), E>>,
-) -> std::result::Result<u64, E>
-where
-    K: AsRef<[u8]>,
-    V: AsRef<[u8]>,
-    E: From<Error>,
-{
+    entries: impl Iterator<Item = std::result::Result<(impl AsRef<[u8]>, impl AsRef<[u8]>), E>>,
+) -> std::result::Result<u64, E> {
     let mut entries = entries.peekable();
     if entries.peek().is_none() {
         return Ok(0);
     }
-    let loaded = engine.commit.write_apart(engine, |sequence| {
-        let (written, loaded) = write_run(engine, sequence, entries)?;
+    let (entries, bytes) = engine.commit.write_apart(engine, |sequence| {
+        let (written, bytes) = write_run(engine, sequence, entries)?;
         let flush = engine.installer().take_flush();
         let run = NewRun { flush, first: sequence, last: sequence, wal: None };
         if let Err(error) = install(engine, &run, &written) {
@@ -54,28 +41,24 @@ where
         // the start.
         let _ = engine.installer().repeat_edit(engine);
         engine.work_appeared();
-        Ok::<_, E>(loaded)
+        Ok::<_, E>((written.output.entries(), bytes))
     })?;
-    engine.counters.wrote(loaded.entries, loaded.bytes);
+    engine.counters.wrote(entries, bytes);
     engine.sweep_or_call();
-    Ok(loaded.entries)
+    Ok(entries)
 }
 
-/// The tables of the run. After an error nothing is left of them.
-fn write_run<K, V, E>(
+/// The tables of the run, and the bytes of keys and values. After an error nothing is left of them.
+fn write_run<E: From<Error>>(
     engine: &Engine,
     sequence: Sequence,
-    entries: Peekable<impl Iterator<Item = std::result::Result<(K, V), E>>>,
-) -> std::result::Result<(Written, Loaded), E>
-where
-    K: AsRef<[u8]>,
-    V: AsRef<[u8]>,
-    E: From<Error>,
-{
+    entries: impl Iterator<Item = std::result::Result<(impl AsRef<[u8]>, impl AsRef<[u8]>), E>>,
+) -> std::result::Result<(Written, u64), E> {
     let takes_keys = engine.current.hold().guard.takes_flushed_keys();
     let bits = engine.filter_bits(&[], entries.size_hint().0 as u64);
-    let mut writer = RunWriter::new(&engine.table_files, RunWriterState::with_filter_bits(bits));
-    let (mut keys, mut loaded) = (KeyList::default(), Loaded::default());
+    let writer = RunWriter::new(&engine.table_files, RangeTombstones::default());
+    let mut writer = writer.with_filter_bits(bits);
+    let (mut keys, mut bytes) = (KeyList::default(), 0);
     let mut before: Option<Vec<u8>> = None;
     for entry in entries {
         let (key, value) = entry?;
@@ -86,12 +69,11 @@ where
             keys.push(key);
         }
         key.clone_into(before.get_or_insert_default());
-        loaded.entries += 1;
-        loaded.bytes += (key.len() + value.len()) as u64;
+        bytes += (key.len() + value.len()) as u64;
     }
     let output = writer.finish()?;
     engine.counters.flushed(output.bytes(), output.filter_seconds());
-    Ok((Written { output, keys }, loaded))
+    Ok((Written { output, keys }, bytes))
 }
 
 /// Whether an entry may follow the one before it.

@@ -105,28 +105,23 @@ impl LocatedMerge {
     }
 
     fn end_key(&mut self) {
-        let mut to = match (&self.next, self.is_kept) {
-            (Next::Changed { output, .. }, true) => *output,
-            _ => None,
-        };
-        let is_changed = matches!(self.next, Next::Changed { .. });
-        if !is_changed && self.is_kept {
-            self.moved.push(&self.key);
-            self.moves.push((None, None));
-        }
-        // A key that is in the output's slot already stays there.
-        let is_there = to.is_some() && self.had_by.iter().any(|&input| self.inputs[input] == to);
-        let stays = to.filter(|_| is_there);
-        to = to.filter(|_| !is_there);
-        for &input in self.had_by.iter().filter(|_| is_changed) {
-            let from = self.inputs[input];
-            if stays.is_none() || from != stays {
-                self.moved.push(&self.key);
-                self.moves.push((from, to.take()));
+        let is_kept = std::mem::take(&mut self.is_kept);
+        match self.next {
+            Next::New { .. } if !is_kept => {}
+            Next::New { .. } => self.moved.push(&self.key),
+            Next::Changed { output, .. } => {
+                let output = output.filter(|_| is_kept);
+                let froms = self.had_by.iter().map(|&input| self.inputs[input]);
+                // A key that is in the output's slot already stays there.
+                let stays = |from: &Option<RunSlot>| output.is_some() && *from == output;
+                let mut to = output.filter(|_| !froms.clone().any(|from| stays(&from)));
+                for from in froms.filter(|from| !stays(from)) {
+                    self.moved.push(&self.key);
+                    self.moves.push((from, to.take()));
+                }
             }
         }
         self.had_by.clear();
-        self.is_kept = false;
     }
 
     fn apply(&mut self, tree: &OpenTree) {

@@ -33,11 +33,11 @@ impl MergePlan {
     /// Makes the outputs of all submerges part of the newest version, at once.
     pub(crate) fn install(&self, tree: &OpenTree, outputs: Vec<MergeOutput>) -> Result<()> {
         let mut merged = MergeOutput::of_all(outputs);
-        let level = self.output_level(tree, &merged.run);
+        merged.level = self.output_level(tree, &merged.run);
         let installed = match (self.job.target, merged.located.take()) {
-            (_, Some(located)) => self.install_located(tree, &merged, level, located),
-            (Target::Inner(_), None) => self.install_inner(tree, &merged, level),
-            (Target::Last, None) => self.install_last(tree, &merged, level),
+            (_, Some(located)) => self.install_located(tree, &merged, located),
+            (Target::Inner(_), None) => self.install_inner(tree, &merged),
+            (Target::Last, None) => self.install_last(tree, &merged),
         };
         if installed.is_err() {
             tree.installer().give_up(tree, &merged.run);
@@ -52,10 +52,9 @@ impl MergePlan {
         &self,
         tree: &OpenTree,
         merged: &MergeOutput,
-        level: usize,
         located: LocatedMerge,
     ) -> Result<()> {
-        let gone = self.gone(tree, merged, level);
+        let gone = self.gone(tree, merged);
         let mut guard = located.finish(tree, &gone);
         let mut catch_up =
             |now: &Version| tree.counters.time_guard(|| guard.catch_up(&now.runs, &gone));
@@ -63,13 +62,13 @@ impl MergePlan {
             catch_up(&tree.current.hold())?;
         }
         let prepared_for = tree.current.hold();
-        let edit_then = self.edit(tree, &prepared_for, merged, level);
+        let edit_then = self.edit(tree, &prepared_for, merged);
         let opened = &merged.run.opened;
         let remade = tree.counters.time_guard(|| remade(tree, &prepared_for, &edit_then, opened));
         tree.env.pauses.at(PausePoint::MergePrepared);
         let mut installer = tree.installer();
         let now = tree.current.hold();
-        let edit = self.edit(tree, &now, merged, level);
+        let edit = self.edit(tree, &now, merged);
         // A view that lacks the newest flush is of no use: notes take its place until the next one.
         let guard = match remade.filter(|_| now.guard.is_same(&prepared_for.guard)) {
             Some(remade) => remade,
@@ -87,22 +86,22 @@ impl MergePlan {
     }
 
     /// The inputs that have nothing left after the merge.
-    fn gone(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Vec<u64> {
+    fn gone(&self, tree: &OpenTree, merged: &MergeOutput) -> Vec<u64> {
         let now = tree.current.hold();
-        let after = now.layout.apply(&self.edit(tree, &now, merged, level));
+        let after = now.layout.apply(&self.edit(tree, &now, merged));
         let stays = |id: &u64| after.as_ref().is_ok_and(|after| after.run(*id).is_some());
         self.job.inputs.iter().copied().filter(|id| !stays(id)).collect()
     }
 
-    fn install_inner(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Result<()> {
+    fn install_inner(&self, tree: &OpenTree, merged: &MergeOutput) -> Result<()> {
         for pass in 0.. {
             let prepared_for = tree.current.hold();
-            let prepared = self.tidied_parts(tree, &prepared_for, merged, level);
+            let prepared = self.tidied_parts(tree, &prepared_for, merged);
             tree.env.pauses.at(PausePoint::MergePrepared);
             let mut installer = tree.installer();
             let now = tree.current.hold();
             let Some(parts) = now.guard.parts() else {
-                let edit = self.edit(tree, &now, merged, level);
+                let edit = self.edit(tree, &now, merged);
                 return installer.install(tree, &edit, &merged.run.opened, now.guard.clone());
             };
             // A flush that came meanwhile has a part without garbage wherever it added something.
@@ -112,12 +111,12 @@ impl MergePlan {
             } else if pass < PASSES_OUTSIDE {
                 continue;
             } else {
-                self.tidied_parts(tree, &now, merged, level)
+                self.tidied_parts(tree, &now, merged)
             };
             let guard = Guard::Global(parts.with_fitting(&changes));
-            let edit = self.edit(tree, &now, merged, level);
+            let edit = self.edit(tree, &now, merged);
             installer.install(tree, &edit, &merged.run.opened, guard)?;
-            let is_last = level + 1 == now.layout.level_count();
+            let is_last = merged.level + 1 == now.layout.level_count();
             drop((installer, now));
             if is_last {
                 // Runs of the last level are large: without an image the next open reads them.
@@ -136,7 +135,6 @@ impl MergePlan {
         tree: &OpenTree,
         version: &Version,
         merged: &MergeOutput,
-        level: usize,
     ) -> Vec<PartChange> {
         let Some(parts) = version.guard.parts() else { return Vec::new() };
         if let Some(keys) = &merged.recoded {
@@ -149,10 +147,10 @@ impl MergePlan {
                 })
             });
         }
-        if level + 2 < version.layout.level_count() {
+        if merged.level + 2 < version.layout.level_count() {
             return Vec::new();
         }
-        let after = version.layout.apply(&self.edit(tree, version, merged, level));
+        let after = version.layout.apply(&self.edit(tree, version, merged));
         let Ok(after) = after else { return Vec::new() };
         tree.counters.time_guard(|| {
             parts.changes_within(&self.job.range, |bounds, part| {
@@ -162,7 +160,7 @@ impl MergePlan {
     }
 
     /// Rebuilds the guard where the merge's keys are, and installs it when no run is missing in it.
-    fn install_last(&self, tree: &OpenTree, merged: &MergeOutput, level: usize) -> Result<()> {
+    fn install_last(&self, tree: &OpenTree, merged: &MergeOutput) -> Result<()> {
         let mut prepared = self.parts.as_ref().map(|parts| PreparedParts {
             range: self.job.range.clone(),
             parts: parts.finish(tree),
@@ -185,7 +183,7 @@ impl MergePlan {
         let mut installer = tree.installer();
         let now = tree.current.hold();
         carry_over(&now)?;
-        let edit = self.edit(tree, &now, merged, level);
+        let edit = self.edit(tree, &now, merged);
         let guard = match (now.guard.parts(), prepared) {
             (Some(parts), Some(new)) => Guard::Global(parts.replaced(&self.job.range, new.parts)),
             _ => now.guard.clone(),

@@ -175,14 +175,8 @@ impl MergePlan {
     }
 
     /// The change of the tree, for the newest version.
-    pub(crate) fn edit(
-        &self,
-        tree: &OpenTree,
-        now: &Version,
-        merged: &MergeOutput,
-        level: usize,
-    ) -> Edit {
-        let output = &merged.run;
+    pub(crate) fn edit(&self, tree: &OpenTree, now: &Version, merged: &MergeOutput) -> Edit {
+        let (output, level) = (&merged.run, merged.level);
         let new_run = output.tables.first().map_or(0, |(file, _)| *file);
         let run = if self.job.joins { self.oldest.id } else { new_run };
         let added = match &self.moves {

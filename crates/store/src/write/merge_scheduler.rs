@@ -92,19 +92,6 @@ impl Engine {
         Ok(true)
     }
 
-    /// Removes what open merges have written: the store is closed. Requires: no step runs.
-    pub(crate) fn abandon_merges(&self) {
-        let left = lock(&self.work).merges.close_all();
-        left.into_iter().for_each(|left| left.abandon(self));
-    }
-
-    fn merge_failed(&self, merge: MergeId, error: Error) -> Failed {
-        let (times, left) = lock(&self.work).merges.fail(merge, error.clone());
-        left.abandon(self);
-        self.work_changed.notify_all();
-        Failed { merge, times, error }
-    }
-
     /// The merge that is due, if there is a lane for it.
     fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let options = &self.table_files.options;
@@ -156,7 +143,11 @@ impl<'c> MergeStep<'c> {
 
     fn failed(&mut self, error: Error) -> Failed {
         self.is_done = true;
-        self.engine.merge_failed(self.id, error)
+        let (engine, merge) = (self.engine, self.id);
+        let (times, left) = lock(&engine.work).merges.fail(merge, error.clone());
+        left.abandon(engine);
+        engine.work_changed.notify_all();
+        Failed { merge, times, error }
     }
 }
 

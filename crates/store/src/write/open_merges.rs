@@ -65,8 +65,10 @@ struct Failure {
 
 impl OpenMerges {
     /// Closes all merges. What they had written.
-    pub(super) fn close_all(&mut self) -> Vec<Leftovers> {
-        self.open.drain(..).map(|mut open| open.take_leftovers()).collect()
+    pub(super) fn close_all(&mut self) -> Leftovers {
+        let mut left = Leftovers::default();
+        self.open.drain(..).for_each(|mut open| open.leave_to(&mut left));
+        left
     }
 
     pub(crate) fn open_count(&self) -> usize {
@@ -108,15 +110,13 @@ impl OpenMerges {
     /// installed is not stopped any more; one that has failed waits as before. What they had
     /// written.
     pub(crate) fn cancel(&mut self) -> Leftovers {
-        let mut all = Leftovers::default();
+        let mut left = Leftovers::default();
         for open in self.open.iter_mut().filter(|open| !open.has_failed) {
             (open.has_failed, open.is_released) = (true, true);
-            let mut left = open.take_leftovers();
-            all.submerges.append(&mut left.submerges);
-            all.outputs.append(&mut left.outputs);
+            open.leave_to(&mut left);
         }
         self.close_released();
-        all
+        left
     }
 
     /// Takes a submerge that waits. `choice` counts them round, by the order in which merges began
@@ -166,7 +166,7 @@ impl OpenMerges {
         if let Some(open) = self.find(id) {
             open.running -= 1;
             if open.has_failed {
-                left = open.take_leftovers();
+                open.leave_to(&mut left);
             }
         }
         self.close_released();
@@ -188,7 +188,8 @@ impl OpenMerges {
         let is_wanted = is_first || !open.is_released;
         open.has_failed = true;
         open.running -= 1;
-        let left = open.take_leftovers();
+        let mut left = Leftovers::default();
+        open.leave_to(&mut left);
         let times = if is_wanted { self.note_failure(job, error, is_first) } else { 0 };
         self.close_released();
         (times, left)
@@ -246,8 +247,8 @@ impl OpenMerge {
         (self.id, self.waiting.remove(nth))
     }
 
-    fn take_leftovers(&mut self) -> Leftovers {
-        let (submerges, outputs) = (&mut self.waiting, &mut self.outputs);
-        Leftovers { submerges: std::mem::take(submerges), outputs: std::mem::take(outputs) }
+    fn leave_to(&mut self, left: &mut Leftovers) {
+        left.submerges.append(&mut self.waiting);
+        left.outputs.append(&mut self.outputs);
     }
 }

@@ -15,7 +15,7 @@ use crate::files::distinct_keys::KeyList;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
-use crate::tree::run_writer::{RunOutput, RunWriter, RunWriterState};
+use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::write::locator_merge::LocatedMerge;
 use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::SubmergeKeys;
@@ -39,7 +39,7 @@ struct Reading {
     cursor: MergeCursor,
     retention: Retention,
     located: Option<LocatedMerge>,
-    writer: RunWriterState,
+    writer: RunWriter,
     kept: Kept,
 }
 
@@ -59,6 +59,8 @@ struct Kept {
 pub(crate) struct MergeOutput {
     pub(crate) place: usize,
     pub(crate) run: RunOutput,
+    /// Of all outputs together: the level of their run.
+    pub(crate) level: usize,
     /// Where partitions begin in it.
     pub(crate) cuts: Vec<Vec<u8>>,
     /// Of merges that have one submerge: the guard that knows their output.
@@ -98,8 +100,7 @@ impl Submerge {
             Some(reading) => reading,
             None => Reading::begin(tree, plan, self.place)?,
         };
-        let mut writer = RunWriter::new(&tree.table_files, std::mem::take(&mut reading.writer));
-        let Reading { cursor, retention, located, kept, .. } = &mut reading;
+        let Reading { cursor, retention, located, writer, kept } = &mut reading;
         let is_done = writer.write_kept(cursor, STEP_ENTRIES, |writer, entry, input| {
             self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = retention.keeps(entry);
@@ -112,9 +113,8 @@ impl Submerge {
             Ok(keeps)
         })?;
         if is_done {
-            return reading.end(tree, plan, self.place, writer).map(Some);
+            return reading.end(tree, plan, self.place).map(Some);
         }
-        reading.writer = writer.pause();
         self.reading = Some(reading);
         Ok(None)
     }
@@ -123,8 +123,7 @@ impl Submerge {
     /// cancelled.
     pub(crate) fn abandon(self, tree: &OpenTree) {
         if let Some(reading) = self.reading {
-            let writer = RunWriter::new(&tree.table_files, reading.writer);
-            tree.counters.merged(writer.written_bytes(), 0.0);
+            tree.counters.merged(reading.writer.written_bytes(), 0.0);
         }
     }
 }
@@ -136,8 +135,8 @@ impl Reading {
         let retention = plan.retention(&inputs);
         let cursor =
             MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
-        let writer = RunWriterState::with_filter_bits(plan.filter_bits).by_a_merge();
-        let writer = writer.deleting(retention.kept_tombstones());
+        let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
+        let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
         let located = plan.located(tree, &inputs);
         let kept = Kept {
             begins: submerge.begins_partition.then(|| submerge.range.from.clone()),
@@ -151,20 +150,15 @@ impl Reading {
         Ok(Reading { cursor, retention, located, writer, kept })
     }
 
-    fn end(
-        self,
-        tree: &OpenTree,
-        plan: &MergePlan,
-        place: usize,
-        writer: RunWriter<'_>,
-    ) -> Result<MergeOutput> {
-        let run = writer.finish()?;
+    fn end(self, tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<MergeOutput> {
+        let run = self.writer.finish()?;
         tree.counters.merged(run.bytes(), run.filter_seconds());
         let Kept { cutter, keys, recoded, .. } = self.kept;
         if let (Some(keys), Some(parts)) = (keys, &plan.parts) {
             parts.end(keys, tree);
         }
-        Ok(MergeOutput { place, run, cuts: cutter.cuts, located: self.located, recoded })
+        let (level, cuts, located) = (0, cutter.cuts, self.located);
+        Ok(MergeOutput { place, run, level, cuts, located, recoded })
     }
 }
 
@@ -173,7 +167,7 @@ impl Kept {
     fn keep(
         &mut self,
         entry: &Entry<'_>,
-        writer: &mut RunWriter<'_>,
+        writer: &mut RunWriter,
         plan: &MergePlan,
         tree: &OpenTree,
     ) -> Result<()> {
@@ -193,7 +187,7 @@ impl Kept {
     }
 
     /// A partition begins at `key`.
-    fn cut(&mut self, key: &[u8], writer: &RunWriter<'_>) {
+    fn cut(&mut self, key: &[u8], writer: &RunWriter) {
         self.cutter.cut(writer.written_bytes(), key);
         if let Some(keys) = &mut self.keys {
             keys.cut(key);

@@ -159,7 +159,7 @@ impl Engine {
     /// Waits until there is room for another sealed memtable, or flushing has failed.
     pub(crate) fn wait_for_flushes(&self) -> Result<()> {
         let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
-        self.count_stop(crowded, || self.wait_while(crowded))
+        self.count_stop(crowded, || self.wait_for_flushes_while(crowded))
     }
 
     /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop no
@@ -167,16 +167,8 @@ impl Engine {
     /// the same.
     pub(crate) fn wait_for_merges(&self) -> Result<()> {
         let crowded = || self.lagging_runs(&self.current.pin().layout) >= self.run_limits.stop;
-        self.count_stop(crowded, || {
-            let mut work = lock(&self.work);
-            while crowded() && self.may_merge(&work) {
-                if work.stopping {
-                    return self.life().check();
-                }
-                work = wait(&self.work_changed, work);
-            }
-            Ok(())
-        })
+        let is_over = |work: &Work| (!crowded() || !self.may_merge(work)).then_some(Ok(()));
+        self.count_stop(crowded, || self.wait_until(is_over))
     }
 
     /// Whether waiting for a merge has an end.
@@ -207,18 +199,25 @@ impl Engine {
     }
 
     /// Waits while flushes have not done enough. An error if they have failed.
-    fn wait_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
+    fn wait_for_flushes_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
+        self.wait_until(|work| match work.flush.failure.as_ref().or(work.panicked.as_ref()) {
+            _ if !unflushed() => Some(Ok(())),
+            failure => failure.map(|cause| Err(Error::stopped(cause))),
+        })
+    }
+
+    /// Waits until work has come to an end, as `is_over` says, or the store is closed.
+    fn wait_until(&self, is_over: impl Fn(&Work) -> Option<Result<()>>) -> Result<()> {
         let mut work = lock(&self.work);
-        while unflushed() {
-            if let Some(cause) = work.flush.failure.as_ref().or(work.panicked.as_ref()) {
-                return Err(Error::stopped(cause));
+        loop {
+            if let Some(end) = is_over(&work) {
+                return end;
             }
             if work.stopping {
                 return self.life().check();
             }
             work = wait(&self.work_changed, work);
         }
-        Ok(())
     }
 
     /// Flushes the memtables that are sealed by now, by the threads or here.
@@ -235,7 +234,7 @@ impl Engine {
             Background::Threads(_) => {
                 lock(&self.work).flush.failure = None;
                 self.work_changed.notify_all();
-                self.wait_while(is_left)
+                self.wait_for_flushes_while(is_left)
             }
         }
     }
@@ -262,20 +261,11 @@ impl Engine {
     }
 
     fn wait_for_threads(&self) -> Result<()> {
-        let mut work = lock(&self.work);
-        loop {
-            if let Some(cause) = work.failure() {
-                return Err(Error::stopped(cause));
-            }
-            let flushes = work.flush.busy.is_some() || self.is_flush_due(&work);
-            if !flushes && !self.has_merges(&work) {
-                return Ok(());
-            }
-            if work.stopping {
-                return self.life().check();
-            }
-            work = wait(&self.work_changed, work);
-        }
+        self.wait_until(|work| match work.failure() {
+            Some(cause) => Some(Err(Error::stopped(cause))),
+            None if work.flush.busy.is_some() || self.is_flush_due(work) => None,
+            None => (!self.has_merges(work)).then_some(Ok(())),
+        })
     }
 
     /// Merges everything into one run. Open merges are cancelled: their output would be an input at
@@ -314,11 +304,13 @@ impl Engine {
     /// Removes what flushes and merges have written that will not be installed any more. Requires:
     /// no step runs.
     pub(crate) fn abandon_work(&self) {
-        let flush = lock(&self.work).flush.task.take();
+        let mut work = lock(&self.work);
+        let (flush, merges) = (work.flush.task.take(), work.merges.close_all());
+        drop(work);
         if let Some(task) = flush {
             task.abandon(self);
         }
-        self.abandon_merges();
+        merges.abandon(self);
     }
 
     /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
@@ -425,7 +417,7 @@ mod tests {
             let mut batch = crate::entries::batch::Batch::new();
             batch.put(key, "turns");
             engine.commit.write(&engine, batch, false).expect("writes");
-            engine.commit.seal(&engine).expect("seals");
+            engine.commit.writer().seal(&engine).expect("seals");
             while engine.flush_step().expect("flushes") {}
         }
         assert!(engine.is_wanted(Kind::Merge, &lock(&engine.work)), "two runs wait");

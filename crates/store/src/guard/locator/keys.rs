@@ -127,7 +127,7 @@ mod tests {
                 batch.put(n.to_be_bytes(), [1; 40]);
             });
             engine.commit.write(&engine, batch, true).expect("writes");
-            engine.commit.seal(&engine).expect("seals");
+            engine.commit.writer().seal(&engine).expect("seals");
             engine.flush_sealed().expect("flushes");
         }
         drop(engine);

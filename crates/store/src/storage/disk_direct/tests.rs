@@ -24,7 +24,8 @@ fn opened(folder: &tempfile::TempDir) -> DiskFolder {
 /// A new file that is written directly. Requires: the file system can do it.
 fn direct_writer(files: &DiskFolder, behind: bool) -> DirectWriter {
     let buffered = files.create_file("file").unwrap();
-    DirectWriter::of(files, "file", buffered, behind).unwrap().expect("can be direct")
+    let direct = open(files, "file", OFlags::WRONLY).unwrap().expect("can be direct");
+    DirectWriter::new(direct, buffered, behind)
 }
 
 fn bytes(len: usize) -> Vec<u8> {
@@ -40,7 +41,8 @@ fn every_place_and_length_is_read_as_it_was_written() {
     for len in [0, 1, 511, 512, 513, 4096, 10_000, CHUNK_BYTES + 7] {
         let expected = bytes(len);
         std::fs::write(&path, &expected).unwrap();
-        let reader = open_reader(&files, "file").unwrap().expect("can be direct");
+        let (file, align) = open(&files, "file", OFlags::RDONLY).unwrap().expect("can be direct");
+        let reader = DirectReader { file, align };
         assert_eq!(reader.size().unwrap(), len as u64);
         for offset in [0, 1, 100, 511, 512, 4095, 5000, len / 2, len.saturating_sub(1), len] {
             for wanted in [0, 1, 5, 512, 700, 4096, len] {

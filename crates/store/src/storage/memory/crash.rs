@@ -46,15 +46,13 @@ impl Random {
 pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
     let mut names_synced = state.names_synced.clone();
     let mut dirs = state.dirs.clone();
-    if let Fate::Drawn(random) = &mut fate {
-        for change in surviving(&state.changes, random) {
-            apply_change(&mut names_synced, change);
-        }
-    }
+    let is_kept = matches!(fate, Fate::Kept);
     match &mut fate {
         Fate::Kept => {}
         Fate::Lost => dirs.retain(|dir| state.dirs_synced.contains(dir)),
         Fate::Drawn(random) => {
+            let changes = surviving(&state.changes, random);
+            changes.into_iter().for_each(|change| apply_change(&mut names_synced, change));
             dirs.retain(|dir| state.dirs_synced.contains(dir) || random.below(2) == 0);
         }
     }
@@ -63,15 +61,12 @@ pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
         |path: &Path| path.ancestors().skip(1).all(|dir| is_root(dir) || dirs.contains(dir));
     let dirs: BTreeSet<PathBuf> = dirs.iter().filter(|dir| reachable(dir)).cloned().collect();
     names_synced.retain(|path, _| reachable(path));
-    let dirs_synced = match fate {
-        Fate::Kept => state.dirs_synced.clone(),
-        Fate::Lost | Fate::Drawn(_) => dirs.clone(),
-    };
+    let dirs_synced = if is_kept { &state.dirs_synced } else { &dirs }.clone();
     let mut copies = Copies { fate, made: BTreeMap::new() };
     let names_synced = copies.of_names(&names_synced);
-    let (names, changes) = match copies.fate {
-        Fate::Kept => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
-        Fate::Lost | Fate::Drawn(_) => (names_synced.clone(), Vec::new()),
+    let (names, changes) = match is_kept {
+        true => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
+        false => (names_synced.clone(), Vec::new()),
     };
     MemoryState { dirs, dirs_synced, names, names_synced, changes, ..MemoryState::default() }
 }

@@ -9,7 +9,7 @@ use super::{File, Memory, MemoryAppender, MemoryReader, MemoryState, NameChange,
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{OneByOne, ReadQueue};
 use crate::storage::{Append, Folder, ReadAt, check_name};
-use crate::sync::Arc;
+use crate::sync::{Arc, MutexGuard};
 
 /// A folder of the simulated disk. Folders are never renamed there.
 pub(super) struct MemoryFolder {
@@ -22,13 +22,19 @@ impl MemoryFolder {
         check_name(name)?;
         Ok(self.dir.join(name))
     }
+
+    /// Counts an operation in it, and fails if this one is to fail.
+    fn step(&self, needs_space: bool) -> io::Result<MutexGuard<'_, MemoryState>> {
+        let mut state = self.disk.state();
+        state.step(needs_space)?;
+        state.require_dir(&self.dir)?;
+        Ok(state)
+    }
 }
 
 impl Folder for MemoryFolder {
     fn list(&self) -> io::Result<Vec<String>> {
-        let mut state = self.disk.state();
-        state.step()?;
-        state.require_dir(&self.dir)?;
+        let state = self.step(false)?;
         let paths = state.names.keys().chain(state.dirs.iter());
         let inside = paths.filter(|path| path.parent() == Some(&self.dir));
         let names = inside.filter_map(|path| path.file_name());
@@ -39,9 +45,7 @@ impl Folder for MemoryFolder {
 
     fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         let path = self.path(name)?;
-        let mut state = self.disk.state();
-        state.step_writing()?;
-        state.require_dir(&self.dir)?;
+        let mut state = self.step(true)?;
         if state.is_taken(&path) {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
@@ -53,8 +57,7 @@ impl Folder for MemoryFolder {
 
     fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {
         let path = self.path(name)?;
-        let mut state = self.disk.state();
-        state.step()?;
+        let mut state = self.step(false)?;
         let file = state.find(&path)?;
         Ok(Arc::new(MemoryReader { file, counted: self.disk.counted(&mut state)? }))
     }
@@ -67,8 +70,7 @@ impl Folder for MemoryFolder {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path(name)?;
-        let mut state = self.disk.state();
-        state.step()?;
+        let mut state = self.step(false)?;
         state.find(&path)?;
         state.change_names(vec![(path, None)]);
         Ok(())
@@ -76,8 +78,7 @@ impl Folder for MemoryFolder {
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (from, to) = (self.path(from)?, self.path(to)?);
-        let mut state = self.disk.state();
-        state.step_writing()?;
+        let mut state = self.step(true)?;
         let file = state.find(&from)?;
         if from != to {
             state.change_names(vec![(from, None), (to, Some(file))]);
@@ -90,8 +91,7 @@ impl Folder for MemoryFolder {
         let into = into.filter(|into| Arc::ptr_eq(&into.disk.state, &self.disk.state));
         let into = into.ok_or(io::ErrorKind::CrossesDevices)?;
         let (from, to) = (self.path(from)?, into.path(to)?);
-        let mut state = self.disk.state();
-        state.step_writing()?;
+        let mut state = self.step(true)?;
         let file = state.find(&from)?;
         state.require_dir(&into.dir)?;
         if state.is_taken(&to) {
@@ -103,9 +103,7 @@ impl Folder for MemoryFolder {
 
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {
         let dir = self.path(name)?;
-        let mut state = self.disk.state();
-        state.step_writing()?;
-        state.require_dir(&self.dir)?;
+        let mut state = self.step(true)?;
         if state.names.contains_key(&dir) {
             return Err(io::ErrorKind::NotADirectory.into());
         }
@@ -114,18 +112,14 @@ impl Folder for MemoryFolder {
     }
 
     fn sync(&self) -> io::Result<()> {
-        let mut state = self.disk.state();
-        state.step_writing()?;
-        state.require_dir(&self.dir)?;
+        let mut state = self.step(true)?;
         state.sync_names(&self.dir);
         Ok(())
     }
 
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>> {
         let path = self.path(name)?;
-        let mut state = self.disk.state();
-        state.step()?;
-        state.require_dir(&self.dir)?;
+        let mut state = self.step(false)?;
         if state.dirs.contains(&path) {
             return Err(io::ErrorKind::IsADirectory.into());
         }
@@ -140,9 +134,7 @@ impl Folder for MemoryFolder {
 
     fn free_space(&self) -> io::Result<u64> {
         const PLENTY: u64 = 1 << 40;
-        let mut state = self.disk.state();
-        state.step()?;
-        state.require_dir(&self.dir)?;
+        let state = self.step(false)?;
         Ok(if state.no_space { 0 } else { PLENTY })
     }
 

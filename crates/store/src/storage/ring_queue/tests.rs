@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::storage::disk::Disk;
 use crate::storage::io_mode::{Access, Overlap};
-use crate::storage::read_queue::one_by_one;
+use crate::storage::read_queue::{ReadBuffer, one_by_one};
 use crate::storage::{Folder, Storage};
 
 struct Files {

@@ -34,7 +34,7 @@ fn store() -> (Memory, Layout) {
     let engine = open(&disk, GuardKind::Open);
     for value in ["one", "two", "three"] {
         put(&engine, value);
-        engine.commit.seal(&engine).expect("seals");
+        engine.commit.writer().seal(&engine).expect("seals");
         engine.flush_sealed().expect("flushes");
     }
     put(&engine, "in the log");

@@ -44,7 +44,7 @@ pub(crate) enum Log {
 }
 
 /// The log and the next sequence number.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     log: Log,
     /// The next log may be there, after it could not be made: no more is written to this one.
     next_failed: bool,
@@ -84,13 +84,13 @@ impl Writer {
         self.owes_flush || self.has_failed()
     }
 
-    /// See `Commit::leave_if_failed`.
-    pub(super) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
+    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    pub(crate) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
         if self.is_stuck() { self.leave_failed_log(engine) } else { Ok(()) }
     }
 
-    /// See `Commit::close`.
-    pub(super) fn close(&mut self, engine: &Engine) -> Result<()> {
+    /// Syncs the log as it is, and ends it: nothing is written after this.
+    pub(crate) fn close(&mut self, engine: &Engine) -> Result<()> {
         self.sync(engine)?;
         if let Log::Open(wal) = &mut self.log {
             // A log without this end is as good; damage to its last groups is taken for a torn
@@ -101,14 +101,14 @@ impl Writer {
     }
 
     /// Closes the log's file. Requires: nothing is written after this.
-    pub(super) fn let_go_of_files(&mut self) {
+    pub(crate) fn let_go_of_files(&mut self) {
         let before = self.as_predecessor();
         self.log = Log::Unmade { number: 0, before, replaces: false };
         self.unsynced.follow(None);
     }
 
     /// Makes all writes so far durable: in the log, or if that has failed, in tables.
-    pub(super) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
+    pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         if self.is_stuck() {
             return self.leave_failed_log(engine);
         }
@@ -124,13 +124,14 @@ impl Writer {
         if count == 0 {
             return if sync { self.make_durable(engine) } else { Ok(()) };
         }
-        self.make_room(engine, batches.iter().map(|batch| batch.size_bytes()).sum())?;
+        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum();
+        self.make_room(engine, bytes)?;
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         let log = self.open_log(engine)?;
         let appended = log.append(first, count, writes()).map(|()| log.len());
-        let log_bytes = self.note_failure(appended)?;
+        let log_bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
         if sync || self.is_sync_due(engine) {
             self.sync(engine)?;
         }
@@ -144,7 +145,6 @@ impl Writer {
         }
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
-        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum::<usize>();
         engine.counters.wrote(count as u64, bytes as u64);
         Ok(())
     }
@@ -191,13 +191,6 @@ impl Writer {
         }
     }
 
-    fn note_failure<T>(&mut self, result: Result<T>) -> Result<T> {
-        if let Err(error) = &result {
-            self.tell_failure(Some(error));
-        }
-        result
-    }
-
     /// For `stats`: what is wrong with the log. None: nothing is any more.
     fn tell_failure(&self, error: Option<&Error>) {
         *lock(&self.log_failure) = error.map(log_failure);
@@ -211,7 +204,7 @@ impl Writer {
         let start = engine.env.clock.now();
         let synced = wal.sync(&self.unsynced);
         self.unsynced.note_sync_time(engine.since(start));
-        self.note_failure(synced)
+        synced.inspect_err(|error| self.tell_failure(Some(error)))
     }
 
     /// Whether an unsynced write is as old as the interval. If not, the keeper is called, which
@@ -265,7 +258,8 @@ impl Writer {
         Ok(())
     }
 
-    pub(super) fn seal(&mut self, engine: &Engine) -> Result<()> {
+    /// Seals the active memtable if it has entries.
+    pub(crate) fn seal(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() {
             return self.leave_failed_log(engine);
         }
@@ -275,7 +269,9 @@ impl Writer {
         self.open_log(engine)?;
         // Later logs may be synced while this one's entries are in memory only.
         self.sync(engine)?;
-        self.seal_onto_new_log(engine)
+        let (wal, active) = self.new_log(engine)?;
+        self.seal_onto(engine, Log::Open(wal), active);
+        Ok(())
     }
 
     /// Brings all that was written into tables, and takes a number for what is to be written past
@@ -298,21 +294,13 @@ impl Writer {
         Ok(sequence)
     }
 
-    fn seal_onto_new_log(&mut self, engine: &Engine) -> Result<()> {
-        let (wal, active) = self.new_log(engine)?;
-        self.seal_onto(engine, Log::Open(wal), active);
-        Ok(())
-    }
-
     /// The next log is made by the write that needs it. Until then the failed one is the last: a
     /// process that is killed meanwhile finds all acknowledged writes in it. A next log would say
     /// that only synced ones count.
     fn seal_before_new_log(&mut self, engine: &Engine) {
         let before = self.as_predecessor();
         let number = engine.table_files.new_file();
-        let memtable = Arc::new(Memtable::new(engine.table_files.options.write_buffer_bytes));
-        let (wal, log_bytes) = (number, Arc::default());
-        let active = Active { memtable, wal, log_bytes, first: self.next };
+        let active = self.new_active(engine, number, 0);
         self.seal_onto(engine, Log::Unmade { number, before, replaces: false }, active);
     }
 
@@ -325,10 +313,7 @@ impl Writer {
     }
 
     fn go_on_with(&mut self, log: Log) {
-        let end = match &log {
-            Log::Open(wal) => Some(wal.end()),
-            Log::Unmade { .. } => None,
-        };
+        let end = if let Log::Open(wal) = &log { Some(wal.end()) } else { None };
         self.unsynced.follow(end);
         (self.log, self.next_failed) = (log, false);
     }
@@ -363,16 +348,21 @@ impl Writer {
         engine.leaving.expect_logs([number]);
         let created = Wal::create(&table_files.folder, number, before);
         let created = created.and_then(|wal| on_record(engine, wal));
-        let wal = self.note_failure(created)?;
-        let memtable = Arc::new(Memtable::new(table_files.options.write_buffer_bytes));
-        let log_bytes = Arc::new(AtomicU64::new(wal.len()));
-        Ok((wal, Active { memtable, wal: number, log_bytes, first: self.next }))
+        let wal = created.inspect_err(|error| self.tell_failure(Some(error)))?;
+        let active = self.new_active(engine, number, wal.len());
+        Ok((wal, active))
+    }
+
+    /// An empty memtable for the entries of a log that has so many bytes.
+    fn new_active(&self, engine: &Engine, wal: u64, log_bytes: u64) -> Active {
+        let memtable = Arc::new(Memtable::new(engine.table_files.options.write_buffer_bytes));
+        let log_bytes = Arc::new(AtomicU64::new(log_bytes));
+        Active { memtable, wal, log_bytes, first: self.next }
     }
 
     /// Slows a writer down while flushes or merges lag behind.
     fn slow_down(&mut self, engine: &Engine, bytes: usize) {
-        let due = self.debt.charge(&engine.lag(), engine.run_limits, bytes);
-        if let Some(time) = due {
+        if let Some(time) = self.debt.charge(&engine.lag(), engine.run_limits, bytes) {
             if engine.table_files.options.background != Background::Stepped {
                 pause(time);
             }

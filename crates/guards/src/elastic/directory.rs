@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, Writer};
+use trommel_filters::{Corrupt, Reader, SubFilter, SubFilterDirectory, Writer};
 
 use super::unit::{ElasticUnit, PROBES_MAX, rate};
 
@@ -82,58 +82,55 @@ impl ElasticDirectory {
         out.u64(self.unit_bytes);
         out.u64(self.keys);
         out.u32(u32::from(self.probes));
-        out.u32(own_checksum(out.as_slice(), self.unit_count()));
-        out.bytes(&trailer(self.unit_count()));
+        out.u32(own_checksum(out.as_slice(), self.count()));
+        out.bytes(&trailer(self.count()));
         let mut image = units;
         image.extend_from_slice(out.as_slice());
         image
-    }
-
-    /// How many units there are.
-    pub fn unit_count(&self) -> u8 {
-        self.checksums.len() as u8
-    }
-
-    /// How many bytes each unit has.
-    pub fn unit_bytes(&self) -> u64 {
-        self.unit_bytes
     }
 
     /// How many distinct keys the table has.
     pub fn key_count(&self) -> u64 {
         self.keys
     }
+}
 
-    /// The false positive rate that theory promises for one unit; that of several is the product of
-    /// theirs.
-    pub fn unit_rate(&self) -> f64 {
+impl SubFilterDirectory for ElasticDirectory {
+    fn count(&self) -> u8 {
+        self.checksums.len() as u8
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.unit_bytes
+    }
+
+    /// What theory promises.
+    fn part_rate(&self) -> f64 {
         if self.keys == 0 {
             return 0.0;
         }
         rate(self.unit_bytes as f64 * 8.0 / self.keys as f64, self.probes)
     }
 
-    /// The memory that the directory takes.
-    pub fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
-    }
-
-    /// Where in the image a unit is. Requires: there is such a unit.
-    pub fn unit_range(&self, number: u8) -> Range<u64> {
-        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
+    /// Requires: there is such a unit.
+    fn range(&self, number: u8) -> Range<u64> {
+        assert!(number < self.count(), "unit {number} of {}", self.count());
         let start = u64::from(number) * self.unit_bytes;
         start..start + self.unit_bytes
     }
 
-    /// A unit over the bytes of its range, checked against its checksum. Requires: there is such a
-    /// unit.
-    pub fn unit<B: AsRef<[u8]>>(&self, number: u8, bytes: B) -> Result<ElasticUnit<B>, Corrupt> {
-        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
-        let fits = bytes.as_ref().len() as u64 == self.unit_bytes;
-        if !fits || checksum(bytes.as_ref()) != self.checksums[usize::from(number)] {
+    fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
+    }
+
+    /// Requires: there is such a unit.
+    fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
+        assert!(number < self.count(), "unit {number} of {}", self.count());
+        let fits = bytes.len() as u64 == self.unit_bytes;
+        if !fits || checksum(&bytes) != self.checksums[usize::from(number)] {
             return Err(Corrupt { at: 0, what: "the checksum of a unit" });
         }
-        Ok(ElasticUnit { bytes, number, probes: self.probes })
+        Ok(Box::new(ElasticUnit { bytes, number, probes: self.probes }))
     }
 }
 

@@ -24,13 +24,13 @@
 //! Invariant: the bits of each key at each stored level are set, one by one: no level relies on
 //! another one's. No lines: no keys.
 
+use trommel_filters::hash::{mix, scaled};
 use trommel_filters::{
     Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
     TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;
-use crate::range::base::hashed::{choose, mix};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
 use crate::range::base::tail::{self, Tail};
 
@@ -177,7 +177,7 @@ impl TreePlace {
     fn new(group_hash: u64, probe: u32, lines: usize) -> Self {
         let hash = mix(group_hash.wrapping_add(u64::from(probe).wrapping_mul(SPREAD)));
         let swap = (hash >> 6) as usize % LINE_WORDS;
-        TreePlace { line: choose(hash, lines), swap, turn: hash as u32 % u64::BITS }
+        TreePlace { line: scaled(hash, lines), swap, turn: hash as u32 % u64::BITS }
     }
 
     /// The byte and the bit in it of a node.
@@ -241,7 +241,7 @@ fn mark_node(bytes: &mut [u8], places: &[TreePlace], node: usize) {
 fn whole_places(hash: u64, probes: u32, lines: usize) -> (usize, impl Iterator<Item = usize>) {
     let word = mix(hash);
     let place = move |nth| (word >> (nth * PLACE_BITS)) as usize % LINE_BITS;
-    (choose(hash, lines) * LINE_BYTES, (0..probes).map(place))
+    (scaled(hash, lines) * LINE_BYTES, (0..probes).map(place))
 }
 
 fn mark_whole_keys(bytes: &mut [u8], hashes: &[u64], probes: u32) {

@@ -16,13 +16,14 @@
 //!
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
+use trommel_filters::hash::mix;
 use trommel_filters::{
     Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
     TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;
-use crate::range::base::hashed::{best_probes, is_marked, mark, mix};
+use crate::range::base::hashed::{best_probes, is_marked, mark};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
 use crate::range::base::tail::{self, Tail};
 

@@ -19,12 +19,12 @@
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use trommel_filters::bits::huffman::{canonical_codes, code_lengths};
 use trommel_filters::{SlotSet, Trace, TreePlan};
 
 use super::ChuckyTables;
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::combinations::{Combination, likeliest};
-use super::huffman::{canonical_codes, code_lengths};
 use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
 use super::model::{level_shares, slot_shares};
 use super::pages::BUCKET_BITS_MAX;

@@ -61,8 +61,8 @@ impl<B: AsRef<[u8]>> Surf<B> {
     }
 
     #[inline(always)]
-    fn trie<const EFFORT: u8>(&self) -> Trie<'_, EFFORT> {
-        Trie::new(self.bytes.as_ref(), &self.layout)
+    fn trie<T: Trace, const EFFORT: u8>(&self, trace: T) -> Trie<'_, T, EFFORT> {
+        Trie::new(self.bytes.as_ref(), &self.layout, trace)
     }
 
     /// How many keys were added.
@@ -97,54 +97,51 @@ impl<B: AsRef<[u8]>> Surf<B> {
     /// As `may_contain`, with less done to be fast: the same answer.
     pub fn may_contain_with(&self, key: &[u8], effort: SurfEffort) -> bool {
         let key = &HashedKey::new(key);
-        let trace = &mut Untraced;
         match effort {
-            SurfEffort::Plain => fastest(Lookup::<_, 0> { trie: self.trie(), key, trace }),
-            SurfEffort::Rank => fastest(Lookup::<_, 1> { trie: self.trie(), key, trace }),
-            SurfEffort::Select => fastest(Lookup::<_, 2> { trie: self.trie(), key, trace }),
-            SurfEffort::Simd => fastest(Lookup::<_, 3> { trie: self.trie(), key, trace }),
-            SurfEffort::Prefetch => fastest(Lookup::<_, FULL> { trie: self.trie(), key, trace }),
+            SurfEffort::Plain => fastest(Lookup::<_, 0> { trie: self.trie(Untraced), key }),
+            SurfEffort::Rank => fastest(Lookup::<_, 1> { trie: self.trie(Untraced), key }),
+            SurfEffort::Select => fastest(Lookup::<_, 2> { trie: self.trie(Untraced), key }),
+            SurfEffort::Simd => fastest(Lookup::<_, 3> { trie: self.trie(Untraced), key }),
+            SurfEffort::Prefetch => fastest(Lookup::<_, FULL> { trie: self.trie(Untraced), key }),
         }
     }
 
     /// A cursor, not yet at a key.
     pub fn cursor(&self) -> SurfCursor<'_> {
-        SurfCursor::new(self.trie())
+        SurfCursor::new(self.trie(Untraced))
     }
 }
 
 struct Lookup<'a, T, const EFFORT: u8> {
-    trie: Trie<'a, EFFORT>,
+    trie: Trie<'a, T, EFFORT>,
     key: &'a HashedKey<'a>,
-    trace: &'a mut T,
 }
 
 impl<T: Trace, const EFFORT: u8> Work for Lookup<'_, T, EFFORT> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
-        self.trie.may_contain(self.key, self.trace)
+    fn run(mut self) -> bool {
+        self.trie.may_contain(self.key)
     }
 }
 
 struct Overlap<'a, T> {
-    trie: Trie<'a, FULL>,
+    trie: Trie<'a, T, FULL>,
     range: &'a KeyRange<'a>,
-    trace: &'a mut T,
 }
 
 impl<T: Trace> Work for Overlap<'_, T> {
     type Output = bool;
 
     #[inline(always)]
-    fn run(self) -> bool {
-        self.trie.may_overlap(self.range.lower(), self.range.upper(), self.trace)
+    fn run(mut self) -> bool {
+        self.trie.may_overlap(self.range.lower(), self.range.upper())
     }
 }
 
 struct Count<'a> {
-    trie: Trie<'a, FULL>,
+    trie: Trie<'a, Untraced, FULL>,
     range: &'a KeyRange<'a>,
 }
 
@@ -168,7 +165,7 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        fastest(Lookup::<_, FULL> { trie: self.trie(), key, trace })
+        fastest(Lookup::<_, FULL> { trie: self.trie(trace), key })
     }
 
     #[inline]
@@ -176,7 +173,7 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         if range.upper() == Some(range.lower()) {
             return self.may_contain_traced(&HashedKey::new(range.lower()), trace);
         }
-        fastest(Overlap { trie: self.trie(), range, trace })
+        fastest(Overlap { trie: self.trie(trace), range })
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
@@ -198,6 +195,6 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
-        (!self.is_open()).then(|| fastest(Count { trie: self.trie(), range }))
+        (!self.is_open()).then(|| fastest(Count { trie: self.trie(Untraced), range }))
     }
 }

@@ -140,18 +140,9 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
 /// Asks for the cache line of item `at` of `items`, if there is one.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(item) = items.get(at) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        #[expect(unsafe_code, reason = "there is no safe function for it")]
-        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
-        // seen.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
-        }
+        prefetch_at(std::ptr::from_ref(item).cast(), 1);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, at);
 }
 
 #[cfg(target_arch = "x86_64")]

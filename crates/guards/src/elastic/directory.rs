@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, SubFilter, SubFilterDirectory, Writer};
+use trommel_filters::{Corrupt, Reader, Signature, SubFilter, SubFilterDirectory, Writer};
 
 use super::unit::{ElasticUnit, PROBES_MAX, rate};
 
@@ -83,7 +83,7 @@ impl ElasticDirectory {
         out.u64(self.keys);
         out.u32(u32::from(self.probes));
         out.u32(own_checksum(out.as_slice(), self.count()));
-        out.bytes(&trailer(self.count()));
+        out.bytes(&signature(self.count()).encode());
         let mut image = units;
         image.extend_from_slice(out.as_slice());
         image
@@ -134,26 +134,24 @@ impl SubFilterDirectory for ElasticDirectory {
     }
 }
 
-fn trailer(units: u8) -> [u8; TRAILER_BYTES] {
-    let [low, high] = TAG.to_le_bytes();
-    [low, high, VERSION, units]
+fn signature(units: u8) -> Signature {
+    Signature { tag: TAG, version: VERSION, parameter: units }
 }
 
 /// The number of units.
 fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
     let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
-    let mut input = Reader::new(bytes);
-    if input.u16()? != TAG {
+    let Signature { tag, version, parameter: units } = Signature::read(&mut Reader::new(bytes))?;
+    if tag != TAG {
         return wrong(0, "the tag of ElasticBF");
     }
-    if input.u8()? != VERSION {
+    if version != VERSION {
         return wrong(2, "a version of ElasticBF that is known");
     }
-    let units = input.u8()?;
     if (1..=UNITS_MAX).contains(&units) { Ok(units) } else { wrong(3, "a number of units") }
 }
 
 /// The checksum of a directory's bytes before it and of the trailer behind it.
 fn own_checksum(bytes: &[u8], units: u8) -> u32 {
-    checksum(&[bytes, &trailer(units)].concat()) as u32
+    checksum(&[bytes, &signature(units).encode()].concat()) as u32
 }

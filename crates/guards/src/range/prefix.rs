@@ -18,12 +18,12 @@
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::hash::{HashUse, hash_key, mix};
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
-    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, Signature,
+    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::hashed::{best_probes, is_marked, mark, rate};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::tail;
 
 /// `prefix-bloom`: a Bloom filter of whole keys and of their prefixes.
 pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
@@ -157,8 +157,8 @@ impl TableFilterBuilder for PrefixBloomBuilder {
         let mut fields = Writer::new();
         self.rule.write(&mut fields);
         fields.u8(probes as u8);
-        let tail = Tail { tag: TAG, version: VERSION, parameter: 0 };
-        tail.seal(bytes, fields.as_slice())
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
+        tail::seal(signature, bytes, fields.as_slice())
     }
 }
 

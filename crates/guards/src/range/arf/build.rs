@@ -6,12 +6,12 @@
 //! ```
 //! Invariant: a leaf is "empty" only if no number of a key lies below it.
 
-use trommel_filters::{KeyRange, OutOfOrder, Reader, TableFilterBuilder, Writer};
+use trommel_filters::{KeyRange, OutOfOrder, Reader, Signature, TableFilterBuilder, Writer};
 
 use super::grow::{Tree, grow_trained, grow_untrained, needed};
 use super::{LINE_BYTES, LINE_NODES, TAG, VERSION};
 use crate::range::base::number::{NumberCollector, Numbers};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::tail;
 
 /// A question that needs more leaves than this is not worth them.
 const LEAVES_MAX: usize = 32;
@@ -50,9 +50,9 @@ impl TableFilterBuilder for ArfBuilder {
 
     fn finish(self) -> Vec<u8> {
         let key_count = self.keys.len();
-        let tail = Tail { tag: TAG, version: VERSION, parameter: 0 };
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         let Some(keys) = self.keys.finish() else {
-            return tail.seal(vec![], &[]);
+            return tail::seal(signature, vec![], &[]);
         };
         let mut fields = Writer::new();
         keys.space.write(&mut fields);
@@ -64,7 +64,7 @@ impl TableFilterBuilder for ArfBuilder {
         grow_trained(&mut tree, trained(&keys, self.questions.as_slice()));
         grow_untrained(&mut tree, &keys.numbers);
         fields.u32(tree.nodes() as u32);
-        tail.seal(encode(&tree, &keys), fields.as_slice())
+        tail::seal(signature, encode(&tree, &keys), fields.as_slice())
     }
 }
 

@@ -17,6 +17,7 @@
 //! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
 //! less (xor) those of an empty one.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use trommel_filters::bits::huffman::{canonical_codes, code_lengths};
@@ -126,16 +127,19 @@ impl CodeBook {
         let named = likeliest(&shares, NAMED_MAX);
         let frequent = frequent_of(&named, last_slot);
         let fitted = Fitted::new(&key, frequent, &level_of, named.len());
-        let share = frequent_share(&named, &fitted.frequent);
-        let named = named.into_iter().map(|(combination, _)| combination);
-        CodeBook::assemble(key, fitted, named.collect(), share, last_slot)
+        let known: HashSet<Combination> = fitted.frequent.iter().copied().collect();
+        let (frequent, others): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|(combination, _)| known.contains(combination));
+        let share = frequent.iter().map(|pair| pair.1).sum();
+        let others = others.into_iter().map(|(combination, _)| combination);
+        CodeBook::assemble(key, fitted, others.collect(), share, last_slot)
     }
 
-    /// Makes the tables.
+    /// Makes the tables. `named`: the combinations that have a name and are not frequent.
     fn assemble(
         key: BookKey,
         fitted: Fitted,
-        mut named: Vec<Combination>,
+        named: Vec<Combination>,
         share: f64,
         last_slot: u8,
     ) -> CodeBook {
@@ -158,8 +162,6 @@ impl CodeBook {
         let symbols: Vec<Symbol> = order.iter().map(symbol).collect();
         let place = |source| order.iter().position(|&nth| nth == source).expect("all are ordered");
         let (blank, escape) = (place(0), place(escape_source));
-        let known: std::collections::HashSet<Combination> = frequent.iter().copied().collect();
-        named.retain(|combination| !known.contains(combination));
         let frequent_symbols =
             (0u32..).zip(&order).filter_map(|(nth, &source)| Some((*frequent.get(source)?, nth)));
         let numbers = (symbols.len() as u32..).zip(&named).map(|(nth, slots)| (*slots, nth));
@@ -267,11 +269,6 @@ fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> 
         }
     }
     frequent
-}
-
-fn frequent_share(named: &[(Combination, f64)], frequent: &[Combination]) -> f64 {
-    let known: std::collections::HashSet<&Combination> = frequent.iter().collect();
-    named.iter().filter(|(combination, _)| known.contains(combination)).map(|pair| pair.1).sum()
 }
 
 fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {

@@ -184,13 +184,9 @@ impl CodeBook {
     }
 
     /// The symbol whose code begins the bucket.
-    fn symbol(&self, value: u128) -> usize {
-        self.symbol_of((value << (u128::BITS - self.key.bucket_bits) >> (u128::BITS - 32)) as u32)
-    }
-
-    /// The symbol whose code is the beginning of these bits.
     #[inline(always)]
-    fn symbol_of(&self, head: u32) -> usize {
+    fn symbol(&self, value: impl BucketBits) -> usize {
+        let head = value.head(self.key.bucket_bits);
         let short = self.short[(head >> (32 - SHORT_CODE_BITS)) as usize];
         if short != LONG { usize::from(short) } else { self.long_symbol(head) }
     }
@@ -416,28 +412,13 @@ impl BucketCodec for Combinations {
     #[inline(always)]
     fn matches<T: Trace>(
         &self,
-        value: u128,
+        value: impl BucketBits,
         print: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) -> bool {
-        let book = &*self.0;
-        let nth = book.symbol(value ^ book.blank);
-        book.symbol_matches(nth, value ^ book.blank, print, slots, trace)
-    }
-
-    #[inline(always)]
-    fn matches_word<T: Trace>(
-        &self,
-        value: u64,
-        print: u32,
-        slots: &mut SlotSet,
-        trace: &mut T,
-    ) -> bool {
-        let book = &*self.0;
-        let value = value ^ book.blank as u64;
-        let nth = book.symbol_of((value << (u64::BITS - book.key.bucket_bits) >> 32) as u32);
-        book.symbol_matches(nth, value, print, slots, trace)
+        let value = value ^ BucketBits::low_of(self.0.blank);
+        self.0.symbol_matches(self.0.symbol(value), value, print, slots, trace)
     }
 
     fn size_bytes(&self) -> usize {

@@ -93,7 +93,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         trace: &mut T,
     ) {
         let known = if self.pages.are_words() {
-            self.codec.matches_word(self.pages.read_word(bucket, trace), print, slots, trace)
+            self.codec.matches(self.pages.read_word(bucket, trace), print, slots, trace)
         } else {
             self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
         };

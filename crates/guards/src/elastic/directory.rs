@@ -52,15 +52,13 @@ impl ElasticDirectory {
         let size = usize::from(units) * CHECKSUM_BYTES + FIXED_BYTES;
         let at = tail.len().checked_sub(size).ok_or(too_short)?;
         let wrong = |place: usize, what| Corrupt { at: place, what };
-        let inside = |error: Corrupt| wrong(at + error.at, error.what);
         let mut input = Reader::new(&tail[at..]);
-        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>();
-        let checksums = checksums.map_err(inside)?;
-        let unit_bytes = input.u64().map_err(inside)?;
-        let keys = input.u64().map_err(inside)?;
-        let probes = input.u32().map_err(inside)?;
+        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>()?;
+        let unit_bytes = input.u64()?;
+        let keys = input.u64()?;
+        let probes = input.u32()?;
         let own_at = at + input.at();
-        if input.u32().map_err(inside)? != own_checksum(&tail[at..own_at], units) {
+        if input.u32()? != own_checksum(&tail[at..own_at], units) {
             return Err(wrong(own_at, "the checksum of a directory of units"));
         }
         let units_bytes = unit_bytes.checked_mul(u64::from(units));

@@ -227,8 +227,8 @@ impl<const BACK: bool> Cursor<BACK> {
             // Keys that lack the group's prefix are above all views.
             Some(u64::MAX) if BACK => None,
             Some(view) => base.word_at_view(self.bucket.0, view),
-            None if BACK => base.word_before(self.bucket),
-            None => base.word_after(self.bucket),
+            None if BACK => base.word_at_bucket(self.bucket),
+            None => base.word_at_bucket((self.bucket.0, self.bucket.1 + 1)),
         }
     }
 

@@ -23,7 +23,9 @@ impl Part {
     /// that are touched keep no more of any code than such a version needs; a shape without runs
     /// keeps all. Requires: the new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
-        Inserter::new(self, flush, shape)
+        let overlay = OverlayInserter::new();
+        let places = Places { part: self.clone(), overlay, last: None, list: 0 };
+        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
     }
 }
 
@@ -66,12 +68,6 @@ impl Batch {
 }
 
 impl Inserter {
-    pub(crate) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
-        let overlay = OverlayInserter::new();
-        let places = Places { part: part.clone(), overlay, last: None, list: 0 };
-        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
-    }
-
     /// Adds the next key. Requires: above all keys before.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {

@@ -13,7 +13,7 @@
 use std::cmp::Ordering;
 
 use crate::base::filter::Untraced;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 use crate::range::surf::layout::EDGES_MAX;
 use crate::range::surf::trie::{FULL, Trie};
 
@@ -25,20 +25,6 @@ enum Place {
     At(usize),
     /// At the empty key, which is alone.
     Alone,
-}
-
-struct Seek<'c, 'a> {
-    cursor: &'c mut SurfCursor<'a>,
-    key: &'c [u8],
-}
-
-impl Work for Seek<'_, '_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.cursor.seek_now(self.key)
-    }
 }
 
 /// A place among the keys of a [`Surf`](crate::Surf).
@@ -104,7 +90,10 @@ impl<'a> SurfCursor<'a> {
     /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be
     /// before it, since `key` begins with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {
-        fastest(Seek { cursor: self, key })
+        fastest(
+            #[inline(always)]
+            move || self.seek_now(key),
+        )
     }
 
     #[inline(always)]

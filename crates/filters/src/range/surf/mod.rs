@@ -35,7 +35,7 @@ use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
 use crate::base::wire::Corrupt;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 
 pub use builder::{SurfBuilder, SurfOptions};
 pub use cursor::SurfCursor;
@@ -98,59 +98,26 @@ impl<B: AsRef<[u8]>> Surf<B> {
     pub fn may_contain_with(&self, key: &[u8], effort: SurfEffort) -> bool {
         let key = &HashedKey::new(key);
         match effort {
-            SurfEffort::Plain => fastest(Lookup::<_, 0> { trie: self.trie(Untraced), key }),
-            SurfEffort::Rank => fastest(Lookup::<_, 1> { trie: self.trie(Untraced), key }),
-            SurfEffort::Select => fastest(Lookup::<_, 2> { trie: self.trie(Untraced), key }),
-            SurfEffort::Simd => fastest(Lookup::<_, 3> { trie: self.trie(Untraced), key }),
-            SurfEffort::Prefetch => fastest(Lookup::<_, FULL> { trie: self.trie(Untraced), key }),
+            SurfEffort::Plain => self.look_up::<_, 0>(key, Untraced),
+            SurfEffort::Rank => self.look_up::<_, 1>(key, Untraced),
+            SurfEffort::Select => self.look_up::<_, 2>(key, Untraced),
+            SurfEffort::Simd => self.look_up::<_, 3>(key, Untraced),
+            SurfEffort::Prefetch => self.look_up::<_, FULL>(key, Untraced),
         }
+    }
+
+    #[inline]
+    fn look_up<T: Trace, const EFFORT: u8>(&self, key: &HashedKey<'_>, trace: T) -> bool {
+        let mut trie = self.trie::<_, EFFORT>(trace);
+        fastest(
+            #[inline(always)]
+            move || trie.may_contain(key),
+        )
     }
 
     /// A cursor, not yet at a key.
     pub fn cursor(&self) -> SurfCursor<'_> {
         SurfCursor::new(self.trie(Untraced))
-    }
-}
-
-struct Lookup<'a, T, const EFFORT: u8> {
-    trie: Trie<'a, T, EFFORT>,
-    key: &'a HashedKey<'a>,
-}
-
-impl<T: Trace, const EFFORT: u8> Work for Lookup<'_, T, EFFORT> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(mut self) -> bool {
-        self.trie.may_contain(self.key)
-    }
-}
-
-struct Overlap<'a, T> {
-    trie: Trie<'a, T, FULL>,
-    range: &'a KeyRange<'a>,
-}
-
-impl<T: Trace> Work for Overlap<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(mut self) -> bool {
-        self.trie.may_overlap(self.range.lower(), self.range.upper())
-    }
-}
-
-struct Count<'a> {
-    trie: Trie<'a, Untraced, FULL>,
-    range: &'a KeyRange<'a>,
-}
-
-impl Work for Count<'_> {
-    type Output = CountBounds;
-
-    #[inline(always)]
-    fn run(self) -> CountBounds {
-        self.trie.count(self.range.lower(), self.range.upper())
     }
 }
 
@@ -165,7 +132,7 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        fastest(Lookup::<_, FULL> { trie: self.trie(trace), key })
+        self.look_up::<_, FULL>(key, trace)
     }
 
     #[inline]
@@ -173,7 +140,11 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         if range.upper() == Some(range.lower()) {
             return self.may_contain_traced(&HashedKey::new(range.lower()), trace);
         }
-        fastest(Overlap { trie: self.trie(trace), range })
+        let mut trie = self.trie(trace);
+        fastest(
+            #[inline(always)]
+            move || trie.may_overlap(range.lower(), range.upper()),
+        )
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
@@ -195,6 +166,12 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
-        (!self.is_open()).then(|| fastest(Count { trie: self.trie(Untraced), range }))
+        let (trie, lower, upper) = (self.trie(Untraced), range.lower(), range.upper());
+        (!self.is_open()).then(|| {
+            fastest(
+                #[inline(always)]
+                move || trie.count(lower, upper),
+            )
+        })
     }
 }

@@ -26,7 +26,7 @@ pub use kind::{CELL, GAP, SNARF};
 
 use image::Frame;
 use place::{Place, View};
-use trommel_filters::bits::simd::{Work, fastest};
+use trommel_filters::bits::simd::fastest;
 use trommel_filters::{
     Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
     Untraced, UpperBound,
@@ -54,46 +54,26 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
     }
 
     fn place(&self, key: &[u8]) -> Place {
-        fastest(Find { view: &self.view(), key, trace: &mut Untraced })
+        find(&self.view(), key, &mut Untraced)
     }
 
     #[inline]
     fn ask<T: Trace>(&self, key: &[u8], trace: &mut T) -> bool {
-        fastest(Ask { image: self.bytes.as_ref(), frame: &self.frame, key, trace })
+        let (image, frame) = (self.bytes.as_ref(), &self.frame);
+        fastest(
+            #[inline(always)]
+            move || View::new(image, frame).may_contain(key, trace),
+        )
     }
 }
 
 /// Finds the place of a key.
-struct Find<'a, T> {
-    view: &'a View<'a>,
-    key: &'a [u8],
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for Find<'_, T> {
-    type Output = Place;
-
-    #[inline(always)]
-    fn run(self) -> Place {
-        self.view.place(self.key, self.trace)
-    }
-}
-
-/// Asks whether a key may be one of the table's.
-struct Ask<'a, T> {
-    image: &'a [u8],
-    frame: &'a Frame,
-    key: &'a [u8],
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for Ask<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        View::new(self.image, self.frame).may_contain(self.key, self.trace)
-    }
+#[inline(always)]
+fn find<T: Trace>(view: &View<'_>, key: &[u8], trace: &mut T) -> Place {
+    fastest(
+        #[inline(always)]
+        move || view.place(key, trace),
+    )
 }
 
 impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
@@ -117,13 +97,13 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         let view = &self.view();
-        let low = fastest(Find { view, key: range.lower(), trace });
+        let low = find(view, range.lower(), trace);
         if low.is_in_cell() {
             return true; // whose key may be in the range, whatever its end is
         }
         match range.upper() {
             Some(upper) if view.is_beside(&low, upper) => false,
-            Some(key) => view.may_overlap(&low, Some(&fastest(Find { view, key, trace }))),
+            Some(key) => view.may_overlap(&low, Some(&find(view, key, trace))),
             None => view.may_overlap(&low, None),
         }
     }

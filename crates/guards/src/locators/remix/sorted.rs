@@ -16,7 +16,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use trommel_filters::bits::packed::{BitWriter, read};
+use trommel_filters::bits::packed::{packed, read};
 use trommel_filters::bits::search::partition_point;
 use trommel_filters::{
     Query, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
@@ -28,8 +28,6 @@ use super::ranks::{Ranks, RanksBuilder, rank_bits};
 use super::sets::Sets;
 use super::walk::RemixWalk;
 
-/// Bytes that are read with the last selector.
-const PADDING: usize = 8;
 /// Fewer and more entries of a segment are not worth while.
 const SEGMENT_KEYS: std::ops::RangeInclusive<f64> = 4.0..=256.0;
 
@@ -336,18 +334,12 @@ impl RunLocatorBuilder for SortedRemixBuilder {
 
     fn finish(self) -> SortedRemix {
         let slot_bits = slot_bits(self.slots);
-        let mut selectors =
-            Vec::with_capacity(self.selectors.len() * (slot_bits + 1) / 8 + 2 * PADDING);
-        let mut writer = BitWriter::new(&mut selectors);
-        for (slot, is_older) in &self.selectors {
-            writer.push(u64::from(slot.0) << 1 | u64::from(*is_older), slot_bits + 1);
-        }
-        writer.finish();
-        selectors.resize(selectors.len() + PADDING, 0);
+        let selector =
+            |(slot, is_older): &(RunSlot, bool)| u64::from(slot.0) << 1 | u64::from(*is_older);
         let view = View {
             anchors: self.anchors.finish(),
             ranks: self.ranks.finish(),
-            selectors: selectors.into_boxed_slice(),
+            selectors: packed(self.selectors.iter().map(selector), slot_bits + 1),
             slot_bits,
             slots: self.slots,
             room: self.room,

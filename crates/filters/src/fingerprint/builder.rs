@@ -138,10 +138,11 @@ impl GroupsBuilder {
             let room = self.block_end_max + 1 - self.keys.len();
             let (now, later) = words.split_at(room.min(words.len()));
             let keys = &mut self.keys;
-            if fastest(
+            let taken = fastest(
                 #[inline(always)]
                 move || keys.push_words(now),
-            ) {
+            );
+            if taken {
                 (self.entries, words) = (self.entries + now.len() as u64, later);
             } else {
                 match self.push(first) {

@@ -411,10 +411,12 @@ impl Cells<'_> {
         }
         let nibble = self.nibbles as usize & 15;
         self.nibbles >>= 4;
-        match nibble {
-            ESCAPE => take_escape(self.block.bytes, &mut self.escapes_at),
-            _ => self.block.base + nibble,
-        }
+        if nibble == ESCAPE { self.escape() } else { self.block.base + nibble }
+    }
+
+    #[cold]
+    fn escape(&mut self) -> usize {
+        take_escape(self.block.bytes, &mut self.escapes_at)
     }
 }
 

@@ -99,8 +99,9 @@ impl ElasticPolicy {
         self.life_time.unwrap_or(tables.max(LIFETIME_LEAST))
     }
 
-    /// A table with a unit to give up, in the order of a heap: what spares least for its bytes is the
-    /// greatest. (What a unit spares is not negative: such numbers are in the order of their bits.)
+    /// A table with a unit to give up, in the order of a heap: what spares least for its bytes is
+    /// the greatest. (What a unit spares is not negative: such numbers are in the order of their
+    /// bits.)
     fn to_give_up(&self, table: u64) -> Option<Reverse<(u64, u64)>> {
         let tracked = &self.tables[&table];
         let gives_room = tracked.loaded > 0 && tracked.of.unit_bytes > 0;

@@ -84,7 +84,7 @@ fn assert_survives(part: &Part, probes: &[Key]) {
     assert_same_answers(&old, &new, probes);
     let walk = |part: &Part| {
         let mut cursor = part.cursor(&[]);
-        std::iter::from_fn(|| cursor.next_at_most(None, |_| true)).take(10_000).collect::<Vec<_>>()
+        std::iter::from_fn(|| cursor.next_due(None, |_| true)).take(10_000).collect::<Vec<_>>()
     };
     assert_eq!(walk(part), walk(&read));
 }
@@ -195,8 +195,8 @@ fn use_part(part: &Part, keys: &[Key]) {
     keys.iter().for_each(|key| drop(answer(part, &Query::Point(key))));
     answer(part, &Query::Range(KeyRange::all()));
     let (mut forward, mut back) = (part.cursor(&[]), part.cursor_back(None));
-    let codes = std::iter::from_fn(|| forward.next_at_most(None, |_| true)).take(9999).count();
-    let codes_back = std::iter::from_fn(|| back.next_at_least(None, |_| true)).take(9999).count();
+    let codes = std::iter::from_fn(|| forward.next_due(None, |_| true)).take(9999).count();
+    let codes_back = std::iter::from_fn(|| back.next_due(None, |_| true)).take(9999).count();
     assert!(codes < 9999 && codes_back < 9999, "a cursor without an end");
     let part = recoded(&insert(part, 40, keys), (9, 13), keys);
     drop(part.collect_garbage(&Shape::of_round(FlushNumber(7), FlushNumber(60), 3)));

@@ -95,8 +95,8 @@ fn use_part(part: &Part) {
     }
     part.candidates(&Query::Range(KeyRange::all()), &mut codes);
     let (mut forward, mut back) = (part.cursor(&[]), part.cursor_back(None));
-    let all = std::iter::from_fn(|| forward.next_at_most(None, |_| true)).take(1 << 16).count();
-    let all_back = std::iter::from_fn(|| back.next_at_least(None, |_| true)).take(1 << 16).count();
+    let all = std::iter::from_fn(|| forward.next_due(None, |_| true)).take(1 << 16).count();
+    let all_back = std::iter::from_fn(|| back.next_due(None, |_| true)).take(1 << 16).count();
     assert!(all < 1 << 16 && all_back < 1 << 16, "a cursor without an end");
     let part = merge(&insert(part, NEXT, &some), (FIRST + 2, FIRST + 6), &some);
     part.collect_garbage(&shape(NEXT + 40)).write_image(&mut Vec::new());

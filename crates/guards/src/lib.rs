@@ -12,14 +12,13 @@ mod range;
 mod register;
 
 pub use elastic::{
-    Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnit,
-    ElasticUnits,
+    Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnits,
 };
 pub use locators::chucky::{
     Alignment, Chucky, ChuckyBuilder, ChuckyPlain, ChuckyPlainBuilder, ChuckyShape, ChuckyTables,
     Cuckoo, CuckooBuilder, LevelModel,
 };
-pub use locators::remix::{Remix, RemixBuilder, RemixWalk, SortedRemix, SortedRemixBuilder};
+pub use locators::remix::{Remix, RemixBuilder, SortedRemix, SortedRemixBuilder};
 pub use point::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use range::arf::{Arf, ArfBuilder, ArfOptions};
 pub use range::fingerprint_filter::{FingerprintFilter, FingerprintFilterBuilder};

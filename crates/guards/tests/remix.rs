@@ -11,7 +11,7 @@ use std::ops::Bound::{Excluded, Included, Unbounded};
 
 use trommel_filters::{
     KeyRange, LineCounter, Query, RunLocator, RunLocatorBuilder, RunSlot, Selected, SlotSet,
-    TreePlan, Untraced,
+    SortedView, TreePlan, Untraced,
 };
 use trommel_guards::{RemixBuilder, SortedRemix, SortedRemixBuilder};
 

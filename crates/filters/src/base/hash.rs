@@ -64,6 +64,15 @@ pub fn remix(hash: u64, seed: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
+/// Another number for each number, of which every bit depends on every bit (the finalizer of
+/// SplitMix64).
+#[inline(always)]
+pub fn mix(word: u64) -> u64 {
+    let mixed = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
 /// A place among `count`, by the high bits of a hash. 0 if there is none.
 #[inline(always)]
 pub fn scaled(hash: u64, count: usize) -> usize {

@@ -240,7 +240,7 @@ impl Signature {
         let mut input = Reader { bytes: image, at };
         let fields = input.bytes(fields_len)?;
         let check = input.u32()?;
-        let signed = Signature { tag: input.u16()?, version: input.u8()?, parameter: input.u8()? };
+        let signed = Signature::read(&mut input)?;
         input.end()?;
         if check != signed.check(fields) {
             return Err(Corrupt { at, what: "the checksum of a filter's trailer" });
@@ -251,9 +251,15 @@ impl Signature {
         Ok((fields, signed.parameter))
     }
 
-    fn encode(self) -> [u8; 4] {
+    /// The signature alone.
+    pub fn encode(self) -> [u8; 4] {
         let [low, high] = self.tag.to_le_bytes();
         [low, high, self.version, self.parameter]
+    }
+
+    /// Reads what `encode` gives.
+    pub fn read(input: &mut Reader<'_>) -> Result<Signature, Corrupt> {
+        Ok(Signature { tag: input.u16()?, version: input.u8()?, parameter: input.u8()? })
     }
 
     fn check(self, fields: &[u8]) -> u32 {

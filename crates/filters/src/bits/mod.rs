@@ -1,6 +1,7 @@
 //! Bits and bytes as the filters lay them out.
 //! ```text
 //! aligned      bytes that begin on a cache line
+//! huffman      codes that are the shorter, the commoner what they stand for
 //! key_bits     a key as a bit string that goes on with zeros for ever
 //! packed       bits behind each other in a byte string
 //! row          numbers one after the other, wherever they are
@@ -12,6 +13,7 @@
 //! Invariant: nothing here knows of any one filter.
 
 mod aligned;
+pub mod huffman;
 pub mod key_bits;
 pub mod packed;
 pub mod rank_select;

@@ -139,6 +139,17 @@ impl<'a> PackedWriter<'a> {
     }
 }
 
+/// Numbers of `len` bits each, with as many bytes behind them as are read with the last one.
+pub fn packed(numbers: impl ExactSizeIterator<Item = u64>, len: usize) -> Box<[u8]> {
+    const BEHIND: usize = size_of::<u64>();
+    let mut bytes = Vec::with_capacity(numbers.len() * len / 8 + 2 * BEHIND);
+    let mut writer = BitWriter::new(&mut bytes);
+    numbers.for_each(|number| writer.push(number, len));
+    writer.finish();
+    bytes.resize(bytes.len() + BEHIND, 0);
+    bytes.into_boxed_slice()
+}
+
 /// Appends packed numbers to bytes.
 pub struct BitWriter<'a> {
     out: &'a mut Vec<u8>,

@@ -20,17 +20,6 @@ pub trait Row<N> {
 
     /// Where they are.
     fn address(&self) -> usize;
-
-    /// The first of `end` places whose number is not `low`. Requires: low ones come first.
-    #[inline(always)]
-    fn first_not(&self, end: usize, mut low: impl FnMut(N) -> bool) -> usize {
-        let (mut from, mut end) = (0, end);
-        while from < end {
-            let middle = (from + end) / 2;
-            (from, end) = if low(self.at(middle)) { (middle + 1, end) } else { (from, middle) };
-        }
-        from
-    }
 }
 
 impl<N: Copy> Row<N> for Box<[N]> {
@@ -95,10 +84,5 @@ mod tests {
         let (in_bytes, _) = bytes.as_chunks::<4>();
         assert_eq!(Row::len(&numbers), Row::len(&in_bytes));
         assert!((0..50).all(|place| numbers.at(place) == in_bytes.at(place)));
-        for limit in [0, 1, 0x1234, 0x9000, u32::MAX] {
-            let expected = numbers.partition_point(|&number| number < limit);
-            assert_eq!(numbers.first_not(50, |number| number < limit), expected);
-            assert_eq!(in_bytes.first_not(50, |number| number < limit), expected);
-        }
     }
 }

@@ -9,6 +9,7 @@
 //! finds.
 
 use std::hint::select_unpredictable;
+use std::ops::Range;
 
 /// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at
 /// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place
@@ -35,6 +36,17 @@ pub fn first_not<const STEPS: u32>(
     at
 }
 
+/// As [`first_not`], with a branch for each step: for searches that wait for more than a branch.
+#[inline(always)]
+pub fn partition_point(places: Range<usize>, mut low: impl FnMut(usize) -> bool) -> usize {
+    let (mut from, mut end) = (places.start, places.end);
+    while from < end {
+        let middle = (from + end) / 2;
+        (from, end) = if low(middle) { (middle + 1, end) } else { (from, middle) };
+    }
+    from
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -51,6 +63,7 @@ mod tests {
                     assert_eq!(first_not::<1>(from, from + len, below), first);
                     assert_eq!(first_not::<2>(from, from + len, below), first);
                     assert_eq!(first_not::<4>(from, from + len, below), first);
+                    assert_eq!(partition_point(from..from + len, |place| place < first), first);
                 }
             }
         }

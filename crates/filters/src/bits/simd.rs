@@ -16,26 +16,18 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[cfg(target_arch = "x86_64")]
 const LINE_BYTES: usize = 64;
 
-/// What is worth being compiled twice. A trait, as closures cannot be told to be inlined.
-pub trait Work {
-    /// What comes out.
-    type Output;
-
-    /// Does it. To be marked `#[inline(always)]`, and so all that it calls: only then is it
-    /// compiled twice.
-    fn run(self) -> Self::Output;
-}
-
-/// Does `work` with the instructions that this processor has.
+/// Does `work` with the instructions that this processor has. It is to be marked, as in
+/// `fastest(#[inline(always)] move || ..)`, and so is all that it calls: only then is it compiled
+/// twice.
 #[inline(always)]
-pub fn fastest<W: Work>(work: W) -> W::Output {
+pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     if has_v3() {
         #[expect(unsafe_code, reason = "the one call of code for newer processors")]
         // SAFETY: the features were just detected.
         return unsafe { with_v3(work) };
     }
-    work.run()
+    work()
 }
 
 /// What is known of the processor, so that a probe asks with one load.
@@ -66,8 +58,8 @@ fn detect_v3() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt,movbe,avx2")]
 #[inline(never)]
-fn with_v3<W: Work>(work: W) -> W::Output {
-    work.run()
+fn with_v3<R>(work: impl FnOnce() -> R) -> R {
+    work()
 }
 
 /// Which of sixteen bytes equal `byte`: bit i for byte i.
@@ -140,18 +132,9 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
 /// Asks for the cache line of item `at` of `items`, if there is one.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
-    #[cfg(target_arch = "x86_64")]
     if let Some(item) = items.get(at) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        #[expect(unsafe_code, reason = "there is no safe function for it")]
-        // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
-        // seen.
-        unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(item).cast());
-        }
+        prefetch_at(std::ptr::from_ref(item).cast(), 1);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (items, at);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -321,22 +304,15 @@ mod tests {
         }
     }
 
-    #[derive(Clone, Copy)]
-    struct Count(u64);
-
-    impl Work for Count {
-        type Output = (u32, u32, u64);
-
-        #[inline(always)]
-        fn run(self) -> Self::Output {
-            (self.0.count_ones(), self.0.leading_zeros(), self.0.swap_bytes() << 3)
-        }
-    }
-
     #[test]
     fn both_give_the_same_answer() {
-        for word in (0..64).map(|bit| Count(0x9e37_79b9_7f4a_7c15 >> bit)) {
-            assert_eq!(fastest(word), word.run());
+        for word in (0..64).map(|bit| 0x9e37_79b9_7f4a_7c15u64 >> bit) {
+            let counted = (word.count_ones(), word.leading_zeros(), word.swap_bytes() << 3);
+            let fastest = fastest(
+                #[inline(always)]
+                move || (word.count_ones(), word.leading_zeros(), word.swap_bytes() << 3),
+            );
+            assert_eq!(fastest, counted);
         }
     }
 }

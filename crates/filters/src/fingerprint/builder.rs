@@ -14,7 +14,7 @@ use super::group_writer::{GroupPlan, GroupWriter};
 use super::keys::{KeyBuffer, Pushed, WORD_BYTES};
 use super::starts::{GroupStarts, GroupStartsBuilder};
 use crate::bits::key_bits::bits_at;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 
 /// A block ends early where the next key shares much less: it may lack so many keys per bit.
 const BLOCK_KEYS_PER_BIT: u32 = 4;
@@ -137,7 +137,12 @@ impl GroupsBuilder {
         while let Some((first, others)) = words.split_first() {
             let room = self.block_end_max + 1 - self.keys.len();
             let (now, later) = words.split_at(room.min(words.len()));
-            if fastest(TakeWords { keys: &mut self.keys, words: now }) {
+            let keys = &mut self.keys;
+            let taken = fastest(
+                #[inline(always)]
+                move || keys.push_words(now),
+            );
+            if taken {
                 (self.entries, words) = (self.entries + now.len() as u64, later);
             } else {
                 match self.push(first) {
@@ -161,7 +166,10 @@ impl GroupsBuilder {
     /// Cuts a block, now that the key after the last one that it could have is known.
     #[inline(never)]
     fn end_block(&mut self) {
-        fastest(CutBlock { builder: self });
+        fastest(
+            #[inline(always)]
+            || self.cut_block(),
+        );
         if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
             self.write_group(self.cheapest_group());
         }
@@ -238,7 +246,10 @@ impl GroupsBuilder {
 
     /// Writes a group of at most `blocks_most` blocks.
     fn write_group(&mut self, blocks_most: usize) {
-        fastest(WriteGroup { builder: self, blocks_most });
+        fastest(
+            #[inline(always)]
+            move || self.write_group_at_once(blocks_most),
+        );
     }
 
     #[inline(always)]
@@ -299,50 +310,6 @@ impl GroupsBuilder {
         self.starts.push(dropped as u64 + zeros);
         self.cuts.drain(..blocks);
         self.cuts.iter_mut().for_each(|cut| *cut -= dropped);
-    }
-}
-
-/// Takes words into the buffer, if it can; see [`KeyBuffer::push_words`].
-struct TakeWords<'a> {
-    keys: &'a mut KeyBuffer,
-    words: &'a [[u8; WORD_BYTES]],
-}
-
-impl Work for TakeWords<'_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.keys.push_words(self.words)
-    }
-}
-
-/// Cuts a block; see [`GroupsBuilder::cut_block`].
-struct CutBlock<'a> {
-    builder: &'a mut GroupsBuilder,
-}
-
-impl Work for CutBlock<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.builder.cut_block();
-    }
-}
-
-/// Writes a group; see [`GroupsBuilder::write_group`].
-struct WriteGroup<'a> {
-    builder: &'a mut GroupsBuilder,
-    blocks_most: usize,
-}
-
-impl Work for WriteGroup<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        self.builder.write_group_at_once(self.blocks_most);
     }
 }
 

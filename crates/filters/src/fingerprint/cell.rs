@@ -179,7 +179,7 @@ impl<'a> Block<'a> {
     pub fn find<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
         trace.touch(self.address(), self.bits_at / 8);
         if self.count == 1 {
-            self.find_one_by_one(key, trace)
+            self.find_lone(key, trace)
         } else if self.bits_at == self.escapes_at * 8 {
             self.find_on_path::<false, _>(key, trace)
         } else {
@@ -210,35 +210,16 @@ impl<'a> Block<'a> {
                 || self.find(key, trace).is_in())
     }
 
-    /// [`Block::find`], cell by cell.
+    /// [`Block::find`], of a lone cell.
     #[inline(never)]
-    fn find_one_by_one<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
-        // The key's bits that match the last cell that was compared, and the one that differs.
-        let mut matched = 0;
-        let found = self.step_through(self.cells(), &mut matched, key, trace);
-        found.map_or_else(|| self.after_all(matched), |(before, fall)| Found { before, fall })
-    }
-
-    /// Compares some cells with the key, one by one. Gives the place of the first one that is not
-    /// below it.
-    #[inline(always)]
-    fn step_through<T: Trace>(
-        &self,
-        cells: impl Iterator<Item = Cell>,
-        matched: &mut usize,
-        key: &Tail<'_>,
-        trace: &mut T,
-    ) -> Option<(usize, Fall)> {
-        for (before, cell) in cells.enumerate() {
-            if cell.start > *matched {
-                continue; // shares the bit in which the cell before is below the key
-            }
-            match self.step(cell, *matched, key, trace) {
-                Ok(further) => *matched = further,
-                Err(fall) => return Some((before, fall)),
-            }
-        }
-        None
+    fn find_lone<T: Trace>(&self, key: &Tail<'_>, trace: &mut T) -> Found {
+        let cell = Cell { start: 0, run: self.base, gap: 0, at: self.bits_at };
+        let fall = match self.compare(&cell, key, trace) {
+            (Ordering::Less, differs) => return self.after_all(differs + 1),
+            (Ordering::Equal, _) => Fall::In,
+            (Ordering::Greater, shared) => Fall::NearAfter { split: 0, shared },
+        };
+        Found { before: 0, fall }
     }
 
     /// [`Block::find`]: the path through the trie that the starts make names the cells to compare.
@@ -302,26 +283,6 @@ impl<'a> Block<'a> {
 
     fn after_all(&self, matched: usize) -> Found {
         Found { before: self.count, fall: Fall::AfterAll { shared: matched - 1 } }
-    }
-
-    /// Compares a cell that starts at most at `matched`. Gives the new `matched` if the key is
-    /// above it.
-    #[inline(always)]
-    fn step<T: Trace>(
-        &self,
-        cell: Cell,
-        matched: usize,
-        key: &Tail<'_>,
-        trace: &mut T,
-    ) -> Result<usize, Fall> {
-        if cell.start < matched {
-            return Err(Fall::NearBefore { split: cell.start, shared: matched - 1 });
-        }
-        match self.compare(&cell, key, trace) {
-            (Ordering::Less, place) => Ok(place + 1),
-            (Ordering::Equal, _) => Err(Fall::In),
-            (Ordering::Greater, shared) => Err(Fall::NearAfter { split: cell.start, shared }),
-        }
     }
 
     /// The number of cells.
@@ -455,17 +416,24 @@ impl Cells<'_> {
 
     #[cold]
     fn escape(&mut self) -> usize {
-        let mut value = 0;
-        for shift in [0, 7, 14] {
-            let byte = usize::from(self.block.bytes.get(self.escapes_at).copied().unwrap_or(0));
-            self.escapes_at += 1;
-            value |= (byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-        value
+        take_escape(self.block.bytes, &mut self.escapes_at)
     }
+}
+
+/// The start that is written at a place among the escapes, behind which it goes on: at most three
+/// bytes of seven bits. Of damaged bytes, any.
+#[inline(always)]
+pub(super) fn take_escape(bytes: &[u8], at: &mut usize) -> usize {
+    let mut start = 0;
+    for shift in [0, 7, 14] {
+        let byte = usize::from(bytes.get(*at).copied().unwrap_or(0));
+        *at += 1;
+        start |= (byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            break;
+        }
+    }
+    start
 }
 
 impl Iterator for Cells<'_> {

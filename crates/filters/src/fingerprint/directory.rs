@@ -13,7 +13,7 @@
 use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
-use crate::bits::search::first_not;
+use crate::bits::search::{first_not, partition_point};
 use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::separator_tails::{
     SeparatorTail, SeparatorTails, SeparatorTailsBuilder, SeparatorTailsCost,
@@ -377,15 +377,10 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         view: u64,
         after: usize,
     ) -> Option<usize> {
-        let ties_from = self.separators.first_not(after, |word| word < view);
+        let ties_from = partition_point(0..after, |group| self.separators.at(group) < view);
         let rest = key.get(self.prefix.len() + 8..).unwrap_or(&[]);
-        let (mut from, mut end) = (ties_from, after);
-        while from < end {
-            let middle = (from + end) / 2;
-            let at_most = tails.get(middle).compare(rest) != Ordering::Greater;
-            (from, end) = if at_most { (middle + 1, end) } else { (from, middle) };
-        }
-        from.checked_sub(1)
+        let is_at_most = |group| tails.get(group).compare(rest) != Ordering::Greater;
+        partition_point(ties_from..after, is_at_most).checked_sub(1)
     }
 
     /// The bytes of a separator after its word.

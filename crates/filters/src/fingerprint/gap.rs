@@ -18,7 +18,7 @@
 
 use crate::base::filter::Trace;
 use crate::bits::packed::BitWriter;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 
 /// Keys that a block can have.
 pub const KEYS_MAX: usize = 64;
@@ -259,9 +259,54 @@ impl<'a> GapBlock<'a> {
     /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
     #[inline(always)]
     pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
-        let (fall, bits) = fastest(Find { block: *self, number, anchor });
+        let block = *self;
+        let (fall, bits) = fastest(
+            #[inline(always)]
+            move || block.find_at(number, anchor),
+        );
         trace.touch(self.window.as_ptr() as usize, bits / 8 + 1);
         fall
+    }
+
+    /// Where a number falls, and the bits that were read. A piece of work of its own, so that the
+    /// loop has all registers to itself.
+    #[inline(always)]
+    fn find_at(self, number: u64, anchor: u64) -> (Fall, usize) {
+        // The last cell that begins at or before the number, and the keys before it and up to its
+        // end.
+        let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
+        let mut next = None;
+        let mut walk = Walk::new(&self);
+        let mut start = anchor.wrapping_sub(1);
+        while walk.place <= self.count {
+            if let Some(stride) = Stride::read(&self, start, walk) {
+                let begun = stride.begun(number);
+                if begun > 0 {
+                    (last, last_width) = (stride.starts[begun - 1], stride.widths[begun - 1]);
+                    (before, through) = (walk.place + begun - 2, walk.place + begun - 1);
+                }
+                walk.at = stride.ends[begun.max(1) - 1];
+                if begun < STRIDE {
+                    next = Some(stride.starts[begun]);
+                    break;
+                }
+                (start, walk.place, walk.exponent) = (last, walk.place + STRIDE, stride.exponent);
+                continue;
+            }
+            let width;
+            (start, width, walk) = self.step(start, walk);
+            if start > number {
+                next = Some(start);
+                break;
+            }
+            (last, last_width) = (start, width);
+            (before, through) = (through, walk.place - 1);
+        }
+        let end = last.wrapping_add(u64::from(through > 0).wrapping_shl(last_width));
+        if number < end {
+            return (Fall::In { before, through, end }, walk.at);
+        }
+        (Fall::Between { before: through, end, next }, walk.at)
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
@@ -341,59 +386,6 @@ impl<'a> GapBlock<'a> {
     fn nibble(&self, place: usize) -> u32 {
         let byte = self.window[(HEADER_BYTES + place / 2) & (WINDOW - 9)];
         u32::from(byte >> (4 * (place % 2))) & 15
-    }
-}
-
-/// Finds where a number falls. A piece of work of its own, so that the loop has all registers to
-/// itself.
-struct Find<'a> {
-    block: GapBlock<'a>,
-    number: u64,
-    anchor: u64,
-}
-
-impl Work for Find<'_> {
-    /// And the bits that were read.
-    type Output = (Fall, usize);
-
-    #[inline(always)]
-    fn run(self) -> (Fall, usize) {
-        let Find { block, number, anchor } = self;
-        // The last cell that begins at or before the number, and the keys before it and up to its
-        // end.
-        let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
-        let mut next = None;
-        let mut walk = Walk::new(&block);
-        let mut start = anchor.wrapping_sub(1);
-        while walk.place <= block.count {
-            if let Some(stride) = Stride::read(&block, start, walk) {
-                let begun = stride.begun(number);
-                if begun > 0 {
-                    (last, last_width) = (stride.starts[begun - 1], stride.widths[begun - 1]);
-                    (before, through) = (walk.place + begun - 2, walk.place + begun - 1);
-                }
-                walk.at = stride.ends[begun.max(1) - 1];
-                if begun < STRIDE {
-                    next = Some(stride.starts[begun]);
-                    break;
-                }
-                (start, walk.place, walk.exponent) = (last, walk.place + STRIDE, stride.exponent);
-                continue;
-            }
-            let width;
-            (start, width, walk) = block.step(start, walk);
-            if start > number {
-                next = Some(start);
-                break;
-            }
-            (last, last_width) = (start, width);
-            (before, through) = (through, walk.place - 1);
-        }
-        let end = last.wrapping_add(u64::from(through > 0).wrapping_shl(last_width));
-        if number < end {
-            return (Fall::In { before, through, end }, walk.at);
-        }
-        (Fall::Between { before: through, end, next }, walk.at)
     }
 }
 

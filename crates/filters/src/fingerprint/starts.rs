@@ -1,9 +1,13 @@
-//! How many keys come before each group.
+//! How many keys come before each group, and before a place in it.
 //! ```text
 //! low      0   900   1810 ...   4294967200   850 ...    32 bits of each number
 //! wraps    [the group of 850, ...]                      where the high halves grow
 //! ```
 //! Invariant: numbers ascend, so that a group's high half is the number of wraps up to it.
+
+use std::ops::Range;
+
+use crate::base::rank::RankBounds;
 
 /// How many keys come before each group: the low halves of the numbers, and where the high halves
 /// grow.
@@ -55,6 +59,28 @@ impl GroupStarts {
     pub fn allocations(&self) -> [usize; 2] {
         [4 * self.low.len(), 4 * self.wraps.len()]
     }
+}
+
+/// Between how many keys and how many lie below a place in the group of `keys`. The place has so
+/// many cells of its block before it, and through it. `cells`: those of each block of the group.
+pub fn rank_bounds(
+    keys: Range<u64>,
+    cells: impl Iterator<Item = usize>,
+    block: usize,
+    (before, through): (usize, usize),
+) -> RankBounds {
+    let (mut earlier, mut all) = (0, 0);
+    for (nth, cells) in cells.enumerate() {
+        earlier += if nth < block { cells as u64 } else { 0 };
+        all += cells as u64;
+    }
+    // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which is
+    // not known.
+    let zeros = keys.end.saturating_sub(keys.start).saturating_sub(all);
+    let (before, through) = (earlier + before as u64, earlier + through as u64);
+    let least = keys.start + before + if before == all { zeros } else { 0 };
+    let most = keys.start + through + if through > 0 { zeros } else { 0 };
+    RankBounds { least, most: most.max(least) }
 }
 
 #[cfg(test)]

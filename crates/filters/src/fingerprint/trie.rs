@@ -13,7 +13,7 @@
 //! one bit of each cell's nibble: bit 0, bit 1 and so on. Invariant: starts, runs and sums are what
 //! `Cells` in `cell.rs` finds one by one; of damaged bytes, anything.
 
-use super::cell::{CELLS_MAX, ESCAPE};
+use super::cell::{CELLS_MAX, ESCAPE, take_escape};
 use crate::bits::simd::nibble_planes;
 use std::hint::select_unpredictable;
 
@@ -87,17 +87,9 @@ impl<'a, const ESCAPES: bool> Trie<'a, ESCAPES> {
     fn take_escapes(&mut self, escapes: &[u8]) {
         let (mut rest, mut at) = (self.escaped, 0);
         while rest != 0 {
-            let mut start = 0;
-            for shift in [0, 7, 14] {
-                let byte = escapes.get(at).copied().unwrap_or(0);
-                at += 1;
-                start |= u32::from(byte & 0x7f) << shift;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
-            self.untold[rest.trailing_zeros() as usize] = start;
-            self.is_low |= (start as usize) < self.base;
+            let start = take_escape(escapes, &mut at);
+            self.untold[rest.trailing_zeros() as usize] = start as u32;
+            self.is_low |= start < self.base;
             rest &= rest - 1;
         }
     }

@@ -16,7 +16,7 @@
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
 };
-use crate::base::hash::{HashUse, hash_key};
+use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::PointRate;
 use crate::base::wire::{Corrupt, Reader, Writer};
@@ -54,12 +54,6 @@ const BITS_PER_KEY_MAX: f64 = 64.0;
 const TRAILER_BYTES: usize = 4 + 2 + 1 + 1;
 const _: () = assert!(TRAILER_BYTES < LINE_BYTES);
 const VERSION: u8 = 1;
-
-/// Which of `lines` lines holds the bits of `hash`. 0 if there is no line.
-#[inline]
-fn line_of(hash: u64, lines: usize) -> usize {
-    ((u128::from(hash) * lines as u128) >> 64) as usize
-}
 
 /// The places in its line of the bits of `hash`.
 #[inline]
@@ -172,7 +166,7 @@ impl TableFilterBuilder for BlockedBloomBuilder {
         let mut bytes = vec![0; lines * LINE_BYTES + TRAILER_BYTES];
         let (lines_mut, trailer) = bytes.as_chunks_mut::<LINE_BYTES>();
         for &hash in &self.hashes {
-            set_bits(&mut lines_mut[line_of(hash, lines)], hash, probes);
+            set_bits(&mut lines_mut[scaled(hash, lines)], hash, probes);
         }
         trailer.copy_from_slice(&encode_trailer(lines, probes));
         bytes
@@ -287,7 +281,7 @@ impl<B: AsRef<[u8]>> BlockedBloom<B> {
     #[inline]
     fn probe<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
         let (lines, _) = self.bytes.as_ref().as_chunks::<LINE_BYTES>();
-        let Some(line) = lines.get(line_of(hash, lines.len())) else {
+        let Some(line) = lines.get(scaled(hash, lines.len())) else {
             return false; // no lines, no keys
         };
         trace.touch_bytes(line);

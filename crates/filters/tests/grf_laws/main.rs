@@ -26,8 +26,8 @@ fn an_empty_part_holds_nothing() {
     let part = Part::empty(&options(12.0));
     assert!(answer(&part, &Query::Point(b"drum")).is_empty());
     assert!(answer(&part, &Query::Range(KeyRange::all())).is_empty());
-    assert_eq!(part.cursor(b"").next_at_most(None, |_| true), None);
-    assert_eq!(part.cursor_back(None).next_at_least(None, |_| true), None);
+    assert_eq!(part.cursor(b"").next_due(None, |_| true), None);
+    assert_eq!(part.cursor_back(None).next_due(None, |_| true), None);
     assert_eq!(part.base_end(), FlushNumber(0));
     assert_eq!((part.size().base_entries, part.size().overlay_entries), (0, 0));
 }

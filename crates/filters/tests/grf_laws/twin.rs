@@ -174,7 +174,7 @@ fn walk_forward(part: &Part, twin: &Twin, from: &[u8], without: Without) {
     for (key, flushes) in twin.range(from.to_vec()..) {
         let is_wanted =
             |given: &BTreeSet<Span>, code| without != Without::Given || !given.contains(&code);
-        while let Some(code) = cursor.next_at_most(Some(key), |code| is_wanted(&delivered, code)) {
+        while let Some(code) = cursor.next_due(Some(key), |code| is_wanted(&delivered, code)) {
             assert!(delivered.insert(code) || without != Without::Given, "{code:?} again");
             if without == Without::Base && code.lo() == FlushNumber(0) {
                 cursor.mute(code);
@@ -183,8 +183,8 @@ fn walk_forward(part: &Part, twin: &Twin, from: &[u8], without: Without) {
         assert_delivered(&delivered, key, flushes);
     }
     // Without a bound it comes to an end.
-    while cursor.next_at_most(None, |_| true).is_some() {}
-    assert_eq!(cursor.next_at_most(None, |_| true), None);
+    while cursor.next_due(None, |_| true).is_some() {}
+    assert_eq!(cursor.next_due(None, |_| true), None);
 }
 
 pub(crate) fn assert_backward(part: &Part, twin: &Twin, from: Option<&[u8]>) {
@@ -198,7 +198,7 @@ fn walk_backward(part: &Part, twin: &Twin, from: Option<&[u8]>, without: Without
     for (key, flushes) in twin.range::<[u8], _>((std::ops::Bound::Unbounded, bound)).rev() {
         let is_wanted =
             |given: &BTreeSet<Span>, code| without != Without::Given || !given.contains(&code);
-        while let Some(code) = cursor.next_at_least(Some(key), |code| is_wanted(&delivered, code)) {
+        while let Some(code) = cursor.next_due(Some(key), |code| is_wanted(&delivered, code)) {
             assert!(delivered.insert(code) || without != Without::Given, "{code:?} again");
             if without == Without::Base && code.lo() == FlushNumber(0) {
                 cursor.mute(code);
@@ -206,8 +206,8 @@ fn walk_backward(part: &Part, twin: &Twin, from: Option<&[u8]>, without: Without
         }
         assert_delivered(&delivered, key, flushes);
     }
-    while cursor.next_at_least(None, |_| true).is_some() {}
-    assert_eq!(cursor.next_at_least(None, |_| true), None);
+    while cursor.next_due(None, |_| true).is_some() {}
+    assert_eq!(cursor.next_due(None, |_| true), None);
 }
 
 /// A key just above and one just below.

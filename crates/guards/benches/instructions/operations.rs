@@ -315,11 +315,11 @@ fn walks(part: &Part, keys: &[u64], lows: &[u64], steps: usize) -> usize {
     let walk = |low: &u64| {
         given.clear();
         let mut cursor = part.cursor(&low.to_be_bytes());
-        given.extend(cursor.next_at_most(None, |_| true));
+        given.extend(cursor.next_due(None, |_| true));
         let first = keys.partition_point(|key| key < low);
         for key in keys[first..].iter().take(steps) {
             let key = key.to_be_bytes();
-            while let Some(code) = cursor.next_at_most(Some(&key), |code| !given.contains(&code)) {
+            while let Some(code) = cursor.next_due(Some(&key), |code| !given.contains(&code)) {
                 given.push(code);
             }
         }

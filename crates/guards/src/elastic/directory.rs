@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, Writer};
+use trommel_filters::{Corrupt, Reader, Signature, SubFilter, SubFilterDirectory, Writer};
 
 use super::unit::{ElasticUnit, PROBES_MAX, rate};
 
@@ -52,15 +52,13 @@ impl ElasticDirectory {
         let size = usize::from(units) * CHECKSUM_BYTES + FIXED_BYTES;
         let at = tail.len().checked_sub(size).ok_or(too_short)?;
         let wrong = |place: usize, what| Corrupt { at: place, what };
-        let inside = |error: Corrupt| wrong(at + error.at, error.what);
         let mut input = Reader::new(&tail[at..]);
-        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>();
-        let checksums = checksums.map_err(inside)?;
-        let unit_bytes = input.u64().map_err(inside)?;
-        let keys = input.u64().map_err(inside)?;
-        let probes = input.u32().map_err(inside)?;
+        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>()?;
+        let unit_bytes = input.u64()?;
+        let keys = input.u64()?;
+        let probes = input.u32()?;
         let own_at = at + input.at();
-        if input.u32().map_err(inside)? != own_checksum(&tail[at..own_at], units) {
+        if input.u32()? != own_checksum(&tail[at..own_at], units) {
             return Err(wrong(own_at, "the checksum of a directory of units"));
         }
         let units_bytes = unit_bytes.checked_mul(u64::from(units));
@@ -82,81 +80,76 @@ impl ElasticDirectory {
         out.u64(self.unit_bytes);
         out.u64(self.keys);
         out.u32(u32::from(self.probes));
-        out.u32(own_checksum(out.as_slice(), self.unit_count()));
-        out.bytes(&trailer(self.unit_count()));
+        out.u32(own_checksum(out.as_slice(), self.count()));
+        out.bytes(&signature(self.count()).encode());
         let mut image = units;
         image.extend_from_slice(out.as_slice());
         image
-    }
-
-    /// How many units there are.
-    pub fn unit_count(&self) -> u8 {
-        self.checksums.len() as u8
-    }
-
-    /// How many bytes each unit has.
-    pub fn unit_bytes(&self) -> u64 {
-        self.unit_bytes
     }
 
     /// How many distinct keys the table has.
     pub fn key_count(&self) -> u64 {
         self.keys
     }
+}
 
-    /// The false positive rate that theory promises for one unit; that of several is the product of
-    /// theirs.
-    pub fn unit_rate(&self) -> f64 {
+impl SubFilterDirectory for ElasticDirectory {
+    fn count(&self) -> u8 {
+        self.checksums.len() as u8
+    }
+
+    fn part_bytes(&self) -> u64 {
+        self.unit_bytes
+    }
+
+    /// What theory promises.
+    fn part_rate(&self) -> f64 {
         if self.keys == 0 {
             return 0.0;
         }
         rate(self.unit_bytes as f64 * 8.0 / self.keys as f64, self.probes)
     }
 
-    /// The memory that the directory takes.
-    pub fn size_bytes(&self) -> usize {
-        size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
-    }
-
-    /// Where in the image a unit is. Requires: there is such a unit.
-    pub fn unit_range(&self, number: u8) -> Range<u64> {
-        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
+    /// Requires: there is such a unit.
+    fn range(&self, number: u8) -> Range<u64> {
+        assert!(number < self.count(), "unit {number} of {}", self.count());
         let start = u64::from(number) * self.unit_bytes;
         start..start + self.unit_bytes
     }
 
-    /// A unit over the bytes of its range, checked against its checksum. Requires: there is such a
-    /// unit.
-    pub fn unit<B: AsRef<[u8]>>(&self, number: u8, bytes: B) -> Result<ElasticUnit<B>, Corrupt> {
-        assert!(number < self.unit_count(), "unit {number} of {}", self.unit_count());
-        let fits = bytes.as_ref().len() as u64 == self.unit_bytes;
-        if !fits || checksum(bytes.as_ref()) != self.checksums[usize::from(number)] {
+    fn size_bytes(&self) -> usize {
+        size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
+    }
+
+    /// Requires: there is such a unit.
+    fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
+        assert!(number < self.count(), "unit {number} of {}", self.count());
+        let fits = bytes.len() as u64 == self.unit_bytes;
+        if !fits || checksum(&bytes) != self.checksums[usize::from(number)] {
             return Err(Corrupt { at: 0, what: "the checksum of a unit" });
         }
-        Ok(ElasticUnit { bytes, number, probes: self.probes })
+        Ok(Box::new(ElasticUnit { bytes, number, probes: self.probes }))
     }
 }
 
-fn trailer(units: u8) -> [u8; TRAILER_BYTES] {
-    let [low, high] = TAG.to_le_bytes();
-    [low, high, VERSION, units]
+fn signature(units: u8) -> Signature {
+    Signature { tag: TAG, version: VERSION, parameter: units }
 }
 
 /// The number of units.
 fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
     let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
-    let mut input = Reader::new(bytes);
-    if input.u16()? != TAG {
+    let Signature { tag, version, parameter: units } = Signature::read(&mut Reader::new(bytes))?;
+    if tag != TAG {
         return wrong(0, "the tag of ElasticBF");
     }
-    if input.u8()? != VERSION {
+    if version != VERSION {
         return wrong(2, "a version of ElasticBF that is known");
     }
-    let units = input.u8()?;
     if (1..=UNITS_MAX).contains(&units) { Ok(units) } else { wrong(3, "a number of units") }
 }
 
 /// The checksum of a directory's bytes before it and of the trailer behind it.
 fn own_checksum(bytes: &[u8], units: u8) -> u32 {
-    checksum(&[bytes, &trailer(units)].concat()) as u32
+    checksum(&[bytes, &signature(units).encode()].concat()) as u32
 }

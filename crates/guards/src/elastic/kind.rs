@@ -3,16 +3,13 @@
 //!
 //! Invariant: the store asks through the traits alone.
 
-use std::ops::Range;
-
 use trommel_filters::{
-    Adjustment, AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions,
-    FilterTuning, HashedKey, SubFilter, SubFilterDirectory, SubFilterKind, SubFilterPolicy, Trace,
-    Tuning, UnitsOfTable,
+    AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, FilterTuning,
+    SubFilterDirectory, SubFilterKind, SubFilterPolicy, Tuning,
 };
 
 use super::directory::TAG;
-use super::{Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy, ElasticUnit};
+use super::{Elastic, ElasticBuilder, ElasticDirectory, ElasticPolicy};
 
 /// `elastic`: ElasticBF, several small Bloom filters, of which the store keeps as many in memory as
 /// are worth it.
@@ -126,111 +123,5 @@ impl SubFilterKind for ElasticKind {
 
     fn sample_gets(&self, tuning: &FilterTuning) -> u32 {
         tuning.get::<ElasticOptions>().sample_gets
-    }
-}
-
-impl SubFilterDirectory for ElasticDirectory {
-    fn count(&self) -> u8 {
-        self.unit_count()
-    }
-
-    fn part_bytes(&self) -> u64 {
-        self.unit_bytes()
-    }
-
-    fn part_rate(&self) -> f64 {
-        self.unit_rate()
-    }
-
-    fn range(&self, number: u8) -> Range<u64> {
-        self.unit_range(number)
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.size_bytes()
-    }
-
-    fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
-        Ok(Box::new(self.unit(number, bytes)?))
-    }
-}
-
-impl SubFilter for ElasticUnit<Vec<u8>> {
-    fn number(&self) -> u8 {
-        self.number()
-    }
-
-    fn size_bytes(&self) -> usize {
-        self.size_bytes()
-    }
-
-    fn may_contain(&self, key: &HashedKey<'_>) -> bool {
-        self.may_contain(key)
-    }
-
-    fn may_contain_traced(&self, key: &HashedKey<'_>, mut trace: &mut dyn Trace) -> bool {
-        self.may_contain_traced(key, &mut trace)
-    }
-}
-
-impl SubFilterPolicy for ElasticPolicy {
-    fn set_budget_bytes(&mut self, bytes: u64) {
-        self.set_budget_bytes(bytes);
-    }
-
-    fn budget_bytes(&self) -> u64 {
-        self.budget_bytes()
-    }
-
-    fn loaded_bytes(&self) -> u64 {
-        self.loaded_bytes()
-    }
-
-    fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
-        self.insert(table, of, loaded);
-    }
-
-    fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64> {
-        self.retain(stays)
-    }
-
-    fn lose_unit(&mut self, table: u64) {
-        self.lose_unit(table);
-    }
-
-    fn queues(&self) -> Vec<Vec<u64>> {
-        self.queues().collect()
-    }
-
-    fn expected_needless_reads(&self) -> f64 {
-        self.expected_needless_reads()
-    }
-
-    fn counted_questions(&self) -> f64 {
-        self.counted_questions()
-    }
-
-    fn tick(&mut self) {
-        self.tick();
-    }
-
-    fn asked(&mut self, table: u64) {
-        self.asked(table);
-    }
-
-    fn worth(&self, table: u64) -> f64 {
-        self.worth(table)
-    }
-
-    fn adjustment(&self, table: u64) -> Option<Adjustment> {
-        self.adjustment(table)
-    }
-
-    fn apply(&mut self, adjustment: &Adjustment) {
-        self.apply(adjustment);
-    }
-
-    fn shrink(&mut self) -> Vec<u64> {
-        self.shrink()
     }
 }

@@ -21,11 +21,11 @@ mod unit;
 pub use directory::ElasticDirectory;
 pub use kind::{ELASTIC, ElasticOptions, ElasticUnits};
 pub use policy::ElasticPolicy;
-pub use unit::ElasticUnit;
 
 use trommel_filters::hash::{HashUse, checksum, hash_key};
 use trommel_filters::{
-    Corrupt, FilterKind, HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace,
+    Corrupt, FilterKind, HashedKey, OutOfOrder, SubFilterDirectory, TableFilter,
+    TableFilterBuilder, Trace,
 };
 
 use directory::UNITS_MAX;
@@ -148,7 +148,7 @@ impl<B: AsRef<[u8]>> TableFilter for Elastic<B> {
         // The lengths were checked: units lie one after the other from the first byte on.
         let unit_bytes = self.directory.unit_bytes as usize;
         let probes = self.directory.probes;
-        (0..self.directory.unit_count()).all(|number| {
+        (0..self.directory.count()).all(|number| {
             let start = usize::from(number) * unit_bytes;
             let unit = &self.bytes.as_ref()[start..start + unit_bytes];
             unit::may_contain(unit, number, probes, key.hash(), trace)

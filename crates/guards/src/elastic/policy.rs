@@ -14,9 +14,10 @@
 //! least recently asked. The unit moves only if the expected number of needless reads falls: the
 //! sum over tables of frequency times false positive rate.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use trommel_filters::{Adjustment, UnitsOfTable};
+use trommel_filters::{Adjustment, SubFilterPolicy, UnitsOfTable};
 
 /// After so many lifetimes all frequencies are halved, so that what was hot once does not stay so.
 const LIFETIMES_TO_HALVE: u64 = 64;
@@ -73,35 +74,6 @@ impl ElasticPolicy {
         ElasticPolicy { life_time, ..ElasticPolicy::default() }
     }
 
-    /// Sets the memory that all units may take together. If it is less than they take, see
-    /// [`shrink`](Self::shrink).
-    pub fn set_budget_bytes(&mut self, bytes: u64) {
-        self.budget_bytes = bytes;
-    }
-
-    /// The memory that all units may take together.
-    pub fn budget_bytes(&self) -> u64 {
-        self.budget_bytes
-    }
-
-    /// The memory that they take.
-    pub fn loaded_bytes(&self) -> u64 {
-        self.loaded_bytes
-    }
-
-    /// Begins with a table of which so many units are in memory. One that is there already stays as
-    /// it is.
-    pub fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
-        assert!(loaded <= of.units, "{loaded} of {} units", of.units);
-        if self.tables.contains_key(&table) {
-            return;
-        }
-        self.loaded_bytes += u64::from(loaded) * of.unit_bytes;
-        let tracked = Tracked { of, loaded, frequency: 0.0, expires: 0, stamp: 0 };
-        self.tables.insert(table, tracked);
-        self.enqueue(table, loaded);
-    }
-
     /// Ends with a table: its units are not in memory any more.
     pub fn remove(&mut self, table: u64) {
         if let Some(gone) = self.tables.remove(&table) {
@@ -110,133 +82,31 @@ impl ElasticPolicy {
         }
     }
 
-    /// Keeps the tables that `stays` names, and gives the others.
-    pub fn retain(&mut self, stays: impl Fn(u64) -> bool) -> Vec<u64> {
-        let mut gone: Vec<u64> =
-            self.tables.keys().copied().filter(|table| !stays(*table)).collect();
-        gone.sort_unstable();
-        gone.iter().for_each(|table| self.remove(*table));
-        gone
-    }
-
-    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in
-    /// memory.
-    pub fn lose_unit(&mut self, table: u64) {
-        if let Some(tracked) = self.tables.get_mut(&table) {
-            assert!(tracked.loaded < tracked.of.units, "a unit in memory cannot be lost");
-            tracked.of.units -= 1;
-        }
-    }
-
     /// How many units of a table are in memory. None: there is no such table.
     pub fn units(&self, table: u64) -> Option<u8> {
         self.tables.get(&table).map(|tracked| tracked.loaded)
     }
 
-    /// The tables of each queue, from Q_0 on, least recently asked first.
-    pub fn queues(&self) -> impl Iterator<Item = Vec<u64>> {
-        self.queues.iter().map(|queue| queue.values().copied().collect())
-    }
-
-    /// Needless reads that are expected of the questions that are counted, with the units that are
-    /// in memory.
-    pub fn expected_needless_reads(&self) -> f64 {
-        let mut numbers: Vec<f64> =
-            self.tables.values().map(|table| table.needless_reads(table.loaded)).collect();
-        // A sum in one order: the same on every machine.
+    /// The sum of a number of all tables, in one order: the same on every machine.
+    fn sum(&self, number: impl Fn(&Tracked) -> f64) -> f64 {
+        let mut numbers: Vec<f64> = self.tables.values().map(number).collect();
         numbers.sort_unstable_by(f64::total_cmp);
         numbers.iter().sum()
-    }
-
-    /// How many questions are counted, after halvings.
-    pub fn counted_questions(&self) -> f64 {
-        let mut numbers: Vec<f64> = self.tables.values().map(|table| table.frequency).collect();
-        numbers.sort_unstable_by(f64::total_cmp);
-        numbers.iter().sum()
-    }
-
-    /// Time goes on by one question to the store.
-    pub fn tick(&mut self) {
-        self.now += 1;
-        if self.now >= self.halve_at {
-            if self.halve_at > 0 {
-                self.tables.values_mut().for_each(|table| table.frequency /= 2.0);
-            }
-            let time = self.life_time().saturating_mul(LIFETIMES_TO_HALVE);
-            self.halve_at = self.now.saturating_add(time);
-        }
-    }
-
-    /// The question was for a table, which has nothing for it: its filter alone can spare the read.
-    pub fn asked(&mut self, table: u64) {
-        let Some(tracked) = self.tables.get_mut(&table) else { return };
-        tracked.frequency += 1.0;
-        let loaded = tracked.loaded;
-        self.enqueue(table, loaded);
-    }
-
-    /// What one unit more of a table would spare for each byte of it. 0: it has none to offer.
-    pub fn worth(&self, table: u64) -> f64 {
-        let Some(tracked) = self.tables.get(&table) else { return 0.0 };
-        let none_left = tracked.loaded >= tracked.of.units;
-        if none_left { 0.0 } else { tracked.gain() / tracked.of.unit_bytes.max(1) as f64 }
-    }
-
-    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not
-    /// enough to take from expired tables, or needless reads would not become less.
-    pub fn adjustment(&self, table: u64) -> Option<Adjustment> {
-        let wanting = self.tables.get(&table)?;
-        if wanting.loaded >= wanting.of.units {
-            return None;
-        }
-        let room = self.budget_bytes.saturating_sub(self.loaded_bytes);
-        let mut missing = wanting.of.unit_bytes.saturating_sub(room);
-        let (mut drop, mut loss) = (Vec::new(), 0.0);
-        if missing > 0 {
-            for (victim, tracked) in self.expired().filter(|(victim, _)| *victim != table) {
-                drop.push(victim);
-                loss += tracked.loss();
-                missing = missing.saturating_sub(tracked.of.unit_bytes);
-                if missing == 0 || loss >= wanting.gain() || drop.len() == VICTIMS_MAX {
-                    break;
-                }
-            }
-        }
-        (missing == 0 && wanting.gain() > loss).then_some(Adjustment { load: table, drop })
-    }
-
-    /// Makes an adjustment. Requires: nothing has changed since it was found.
-    pub fn apply(&mut self, adjustment: &Adjustment) {
-        for victim in &adjustment.drop {
-            let units = self.units(*victim).expect("tables stay while an adjustment is made");
-            self.set_units(*victim, units - 1);
-        }
-        let units = self.units(adjustment.load).expect("tables stay while an adjustment is made");
-        self.set_units(adjustment.load, units + 1);
-    }
-
-    /// Gives up units until the others fit into memory: always the one that spares least for its
-    /// bytes. The tables that have one unit less now, one of them perhaps more than once.
-    pub fn shrink(&mut self) -> Vec<u64> {
-        let mut dropped = Vec::new();
-        if self.loaded_bytes <= self.budget_bytes {
-            return dropped;
-        }
-        let mut heap: BinaryHeap<Least> =
-            self.tables.iter().filter_map(|(table, tracked)| Least::of(*table, tracked)).collect();
-        while self.loaded_bytes > self.budget_bytes {
-            let Some(Least { table, .. }) = heap.pop() else { break };
-            let units = self.tables[&table].loaded;
-            self.set_units(table, units - 1);
-            dropped.push(table);
-            heap.extend(Least::of(table, &self.tables[&table]));
-        }
-        dropped
     }
 
     fn life_time(&self) -> u64 {
         let tables = self.tables.len() as u64;
         self.life_time.unwrap_or(tables.max(LIFETIME_LEAST))
+    }
+
+    /// A table with a unit to give up, in the order of a heap: what spares least for its bytes is
+    /// the greatest. (What a unit spares is not negative: such numbers are in the order of their
+    /// bits.)
+    fn to_give_up(&self, table: u64) -> Option<Reverse<(u64, u64)>> {
+        let tracked = &self.tables[&table];
+        let gives_room = tracked.loaded > 0 && tracked.of.unit_bytes > 0;
+        let loss_per_byte = || tracked.loss() / tracked.of.unit_bytes as f64;
+        gives_room.then(|| Reverse((loss_per_byte().to_bits(), table)))
     }
 
     /// Expired tables with a unit, from Q_m to Q_1, in each the least recently asked first.
@@ -273,41 +143,149 @@ impl ElasticPolicy {
     }
 }
 
-/// A table with a unit to give up, in the order of a heap: what spares least for its bytes is the
-/// greatest.
-struct Least {
-    loss_per_byte: f64,
-    table: u64,
-}
+impl SubFilterPolicy for ElasticPolicy {
+    /// Sets the memory that all units may take together. If it is less than they take, see
+    /// [`shrink`](SubFilterPolicy::shrink).
+    fn set_budget_bytes(&mut self, bytes: u64) {
+        self.budget_bytes = bytes;
+    }
 
-impl Least {
-    fn of(table: u64, tracked: &Tracked) -> Option<Least> {
-        let gives_room = tracked.loaded > 0 && tracked.of.unit_bytes > 0;
-        gives_room
-            .then(|| Least { loss_per_byte: tracked.loss() / tracked.of.unit_bytes as f64, table })
+    /// The memory that all units may take together.
+    fn budget_bytes(&self) -> u64 {
+        self.budget_bytes
+    }
+
+    /// The memory that they take.
+    fn loaded_bytes(&self) -> u64 {
+        self.loaded_bytes
+    }
+
+    /// Begins with a table of which so many units are in memory. One that is there already stays as
+    /// it is.
+    fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
+        assert!(loaded <= of.units, "{loaded} of {} units", of.units);
+        if self.tables.contains_key(&table) {
+            return;
+        }
+        self.loaded_bytes += u64::from(loaded) * of.unit_bytes;
+        let tracked = Tracked { of, loaded, frequency: 0.0, expires: 0, stamp: 0 };
+        self.tables.insert(table, tracked);
+        self.enqueue(table, loaded);
+    }
+
+    /// Keeps the tables that `stays` names, and gives the others.
+    fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64> {
+        let mut gone: Vec<u64> =
+            self.tables.keys().copied().filter(|table| !stays(*table)).collect();
+        gone.sort_unstable();
+        gone.iter().for_each(|table| self.remove(*table));
+        gone
+    }
+
+    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in
+    /// memory.
+    fn lose_unit(&mut self, table: u64) {
+        if let Some(tracked) = self.tables.get_mut(&table) {
+            assert!(tracked.loaded < tracked.of.units, "a unit in memory cannot be lost");
+            tracked.of.units -= 1;
+        }
+    }
+
+    /// The tables of each queue, from Q_0 on, least recently asked first.
+    fn queues(&self) -> Vec<Vec<u64>> {
+        self.queues.iter().map(|queue| queue.values().copied().collect()).collect()
+    }
+
+    /// Needless reads that are expected of the questions that are counted, with the units that are
+    /// in memory.
+    fn expected_needless_reads(&self) -> f64 {
+        self.sum(|table| table.needless_reads(table.loaded))
+    }
+
+    /// How many questions are counted, after halvings.
+    fn counted_questions(&self) -> f64 {
+        self.sum(|table| table.frequency)
+    }
+
+    /// Time goes on by one question to the store.
+    fn tick(&mut self) {
+        self.now += 1;
+        if self.now >= self.halve_at {
+            if self.halve_at > 0 {
+                self.tables.values_mut().for_each(|table| table.frequency /= 2.0);
+            }
+            let time = self.life_time().saturating_mul(LIFETIMES_TO_HALVE);
+            self.halve_at = self.now.saturating_add(time);
+        }
+    }
+
+    /// The question was for a table, which has nothing for it: its filter alone can spare the read.
+    fn asked(&mut self, table: u64) {
+        let Some(tracked) = self.tables.get_mut(&table) else { return };
+        tracked.frequency += 1.0;
+        let loaded = tracked.loaded;
+        self.enqueue(table, loaded);
+    }
+
+    /// What one unit more of a table would spare for each byte of it. 0: it has none to offer.
+    fn worth(&self, table: u64) -> f64 {
+        let Some(tracked) = self.tables.get(&table) else { return 0.0 };
+        let none_left = tracked.loaded >= tracked.of.units;
+        if none_left { 0.0 } else { tracked.gain() / tracked.of.unit_bytes.max(1) as f64 }
+    }
+
+    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not
+    /// enough to take from expired tables, or needless reads would not become less.
+    fn adjustment(&self, table: u64) -> Option<Adjustment> {
+        let wanting = self.tables.get(&table)?;
+        if wanting.loaded >= wanting.of.units {
+            return None;
+        }
+        let room = self.budget_bytes.saturating_sub(self.loaded_bytes);
+        let mut missing = wanting.of.unit_bytes.saturating_sub(room);
+        let (mut drop, mut loss) = (Vec::new(), 0.0);
+        if missing > 0 {
+            for (victim, tracked) in self.expired().filter(|(victim, _)| *victim != table) {
+                drop.push(victim);
+                loss += tracked.loss();
+                missing = missing.saturating_sub(tracked.of.unit_bytes);
+                if missing == 0 || loss >= wanting.gain() || drop.len() == VICTIMS_MAX {
+                    break;
+                }
+            }
+        }
+        (missing == 0 && wanting.gain() > loss).then_some(Adjustment { load: table, drop })
+    }
+
+    /// Makes an adjustment. Requires: nothing has changed since it was found.
+    fn apply(&mut self, adjustment: &Adjustment) {
+        for victim in &adjustment.drop {
+            let units = self.units(*victim).expect("tables stay while an adjustment is made");
+            self.set_units(*victim, units - 1);
+        }
+        let units = self.units(adjustment.load).expect("tables stay while an adjustment is made");
+        self.set_units(adjustment.load, units + 1);
+    }
+
+    /// Gives up units until the others fit into memory: always the one that spares least for its
+    /// bytes. The tables that have one unit less now, one of them perhaps more than once.
+    fn shrink(&mut self) -> Vec<u64> {
+        let mut dropped = Vec::new();
+        if self.loaded_bytes <= self.budget_bytes {
+            return dropped;
+        }
+        let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
+            self.tables.keys().filter_map(|&table| self.to_give_up(table)).collect();
+        while self.loaded_bytes > self.budget_bytes {
+            let Some(Reverse((_, table))) = heap.pop() else { break };
+            let units = self.tables[&table].loaded;
+            self.set_units(table, units - 1);
+            dropped.push(table);
+            heap.extend(self.to_give_up(table));
+        }
+        dropped
     }
 }
-
-impl Ord for Least {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        let by_loss = other.loss_per_byte.total_cmp(&self.loss_per_byte);
-        by_loss.then(other.table.cmp(&self.table))
-    }
-}
-
-impl PartialOrd for Least {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Least {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Least {}
 
 #[cfg(test)]
 mod tests {
@@ -335,19 +313,15 @@ mod tests {
         }
     }
 
-    fn queues(policy: &ElasticPolicy) -> Vec<Vec<u64>> {
-        policy.queues().collect()
-    }
-
     // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
     #[test]
     fn a_queue_has_the_tables_with_as_many_units() {
         let mut policy = full(10, &[2, 0, 1, 2, 4]);
-        assert_eq!(queues(&policy), [vec![1], vec![2], vec![0, 3], vec![], vec![4]]);
+        assert_eq!(policy.queues(), [vec![1], vec![2], vec![0, 3], vec![], vec![4]]);
         ask(&mut policy, 0, 1);
-        assert_eq!(queues(&policy)[2], [3, 0], "the most recently asked one comes last");
+        assert_eq!(policy.queues()[2], [3, 0], "the most recently asked one comes last");
         policy.remove(3);
-        assert_eq!(queues(&policy)[2], [0]);
+        assert_eq!(policy.queues()[2], [0]);
         assert_eq!(policy.loaded_bytes(), 700);
     }
 
@@ -363,7 +337,7 @@ mod tests {
         let before = policy.expected_needless_reads();
         policy.apply(&adjustment);
         assert!(policy.expected_needless_reads() < before);
-        assert_eq!(queues(&policy), [vec![1], vec![], vec![0]]);
+        assert_eq!(policy.queues(), [vec![1], vec![], vec![0]]);
         assert_eq!(policy.loaded_bytes(), policy.budget_bytes());
     }
 
@@ -384,7 +358,7 @@ mod tests {
         policy.apply(&Adjustment { load: 4, drop: vec![3] });
         assert_eq!(policy.adjustment(4).expect("1 gives").drop, [1]);
         policy.apply(&Adjustment { load: 4, drop: vec![1] });
-        assert_eq!(queues(&policy), [vec![1], vec![3], vec![2], vec![0], vec![4]]);
+        assert_eq!(policy.queues(), [vec![1], vec![3], vec![2], vec![0], vec![4]]);
         assert_eq!(policy.adjustment(4), None, "it has all its units");
     }
 
@@ -479,7 +453,7 @@ mod tests {
     #[test]
     fn tables_that_leave_give_back_their_memory() {
         let mut policy = full(10, &[1, 2, 3]);
-        assert_eq!(policy.retain(|table| table == 1), [0, 2]);
+        assert_eq!(policy.retain(&|table| table == 1), [0, 2]);
         assert_eq!((policy.loaded_bytes(), policy.units(0)), (200, None));
         policy.insert(1, of(4), 4);
         assert_eq!(policy.units(1), Some(2), "a table that is there stays as it is");
@@ -517,7 +491,7 @@ mod tests {
         let settled = policy.expected_needless_reads();
         assert!(settled < 0.55 * equal, "{settled} expected, {equal} with equal shares");
         assert!(adjustments < 4000, "{adjustments} units were moved");
-        let sizes: Vec<usize> = policy.queues().map(|queue| queue.len()).collect();
+        let sizes: Vec<usize> = policy.queues().iter().map(Vec::len).collect();
         assert_eq!(sizes.iter().sum::<usize>(), 200);
     }
 
@@ -525,7 +499,7 @@ mod tests {
     fn a_lifetime_without_end_expires_nobody() {
         let mut policy = full(u64::MAX, &[2, 0, 1]);
         ask(&mut policy, 0, 50);
-        assert_eq!(queues(&policy), [vec![1], vec![2], vec![0]]);
+        assert_eq!(policy.queues(), [vec![1], vec![2], vec![0]]);
         assert_eq!(policy.expired().count(), 0);
     }
 }

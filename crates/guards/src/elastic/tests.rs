@@ -1,6 +1,6 @@
 //! Units together and alone: rates, places, damage.
 
-use trommel_filters::LineCounter;
+use trommel_filters::{LineCounter, SubFilter};
 
 use super::*;
 
@@ -14,19 +14,19 @@ fn image_of(keys: u64, bits_per_key: f64, units: Option<u8>) -> Vec<u8> {
 }
 
 /// Every unit, each read alone.
-fn units_of(image: &[u8]) -> Vec<ElasticUnit<Vec<u8>>> {
+fn units_of(image: &[u8]) -> Vec<Box<dyn SubFilter>> {
     let tail = &image[image.len().saturating_sub(ElasticDirectory::SIZE_MAX)..];
     let directory = ElasticDirectory::read(tail, image.len() as u64).expect("whole");
     let unit = |number: u8| {
-        let range = directory.unit_range(number);
+        let range = directory.range(number);
         let bytes = image[range.start as usize..range.end as usize].to_vec();
-        directory.unit(number, bytes).expect("whole")
+        directory.part(number, bytes).expect("whole")
     };
-    (0..directory.unit_count()).map(unit).collect()
+    (0..directory.count()).map(unit).collect()
 }
 
 /// The share of absent keys that the units do not refute.
-fn measured_rate(units: &[ElasticUnit<Vec<u8>>]) -> f64 {
+fn measured_rate(units: &[Box<dyn SubFilter>]) -> f64 {
     let maybe = |key: &u64| {
         let key = key.to_be_bytes();
         let hashed = HashedKey::new(&key);
@@ -78,7 +78,7 @@ fn all_units_answer_as_the_whole_does() {
     let image = image_of(3000, 9.0, None);
     let units = units_of(&image);
     let whole = Elastic::read(&image[..]).expect("whole");
-    assert_eq!(whole.directory().unit_count(), 6);
+    assert_eq!(whole.directory().count(), 6);
     assert_eq!(whole.directory().key_count(), 3000);
     for key in 0..9000u64 {
         let key = key.to_be_bytes();
@@ -96,7 +96,7 @@ fn the_directory_promises_the_rate_of_a_unit() {
         let directory = Elastic::read(&image[..]).expect("whole").directory().clone();
         let units = units_of(&image);
         for unit in units.chunks(1) {
-            let (measured, promised) = (measured_rate(unit), directory.unit_rate());
+            let (measured, promised) = (measured_rate(unit), directory.part_rate());
             assert!(agree(measured, promised), "{measured}, promised {promised}");
         }
     }
@@ -117,16 +117,16 @@ fn a_damaged_unit_is_told_and_the_others_are_not_touched_by_it() {
     let image = image_of(500, 11.5, Some(8));
     let directory = Elastic::read(&image[..]).expect("whole").directory().clone();
     for number in 0..8 {
-        let range = directory.unit_range(number);
+        let range = directory.range(number);
         let bytes = image[range.start as usize..range.end as usize].to_vec();
         for bit in (0..bytes.len() * 8).step_by(7) {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            directory.unit(number, damaged).expect_err("a flipped bit");
+            directory.part(number, damaged).err().expect("a flipped bit");
         }
-        directory.unit(number, &bytes[1..]).expect_err("too short");
-        directory.unit((number + 1) % 8, &bytes[..]).expect_err("another unit");
-        assert_eq!(directory.unit(number, bytes).expect("whole").number(), number);
+        directory.part(number, bytes[1..].to_vec()).err().expect("too short");
+        directory.part((number + 1) % 8, bytes.clone()).err().expect("another unit");
+        assert_eq!(directory.part(number, bytes).expect("whole").number(), number);
     }
 }
 
@@ -139,7 +139,7 @@ fn no_keys_no_bytes_no_candidates() {
         assert!(!unit.may_contain(&HashedKey::new(b"drum")));
     }
     let directory = Elastic::read(&image[..]).expect("whole").directory().clone();
-    assert_eq!((directory.unit_rate(), directory.unit_bytes()), (0.0, 0));
+    assert_eq!((directory.part_rate(), directory.part_bytes()), (0.0, 0));
 }
 
 #[test]

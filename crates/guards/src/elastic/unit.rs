@@ -7,7 +7,8 @@
 //!
 //! Invariant: the bits of every key that was added are set. No bytes: no key was added.
 
-use trommel_filters::{HashedKey, Trace, Untraced};
+use trommel_filters::hash::{mix, scaled};
+use trommel_filters::{HashedKey, SubFilter, Trace, Untraced};
 
 const WORD_BYTES: usize = 8;
 const WORD_BITS: usize = 64;
@@ -38,10 +39,7 @@ pub(super) fn best_probes(bits_per_key: f64) -> u8 {
 #[inline]
 fn place(hash: u64, number: u8, probe: u8, bits: usize) -> usize {
     let nth = u64::from(number) * u64::from(PROBES_MAX) + u64::from(probe) + 1;
-    let mut mixed = hash.wrapping_add(nth.wrapping_mul(STEP));
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    ((u128::from(mixed ^ (mixed >> 31)) * bits as u128) >> 64) as usize
+    scaled(mix(hash.wrapping_add(nth.wrapping_mul(STEP))), bits)
 }
 
 /// The bytes of a unit with the bits of all hashes set. Requires: bytes if there are hashes.
@@ -74,34 +72,28 @@ pub(super) fn may_contain<T: Trace>(
         })
 }
 
-/// A unit that was read alone. [`ElasticDirectory::unit`](super::ElasticDirectory::unit) makes it.
+/// A unit that was read alone. [`ElasticDirectory::part`](super::ElasticDirectory) makes it.
 #[derive(Clone, Debug)]
-pub struct ElasticUnit<B> {
-    pub(super) bytes: B,
+pub(super) struct ElasticUnit {
+    pub(super) bytes: Vec<u8>,
     pub(super) number: u8,
     pub(super) probes: u8,
 }
 
-impl<B: AsRef<[u8]>> ElasticUnit<B> {
-    /// Which of its table's units it is.
-    pub fn number(&self) -> u8 {
+impl SubFilter for ElasticUnit {
+    fn number(&self) -> u8 {
         self.number
     }
 
-    /// The memory that its bits take.
-    pub fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn size_bytes(&self) -> usize {
+        self.bytes.len()
     }
 
-    /// False: the table has no entry of the key. True: it may have one.
-    #[inline]
-    pub fn may_contain(&self, key: &HashedKey<'_>) -> bool {
-        self.may_contain_traced(key, &mut Untraced)
+    fn may_contain(&self, key: &HashedKey<'_>) -> bool {
+        may_contain(&self.bytes, self.number, self.probes, key.hash(), &mut Untraced)
     }
 
-    /// As [`may_contain`](Self::may_contain); `trace` sees the memory that is read.
-    #[inline]
-    pub fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        may_contain(self.bytes.as_ref(), self.number, self.probes, key.hash(), trace)
+    fn may_contain_traced(&self, key: &HashedKey<'_>, mut trace: &mut dyn Trace) -> bool {
+        may_contain(&self.bytes, self.number, self.probes, key.hash(), &mut trace)
     }
 }

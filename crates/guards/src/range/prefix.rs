@@ -15,14 +15,15 @@
 //!
 //! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
 
-use trommel_filters::hash::{HashUse, hash_key};
+use trommel_filters::bits::key_bits::after_all_with;
+use trommel_filters::hash::{HashUse, hash_key, mix};
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
-    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, Signature,
+    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
-use crate::range::base::hashed::{best_probes, is_marked, mark, mix, rate};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::hashed::{best_probes, is_marked, mark, rate};
+use crate::range::base::tail;
 
 /// `prefix-bloom`: a Bloom filter of whole keys and of their prefixes.
 pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
@@ -105,14 +106,6 @@ fn prefix_hash(prefix: &[u8]) -> u64 {
     mix(hash_key(prefix, HashUse::Table) ^ PREFIX_SALT)
 }
 
-/// The first byte string after all that begin with `prefix`. None: there is none.
-fn after_all_with(prefix: &[u8]) -> Option<Vec<u8>> {
-    let kept = prefix.iter().rposition(|&byte| byte != 0xff)?;
-    let mut after = prefix[..=kept].to_vec();
-    after[kept] += 1;
-    Some(after)
-}
-
 /// Makes a prefix Bloom filter.
 #[derive(Clone, Debug)]
 pub struct PrefixBloomBuilder {
@@ -164,8 +157,8 @@ impl TableFilterBuilder for PrefixBloomBuilder {
         let mut fields = Writer::new();
         self.rule.write(&mut fields);
         fields.u8(probes as u8);
-        let tail = Tail { tag: TAG, version: VERSION, parameter: 0 };
-        tail.seal(bytes, fields.as_slice())
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
+        tail::seal(signature, bytes, fields.as_slice())
     }
 }
 
@@ -234,7 +227,7 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixBloom<B> {
             return self.may_have_prefix(prefix, trace);
         }
         // What ends just behind a prefix is that prefix and one key more.
-        let ends_behind = after_all_with(prefix).is_some_and(|after| after == upper);
+        let ends_behind = after_all_with(prefix.to_vec()).is_some_and(|after| after == upper);
         match ends_behind {
             true => {
                 self.may_have_prefix(prefix, trace)

@@ -24,15 +24,15 @@
 //! Invariant: the bits of each key at each stored level are set, one by one: no level relies on
 //! another one's. No lines: no keys.
 
+use trommel_filters::hash::{mix, scaled};
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
-    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, Signature,
+    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;
-use crate::range::base::hashed::{choose, mix};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::tail;
 
 /// `rencoder`: the same levels as those of `rosetta`, eight of them in one cache line.
 pub const RENCODER: &dyn FilterKind = &TableKind::new(
@@ -111,9 +111,10 @@ impl TableFilterBuilder for RencoderBuilder {
 
     fn finish(self) -> Vec<u8> {
         let key_count = self.keys.len();
-        let tail = |levels: u32| Tail { tag: TAG, version: VERSION, parameter: levels as u8 };
+        let signature =
+            |levels: u32| Signature { tag: TAG, version: VERSION, parameter: levels as u8 };
         let Some(keys) = self.keys.finish() else {
-            return tail(0).seal(vec![], &[]);
+            return tail::seal(signature(0), vec![], &[]);
         };
         let mut out = Writer::new();
         keys.space.write(&mut out);
@@ -126,7 +127,7 @@ impl TableFilterBuilder for RencoderBuilder {
         let mut bytes = vec![0; lines * LINE_BYTES];
         mark_levels(&mut bytes, &keys.numbers, marks);
         mark_whole_keys(&mut bytes, &keys.hashes, marks.whole_probes);
-        tail(marks.levels).seal(bytes, out.as_slice())
+        tail::seal(signature(marks.levels), bytes, out.as_slice())
     }
 }
 
@@ -177,7 +178,7 @@ impl TreePlace {
     fn new(group_hash: u64, probe: u32, lines: usize) -> Self {
         let hash = mix(group_hash.wrapping_add(u64::from(probe).wrapping_mul(SPREAD)));
         let swap = (hash >> 6) as usize % LINE_WORDS;
-        TreePlace { line: choose(hash, lines), swap, turn: hash as u32 % u64::BITS }
+        TreePlace { line: scaled(hash, lines), swap, turn: hash as u32 % u64::BITS }
     }
 
     /// The byte and the bit in it of a node.
@@ -241,7 +242,7 @@ fn mark_node(bytes: &mut [u8], places: &[TreePlace], node: usize) {
 fn whole_places(hash: u64, probes: u32, lines: usize) -> (usize, impl Iterator<Item = usize>) {
     let word = mix(hash);
     let place = move |nth| (word >> (nth * PLACE_BITS)) as usize % LINE_BITS;
-    (choose(hash, lines) * LINE_BYTES, (0..probes).map(place))
+    (scaled(hash, lines) * LINE_BYTES, (0..probes).map(place))
 }
 
 fn mark_whole_keys(bytes: &mut [u8], hashes: &[u64], probes: u32) {

@@ -16,15 +16,16 @@
 //!
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
+use trommel_filters::hash::mix;
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, TableFilter,
-    TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, Signature,
+    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
 };
 
 use crate::range::base::dyadic::Descent;
-use crate::range::base::hashed::{best_probes, is_marked, mark, mix};
+use crate::range::base::hashed::{best_probes, is_marked, mark};
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::tail;
 
 mod split;
 
@@ -119,9 +120,10 @@ impl TableFilterBuilder for RosettaBuilder {
 
     fn finish(self) -> Vec<u8> {
         let key_count = self.keys.len();
-        let tail = |levels: usize| Tail { tag: TAG, version: VERSION, parameter: levels as u8 };
+        let signature =
+            |levels: usize| Signature { tag: TAG, version: VERSION, parameter: levels as u8 };
         let Some(keys) = self.keys.finish() else {
-            return tail(0).seal(vec![], &[]);
+            return tail::seal(signature(0), vec![], &[]);
         };
         let level_count =
             (usize::from(self.plan.range_bits) + 1).min(LEVELS_MAX).min(keys.space.bits() as usize);
@@ -135,7 +137,7 @@ impl TableFilterBuilder for RosettaBuilder {
             sizes.iter().zip(&counts).map(|(&len, &count)| Level::new(len, count)).collect();
         let whole = Level::new(whole_len, key_count as u64);
         let fields = encode_fields(&keys.space, whole, &levels);
-        tail(levels.len()).seal(payload(&keys, whole, &levels), &fields)
+        tail::seal(signature(levels.len()), payload(&keys, whole, &levels), &fields)
     }
 }
 

@@ -1,8 +1,8 @@
 //! The bytes of every filter of one table.
 
 use trommel_filters::{
-    AlignedBytes, FilterKind, FilterOptions, FilterTuning, Surf, SurfBuilder, SurfKind,
-    SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, read_filter,
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, SubFilterDirectory, Surf, SurfBuilder,
+    SurfKind, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, read_filter,
 };
 use trommel_guards::{
     Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
@@ -139,7 +139,7 @@ fn elastic_of_four_units() {
     );
     assert_eq!(hex(&builder.finish()), golden);
     let filter = Elastic::read(unhex(golden)).expect("golden bytes");
-    assert_eq!((filter.directory().unit_count(), filter.directory().key_count()), (4, 6));
+    assert_eq!((filter.directory().count(), filter.directory().key_count()), (4, 6));
     assert!(KEYS.iter().all(|key| filter.may_contain(key)));
 }
 

@@ -63,28 +63,18 @@ impl Base {
         })
     }
 
-    /// A word: no key with a lesser one lies in a bucket after this one. None: unknown.
-    pub(crate) fn word_after(&self, (list, bucket): (usize, usize)) -> Option<u64> {
+    /// A word at which a bucket begins, or behind the last one the next list: no key with a lesser
+    /// one lies in it or behind it, and no key with a greater one before it. None: unknown.
+    pub(crate) fn word_at_bucket(&self, (list, bucket): (usize, usize)) -> Option<u64> {
         if self.is_edge(list) {
             return None;
         }
         let (index, group) = (list - 1, self.group(list - 1));
-        if bucket + 1 < group.blocks {
-            return self.word_at_view(list, self.ends(index, &group, bucket + 1).0);
+        match bucket {
+            0 => self.directory.separators.get(index).copied(),
+            _ if bucket == group.blocks => self.directory.separators.get(list).copied(),
+            _ => self.word_at_view(list, self.ends(index, &group, bucket).0),
         }
-        self.directory.separators.get(list).copied()
-    }
-
-    /// A word: no key with a greater one lies in a bucket before this one. None: unknown.
-    pub(crate) fn word_before(&self, (list, bucket): (usize, usize)) -> Option<u64> {
-        if self.is_edge(list) {
-            return None;
-        }
-        let (index, group) = (list - 1, self.group(list - 1));
-        if bucket > 0 {
-            return self.word_at_view(list, self.ends(index, &group, bucket).0);
-        }
-        self.directory.separators.get(index).copied()
     }
 
     /// The least and the greatest view of keys in a block, those above all that share the prefix

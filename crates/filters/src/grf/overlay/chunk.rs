@@ -11,7 +11,7 @@
 //! contains its flush number.
 
 use crate::base::shape::{FlushNumber, Span};
-use crate::bits::simd::{Work, fastest, prefetch_lines};
+use crate::bits::simd::{fastest, prefetch_lines};
 use crate::fingerprint::cell::CELLS_MAX;
 use crate::grf::base::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
@@ -281,9 +281,11 @@ impl ChunkWriter {
         new: (&[u32], Code),
         lists: Lists,
     ) -> Option<Arc<[u8]>> {
-        let (runs, draft) = (&self.runs, &mut self.draft);
-        let lists = lists.count;
-        fastest(RewritePacked { packed: old.packed(), recent, new, lists, runs, draft })
+        let (runs, draft, packed) = (&self.runs, &mut self.draft, old.packed());
+        fastest(
+            #[inline(always)]
+            move || draft.rewrite(packed, recent, new, (lists.count, runs)),
+        )
     }
 }
 
@@ -296,49 +298,41 @@ fn merged_from(origin: u64, runs: &Runs) -> u64 {
     (0..RECENT_FLUSHES).filter(is_merged).fold(0, |ages, age| ages | 1 << age)
 }
 
-/// Puts packed entries together; see [`ChunkWriter::rewrite_packed`].
-struct RewritePacked<'a> {
-    packed: Option<Packed<'a>>,
-    recent: Option<(Recent<'a>, u64)>,
-    new: (&'a [u32], Code),
-    lists: usize,
-    runs: &'a Runs,
-    draft: &'a mut Draft,
-}
-
-impl Work for RewritePacked<'_> {
-    type Output = Option<Arc<[u8]>>;
-
-    #[inline(always)]
-    fn run(self) -> Self::Output {
-        let RewritePacked { packed, recent, new: (spots, code), lists, runs, draft } = self;
-        draft.clear();
-        let recodings = packed.map(|packed| draft.take_codes_over(&packed, runs));
-        if let Some((recent, ages)) = recent {
-            draft.pack(&recent, ages, code.bits, runs);
-        }
-        draft.add(spots, code);
-        // Fractions that were cut can be out of order within a place.
-        draft.merged += put_in_order(&mut draft.new);
-        if let (Some(packed), Some(recodings)) = (packed, recodings) {
-            let changed = recodings.changed || draft.codes.len() > CODES_MAX || draft.apart;
-            let appended = if changed { None } else { draft.append(&packed) };
-            if appended.is_some() {
-                return appended;
-            }
-            draft.take_over(&packed, &recodings);
-        }
-        draft.merge();
-        draft.write(lists)
-    }
-}
-
 impl Draft {
     pub(crate) fn clear(&mut self) {
         self.codes.clear();
         self.old.clear();
         self.new.clear();
         self.merged = 0;
+    }
+
+    /// Puts packed entries together; see [`ChunkWriter::rewrite_packed`].
+    #[inline(always)]
+    fn rewrite(
+        &mut self,
+        packed: Option<Packed<'_>>,
+        recent: Option<(Recent<'_>, u64)>,
+        (spots, code): (&[u32], Code),
+        (lists, runs): (usize, &Runs),
+    ) -> Option<Arc<[u8]>> {
+        self.clear();
+        let recodings = packed.map(|packed| self.take_codes_over(&packed, runs));
+        if let Some((recent, ages)) = recent {
+            self.pack(&recent, ages, code.bits, runs);
+        }
+        self.add(spots, code);
+        // Fractions that were cut can be out of order within a place.
+        self.merged += put_in_order(&mut self.new);
+        if let (Some(packed), Some(recodings)) = (packed, recodings) {
+            let changed = recodings.changed || self.codes.len() > CODES_MAX || self.apart;
+            let appended = if changed { None } else { self.append(&packed) };
+            if appended.is_some() {
+                return appended;
+            }
+            self.take_over(&packed, &recodings);
+        }
+        self.merge();
+        self.write(lists)
     }
 
     /// How entries get the code `code`, which is added if it is new.

@@ -9,17 +9,20 @@
 //! list's first: the others' are found by reading on from there. Invariant: a section that is
 //! checked leads to no number beyond the codes.
 
+use crate::bits::huffman::{canonical_codes, depths};
 use crate::bits::packed::{BitWriter, load};
 
 /// The most bits that a number takes.
 const LENGTH_MAX: usize = 24;
+
 /// The bits of each code, the commonest first. Requires: as many as there are counts, which
 /// descend, and are not 0.
-fn lengths(counts: &[u64]) -> Vec<usize> {
-    let mut counts = counts.to_vec();
+fn lengths(counts: &[u64]) -> Vec<u32> {
+    let mut counts: Vec<u64> = counts.iter().rev().copied().collect();
     loop {
-        let lengths = huffman_lengths(&counts);
-        if lengths.last().is_none_or(|&longest| longest <= LENGTH_MAX) {
+        let mut lengths = depths(&counts);
+        lengths.sort_unstable();
+        if lengths.last().is_none_or(|&longest| longest as usize <= LENGTH_MAX) {
             return lengths;
         }
         // Counts that differ less make codes whose lengths differ less.
@@ -27,40 +30,11 @@ fn lengths(counts: &[u64]) -> Vec<usize> {
     }
 }
 
-/// As [`lengths`], however long.
-fn huffman_lengths(counts: &[u64]) -> Vec<usize> {
-    let leaves = counts.len();
-    if leaves < 2 {
-        return vec![0; leaves];
-    }
-    // Leaves ascending, then the nodes that join two each: these ascend by themselves.
-    let mut weights: Vec<u64> = counts.iter().rev().copied().collect();
-    let mut parents = vec![0; 2 * leaves - 1];
-    let (mut leaf, mut joined) = (0, leaves);
-    for node in leaves..2 * leaves - 1 {
-        let mut weight = 0;
-        for _ in 0..2 {
-            let is_leaf = leaf < leaves && (joined == node || weights[leaf] <= weights[joined]);
-            let least = if is_leaf { &mut leaf } else { &mut joined };
-            weight += weights[*least];
-            parents[*least] = node;
-            *least += 1;
-        }
-        weights.push(weight);
-    }
-    let mut depths = vec![0; 2 * leaves - 1];
-    for node in (0..2 * leaves - 2).rev() {
-        depths[node] = depths[parents[node]] + 1;
-    }
-    depths.truncate(leaves);
-    depths.sort_unstable();
-    depths
-}
-
 /// How many codes have so many bits.
-fn counts_of_lengths(lengths: &[usize]) -> Vec<u16> {
-    let mut counts = vec![0; lengths.last().copied().unwrap_or(0)];
-    lengths.iter().filter(|&&length| length > 0).for_each(|length| counts[length - 1] += 1);
+fn counts_of_lengths(lengths: &[u32]) -> Vec<u16> {
+    let mut counts = vec![0; lengths.last().copied().unwrap_or(0) as usize];
+    let coded = lengths.iter().filter(|&&length| length > 0);
+    coded.for_each(|&length| counts[length as usize - 1] += 1);
     counts
 }
 
@@ -80,24 +54,12 @@ pub(crate) fn write_section<'a>(
     let mut at = 0u32;
     for list in lists.clone() {
         out.extend_from_slice(&at.to_le_bytes());
-        at += list.iter().map(|&number| lengths[number] as u32).sum::<u32>();
+        at += list.iter().map(|&number| lengths[number]).sum::<u32>();
     }
-    let words = canonical_words(&lengths);
+    let words = canonical_codes(&lengths);
     let mut bits = BitWriter::new(out);
-    lists.flatten().for_each(|&number| bits.push(words[number], lengths[number]));
+    lists.flatten().for_each(|&number| bits.push(words[number], lengths[number] as usize));
     bits.finish();
-}
-
-/// The bits of each code: within a length they count on, and the next length goes on behind.
-fn canonical_words(lengths: &[usize]) -> Vec<u64> {
-    let (mut word, mut last) = (0u64, 0);
-    let next = lengths.iter().map(|&length| {
-        word <<= length - last;
-        last = length;
-        word += 1;
-        word - 1
-    });
-    next.collect()
 }
 
 /// A section to be read.
@@ -218,7 +180,7 @@ mod tests {
         // Each as much as all rarer ones: as long as they are many, were it not for the limit.
         let doubling: Vec<u64> = (0..60).rev().map(|n| 1 << n).collect();
         let limited = lengths(&doubling);
-        assert!(limited.is_sorted() && limited[59] <= LENGTH_MAX, "{limited:?}");
+        assert!(limited.is_sorted() && limited[59] as usize <= LENGTH_MAX, "{limited:?}");
         let taken: f64 = limited.iter().map(|&length| 0.5f64.powi(length as i32)).sum();
         assert_eq!(taken, 1.0);
     }

@@ -69,7 +69,7 @@ impl ListEntries<'_> {
             packed.visit_between(range(slot), places, trace, &mut push);
         }
         if let Some(recent) = self.chunk.recent() {
-            recent.visit(self.list, places, trace, |_, span| push(span));
+            recent.visit(self.list, places, trace, push);
         }
         if asked > ENTRIES_ASKED_MAX {
             codes.push_all();

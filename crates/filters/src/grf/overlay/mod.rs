@@ -20,7 +20,7 @@ mod runs;
 
 use crate::base::filter::{Trace, Untraced};
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 use crate::grf::base::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
 use crate::grf::base::{Base, Spot};
 use crate::grf::options::GrfOptions;
@@ -142,7 +142,11 @@ impl Overlay {
         codes: &mut Codes,
         trace: &mut T,
     ) {
-        fastest(Collect { overlay: self, base, low, high, codes, trace });
+        let collect = Collect { overlay: self, base, low, high, codes, trace };
+        fastest(
+            #[inline(always)]
+            move || collect.run(),
+        );
     }
 
     /// The entries of a list.
@@ -184,9 +188,7 @@ struct Collect<'a, T> {
     trace: &'a mut T,
 }
 
-impl<T: Trace> Work for Collect<'_, T> {
-    type Output = ();
-
+impl<T: Trace> Collect<'_, T> {
     #[inline(always)]
     fn run(mut self) {
         match self.high {
@@ -199,9 +201,7 @@ impl<T: Trace> Work for Collect<'_, T> {
             _ => self.over_buckets(),
         }
     }
-}
 
-impl<T: Trace> Collect<'_, T> {
     fn over_buckets(&mut self) {
         let (low, lists) = (self.low, self.base.list_count());
         let (first, first_list) = chunk_of(low.list, lists);

@@ -308,12 +308,6 @@ impl<'a> Packed<'a> {
         Slots { bytes: self.bytes, layout: self.layout, at: LAYOUT_BYTES, bucket: 0, before: 0 }
     }
 
-    /// How entries are laid out.
-    #[inline(always)]
-    pub(crate) fn layout(&self) -> Layout {
-        self.layout
-    }
-
     /// All entries, one after the other, as they are packed.
     #[inline(always)]
     pub(crate) fn packed_entries(&self) -> PackedReader<'a> {

@@ -35,9 +35,7 @@ impl Layout {
         let layout = smallest.expect("there are choices");
         Layout(layout.0 | (LAYOUT_BYTES + tables(layout)) as u64)
     }
-}
 
-impl Layout {
     /// For entries whose codes are apart.
     fn without_codes(self) -> Layout {
         Layout(self.0 & !(0xff << 32))
@@ -76,7 +74,7 @@ struct OldEntries<'a> {
 impl<'a> OldEntries<'a> {
     #[inline(always)]
     fn new(old: &Packed<'a>, layout: Layout) -> Self {
-        let (packed, before) = (old.packed_entries(), old.layout());
+        let (packed, before) = (old.packed_entries(), old.layout);
         let code_bits = before.code_bits();
         let longer = layout.code_bits() + layout.fraction_bits() - before.fraction_bits();
         let mut entries = OldEntries { packed, code_bits, longer, current: 0 };
@@ -114,13 +112,9 @@ impl PackedEntriesWriter {
         merged: u64,
     ) -> Arc<[u8]> {
         debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
-        self.counts.clear();
-        self.counts.resize(lists * BUCKETS, 0);
-        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        self.count(lists, [], entries);
         let layout = Layout::smallest(entries.len(), codes, &self.counts);
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
-        self.write_tables(layout);
+        self.begin(layout);
         self.write_entries(entries, layout);
         self.write_codes(codes, merged, false);
         Arc::from(self.bytes.as_slice())
@@ -135,13 +129,9 @@ impl PackedEntriesWriter {
         lists: usize,
         merged: u64,
     ) -> Arc<[u8]> {
-        self.counts.clear();
-        self.counts.resize(lists * BUCKETS, 0);
-        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        self.count(lists, [], entries);
         let layout = Layout::smallest(entries.len(), codes, &self.counts).without_codes();
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
-        self.write_tables(layout);
+        self.begin(layout);
         let bare: Vec<Entry> = entries.iter().map(|entry| entry.bare()).collect();
         self.write_entries(&bare, layout);
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.code()).collect();
@@ -167,22 +157,17 @@ impl PackedEntriesWriter {
         codes: &[Code],
         merged: u64,
     ) -> Option<Arc<[u8]>> {
-        self.counts.clear();
-        self.counts.resize(old.layout().lists() * BUCKETS, 0);
-        old.slots().for_each(|(bucket, entries)| self.counts[bucket] = entries as u32);
-        new.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+        self.count(old.layout.lists(), old.slots(), new);
         let most = old.len() + new.len();
         let layout = Layout::smallest(most, codes, &self.counts);
         let bits = layout.entry_bits();
-        if layout.slot_bits() != old.layout().slot_bits() || bits > PACKED_BITS_MAX {
+        if layout.slot_bits() != old.layout.slot_bits() || bits > PACKED_BITS_MAX {
             return None;
         }
         self.packed.clear();
         self.packed.resize(bits * most / 8 + 8, 0);
         let entries = self.merge_entries(old, new, layout);
-        self.bytes.clear();
-        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
-        self.write_tables(layout);
+        self.begin(layout);
         self.bytes.extend_from_slice(&self.packed[..(bits * entries).div_ceil(8)]);
         self.write_codes(codes, merged + (most - entries) as u64, false);
         Some(Arc::from(self.bytes.as_slice()))
@@ -235,9 +220,25 @@ impl PackedEntriesWriter {
         }
     }
 
-    /// The first entry of each list, and where its slots end.
+    /// Counts the entries of each bucket: those of some slots, and further ones.
     #[inline(always)]
-    fn write_tables(&mut self, layout: Layout) {
+    fn count(
+        &mut self,
+        lists: usize,
+        slots: impl IntoIterator<Item = (usize, usize)>,
+        entries: &[Entry],
+    ) {
+        self.counts.clear();
+        self.counts.resize(lists * BUCKETS, 0);
+        slots.into_iter().for_each(|(bucket, entries)| self.counts[bucket] = entries as u32);
+        entries.iter().for_each(|entry| self.counts[entry.bucket()] += 1);
+    }
+
+    /// Begins with the layout, the first entry of each list, and where its slots end.
+    #[inline(always)]
+    fn begin(&mut self, layout: Layout) {
+        self.bytes.clear();
+        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
         let mut at = self.bytes.len();
         self.bytes.resize(layout.entries_at(), 0);
         let (first_bytes, end_bytes) = (layout.first_bytes(), 1 << layout.end_log());
@@ -354,7 +355,7 @@ mod tests {
         let all = entries(5, 300, 0, 12);
         let bytes = PackedEntriesWriter::default().write(&all, &[code(0, 12)], LISTS, 0);
         assert!(Packed::is_one(&bytes, LISTS));
-        let table_bytes = Packed::new(&bytes).layout().table_bytes();
+        let table_bytes = Packed::new(&bytes).layout.table_bytes();
         for list in 1..LISTS {
             let mut damaged = bytes.to_vec();
             damaged[LAYOUT_BYTES + list * table_bytes] -= 1;

@@ -151,7 +151,7 @@ impl<'a> Recent<'a> {
         Span::of_flush(FlushNumber(self.origin() + u64::from(Self::age_of(word))))
     }
 
-    /// Fraction and code of a list's entries from one place to another, both included, until
+    /// The code of a list's entries from one place to another, both included, until
     /// `visit` has enough.
     #[inline(always)]
     pub(crate) fn visit<T: Trace>(
@@ -159,7 +159,7 @@ impl<'a> Recent<'a> {
         list: usize,
         (low, high): (u32, u32),
         trace: &mut T,
-        mut visit: impl FnMut(u64, Span) -> bool,
+        mut visit: impl FnMut(Span) -> bool,
     ) {
         let start = self.words.as_ptr() as usize;
         trace.touch(start, 4 * FIRSTS_AT);
@@ -168,9 +168,7 @@ impl<'a> Recent<'a> {
         let from = self.first_from(list.clone(), low);
         trace.touch(start + 4 * (ENTRIES_AT + from), 4);
         for &word in self.words(from..list.end) {
-            let place = Self::place_of(word);
-            let fraction = u64::from(place & ((1 << FRACTION_BITS) - 1));
-            if place > high || !visit(fraction, self.code_of(word)) {
+            if Self::place_of(word) > high || !visit(self.code_of(word)) {
                 return;
             }
         }

@@ -13,7 +13,7 @@
 use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
 use crate::base::shape::Codes;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 use crate::grf::base::{Found, Role, Site, Spot};
 use crate::grf::overlay::list::ListEntries;
 use crate::grf::part::Part;
@@ -55,27 +55,20 @@ impl Part {
     ) {
         for (batch, ranges) in asked.chunks(RANGES).enumerate() {
             let mut visit = |place: usize, codes: &Codes| visit(batch * RANGES + place, codes);
-            fastest(AnswerRanges { ranges, codes: &mut Codes::new(), visit: &mut visit });
+            let visit = &mut visit;
+            fastest(
+                #[inline(always)]
+                move || answer_ranges(ranges, &mut Codes::new(), visit),
+            );
         }
     }
 }
 
 fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
-    fastest(AnswerKeys { keys, codes: &mut Codes::new(), visit });
-}
-
-/// Finds the codes of at most [`BATCH`] keys.
-struct AnswerKeys<'a> {
-    keys: &'a [Asked<'a>],
-    codes: &'a mut Codes,
-    visit: &'a mut dyn FnMut(usize, &Codes),
-}
-
-/// Finds the codes of at most [`RANGES`] ranges.
-struct AnswerRanges<'a> {
-    ranges: &'a [(&'a Part, KeyRange<'a>)],
-    codes: &'a mut Codes,
-    visit: &'a mut dyn FnMut(usize, &Codes),
+    fastest(
+        #[inline(always)]
+        move || answer_keys_now(keys, &mut Codes::new(), visit),
+    );
 }
 
 /// Where a key is, as far as is known before its block was read.
@@ -125,54 +118,50 @@ fn locate<'a>(
     }
 }
 
-impl Work for AnswerKeys<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let AnswerKeys { keys, codes, visit } = self;
-        let located = locate_all(keys);
-        let located = located.iter().flatten().zip(keys);
-        for (place, (RunLocator { site, entries, slot }, (part, key))) in located.enumerate() {
-            let spot = part.base.place(site, Role::Point, &mut Untraced);
-            codes.clear();
-            if part.base.may_hold(key, &spot) {
-                part.base_code().into_iter().for_each(|code| codes.push(code));
-            }
-            let places = (spot.place(), spot.place());
-            entries.collect((spot.bucket, *slot), places, codes, &mut Untraced);
-            visit(place, codes);
+/// Finds the codes of at most [`BATCH`] keys.
+#[inline(always)]
+fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(usize, &Codes)) {
+    let located = locate_all(keys);
+    let located = located.iter().flatten().zip(keys);
+    for (place, (RunLocator { site, entries, slot }, (part, key))) in located.enumerate() {
+        let spot = part.base.place(site, Role::Point, &mut Untraced);
+        codes.clear();
+        if part.base.may_hold(key, &spot) {
+            part.base_code().into_iter().for_each(|code| codes.push(code));
         }
+        let places = (spot.place(), spot.place());
+        entries.collect((spot.bucket, *slot), places, codes, &mut Untraced);
+        visit(place, codes);
     }
 }
 
-impl Work for AnswerRanges<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let AnswerRanges { ranges, codes, visit } = self;
-        let Some((first, _)) = ranges.first() else { return };
-        // The lower ends, then the upper ones; a range without an upper end has none.
-        let mut ends = [(*first, &[][..]); BATCH];
-        let mut count = 0;
-        let lowers = ranges.iter().map(|(part, range)| (*part, range.lower()));
-        let uppers = ranges.iter().filter_map(|(part, range)| Some((*part, range.upper()?)));
-        for (end, asked) in ends.iter_mut().zip(lowers.chain(uppers)) {
-            *end = asked;
-            count += 1;
+/// Finds the codes of at most [`RANGES`] ranges.
+#[inline(always)]
+fn answer_ranges(
+    ranges: &[(&Part, KeyRange<'_>)],
+    codes: &mut Codes,
+    visit: &mut dyn FnMut(usize, &Codes),
+) {
+    let Some((first, _)) = ranges.first() else { return };
+    // The lower ends, then the upper ones; a range without an upper end has none.
+    let mut ends = [(*first, &[][..]); BATCH];
+    let mut count = 0;
+    let lowers = ranges.iter().map(|(part, range)| (*part, range.lower()));
+    let uppers = ranges.iter().filter_map(|(part, range)| Some((*part, range.upper()?)));
+    for (end, asked) in ends.iter_mut().zip(lowers.chain(uppers)) {
+        *end = asked;
+        count += 1;
+    }
+    let located = locate_all(&ends[..count]);
+    let mut located = located.iter().flatten();
+    let mut uppers = located.clone().skip(ranges.len());
+    for (place, (part, range)) in ranges.iter().enumerate() {
+        codes.clear();
+        if let Some(low) = located.next() {
+            let high = range.upper().and_then(|_| uppers.next());
+            part.collect_between(low, high, codes);
         }
-        let located = locate_all(&ends[..count]);
-        let mut located = located.iter().flatten();
-        let mut uppers = located.clone().skip(ranges.len());
-        for (place, (part, range)) in ranges.iter().enumerate() {
-            codes.clear();
-            if let Some(low) = located.next() {
-                let high = range.upper().and_then(|_| uppers.next());
-                part.collect_between(low, high, codes);
-            }
-            visit(place, codes);
-        }
+        visit(place, codes);
     }
 }
 

@@ -34,21 +34,18 @@ impl PartBuilder {
     /// Starts without keys. Until the part is built anew, the overlay is expected to get 1 /
     /// `size_ratio` of all keys, as above a full last level.
     pub fn new(options: &GrfOptions) -> Self {
-        Self::with_overlay_share(options, 1.0 / f64::from(options.size_ratio.max(2)))
+        let share = 1.0 / f64::from(options.size_ratio.max(2));
+        Self::with_overlay_shares(options, share, share)
     }
 
     /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to
     /// 1). Its entries take more than keys of the base do: the base leaves room for them where they
     /// are many. The filter takes at most 1.25 times its budget at any filling of the tree, if the
     /// overlay has at most half of the keys.
-    pub fn with_overlay_share(options: &GrfOptions, overlay_share: f64) -> Self {
-        let full_share = 1.0 / f64::from(options.size_ratio.max(2));
-        Self::with_overlay_shares(options, overlay_share, full_share)
-    }
-
-    /// As [`PartBuilder::with_overlay_share`], where the overlay has `full_share` of all keys when
-    /// the last level is full. It is more than above one last run if the last level has several
-    /// runs, of which the base is only the oldest. The budget is for that moment.
+    ///
+    /// When the last level is full, the overlay has `full_share` of all keys. It is more than above
+    /// one last run if the last level has several runs, of which the base is only the oldest. The
+    /// budget is for that moment.
     pub fn with_overlay_shares(options: &GrfOptions, overlay_share: f64, full_share: f64) -> Self {
         let split = options.split(overlay_share, full_share);
         let plan = GroupsPlan {

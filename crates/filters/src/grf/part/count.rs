@@ -12,6 +12,7 @@ use crate::base::filter::Untraced;
 use crate::base::query::KeyRange;
 use crate::base::rank::{CountBounds, RankBounds};
 use crate::fingerprint::group::Kind;
+use crate::fingerprint::starts::rank_bounds;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::overlay::Overlay;
 use crate::grf::part::Part;
@@ -28,20 +29,8 @@ impl Base {
         };
         let start = self.starts.before(group).unwrap_or(self.entries);
         let end = self.starts.before(group + 1).unwrap_or(self.entries);
-        let (mut earlier, mut cells) = (0, 0);
-        for block in 0..self.bucket_count(list) {
-            earlier += if block < bucket { self.key_count((list, block)) as u64 } else { 0 };
-            cells += self.key_count((list, block)) as u64;
-        }
-        // Keys that only add zeros to the one before have no cell: they lie behind a cell, of which
-        // is not known.
-        let zeros = (end - start) - cells;
-        let (before, through) = spot.ranks();
-        let (before, through) = (earlier + before as u64, earlier + through as u64);
-        RankBounds {
-            least: start + before + if before == cells { zeros } else { 0 },
-            most: start + through + if through > 0 { zeros } else { 0 },
-        }
+        let cells = (0..self.bucket_count(list)).map(|block| self.key_count((list, block)));
+        rank_bounds(start..end, cells, bucket, spot.ranks())
     }
 
     /// The keys of neighbouring lists, none of them at an edge.

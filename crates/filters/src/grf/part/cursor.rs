@@ -56,28 +56,6 @@ pub struct Cursor<const BACK: bool = false> {
 /// The codes of the entries up to some key, in reverse key order.
 pub type CursorBack = Cursor<true>;
 
-impl Cursor {
-    /// [`next_due`](Self::next_due) at or before `key`.
-    pub fn next_at_most(
-        &mut self,
-        key: Option<&[u8]>,
-        wanted: impl Fn(Span) -> bool,
-    ) -> Option<Span> {
-        self.next_due(key, wanted)
-    }
-}
-
-impl CursorBack {
-    /// [`next_due`](Self::next_due) at or behind `key`.
-    pub fn next_at_least(
-        &mut self,
-        key: Option<&[u8]>,
-        wanted: impl Fn(Span) -> bool,
-    ) -> Option<Span> {
-        self.next_due(key, wanted)
-    }
-}
-
 /// What an entry is one of.
 #[derive(Clone, Copy)]
 enum Source {
@@ -249,8 +227,8 @@ impl<const BACK: bool> Cursor<BACK> {
             // Keys that lack the group's prefix are above all views.
             Some(u64::MAX) if BACK => None,
             Some(view) => base.word_at_view(self.bucket.0, view),
-            None if BACK => base.word_before(self.bucket),
-            None => base.word_after(self.bucket),
+            None if BACK => base.word_at_bucket(self.bucket),
+            None => base.word_at_bucket((self.bucket.0, self.bucket.1 + 1)),
         }
     }
 

@@ -8,7 +8,7 @@
 
 use crate::base::filter::Untraced;
 use crate::base::shape::{FlushNumber, Shape};
-use crate::bits::simd::{Work, fastest, prefetch};
+use crate::bits::simd::{fastest, prefetch};
 use crate::fingerprint::group::{GROUP_ALIGN, Kind};
 use crate::fingerprint::line::Line;
 use crate::grf::base::place::{FRACTION_BITS, place};
@@ -23,7 +23,9 @@ impl Part {
     /// that are touched keep no more of any code than such a version needs; a shape without runs
     /// keeps all. Requires: the new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
-        Inserter::new(self, flush, shape)
+        let overlay = OverlayInserter::new();
+        let places = Places { part: self.clone(), overlay, last: None, list: 0 };
+        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
     }
 }
 
@@ -66,12 +68,6 @@ impl Batch {
 }
 
 impl Inserter {
-    pub(crate) fn new(part: &Part, flush: FlushNumber, shape: &Shape) -> Inserter {
-        let overlay = OverlayInserter::new();
-        let places = Places { part: part.clone(), overlay, last: None, list: 0 };
-        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
-    }
-
     /// Adds the next key. Requires: above all keys before.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
@@ -129,65 +125,58 @@ impl Places {
         let Some(end) = keys.last() else { return };
         let (base, last) = (&*self.part.base, self.last.as_deref());
         let (list, overlay) = (&mut self.list, &mut self.overlay);
-        fastest(PlaceBatch { base, keys, last, list, overlay });
+        fastest(
+            #[inline(always)]
+            move || place_batch(base, keys, (last, list), overlay),
+        );
         end.as_ref().clone_into(self.last.get_or_insert_default());
     }
 }
 
-/// Finds the places of a batch's keys, and gives them to the overlay.
-struct PlaceBatch<'a, K> {
-    base: &'a Base,
-    keys: &'a [K],
-    /// The key before the batch, if there is one.
-    last: Option<&'a [u8]>,
-    /// Its list.
-    list: &'a mut usize,
-    overlay: &'a mut OverlayInserter,
-}
-
-impl<K: AsRef<[u8]>> Work for PlaceBatch<'_, K> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let PlaceBatch { base, keys, last, list, overlay } = self;
-        let mut before = last;
-        for key in keys {
-            let key = key.as_ref();
-            let ascends = before.is_none_or(|before| is_above(key, before));
-            assert!(ascends, "keys out of order: {before:?}, {key:?}");
-            before = Some(key);
+/// Finds the places of a batch's keys, and gives them to the overlay. `last`: the key before the
+/// batch, if there is one, of `list`.
+#[inline(always)]
+fn place_batch<K: AsRef<[u8]>>(
+    base: &Base,
+    keys: &[K],
+    (last, list): (Option<&[u8]>, &mut usize),
+    overlay: &mut OverlayInserter,
+) {
+    let mut before = last;
+    for key in keys {
+        let key = key.as_ref();
+        let ascends = before.is_none_or(|before| is_above(key, before));
+        assert!(ascends, "keys out of order: {before:?}, {key:?}");
+        before = Some(key);
+    }
+    // What may wait stands together in short loops (see `batch.rs`).
+    let mut found = [Found::default(); BATCH];
+    let found = &mut found[..keys.len()];
+    for (found, key) in found.iter_mut().zip(keys) {
+        *found = base.list_from(*list, key.as_ref());
+        *list = found.list;
+    }
+    found.iter().for_each(|found| base.load_header(found.list));
+    let mut places = [0; BATCH];
+    // Of those that lie on no line: where keys are smooth, none.
+    let mut sites: Vec<(usize, Site<'_>)> = Vec::new();
+    let (mut list, mut line) = (NO_LIST, None);
+    for (place, (key, &found)) in keys.iter().zip(&*found).enumerate() {
+        let key = key.as_ref();
+        if found.list != list {
+            (list, line) = (found.list, base.group_line(found.list));
         }
-        // What may wait stands together in short loops (see `batch.rs`).
-        let mut found = [Found::default(); BATCH];
-        let found = &mut found[..keys.len()];
-        for (found, key) in found.iter_mut().zip(keys) {
-            *found = base.list_from(*list, key.as_ref());
-            *list = found.list;
+        match line.as_ref().and_then(|line: &GroupLine| line.place(found.word, base.tail(key))) {
+            Some(known) => places[place] = known,
+            None => sites.push((place, base.locate_in(found, key, &mut Untraced))),
         }
-        found.iter().for_each(|found| base.load_header(found.list));
-        let mut places = [0; BATCH];
-        // Of those that lie on no line: where keys are smooth, none.
-        let mut sites: Vec<(usize, Site<'_>)> = Vec::new();
-        let (mut list, mut line) = (NO_LIST, None);
-        for (place, (key, &found)) in keys.iter().zip(&*found).enumerate() {
-            let key = key.as_ref();
-            if found.list != list {
-                (list, line) = (found.list, base.group_line(found.list));
-            }
-            match line.as_ref().and_then(|line: &GroupLine| line.place(found.word, base.tail(key)))
-            {
-                Some(known) => places[place] = known,
-                None => sites.push((place, base.locate_in(found, key, &mut Untraced))),
-            }
-        }
-        sites.iter().for_each(|(_, site)| site.load_block());
-        for (place, site) in &sites {
-            places[*place] = base.place(site, Role::Point, &mut Untraced).place();
-        }
-        for (found, place) in found.iter().zip(places) {
-            overlay.push(base, found.list, place);
-        }
+    }
+    sites.iter().for_each(|(_, site)| site.load_block());
+    for (place, site) in &sites {
+        places[*place] = base.place(site, Role::Point, &mut Untraced).place();
+    }
+    for (found, place) in found.iter().zip(places) {
+        overlay.push(base, found.list, place);
     }
 }
 

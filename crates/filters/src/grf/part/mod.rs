@@ -19,7 +19,7 @@ pub(super) mod recoder;
 use crate::base::filter::{GlobalFilter, Trace, Untraced};
 use crate::base::query::Query;
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
@@ -93,7 +93,10 @@ impl Part {
     /// As [`Part::candidates`], and tells `trace` which memory it reads.
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match query {
-            Query::Point(key) => self.ask_point(key, codes, trace),
+            Query::Point(key) => fastest(
+                #[inline(always)]
+                move || self.ask_point(key, codes, trace),
+            ),
             Query::Range(range) => {
                 let low = self.spot(range.lower(), Role::Low, trace);
                 let high = range.upper().map(|key| self.spot(key, Role::High(&low), trace));
@@ -107,32 +110,15 @@ impl Part {
 
     /// The place of a key.
     fn spot<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
-        fastest(FindSpot { part: self, key, role, trace })
+        fastest(
+            #[inline(always)]
+            move || self.spot_now(key, role, trace),
+        )
     }
-
-    /// The memory it takes.
-    pub fn size(&self) -> PartSize {
-        let base_bytes = self.base.bytes();
-        let mut overlay_bytes = 0;
-        let overlay_entries = self.overlay.measure(|bytes| overlay_bytes += allocated_bytes(bytes));
-        PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
-    }
-}
-
-/// Finds the place of a key in a part.
-struct FindSpot<'a, T> {
-    part: &'a Part,
-    key: &'a [u8],
-    role: Role<'a>,
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for FindSpot<'_, T> {
-    type Output = Spot;
 
     #[inline(always)]
-    fn run(self) -> Spot {
-        let FindSpot { part: Part { base, overlay, .. }, key, role, trace } = self;
+    fn spot_now<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
+        let Part { base, overlay, .. } = self;
         // Base and overlay are read side by side: both are asked for before either is waited for.
         base.directory.load_about(key, trace);
         let found = base.list_of(key, trace);
@@ -146,29 +132,11 @@ impl<T: Trace> Work for FindSpot<'_, T> {
         spot.slot = slot;
         spot
     }
-}
 
-impl Part {
     /// Adds the codes of all entries that may be `key`'s.
-    pub(crate) fn ask_point<T: Trace>(&self, key: &[u8], codes: &mut Codes, trace: &mut T) {
-        fastest(AskPoint { part: self, key, codes, trace });
-    }
-}
-
-struct AskPoint<'a, T> {
-    part: &'a Part,
-    key: &'a [u8],
-    codes: &'a mut Codes,
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for AskPoint<'_, T> {
-    type Output = ();
-
     #[inline(always)]
-    fn run(self) {
-        let AskPoint { part, key, codes, trace } = self;
-        let Part { base, overlay, .. } = part;
+    fn ask_point<T: Trace>(&self, key: &[u8], codes: &mut Codes, trace: &mut T) {
+        let Part { base, overlay, .. } = self;
         base.directory.load_about(key, trace);
         let found = base.list_of(key, trace);
         let across = base.load_about(found, trace);
@@ -190,10 +158,18 @@ impl<T: Trace> Work for AskPoint<'_, T> {
             }
         };
         if base.may_hold(key, &spot) {
-            part.base_code().into_iter().for_each(|code| codes.push(code));
+            self.base_code().into_iter().for_each(|code| codes.push(code));
         }
         let places = (spot.place(), spot.place());
         entries.collect((spot.bucket, slot), places, codes, trace);
+    }
+
+    /// The memory it takes.
+    pub fn size(&self) -> PartSize {
+        let base_bytes = self.base.bytes();
+        let mut overlay_bytes = 0;
+        let overlay_entries = self.overlay.measure(|bytes| overlay_bytes += allocated_bytes(bytes));
+        PartSize { base_bytes, overlay_bytes, base_entries: self.base.entries, overlay_entries }
     }
 }
 

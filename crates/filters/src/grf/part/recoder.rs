@@ -28,7 +28,10 @@ impl Part {
     /// number of each entry, so the new part is right for older versions, too. At worst it names
     /// more of the merge's inputs than hold the key.
     pub fn recoder(&self, inputs: &[Span], output: Span) -> Recoder {
-        Recoder::new(self, inputs, output)
+        let within = |input: &Span| output.hull(*input) == output;
+        assert!(inputs.iter().all(within), "{inputs:?} are merged into {output:?}");
+        let keys = self.inserter(output.lo(), &Shape::default());
+        Recoder { keys, inputs: inputs.to_vec(), output }
     }
 }
 
@@ -40,13 +43,6 @@ pub struct Recoder {
 }
 
 impl Recoder {
-    pub(crate) fn new(part: &Part, inputs: &[Span], output: Span) -> Recoder {
-        let within = |input: &Span| output.hull(*input) == output;
-        assert!(inputs.iter().all(within), "{inputs:?} are merged into {output:?}");
-        let keys = part.inserter(output.lo(), &Shape::default());
-        Recoder { keys, inputs: inputs.to_vec(), output }
-    }
-
     /// The next key of the output. Requires: above all keys before.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {

@@ -25,7 +25,7 @@ use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::PointRate;
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 
 /// `ribbon`: a homogeneous ribbon filter.
 pub const RIBBON: &dyn FilterKind = &TableKind::new(
@@ -182,7 +182,10 @@ impl TableFilterBuilder for RibbonBuilder {
         let columns = Columns::for_keys(self.hashes.len(), self.bits_per_key);
         let hashes = grouped(&self.hashes, |hash| hash);
         drop(self.hashes);
-        let mut bytes = fastest(solve::Solve { hashes, columns });
+        let mut bytes = fastest(
+            #[inline(always)]
+            move || solve::solve(hashes, &columns),
+        );
         let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         signature.sign(&columns.encode(), &mut bytes);
         bytes
@@ -228,41 +231,34 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
         if self.columns.blocks == 0 {
             return false; // no blocks, no keys
         }
-        fastest(Probe { bytes: self.bytes.as_ref(), columns: &self.columns, hash, trace })
+        let (bytes, columns) = (self.bytes.as_ref(), &self.columns);
+        fastest(
+            #[inline(always)]
+            move || meets_evenly(bytes, columns, hash, trace),
+        )
     }
 }
 
-/// One question. Counting bits is what takes the time.
-struct Probe<'a, T> {
-    bytes: &'a [u8],
-    columns: &'a Columns,
-    hash: u64,
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for Probe<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        let row = Row::of(self.hash, self.columns.blocks);
-        let (block, offset) = (row.start / WIDTH, row.start % WIDTH);
-        let low = row.bits << offset;
-        // What of the row lies in the next block. (No shift by a whole row.)
-        let high = row.bits >> 1 >> (WIDTH - 1 - offset);
-        let end = if high == 0 { block } else { block + 1 };
-        let words = |block: usize| {
-            let (words, _) = self.bytes[self.columns.at(block)..].as_chunks::<WORD_BYTES>();
-            &words[..self.columns.of_block(end)]
-        };
-        let mut pairs = words(block).iter().zip(words(end));
-        pairs.all(|(first, second)| {
-            self.trace.touch_bytes(first);
-            self.trace.touch_bytes(second);
-            let met = low & u128::from_le_bytes(*first) ^ high & u128::from_le_bytes(*second);
-            is_even(met)
-        })
-    }
+/// One question. Counting bits is what takes the time. Requires: there are blocks.
+#[inline(always)]
+fn meets_evenly<T: Trace>(bytes: &[u8], columns: &Columns, hash: u64, trace: &mut T) -> bool {
+    let row = Row::of(hash, columns.blocks);
+    let (block, offset) = (row.start / WIDTH, row.start % WIDTH);
+    let low = row.bits << offset;
+    // What of the row lies in the next block. (No shift by a whole row.)
+    let high = row.bits >> 1 >> (WIDTH - 1 - offset);
+    let end = if high == 0 { block } else { block + 1 };
+    let words = |block: usize| {
+        let (words, _) = bytes[columns.at(block)..].as_chunks::<WORD_BYTES>();
+        &words[..columns.of_block(end)]
+    };
+    let mut pairs = words(block).iter().zip(words(end));
+    pairs.all(|(first, second)| {
+        trace.touch_bytes(first);
+        trace.touch_bytes(second);
+        let met = low & u128::from_le_bytes(*first) ^ high & u128::from_le_bytes(*second);
+        is_even(met)
+    })
 }
 
 /// Whether an even number of bits is set.

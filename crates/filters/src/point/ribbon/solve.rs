@@ -10,23 +10,13 @@
 
 use super::{COLUMNS_MAX, Columns, Row, WIDTH, is_even};
 use crate::base::hash::scattered;
-use crate::bits::simd::Work;
 
 /// The bytes of the columns for keys with these hashes.
-pub(super) struct Solve {
-    pub(super) hashes: Vec<u64>,
-    pub(super) columns: Columns,
-}
-
-impl Work for Solve {
-    type Output = Vec<u8>;
-
-    #[inline(always)]
-    fn run(self) -> Vec<u8> {
-        let rows = eliminated(&self.hashes, self.columns.blocks);
-        drop(self.hashes);
-        solved(&rows, &self.columns)
-    }
+#[inline(always)]
+pub(super) fn solve(hashes: Vec<u64>, columns: &Columns) -> Vec<u8> {
+    let rows = eliminated(&hashes, columns.blocks);
+    drop(hashes);
+    solved(&rows, columns)
 }
 
 /// For each slot the row that begins there, or nothing. A row's first bit is that of its slot.

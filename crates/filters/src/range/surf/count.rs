@@ -17,7 +17,7 @@ use crate::range::surf::trie::{FULL, Trie};
 
 /// One end of a range, on its way down.
 struct Side<'a> {
-    trie: Trie<'a, FULL>,
+    trie: Trie<'a, Untraced, FULL>,
     key: &'a [u8],
     /// The upper end: a key that equals it is left of the boundary.
     is_upper: bool,
@@ -34,15 +34,15 @@ struct Side<'a> {
 
 impl<'a> Side<'a> {
     #[inline(always)]
-    fn new(trie: Trie<'a, FULL>, key: &'a [u8], is_upper: bool) -> Self {
-        let node = trie.root(&mut Untraced);
+    fn new(mut trie: Trie<'a, Untraced, FULL>, key: &'a [u8], is_upper: bool) -> Self {
+        let node = trie.root();
         Side { trie, key, is_upper, node, goes_on: false, slot: 0, children: 0, unsure: false }
     }
 
     /// The upper end of a range without one.
     #[inline(always)]
-    fn end(trie: Trie<'a, FULL>) -> Self {
-        let slot = trie.end_of(0, 0, &mut Untraced);
+    fn end(mut trie: Trie<'a, Untraced, FULL>) -> Self {
+        let slot = trie.end_of(0, 0);
         Side { node: None, slot, ..Side::new(trie, &[], true) }
     }
 
@@ -53,26 +53,26 @@ impl<'a> Side<'a> {
         if let Some(node) = self.node.take() {
             self.enter_node(level, node);
         }
-        self.children = self.trie.children_before(level, self.slot, &mut Untraced);
+        self.children = self.trie.children_before(level, self.slot);
     }
 
     #[inline(always)]
     fn enter_node(&mut self, level: usize, node: usize) {
         let Some(&byte) = self.key.get(level) else {
-            let first = self.trie.first(level, node, &mut Untraced).unwrap_or(node);
-            let has_mark = self.trie.label(level, first, &mut Untraced).is_none();
+            let first = self.trie.first(level, node).unwrap_or(node);
+            let has_mark = self.trie.label(level, first).is_none();
             self.slot = node + usize::from(has_mark && self.is_upper);
             return;
         };
-        let Some(found) = self.trie.at_least(level, node, byte, &mut Untraced) else {
-            self.slot = self.trie.end_of(level, node, &mut Untraced);
+        let Some(found) = self.trie.at_least(level, node, byte) else {
+            self.slot = self.trie.end_of(level, node);
             return;
         };
         self.slot = found.slot;
         if found.label > byte {
             return;
         }
-        self.goes_on = self.trie.has_child(level, found.slot, &mut Untraced);
+        self.goes_on = self.trie.has_child(level, found.slot);
         if !self.goes_on {
             self.pass_leaf(level, &self.key[level + 1..]);
         }
@@ -81,7 +81,7 @@ impl<'a> Side<'a> {
     /// At a leaf whose prefix is one of the key, of which `rest` follows.
     #[inline(always)]
     fn pass_leaf(&mut self, level: usize, rest: &[u8]) {
-        let order = self.trie.order(level, self.slot, rest, &mut Untraced);
+        let order = self.trie.order(level, self.slot, rest);
         let is_left = match order {
             Ordering::Less => true,
             Ordering::Greater => false,
@@ -99,19 +99,19 @@ impl<'a> Side<'a> {
     fn leave(&mut self, level: usize) {
         if level + 1 < self.trie.height() {
             let number = self.trie.number_below(level, self.children);
-            self.slot = self.trie.boundary(level + 1, number, &mut Untraced);
+            self.slot = self.trie.boundary(level + 1, number);
             self.node = self.goes_on.then_some(self.slot);
         }
     }
 
     /// The leaves before the boundary.
     #[inline(always)]
-    fn leaves(&self, level: usize) -> i64 {
-        self.trie.leaves_before(level, self.slot, self.children, &mut Untraced) as i64
+    fn leaves(&mut self, level: usize) -> i64 {
+        self.trie.leaves_before(level, self.slot, self.children) as i64
     }
 }
 
-impl Trie<'_, FULL> {
+impl Trie<'_, Untraced, FULL> {
     /// How many keys are at or after `lower`, and not after `upper`.
     #[inline(always)]
     pub(super) fn count(&self, lower: &[u8], upper: Option<&[u8]>) -> CountBounds {

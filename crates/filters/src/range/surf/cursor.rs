@@ -13,7 +13,7 @@
 use std::cmp::Ordering;
 
 use crate::base::filter::Untraced;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 use crate::range::surf::layout::EDGES_MAX;
 use crate::range::surf::trie::{FULL, Trie};
 
@@ -27,23 +27,9 @@ enum Place {
     Alone,
 }
 
-struct Seek<'c, 'a> {
-    cursor: &'c mut SurfCursor<'a>,
-    key: &'c [u8],
-}
-
-impl Work for Seek<'_, '_> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.cursor.seek_now(self.key)
-    }
-}
-
 /// A place among the keys of a [`Surf`](crate::Surf).
 pub struct SurfCursor<'a> {
-    trie: Trie<'a, FULL>,
+    trie: Trie<'a, Untraced, FULL>,
     /// A slot of each level that was visited.
     slots: Vec<usize>,
     /// The labels down to the leaf.
@@ -52,8 +38,13 @@ pub struct SurfCursor<'a> {
 }
 
 impl<'a> SurfCursor<'a> {
-    pub(super) fn new(trie: Trie<'a, FULL>) -> Self {
+    pub(super) fn new(trie: Trie<'a, Untraced, FULL>) -> Self {
         SurfCursor { trie, slots: Vec::new(), path: Vec::new(), place: Place::BeforeAll }
+    }
+
+    #[inline(always)]
+    fn trie(&self) -> Trie<'a, Untraced, FULL> {
+        self.trie
     }
 
     /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at
@@ -65,7 +56,7 @@ impl<'a> SurfCursor<'a> {
     /// Whether the prefix is the whole key for sure: another key goes on from it.
     pub fn is_whole(&self) -> bool {
         match self.place {
-            Place::At(level) => self.trie.label(level, self.slots[level], &mut Untraced).is_none(),
+            Place::At(level) => self.trie().label(level, self.slots[level]).is_none(),
             Place::Alone => true,
             Place::BeforeAll | Place::AfterAll => false,
         }
@@ -78,7 +69,7 @@ impl<'a> SurfCursor<'a> {
         if let Place::At(level) = self.place
             && !self.is_whole()
         {
-            let suffix = self.trie.suffix(level, self.slots[level], &mut Untraced);
+            let suffix = self.trie().suffix(level, self.slots[level]);
             key.extend(self.trie.layout.suffix.least_rest(suffix));
         }
         Some(key)
@@ -89,7 +80,7 @@ impl<'a> SurfCursor<'a> {
         match self.place {
             Place::At(level) if !self.is_whole() => {
                 let suffix = self.trie.layout.suffix;
-                let stored = self.trie.suffix(level, self.slots[level], &mut Untraced);
+                let stored = self.trie().suffix(level, self.slots[level]);
                 (stored.checked_shr(suffix.hash).unwrap_or(0), suffix.real)
             }
             Place::At(_) | Place::Alone | Place::BeforeAll | Place::AfterAll => (0, 0),
@@ -99,7 +90,10 @@ impl<'a> SurfCursor<'a> {
     /// Goes to the first key that is at or after `key`, as far as is known. True: it may also be
     /// before it, since `key` begins with all that is known of it.
     pub fn seek(&mut self, key: &[u8]) -> bool {
-        fastest(Seek { cursor: self, key })
+        fastest(
+            #[inline(always)]
+            move || self.seek_now(key),
+        )
     }
 
     #[inline(always)]
@@ -109,15 +103,15 @@ impl<'a> SurfCursor<'a> {
             self.place = if key.is_empty() { self.alone() } else { Place::AfterAll };
             return false;
         }
-        let mut node = self.trie.root(&mut Untraced);
+        let mut node = self.trie.root();
         for depth in 0..self.trie.height() {
             let Some(start) = node else { break };
             let Some(&byte) = key.get(depth) else {
                 self.go_first(depth, start);
                 return false;
             };
-            let Some(found) = self.trie.at_least(depth, start, byte, &mut Untraced) else {
-                self.slots.push(self.trie.end_of(depth, start, &mut Untraced));
+            let Some(found) = self.trie.at_least(depth, start, byte) else {
+                self.slots.push(self.trie.end_of(depth, start));
                 self.leave_forward(depth);
                 return false;
             };
@@ -128,7 +122,7 @@ impl<'a> SurfCursor<'a> {
             if !self.step_to(depth, found.slot) {
                 return self.decide(depth, found.slot, &key[depth + 1..]);
             }
-            node = self.trie.child(depth, found.slot, &mut Untraced);
+            node = self.trie.child(depth, found.slot);
         }
         self.lose(Place::AfterAll);
         false
@@ -136,7 +130,7 @@ impl<'a> SurfCursor<'a> {
 
     /// At a leaf whose prefix is one of the key sought, of which `rest` follows.
     fn decide(&mut self, depth: usize, slot: usize, rest: &[u8]) -> bool {
-        match self.trie.order(depth, slot, rest, &mut Untraced) {
+        match self.trie.order(depth, slot, rest) {
             Ordering::Less => {
                 self.next();
                 false
@@ -210,7 +204,7 @@ impl<'a> SurfCursor<'a> {
     fn boundary(&self, level: usize) -> Option<usize> {
         match self.slots.get(level) {
             Some(&slot) => Some(slot),
-            None if level == 0 => self.trie.root(&mut Untraced),
+            None if level == 0 => self.trie().root(),
             None => None,
         }
     }
@@ -224,8 +218,8 @@ impl<'a> SurfCursor<'a> {
             None => self.slots.push(slot),
         }
         self.path.truncate(level);
-        self.path.extend(self.trie.label(level, slot, &mut Untraced));
-        let goes_on = self.trie.has_child(level, slot, &mut Untraced);
+        self.path.extend(self.trie.label(level, slot));
+        let goes_on = self.trie.has_child(level, slot);
         if !goes_on {
             self.place = Place::At(level);
         }
@@ -235,7 +229,7 @@ impl<'a> SurfCursor<'a> {
     /// To the first leaf below a node.
     #[inline(always)]
     fn go_first(&mut self, level: usize, node: usize) {
-        match self.trie.first(level, node, &mut Untraced) {
+        match self.trie.first(level, node) {
             Some(slot) => self.go_below_first(level, slot),
             None => self.lose(Place::AfterAll),
         }
@@ -247,8 +241,8 @@ impl<'a> SurfCursor<'a> {
         let (mut level, mut slot) = (level, slot);
         while self.step_to(level, slot) {
             let known = self.slots.get(level + 1).copied();
-            let node = known.or_else(|| self.trie.child(level, slot, &mut Untraced));
-            let first = node.and_then(|node| self.trie.first(level + 1, node, &mut Untraced));
+            let node = known.or_else(|| self.trie.child(level, slot));
+            let first = node.and_then(|node| self.trie.first(level + 1, node));
             let Some(first) = first else {
                 return self.lose(Place::AfterAll);
             };
@@ -275,23 +269,23 @@ impl<'a> SurfCursor<'a> {
     fn last_slot(&self, level: usize, edge: Option<usize>) -> Option<usize> {
         if let Some(&boundary) = self.slots.get(level) {
             return match self.trie.is_dense(level) {
-                true => self.trie.dense_before(boundary, &mut Untraced),
+                true => self.trie().dense_before(boundary),
                 false => boundary.checked_sub(1),
             };
         }
         let node = match edge {
-            Some(slot) => self.trie.child(level - 1, slot, &mut Untraced)?,
-            None => self.trie.root(&mut Untraced)?,
+            Some(slot) => self.trie().child(level - 1, slot)?,
+            None => self.trie().root()?,
         };
-        self.trie.last(level, node, &mut Untraced)
+        self.trie().last(level, node)
     }
 
     /// To the next leaf.
     fn go_right(&mut self, level: usize) {
-        match self.trie.after(level, self.slots[level], &mut Untraced) {
+        match self.trie.after(level, self.slots[level]) {
             Some(slot) => self.go_below_first(level, slot),
             None => {
-                self.slots[level] = self.trie.end_of(level, self.slots[level], &mut Untraced);
+                self.slots[level] = self.trie.end_of(level, self.slots[level]);
                 self.leave_forward(level);
             }
         }
@@ -301,10 +295,10 @@ impl<'a> SurfCursor<'a> {
     #[inline(always)]
     fn leave_forward(&mut self, level: usize) {
         for level in (0..level).rev() {
-            if let Some(slot) = self.trie.after(level, self.slots[level], &mut Untraced) {
+            if let Some(slot) = self.trie.after(level, self.slots[level]) {
                 return self.go_below_first(level, slot);
             }
-            self.slots[level] = self.trie.end_of(level, self.slots[level], &mut Untraced);
+            self.slots[level] = self.trie.end_of(level, self.slots[level]);
         }
         self.path.clear();
         self.place = Place::AfterAll;
@@ -314,7 +308,7 @@ impl<'a> SurfCursor<'a> {
     fn go_left(&mut self, level: usize) {
         for level in (0..=level).rev() {
             let slot = self.slots[level];
-            if let Some(slot) = self.trie.before(level, slot, &mut Untraced) {
+            if let Some(slot) = self.trie.before(level, slot) {
                 if self.step_to(level, slot) {
                     self.go_below_last(level + 1, Some(slot));
                 }

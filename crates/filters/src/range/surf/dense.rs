@@ -24,22 +24,17 @@ fn slot_of(bit: usize) -> usize {
     bit / FANOUT * EDGES_MAX + bit % FANOUT + 1
 }
 
-impl<const EFFORT: u8> Trie<'_, EFFORT> {
+impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     #[inline(always)]
-    fn dense_bit<T: Trace>(&self, section: Section, bit: usize, trace: &mut T) -> bool {
-        self.touch(trace, section, bit / 64 * 8, 8);
+    fn dense_bit(&mut self, section: Section, bit: usize) -> bool {
+        self.touch(section, bit / 64 * 8, 8);
         self.bits(section).get(bit)
     }
 
     #[inline(always)]
-    fn dense_rank<T: Trace>(
-        &self,
-        (bits, ranks): (Section, Section),
-        at: usize,
-        trace: &mut T,
-    ) -> usize {
-        self.touch(trace, bits, at / 64 * 8, 8);
-        self.touch(trace, ranks, at / 64 * 4, 4);
+    fn dense_rank(&mut self, (bits, ranks): (Section, Section), at: usize) -> usize {
+        self.touch(bits, at / 64 * 8, 8);
+        self.touch(ranks, at / 64 * 4, 4);
         if EFFORT >= SurfEffort::Rank as u8 {
             self.ranked(bits, ranks).rank_in_word(at)
         } else {
@@ -49,94 +44,89 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
 
     /// Whether the prefix that leads to a node is a key.
     #[inline(always)]
-    pub(super) fn dense_mark<T: Trace>(&self, node: usize, trace: &mut T) -> bool {
-        self.dense_bit(Section::DensePrefix, node, trace)
+    pub(super) fn dense_mark(&mut self, node: usize) -> bool {
+        self.dense_bit(Section::DensePrefix, node)
     }
 
     /// Whether a node, by its number, has a label.
     #[inline(always)]
-    pub(super) fn dense_has_label<T: Trace>(&self, node: usize, label: u8, trace: &mut T) -> bool {
-        self.dense_bit(Section::DenseLabels, node * FANOUT + usize::from(label), trace)
+    pub(super) fn dense_has_label(&mut self, node: usize, label: u8) -> bool {
+        self.dense_bit(Section::DenseLabels, node * FANOUT + usize::from(label))
     }
 
     #[inline(always)]
-    pub(super) fn dense_has_child<T: Trace>(&self, slot: usize, trace: &mut T) -> bool {
+    pub(super) fn dense_has_child(&mut self, slot: usize) -> bool {
         let is_label = !slot.is_multiple_of(EDGES_MAX);
-        is_label && self.dense_bit(Section::DenseHasChild, place(slot).1, trace)
+        is_label && self.dense_bit(Section::DenseHasChild, place(slot).1)
     }
 
     /// The number of edges with children before a slot.
     #[inline(always)]
-    pub(super) fn dense_children_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
-        self.dense_rank((Section::DenseHasChild, Section::DenseChildRanks), place(slot).1, trace)
+    pub(super) fn dense_children_before(&mut self, slot: usize) -> usize {
+        self.dense_rank((Section::DenseHasChild, Section::DenseChildRanks), place(slot).1)
     }
 
     /// The number of edges, marks among them, before a slot.
     #[inline(always)]
-    pub(super) fn dense_edges_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+    pub(super) fn dense_edges_before(&mut self, slot: usize) -> usize {
         let (node, bit) = place(slot);
         let after_mark = node + usize::from(!slot.is_multiple_of(EDGES_MAX));
         let marks = (Section::DensePrefix, Section::DensePrefixRanks);
         let labels = (Section::DenseLabels, Section::DenseLabelRanks);
-        self.dense_rank(marks, after_mark, trace) + self.dense_rank(labels, bit, trace)
+        self.dense_rank(marks, after_mark) + self.dense_rank(labels, bit)
     }
 
     /// The number of leaves, marks among them, before a slot.
     #[inline(always)]
-    pub(super) fn dense_leaves_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
-        let edges = self.dense_edges_before(slot, trace);
-        edges.saturating_sub(self.dense_children_before(slot, trace))
+    pub(super) fn dense_leaves_before(&mut self, slot: usize) -> usize {
+        let edges = self.dense_edges_before(slot);
+        edges.saturating_sub(self.dense_children_before(slot))
     }
 
     /// The slot of a node's first label from bit `from` on.
     #[inline(always)]
-    fn dense_label_from<T: Trace>(&self, node: usize, from: usize, trace: &mut T) -> Option<usize> {
+    fn dense_label_from(&mut self, node: usize, from: usize) -> Option<usize> {
         let end = (node + 1) * FANOUT;
         let bit = self.bits(Section::DenseLabels).next_one(from, end);
-        self.touch(trace, Section::DenseLabels, from / 64 * 8, (bit - from) / 8 + 1);
+        self.touch(Section::DenseLabels, from / 64 * 8, (bit - from) / 8 + 1);
         (bit < end).then(|| slot_of(bit))
     }
 
     #[inline(always)]
-    pub(super) fn dense_first<T: Trace>(&self, node: usize, trace: &mut T) -> Option<usize> {
+    pub(super) fn dense_first(&mut self, node: usize) -> Option<usize> {
         let number = node / EDGES_MAX;
-        if self.dense_mark(number, trace) {
+        if self.dense_mark(number) {
             return Some(node);
         }
-        self.dense_label_from(number, number * FANOUT, trace)
+        self.dense_label_from(number, number * FANOUT)
     }
 
     #[inline(always)]
-    pub(super) fn dense_after<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+    pub(super) fn dense_after(&mut self, slot: usize) -> Option<usize> {
         // Slots count a mark before the labels: the label after this one has the bit of the slot's
         // own number.
         let number = slot / EDGES_MAX;
-        self.dense_label_from(number, number * FANOUT + slot % EDGES_MAX, trace)
+        self.dense_label_from(number, number * FANOUT + slot % EDGES_MAX)
     }
 
     /// The last edge before a slot, of the node whose slots come right before it.
     #[inline(always)]
-    pub(super) fn dense_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
+    pub(super) fn dense_before(&mut self, slot: usize) -> Option<usize> {
         let number = slot.checked_sub(1)? / EDGES_MAX;
         let end = number * FANOUT + (slot - 1 - number * EDGES_MAX);
         let bit = self.bits(Section::DenseLabels).last_one(number * FANOUT, end);
-        self.touch(trace, Section::DenseLabels, number * FANOUT / 8, FANOUT / 8);
+        self.touch(Section::DenseLabels, number * FANOUT / 8, FANOUT / 8);
         match bit {
             Some(bit) => Some(slot_of(bit)),
-            None => self.dense_mark(number, trace).then_some(number * EDGES_MAX),
+            None => self.dense_mark(number).then_some(number * EDGES_MAX),
         }
     }
 
     #[inline(always)]
-    pub(super) fn dense_at_least<T: Trace>(
-        &self,
-        node: usize,
-        label: u8,
-        trace: &mut T,
-    ) -> Option<Found> {
+    pub(super) fn dense_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
         let number = node / EDGES_MAX;
         let from = number * FANOUT + usize::from(label);
-        let slot = self.dense_label_from(number, from, trace)?;
+        let slot = self.dense_label_from(number, from)?;
         Some(Found { slot, label: (slot - node - 1) as u8 })
     }
 }

@@ -111,7 +111,7 @@ fn labels_of(bits: Bits<'_>, node: usize) -> String {
 #[test]
 fn figure_2_louds_ds() {
     let surf = figure_2();
-    let trie: Trie<'_, FULL> = surf.trie();
+    let trie: Trie<'_, Untraced, FULL> = surf.trie(Untraced);
     let dense = |section| [0, 1, 2].map(|node| labels_of(trie.bits(section), node));
     assert_eq!(dense(Section::DenseLabels), ["fst", "a", "or"]);
     assert_eq!(dense(Section::DenseHasChild), ["ft", "a", "or"]);
@@ -125,23 +125,20 @@ fn figure_2_louds_ds() {
 #[test]
 fn figure_2_walks() {
     let surf = figure_2();
-    let trie: Trie<'_, FULL> = surf.trie();
-    let trace = &mut Untraced;
-    let find = |level, node, label| {
-        trie.at_least(level, node, label, &mut Untraced).expect("a label").slot
-    };
+    let trie = || surf.trie::<_, FULL>(Untraced);
+    let find = |level, node, label| trie().at_least(level, node, label).expect("a label").slot;
     // Values are in level order: s, f; then far, fat, top, toy, try; then fas, fast, trie, trip.
-    let root = trie.root(trace).expect("keys");
-    let f = trie.child(0, find(0, root, b'f'), trace).expect("a node");
-    let fa = trie.child(1, find(1, f, b'a'), trace).expect("a node");
-    let fas = trie.child(2, find(2, fa, b's'), trace).expect("a node");
-    assert_eq!(trie.dense_leaves_before(find(0, root, b's'), trace), 0);
-    assert_eq!((trie.first(1, f, trace), trie.label(1, f, trace)), (Some(f), None));
-    assert_eq!(trie.dense_leaves_before(f, trace), 1);
-    let leaves = [b'r', b't'].map(|label| trie.sparse_leaf(find(2, fa, label), &mut Untraced));
+    let root = trie().root().expect("keys");
+    let f = trie().child(0, find(0, root, b'f')).expect("a node");
+    let fa = trie().child(1, find(1, f, b'a')).expect("a node");
+    let fas = trie().child(2, find(2, fa, b's')).expect("a node");
+    assert_eq!(trie().dense_leaves_before(find(0, root, b's')), 0);
+    assert_eq!((trie().first(1, f), trie().label(1, f)), (Some(f), None));
+    assert_eq!(trie().dense_leaves_before(f), 1);
+    let leaves = [b'r', b't'].map(|label| trie().sparse_leaf(find(2, fa, label)));
     assert_eq!(leaves, [2, 3]);
-    assert_eq!((trie.label(3, fas, trace), trie.sparse_leaf(fas, trace)), (None, 7));
-    assert_eq!(trie.sparse_leaf(find(3, fas, b't'), trace), 8);
+    assert_eq!((trie().label(3, fas), trie().sparse_leaf(fas)), (None, 7));
+    assert_eq!(trie().sparse_leaf(find(3, fas, b't')), 8);
     for key in KEYS {
         assert!(surf.may_contain(key.as_bytes()), "{key}");
     }

@@ -11,7 +11,7 @@
 use std::ops::Range;
 
 use crate::base::hash::checksum;
-use crate::base::wire::{Corrupt, Reader, Writer};
+use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::rank_select::{BLOCK_BITS, ranks_len, samples_len};
 use crate::range::surf::suffix::{SuffixBits, SurfKind};
 
@@ -191,12 +191,9 @@ impl Layout {
         out.u8(self.suffix.hash as u8);
         out.u8(self.suffix.real as u8);
         out.u16(0);
-        let mut end = Writer::new();
-        end.u16(self.kind.tag());
-        end.u8(VERSION);
-        end.u8(0);
-        out.u32(trailer_checksum(out.as_slice(), end.as_slice()));
-        out.bytes(end.as_slice());
+        let end = Signature { tag: self.kind.tag(), version: VERSION, parameter: 0 }.encode();
+        out.u32(trailer_checksum(out.as_slice(), &end));
+        out.bytes(&end);
         out.finish()
     }
 

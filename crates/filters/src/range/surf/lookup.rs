@@ -20,22 +20,22 @@ enum Dense {
     Below { number: usize },
 }
 
-impl<const EFFORT: u8> Trie<'_, EFFORT> {
+impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     #[inline(always)]
-    pub(super) fn may_contain<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+    pub(super) fn may_contain(&mut self, key: &HashedKey<'_>) -> bool {
         let counts = &self.layout.counts;
         if counts.height == 0 {
             return counts.keys > 1 || (counts.keys == 1 && key.key().is_empty());
         }
-        match self.walk_dense(key.key(), trace) {
+        match self.walk_dense(key.key()) {
             Dense::Answer(answer) => answer,
-            Dense::Leaf { leaf, used } => self.has_suffix(leaf, used, key, trace),
-            Dense::Below { number } => self.walk_sparse(number, key, trace),
+            Dense::Leaf { leaf, used } => self.has_suffix(leaf, used, key),
+            Dense::Below { number } => self.walk_sparse(number, key),
         }
     }
 
     #[inline(always)]
-    fn walk_dense<T: Trace>(&self, key: &[u8], trace: &mut T) -> Dense {
+    fn walk_dense(&mut self, key: &[u8]) -> Dense {
         let counts = &self.layout.counts;
         let dense_nodes = counts.dense_nodes as usize;
         let mut number = 0;
@@ -44,65 +44,58 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
                 break;
             }
             let Some(&label) = key.get(depth) else {
-                return Dense::Answer(self.dense_mark(number, trace));
+                return Dense::Answer(self.dense_mark(number));
             };
             let slot = number * EDGES_MAX + 1 + usize::from(label);
-            if !self.dense_has_child(slot, trace) {
-                if !self.dense_has_label(number, label, trace) {
+            if !self.dense_has_child(slot) {
+                if !self.dense_has_label(number, label) {
                     return Dense::Answer(false);
                 }
                 let leaf = match self.layout.suffix.total() {
                     0 => 0,
-                    _ => self.dense_leaves_before(slot, trace),
+                    _ => self.dense_leaves_before(slot),
                 };
                 return Dense::Leaf { leaf, used: depth + 1 };
             }
-            number = self.dense_children_before(slot, trace) + 1;
+            number = self.dense_children_before(slot) + 1;
         }
         Dense::Below { number: number.saturating_sub(dense_nodes) }
     }
 
     #[inline(always)]
-    fn walk_sparse<T: Trace>(&self, first: usize, key: &HashedKey<'_>, trace: &mut T) -> bool {
+    fn walk_sparse(&mut self, first: usize, key: &HashedKey<'_>) -> bool {
         let counts = &self.layout.counts;
         let mut number = first;
         for depth in counts.dense_levels as usize..self.height() {
             let label = key.key().get(depth);
-            label.into_iter().for_each(|&label| self.load_about(number, label, trace));
-            let Some(node) = self.sparse_node(number, trace) else {
+            label.into_iter().for_each(|&label| self.load_about(number, label));
+            let Some(node) = self.sparse_node(number) else {
                 return false;
             };
             let Some(&label) = label else {
-                let end = self.sparse_end(node, trace);
-                return self.sparse_mark(node, end, trace);
+                let end = self.sparse_end(node);
+                return self.sparse_mark(node, end);
             };
-            let Some(slot) = self.sparse_find(node, label, trace) else {
+            let Some(slot) = self.sparse_find(node, label) else {
                 return false;
             };
-            if !self.sparse_has_child(slot, trace) {
+            if !self.sparse_has_child(slot) {
                 let leaf = match self.layout.suffix.total() {
                     0 => 0,
-                    _ => self.sparse_leaf(slot, trace),
+                    _ => self.sparse_leaf(slot),
                 };
-                return self.has_suffix(leaf, depth + 1, key, trace);
+                return self.has_suffix(leaf, depth + 1, key);
             }
-            number = counts.sparse_first as usize + self.sparse_children_before(slot, trace);
+            number = counts.sparse_first as usize + self.sparse_children_before(slot);
         }
         false
     }
 
     /// Whether a leaf's suffix is that of a key, of which `used` bytes lead to the leaf.
     #[inline(always)]
-    fn has_suffix<T: Trace>(
-        &self,
-        leaf: usize,
-        used: usize,
-        key: &HashedKey<'_>,
-        trace: &mut T,
-    ) -> bool {
+    fn has_suffix(&mut self, leaf: usize, used: usize, key: &HashedKey<'_>) -> bool {
         let suffix = self.layout.suffix;
-        suffix.total() == 0
-            || self.suffix_of(leaf, trace) == suffix.of(&key.key()[used..], key.hash())
+        suffix.total() == 0 || self.suffix_of(leaf) == suffix.of(&key.key()[used..], key.hash())
     }
 }
 

@@ -35,7 +35,7 @@ use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
 use crate::base::wire::Corrupt;
-use crate::bits::simd::{Work, fastest};
+use crate::bits::simd::fastest;
 
 pub use builder::{SurfBuilder, SurfOptions};
 pub use cursor::SurfCursor;
@@ -61,8 +61,8 @@ impl<B: AsRef<[u8]>> Surf<B> {
     }
 
     #[inline(always)]
-    fn trie<const EFFORT: u8>(&self) -> Trie<'_, EFFORT> {
-        Trie::new(self.bytes.as_ref(), &self.layout)
+    fn trie<T: Trace, const EFFORT: u8>(&self, trace: T) -> Trie<'_, T, EFFORT> {
+        Trie::new(self.bytes.as_ref(), &self.layout, trace)
     }
 
     /// How many keys were added.
@@ -97,63 +97,27 @@ impl<B: AsRef<[u8]>> Surf<B> {
     /// As `may_contain`, with less done to be fast: the same answer.
     pub fn may_contain_with(&self, key: &[u8], effort: SurfEffort) -> bool {
         let key = &HashedKey::new(key);
-        let trace = &mut Untraced;
         match effort {
-            SurfEffort::Plain => fastest(Lookup::<_, 0> { trie: self.trie(), key, trace }),
-            SurfEffort::Rank => fastest(Lookup::<_, 1> { trie: self.trie(), key, trace }),
-            SurfEffort::Select => fastest(Lookup::<_, 2> { trie: self.trie(), key, trace }),
-            SurfEffort::Simd => fastest(Lookup::<_, 3> { trie: self.trie(), key, trace }),
-            SurfEffort::Prefetch => fastest(Lookup::<_, FULL> { trie: self.trie(), key, trace }),
+            SurfEffort::Plain => self.look_up::<_, 0>(key, Untraced),
+            SurfEffort::Rank => self.look_up::<_, 1>(key, Untraced),
+            SurfEffort::Select => self.look_up::<_, 2>(key, Untraced),
+            SurfEffort::Simd => self.look_up::<_, 3>(key, Untraced),
+            SurfEffort::Prefetch => self.look_up::<_, FULL>(key, Untraced),
         }
+    }
+
+    #[inline]
+    fn look_up<T: Trace, const EFFORT: u8>(&self, key: &HashedKey<'_>, trace: T) -> bool {
+        let mut trie = self.trie::<_, EFFORT>(trace);
+        fastest(
+            #[inline(always)]
+            move || trie.may_contain(key),
+        )
     }
 
     /// A cursor, not yet at a key.
     pub fn cursor(&self) -> SurfCursor<'_> {
-        SurfCursor::new(self.trie())
-    }
-}
-
-struct Lookup<'a, T, const EFFORT: u8> {
-    trie: Trie<'a, EFFORT>,
-    key: &'a HashedKey<'a>,
-    trace: &'a mut T,
-}
-
-impl<T: Trace, const EFFORT: u8> Work for Lookup<'_, T, EFFORT> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.trie.may_contain(self.key, self.trace)
-    }
-}
-
-struct Overlap<'a, T> {
-    trie: Trie<'a, FULL>,
-    range: &'a KeyRange<'a>,
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for Overlap<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        self.trie.may_overlap(self.range.lower(), self.range.upper(), self.trace)
-    }
-}
-
-struct Count<'a> {
-    trie: Trie<'a, FULL>,
-    range: &'a KeyRange<'a>,
-}
-
-impl Work for Count<'_> {
-    type Output = CountBounds;
-
-    #[inline(always)]
-    fn run(self) -> CountBounds {
-        self.trie.count(self.range.lower(), self.range.upper())
+        SurfCursor::new(self.trie(Untraced))
     }
 }
 
@@ -168,7 +132,7 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        fastest(Lookup::<_, FULL> { trie: self.trie(), key, trace })
+        self.look_up::<_, FULL>(key, trace)
     }
 
     #[inline]
@@ -176,7 +140,11 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         if range.upper() == Some(range.lower()) {
             return self.may_contain_traced(&HashedKey::new(range.lower()), trace);
         }
-        fastest(Overlap { trie: self.trie(), range, trace })
+        let mut trie = self.trie(trace);
+        fastest(
+            #[inline(always)]
+            move || trie.may_overlap(range.lower(), range.upper()),
+        )
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
@@ -198,6 +166,12 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
-        (!self.is_open()).then(|| fastest(Count { trie: self.trie(), range }))
+        let (trie, lower, upper) = (self.trie(Untraced), range.lower(), range.upper());
+        (!self.is_open()).then(|| {
+            fastest(
+                #[inline(always)]
+                move || trie.count(lower, upper),
+            )
+        })
     }
 }

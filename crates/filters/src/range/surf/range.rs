@@ -18,15 +18,10 @@ struct Upper<'a> {
     shared: usize,
 }
 
-impl Trie<'_, FULL> {
+impl<T: Trace> Trie<'_, T, FULL> {
     /// Requires: `lower` < `upper`.
     #[inline(always)]
-    pub(super) fn may_overlap<T: Trace>(
-        &self,
-        lower: &[u8],
-        upper: Option<&[u8]>,
-        trace: &mut T,
-    ) -> bool {
+    pub(super) fn may_overlap(&mut self, lower: &[u8], upper: Option<&[u8]>) -> bool {
         let counts = &self.layout.counts;
         if counts.height == 0 {
             return counts.keys > 1 || (counts.keys == 1 && lower.is_empty());
@@ -38,93 +33,69 @@ impl Trie<'_, FULL> {
         let shared = upper.as_ref().map_or(0, |upper| upper.shared);
         // The deepest edge to the right of the walk that may lie in the range.
         let mut right = None;
-        let mut node = self.root(trace);
+        let mut node = self.root();
         for depth in 0..self.height() {
             let Some(start) = node else { break };
             let Some(&byte) = lower.get(depth) else {
-                let first = self.first(depth, start, trace);
-                return first.is_some_and(|slot| self.in_reach(depth, slot, &upper, trace));
+                let first = self.first(depth, start);
+                return first.is_some_and(|slot| self.in_reach(depth, slot, &upper));
             };
-            let Some(found) = self.at_least(depth, start, byte, trace) else { break };
+            let Some(found) = self.at_least(depth, start, byte) else { break };
             if found.label > byte {
-                return self.in_reach(depth, found.slot, &upper, trace);
+                return self.in_reach(depth, found.slot, &upper);
             }
             if depth >= shared {
-                right = self.after(depth, found.slot, trace).map(|slot| (depth, slot)).or(right);
+                right = self.after(depth, found.slot).map(|slot| (depth, slot)).or(right);
             }
-            if !self.has_child(depth, found.slot, trace) {
-                match self.order(depth, found.slot, &lower[depth + 1..], trace) {
+            if !self.has_child(depth, found.slot) {
+                match self.order(depth, found.slot, &lower[depth + 1..]) {
                     Ordering::Less => break,
                     Ordering::Equal => return true,
                     Ordering::Greater => {
                         return upper
-                            .is_none_or(|upper| !self.is_beyond(depth, found.slot, &upper, trace));
+                            .is_none_or(|upper| !self.is_beyond(depth, found.slot, &upper));
                     }
                 }
             }
-            node = self.child(depth, found.slot, trace);
+            node = self.child(depth, found.slot);
         }
-        right.is_some_and(|(depth, slot)| self.in_reach(depth, slot, &upper, trace))
+        right.is_some_and(|(depth, slot)| self.in_reach(depth, slot, &upper))
     }
 
     /// How the key of a leaf compares with one that has the leaf's prefix and then `rest`, as far
     /// as is known.
     #[inline(always)]
-    pub(super) fn order<T: Trace>(
-        &self,
-        depth: usize,
-        slot: usize,
-        rest: &[u8],
-        trace: &mut T,
-    ) -> Ordering {
+    pub(super) fn order(&mut self, depth: usize, slot: usize, rest: &[u8]) -> Ordering {
         if self.layout.suffix.real == 0 {
             return Ordering::Equal;
         }
-        self.layout.suffix.order(self.suffix(depth, slot, trace), rest)
+        self.layout.suffix.order(self.suffix(depth, slot), rest)
     }
 
     /// Whether a leaf, whose prefix is the lower bound's, is surely beyond the upper bound.
     #[inline(always)]
-    fn is_beyond<T: Trace>(
-        &self,
-        depth: usize,
-        slot: usize,
-        upper: &Upper<'_>,
-        trace: &mut T,
-    ) -> bool {
-        upper.shared > depth && self.order(depth, slot, &upper.bytes[depth + 1..], trace).is_gt()
+    fn is_beyond(&mut self, depth: usize, slot: usize, upper: &Upper<'_>) -> bool {
+        upper.shared > depth && self.order(depth, slot, &upper.bytes[depth + 1..]).is_gt()
     }
 
     /// Whether the first key below an edge may be no greater than the upper bound. Requires: the
     /// edge is greater than the lower bound, with which it shares `depth` bytes.
     #[inline(always)]
-    fn in_reach<T: Trace>(
-        &self,
-        depth: usize,
-        slot: usize,
-        upper: &Option<Upper<'_>>,
-        trace: &mut T,
-    ) -> bool {
+    fn in_reach(&mut self, depth: usize, slot: usize, upper: &Option<Upper<'_>>) -> bool {
         let Some(upper) = upper else { return true };
         match depth.cmp(&upper.shared) {
             Ordering::Less => false,
             Ordering::Greater => true,
-            Ordering::Equal => self.least_in_reach(depth, slot, upper.bytes, trace),
+            Ordering::Equal => self.least_in_reach(depth, slot, upper.bytes),
         }
     }
 
     /// As `in_reach`, for an edge whose prefix is one of `upper`.
     #[inline(always)]
-    fn least_in_reach<T: Trace>(
-        &self,
-        depth: usize,
-        slot: usize,
-        upper: &[u8],
-        trace: &mut T,
-    ) -> bool {
+    fn least_in_reach(&mut self, depth: usize, slot: usize, upper: &[u8]) -> bool {
         let mut slot = slot;
         for depth in depth..self.height() {
-            let Some(label) = self.label(depth, slot, trace) else {
+            let Some(label) = self.label(depth, slot) else {
                 return true; // the key is the prefix
             };
             match upper.get(depth).map(|byte| label.cmp(byte)) {
@@ -132,11 +103,11 @@ impl Trie<'_, FULL> {
                 Some(Ordering::Less) => return true,
                 Some(Ordering::Equal) => {}
             }
-            if !self.has_child(depth, slot, trace) {
-                return !self.order(depth, slot, &upper[depth + 1..], trace).is_gt();
+            if !self.has_child(depth, slot) {
+                return !self.order(depth, slot, &upper[depth + 1..]).is_gt();
             }
-            let node = self.child(depth, slot, trace);
-            let Some(first) = node.and_then(|node| self.first(depth + 1, node, trace)) else {
+            let node = self.child(depth, slot);
+            let Some(first) = node.and_then(|node| self.first(depth + 1, node)) else {
                 return true;
             };
             slot = first;

@@ -9,7 +9,7 @@
 //! Invariant: the labels of a node ascend behind its mark; so a first 0xff with a second edge is a
 //! mark, and only then.
 
-use crate::base::filter::{Trace, ask_for};
+use crate::base::filter::Trace;
 use crate::bits::rank_select::{BLOCK_BITS, SAMPLE_ONES, Selected};
 use crate::bits::simd;
 use crate::range::surf::layout::{EDGES_MAX, Section};
@@ -25,10 +25,10 @@ const SAMPLE_WORDS_MAX: usize = SAMPLE_ONES * EDGES_MAX / 64 + 2;
 /// With fewer samples: every so many of them.
 const COARSE: usize = 8;
 
-impl<const EFFORT: u8> Trie<'_, EFFORT> {
+impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     /// The first slot of a sparse node, by its number among these.
     #[inline(always)]
-    pub(super) fn sparse_node<T: Trace>(&self, number: usize, trace: &mut T) -> Option<usize> {
+    pub(super) fn sparse_node(&mut self, number: usize) -> Option<usize> {
         if number >= self.layout.counts.sparse_nodes as usize {
             return None;
         }
@@ -39,8 +39,8 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         } else {
             selected.select::<COARSE>(number, SAMPLE_WORDS_MAX)
         };
-        self.touch(trace, Section::LoudsSamples, number / SAMPLE_ONES * 4, 4);
-        self.touch(trace, Section::SparseLouds, slot.unwrap_or(0) / 64 * 8, 8);
+        self.touch(Section::LoudsSamples, number / SAMPLE_ONES * 4, 4);
+        self.touch(Section::SparseLouds, slot.unwrap_or(0) / 64 * 8, 8);
         slot.filter(|&slot| slot < self.sparse_len())
     }
 
@@ -51,68 +51,68 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
 
     /// Where the nodes after that of a slot begin.
     #[inline(always)]
-    pub(super) fn sparse_end<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
+    pub(super) fn sparse_end(&mut self, slot: usize) -> usize {
         // Nodes are short: one longer than they can be is not read to its end.
         let most = self.sparse_len().min(slot + EDGES_MAX);
         let end = self.bits(Section::SparseLouds).next_one(slot + 1, most);
-        self.touch(trace, Section::SparseLouds, slot / 8, (end.saturating_sub(slot)) / 8 + 1);
+        self.touch(Section::SparseLouds, slot / 8, (end.saturating_sub(slot)) / 8 + 1);
         end
     }
 
     #[inline(always)]
-    fn sparse_byte<T: Trace>(&self, slot: usize, trace: &mut T) -> u8 {
-        self.touch(trace, Section::SparseLabels, slot, 1);
+    fn sparse_byte(&mut self, slot: usize) -> u8 {
+        self.touch(Section::SparseLabels, slot, 1);
         self.section(Section::SparseLabels).get(slot).copied().unwrap_or(0)
     }
 
     /// Whether a key ends at a node, which ends at `end`.
     #[inline(always)]
-    pub(super) fn sparse_mark<T: Trace>(&self, node: usize, end: usize, trace: &mut T) -> bool {
-        self.sparse_byte(node, trace) == MARK && end > node + 1
+    pub(super) fn sparse_mark(&mut self, node: usize, end: usize) -> bool {
+        self.sparse_byte(node) == MARK && end > node + 1
     }
 
     #[inline(always)]
-    pub(super) fn sparse_label<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<u8> {
-        let byte = self.sparse_byte(slot, trace);
+    pub(super) fn sparse_label(&mut self, slot: usize) -> Option<u8> {
+        let byte = self.sparse_byte(slot);
         let is_mark = byte == MARK
             && self.bits(Section::SparseLouds).get(slot)
-            && self.sparse_after(slot, trace).is_some();
+            && self.sparse_after(slot).is_some();
         (!is_mark).then_some(byte)
     }
 
     #[inline(always)]
-    pub(super) fn sparse_has_child<T: Trace>(&self, slot: usize, trace: &mut T) -> bool {
-        self.touch(trace, Section::SparseHasChild, slot / 64 * 8, 8);
+    pub(super) fn sparse_has_child(&mut self, slot: usize) -> bool {
+        self.touch(Section::SparseHasChild, slot / 64 * 8, 8);
         self.bits(Section::SparseHasChild).get(slot)
     }
 
     /// The number of sparse edges with children before a slot.
     #[inline(always)]
-    pub(super) fn sparse_children_before<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
-        self.touch(trace, Section::SparseChildRanks, slot / 512 * 4, 4);
-        self.touch(trace, Section::SparseHasChild, slot / 512 * 64, slot % 512 / 8 + 1);
+    pub(super) fn sparse_children_before(&mut self, slot: usize) -> usize {
+        self.touch(Section::SparseChildRanks, slot / 512 * 4, 4);
+        self.touch(Section::SparseHasChild, slot / 512 * 64, slot % 512 / 8 + 1);
         self.ranked(Section::SparseHasChild, Section::SparseChildRanks).rank_in_block(slot)
     }
 
     /// The number of the leaf at a slot.
     #[inline(always)]
-    pub(super) fn sparse_leaf<T: Trace>(&self, slot: usize, trace: &mut T) -> usize {
-        let before = slot.saturating_sub(self.sparse_children_before(slot, trace));
+    pub(super) fn sparse_leaf(&mut self, slot: usize) -> usize {
+        let before = slot.saturating_sub(self.sparse_children_before(slot));
         self.layout.counts.dense_leaves as usize + before
     }
 
     /// Prefetches a node and its edge with this label, together with the bits that tell where the
     /// node is. It takes all nodes between two samples as equally large.
     #[inline(always)]
-    pub(super) fn load_about<T: Trace>(&self, number: usize, label: u8, trace: &mut T) {
+    pub(super) fn load_about(&mut self, number: usize, label: u8) {
         if EFFORT < SurfEffort::Prefetch as u8 {
             return;
         }
         let samples = self.section(Section::LoudsSamples);
         let selected = Selected::new(self.bits(Section::SparseLouds), samples);
         if let Some((node, width)) = selected.select_about(number) {
-            ask_for(self.section(Section::SparseLouds), node / 8, trace);
-            self.load_edge((node, node + width), label, trace);
+            self.ask_for(Section::SparseLouds, node / 8);
+            self.load_edge((node, node + width), label);
         }
     }
 
@@ -120,12 +120,12 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
     /// edge's byte and bit, its child's rank, and the suffix: most edges are leaves. Where that is
     /// the ranks of its block and of the next one tell nearly, without the bits between them.
     #[inline(always)]
-    fn load_edge<T: Trace>(&self, (node, end): (usize, usize), label: u8, trace: &mut T) {
+    fn load_edge(&mut self, (node, end): (usize, usize), label: u8) {
         const EITHER_SIDE: usize = 16;
         let slot = node + ((end.saturating_sub(node) * usize::from(label)) >> u8::BITS);
-        ask_for(self.section(Section::SparseLabels), slot, trace);
-        ask_for(self.section(Section::SparseHasChild), slot / 8, trace);
-        ask_for(self.section(Section::SparseChildRanks), slot / BLOCK_BITS * 4, trace);
+        self.ask_for(Section::SparseLabels, slot);
+        self.ask_for(Section::SparseHasChild, slot / 8);
+        self.ask_for(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
         let len = self.layout.suffix.total() as usize;
         if len == 0 {
             return;
@@ -133,39 +133,33 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
         let ranked = self.ranked(Section::SparseHasChild, Section::SparseChildRanks);
         let before = slot.saturating_sub(ranked.rank_about(slot));
         let at = (self.layout.counts.dense_leaves as usize + before) * len / 8;
-        let suffixes = self.section(Section::Suffixes);
-        ask_for(suffixes, at.saturating_sub(EITHER_SIDE), trace);
-        ask_for(suffixes, at + EITHER_SIDE, trace);
+        self.ask_for(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
+        self.ask_for(Section::Suffixes, at + EITHER_SIDE);
     }
 
     #[inline(always)]
-    pub(super) fn sparse_after<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
-        self.touch(trace, Section::SparseLouds, slot / 8, 2);
+    pub(super) fn sparse_after(&mut self, slot: usize) -> Option<usize> {
+        self.touch(Section::SparseLouds, slot / 8, 2);
         let next = slot + 1;
         let same_node = next < self.sparse_len() && !self.bits(Section::SparseLouds).get(next);
         same_node.then_some(next)
     }
 
     #[inline(always)]
-    pub(super) fn sparse_before<T: Trace>(&self, slot: usize, trace: &mut T) -> Option<usize> {
-        self.touch(trace, Section::SparseLouds, slot / 8, 1);
+    pub(super) fn sparse_before(&mut self, slot: usize) -> Option<usize> {
+        self.touch(Section::SparseLouds, slot / 8, 1);
         if self.bits(Section::SparseLouds).get(slot) { None } else { slot.checked_sub(1) }
     }
 
     /// The edge of a node with a label.
     #[inline(always)]
-    pub(super) fn sparse_find<T: Trace>(
-        &self,
-        node: usize,
-        label: u8,
-        trace: &mut T,
-    ) -> Option<usize> {
-        let end = self.sparse_end(node, trace);
+    pub(super) fn sparse_find(&mut self, node: usize, label: u8) -> Option<usize> {
+        let end = self.sparse_end(node);
         if EFFORT >= SurfEffort::Prefetch as u8 {
-            self.load_edge((node, end), label, trace);
+            self.load_edge((node, end), label);
         }
-        let from = node + usize::from(self.sparse_mark(node, end, trace));
-        self.touch(trace, Section::SparseLabels, from, end.saturating_sub(from));
+        let from = node + usize::from(self.sparse_mark(node, end));
+        self.touch(Section::SparseLabels, from, end.saturating_sub(from));
         if EFFORT >= SurfEffort::Simd as u8 {
             self.search(from, end, |lanes| simd::equal(lanes, label))
         } else {
@@ -176,17 +170,12 @@ impl<const EFFORT: u8> Trie<'_, EFFORT> {
 
     /// The first edge of a node with this label or a greater one.
     #[inline(always)]
-    pub(super) fn sparse_at_least<T: Trace>(
-        &self,
-        node: usize,
-        label: u8,
-        trace: &mut T,
-    ) -> Option<Found> {
-        let end = self.sparse_end(node, trace);
-        let from = node + usize::from(self.sparse_mark(node, end, trace));
-        self.touch(trace, Section::SparseLabels, from, end.saturating_sub(from));
+    pub(super) fn sparse_at_least(&mut self, node: usize, label: u8) -> Option<Found> {
+        let end = self.sparse_end(node);
+        let from = node + usize::from(self.sparse_mark(node, end));
+        self.touch(Section::SparseLabels, from, end.saturating_sub(from));
         let slot = self.search(from, end, |lanes| simd::at_least(lanes, label))?;
-        Some(Found { slot, label: self.sparse_byte(slot, trace) })
+        Some(Found { slot, label: self.sparse_byte(slot) })
     }
 
     /// The first slot in `from..end` that `wanted`, which looks at sixteen labels, finds.

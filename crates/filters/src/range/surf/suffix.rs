@@ -83,14 +83,14 @@ impl SuffixBits {
 
     /// As asked for, without what `kind` does not keep, and cut to the most that there may be.
     pub(super) fn explicit(kind: SurfKind, hash: u32, real: u32) -> Self {
+        let (hash, real) = match kind {
+            SurfKind::Base => (0, 0),
+            SurfKind::Hash => (hash, 0),
+            SurfKind::Real => (0, real),
+            SurfKind::Mixed => (hash, real),
+        };
         let real = real.min(SUFFIX_BITS_MAX);
-        let asked = SuffixBits { hash: hash.min(SUFFIX_BITS_MAX - real), real };
-        match kind {
-            SurfKind::Hash => SuffixBits { hash: hash.min(SUFFIX_BITS_MAX), real: 0 },
-            SurfKind::Real => SuffixBits { hash: 0, real },
-            SurfKind::Mixed => asked,
-            _ => SuffixBits::default(),
-        }
+        SuffixBits { hash: hash.min(SUFFIX_BITS_MAX - real), real }
     }
 
     /// Whether `kind` has such suffixes.

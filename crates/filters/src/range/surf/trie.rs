@@ -10,7 +10,7 @@
 //! Invariant: any bytes may be in the sections. Then answers are wrong, but every place is checked
 //! before it is read, and each step goes one level down.
 
-use crate::base::filter::Trace;
+use crate::base::filter::{Trace, ask_for};
 use crate::bits::rank_select::{Bits, Ranked};
 use crate::range::surf::layout::{EDGES_MAX, Layout, Section};
 
@@ -55,16 +55,18 @@ pub(super) struct Found {
 
 /// The trie of an image.
 #[derive(Clone, Copy)]
-pub(super) struct Trie<'a, const EFFORT: u8> {
+pub(super) struct Trie<'a, T, const EFFORT: u8> {
     pub(super) bytes: &'a [u8],
     pub(super) layout: &'a Layout,
+    /// Sees the memory that is read.
+    pub(super) trace: T,
 }
 
-impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
+impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
     /// Requires: `layout` was read from `bytes`.
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8], layout: &'a Layout) -> Self {
-        Trie { bytes, layout }
+    pub(super) fn new(bytes: &'a [u8], layout: &'a Layout, trace: T) -> Self {
+        Trie { bytes, layout, trace }
     }
 
     #[inline(always)]
@@ -92,33 +94,34 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
         level < self.layout.counts.dense_levels as usize
     }
 
-    /// Tells `trace` of `len` bytes of a section.
+    /// Tells the trace of `len` bytes of a section.
     #[inline(always)]
-    pub(super) fn touch<T: Trace>(&self, trace: &mut T, section: Section, at: usize, len: usize) {
-        trace.touch(self.bytes.as_ptr() as usize + self.layout.range(section).start + at, len);
+    pub(super) fn touch(&mut self, section: Section, at: usize, len: usize) {
+        self.trace.touch(self.bytes.as_ptr() as usize + self.layout.range(section).start + at, len);
+    }
+
+    /// Prefetches a byte of a section.
+    #[inline(always)]
+    pub(super) fn ask_for(&mut self, section: Section, at: usize) {
+        ask_for(self.section(section), at, &mut self.trace);
     }
 
     /// The topmost node; None: there is none.
     #[inline(always)]
-    pub(super) fn root<T: Trace>(&self, trace: &mut T) -> Option<usize> {
-        self.node(0, 0, trace)
+    pub(super) fn root(&mut self) -> Option<usize> {
+        self.node(0, 0)
     }
 
     /// The first slot of a node of a level, by its number in the whole trie; None: it has none
     /// there.
     #[inline(always)]
-    pub(super) fn node<T: Trace>(
-        &self,
-        level: usize,
-        number: usize,
-        trace: &mut T,
-    ) -> Option<usize> {
+    pub(super) fn node(&mut self, level: usize, number: usize) -> Option<usize> {
         let counts = &self.layout.counts;
         if level >= self.height() {
             return None;
         }
         match number.checked_sub(counts.dense_nodes as usize) {
-            Some(number) if !self.is_dense(level) => self.sparse_node(number, trace),
+            Some(number) if !self.is_dense(level) => self.sparse_node(number),
             None if self.is_dense(level) => Some(number * EDGES_MAX),
             _ => None,
         }
@@ -126,28 +129,23 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
 
     /// As `node`, or the end of the level if the number is that of the first node below it.
     #[inline(always)]
-    pub(super) fn boundary<T: Trace>(&self, level: usize, number: usize, trace: &mut T) -> usize {
+    pub(super) fn boundary(&mut self, level: usize, number: usize) -> usize {
         let counts = &self.layout.counts;
         let dense_nodes = counts.dense_nodes as usize;
         if self.is_dense(level) {
             return number.min(dense_nodes) * EDGES_MAX;
         }
-        let node = self.sparse_node(number.saturating_sub(dense_nodes), trace);
+        let node = self.sparse_node(number.saturating_sub(dense_nodes));
         node.unwrap_or(counts.sparse_labels as usize)
     }
 
     /// How many edges of its encoding lead to nodes, before a slot.
     #[inline(always)]
-    pub(super) fn children_before<T: Trace>(
-        &self,
-        level: usize,
-        slot: usize,
-        trace: &mut T,
-    ) -> usize {
+    pub(super) fn children_before(&mut self, level: usize, slot: usize) -> usize {
         if self.is_dense(level) {
-            self.dense_children_before(slot, trace)
+            self.dense_children_before(slot)
         } else {
-            self.sparse_children_before(slot, trace)
+            self.sparse_children_before(slot)
         }
     }
 
@@ -165,148 +163,108 @@ impl<'a, const EFFORT: u8> Trie<'a, EFFORT> {
 
     /// The node that an edge with a child leads to.
     #[inline(always)]
-    pub(super) fn child<T: Trace>(
-        &self,
-        level: usize,
-        slot: usize,
-        trace: &mut T,
-    ) -> Option<usize> {
-        let children = self.children_before(level, slot, trace);
-        self.node(level + 1, self.number_below(level, children), trace)
+    pub(super) fn child(&mut self, level: usize, slot: usize) -> Option<usize> {
+        let children = self.children_before(level, slot);
+        self.node(level + 1, self.number_below(level, children))
     }
 
     /// Whether an edge leads to a node; else it is a leaf.
     #[inline(always)]
-    pub(super) fn has_child<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> bool {
-        if self.is_dense(level) {
-            self.dense_has_child(slot, trace)
-        } else {
-            self.sparse_has_child(slot, trace)
-        }
+    pub(super) fn has_child(&mut self, level: usize, slot: usize) -> bool {
+        if self.is_dense(level) { self.dense_has_child(slot) } else { self.sparse_has_child(slot) }
     }
 
     /// How many leaves of its encoding come before a slot, by `children_before` it.
     #[inline(always)]
-    pub(super) fn leaves_before<T: Trace>(
-        &self,
-        level: usize,
-        slot: usize,
-        children: usize,
-        trace: &mut T,
-    ) -> usize {
-        let edges = if self.is_dense(level) { self.dense_edges_before(slot, trace) } else { slot };
+    pub(super) fn leaves_before(&mut self, level: usize, slot: usize, children: usize) -> usize {
+        let edges = if self.is_dense(level) { self.dense_edges_before(slot) } else { slot };
         edges.saturating_sub(children)
     }
 
     /// The first slot of a node's edges: its mark, or its least label.
     #[inline(always)]
-    pub(super) fn first<T: Trace>(
-        &self,
-        level: usize,
-        node: usize,
-        trace: &mut T,
-    ) -> Option<usize> {
-        if self.is_dense(level) { self.dense_first(node, trace) } else { Some(node) }
+    pub(super) fn first(&mut self, level: usize, node: usize) -> Option<usize> {
+        if self.is_dense(level) { self.dense_first(node) } else { Some(node) }
     }
 
     /// The last slot of a node's edges.
     #[inline(always)]
-    pub(super) fn last<T: Trace>(&self, level: usize, node: usize, trace: &mut T) -> Option<usize> {
+    pub(super) fn last(&mut self, level: usize, node: usize) -> Option<usize> {
         if self.is_dense(level) {
-            self.dense_before(node + EDGES_MAX, trace)
+            self.dense_before(node + EDGES_MAX)
         } else {
-            Some(self.sparse_end(node, trace).saturating_sub(1))
+            Some(self.sparse_end(node).saturating_sub(1))
         }
     }
 
     /// The next edge of the same node.
     #[inline(always)]
-    pub(super) fn after<T: Trace>(
-        &self,
-        level: usize,
-        slot: usize,
-        trace: &mut T,
-    ) -> Option<usize> {
-        if self.is_dense(level) {
-            self.dense_after(slot, trace)
-        } else {
-            self.sparse_after(slot, trace)
-        }
+    pub(super) fn after(&mut self, level: usize, slot: usize) -> Option<usize> {
+        if self.is_dense(level) { self.dense_after(slot) } else { self.sparse_after(slot) }
     }
 
     /// The edge of the same node before it.
     #[inline(always)]
-    pub(super) fn before<T: Trace>(
-        &self,
-        level: usize,
-        slot: usize,
-        trace: &mut T,
-    ) -> Option<usize> {
+    pub(super) fn before(&mut self, level: usize, slot: usize) -> Option<usize> {
         if self.is_dense(level) {
-            if slot.is_multiple_of(EDGES_MAX) { None } else { self.dense_before(slot, trace) }
+            if slot.is_multiple_of(EDGES_MAX) { None } else { self.dense_before(slot) }
         } else {
-            self.sparse_before(slot, trace)
+            self.sparse_before(slot)
         }
     }
 
     /// Where the nodes after that of a slot begin.
     #[inline(always)]
-    pub(super) fn end_of<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> usize {
+    pub(super) fn end_of(&mut self, level: usize, slot: usize) -> usize {
         if self.is_dense(level) {
             (slot / EDGES_MAX + 1) * EDGES_MAX
         } else {
-            self.sparse_end(slot, trace)
+            self.sparse_end(slot)
         }
     }
 
     /// The first edge of a node with this label or a greater one.
     #[inline(always)]
-    pub(super) fn at_least<T: Trace>(
-        &self,
-        level: usize,
-        node: usize,
-        label: u8,
-        trace: &mut T,
-    ) -> Option<Found> {
+    pub(super) fn at_least(&mut self, level: usize, node: usize, label: u8) -> Option<Found> {
         if self.is_dense(level) {
-            self.dense_at_least(node, label, trace)
+            self.dense_at_least(node, label)
         } else {
-            self.sparse_at_least(node, label, trace)
+            self.sparse_at_least(node, label)
         }
     }
 
     /// The label of an edge; None: it marks a key that ends at its node.
     #[inline(always)]
-    pub(super) fn label<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> Option<u8> {
+    pub(super) fn label(&mut self, level: usize, slot: usize) -> Option<u8> {
         if self.is_dense(level) {
             (slot % EDGES_MAX).checked_sub(1).map(|label| label as u8)
         } else {
-            self.sparse_label(slot, trace)
+            self.sparse_label(slot)
         }
     }
 
     /// What is stored of the key of a leaf beside its prefix.
     #[inline(always)]
-    pub(super) fn suffix<T: Trace>(&self, level: usize, slot: usize, trace: &mut T) -> u64 {
+    pub(super) fn suffix(&mut self, level: usize, slot: usize) -> u64 {
         if self.layout.suffix.total() == 0 {
             return 0;
         }
         let leaf = if self.is_dense(level) {
-            self.dense_leaves_before(slot, trace)
+            self.dense_leaves_before(slot)
         } else {
-            self.sparse_leaf(slot, trace)
+            self.sparse_leaf(slot)
         };
-        self.suffix_of(leaf, trace)
+        self.suffix_of(leaf)
     }
 
     /// The suffix of a leaf, by its number.
     #[inline(always)]
-    pub(super) fn suffix_of<T: Trace>(&self, leaf: usize, trace: &mut T) -> u64 {
+    pub(super) fn suffix_of(&mut self, leaf: usize) -> u64 {
         let len = self.layout.suffix.total() as usize;
         let bit = leaf * len;
         // What is read beyond the last suffix is the trailer, which is longer.
         let from = self.layout.range(Section::Suffixes).start + bit / 8;
-        self.touch(trace, Section::Suffixes, bit / 8, (bit % 8 + len).div_ceil(8));
+        self.touch(Section::Suffixes, bit / 8, (bit % 8 + len).div_ceil(8));
         let chunk = self.bytes.get(from..).and_then(|bytes| bytes.first_chunk::<16>());
         let word = chunk.map_or(0, |chunk| u128::from_le_bytes(*chunk)) >> (bit % 8);
         word as u64 & (u64::MAX >> (64 - len))

@@ -7,9 +7,10 @@
 //! Each gives a mean length of fingerprints, and the share of buckets that overflow. Invariant:
 //! never longer than what the entropy of combinations leaves.
 
+use trommel_filters::bits::huffman::code_lengths;
+
 use super::bucket::{BUCKET_SLOTS, PRINT_BITS_MIN};
 use super::combinations::{Combination, combinations, likeliest};
-use super::huffman::code_lengths;
 use super::lengths::{CODE_ROOM, Frequent, climb};
 use super::model::LevelModel;
 

@@ -11,6 +11,7 @@ use std::fmt::Debug;
 use trommel_filters::{SlotSet, Trace, TreePlan};
 
 pub(super) use super::combinations::BUCKET_SLOTS;
+use super::symbol::BucketBits;
 
 /// The shortest fingerprint, in bits. As many of the first bits of every fingerprint choose the
 /// other bucket.
@@ -119,16 +120,7 @@ pub trait BucketCodec: Clone + Debug + Send + Sync {
     /// overflowed, and nothing was added.
     fn matches<T: Trace>(
         &self,
-        value: u128,
-        print: u32,
-        slots: &mut SlotSet,
-        trace: &mut T,
-    ) -> bool;
-
-    /// As `matches`, for buckets of at most 64 bits.
-    fn matches_word<T: Trace>(
-        &self,
-        value: u64,
+        value: impl BucketBits,
         print: u32,
         slots: &mut SlotSet,
         trace: &mut T,

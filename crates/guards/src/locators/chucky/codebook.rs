@@ -17,14 +17,15 @@
 //! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
 //! less (xor) those of an empty one.
 
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use trommel_filters::bits::huffman::{canonical_codes, code_lengths};
 use trommel_filters::{SlotSet, Trace, TreePlan};
 
 use super::ChuckyTables;
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::combinations::{Combination, likeliest};
-use super::huffman::{canonical_codes, code_lengths};
 use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
 use super::model::{level_shares, slot_shares};
 use super::pages::BUCKET_BITS_MAX;
@@ -126,16 +127,19 @@ impl CodeBook {
         let named = likeliest(&shares, NAMED_MAX);
         let frequent = frequent_of(&named, last_slot);
         let fitted = Fitted::new(&key, frequent, &level_of, named.len());
-        let share = frequent_share(&named, &fitted.frequent);
-        let named = named.into_iter().map(|(combination, _)| combination);
-        CodeBook::assemble(key, fitted, named.collect(), share, last_slot)
+        let known: HashSet<Combination> = fitted.frequent.iter().copied().collect();
+        let (frequent, others): (Vec<_>, Vec<_>) =
+            named.into_iter().partition(|(combination, _)| known.contains(combination));
+        let share = frequent.iter().map(|pair| pair.1).sum();
+        let others = others.into_iter().map(|(combination, _)| combination);
+        CodeBook::assemble(key, fitted, others.collect(), share, last_slot)
     }
 
-    /// Makes the tables.
+    /// Makes the tables. `named`: the combinations that have a name and are not frequent.
     fn assemble(
         key: BookKey,
         fitted: Fitted,
-        mut named: Vec<Combination>,
+        named: Vec<Combination>,
         share: f64,
         last_slot: u8,
     ) -> CodeBook {
@@ -158,8 +162,6 @@ impl CodeBook {
         let symbols: Vec<Symbol> = order.iter().map(symbol).collect();
         let place = |source| order.iter().position(|&nth| nth == source).expect("all are ordered");
         let (blank, escape) = (place(0), place(escape_source));
-        let known: std::collections::HashSet<Combination> = frequent.iter().copied().collect();
-        named.retain(|combination| !known.contains(combination));
         let frequent_symbols =
             (0u32..).zip(&order).filter_map(|(nth, &source)| Some((*frequent.get(source)?, nth)));
         let numbers = (symbols.len() as u32..).zip(&named).map(|(nth, slots)| (*slots, nth));
@@ -182,13 +184,9 @@ impl CodeBook {
     }
 
     /// The symbol whose code begins the bucket.
-    fn symbol(&self, value: u128) -> usize {
-        self.symbol_of((value << (u128::BITS - self.key.bucket_bits) >> (u128::BITS - 32)) as u32)
-    }
-
-    /// The symbol whose code is the beginning of these bits.
     #[inline(always)]
-    fn symbol_of(&self, head: u32) -> usize {
+    fn symbol(&self, value: impl BucketBits) -> usize {
+        let head = value.head(self.key.bucket_bits);
         let short = self.short[(head >> (32 - SHORT_CODE_BITS)) as usize];
         if short != LONG { usize::from(short) } else { self.long_symbol(head) }
     }
@@ -267,11 +265,6 @@ fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> 
         }
     }
     frequent
-}
-
-fn frequent_share(named: &[(Combination, f64)], frequent: &[Combination]) -> f64 {
-    let known: std::collections::HashSet<&Combination> = frequent.iter().collect();
-    named.iter().filter(|(combination, _)| known.contains(combination)).map(|pair| pair.1).sum()
 }
 
 fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {
@@ -419,28 +412,13 @@ impl BucketCodec for Combinations {
     #[inline(always)]
     fn matches<T: Trace>(
         &self,
-        value: u128,
+        value: impl BucketBits,
         print: u32,
         slots: &mut SlotSet,
         trace: &mut T,
     ) -> bool {
-        let book = &*self.0;
-        let nth = book.symbol(value ^ book.blank);
-        book.symbol_matches(nth, value ^ book.blank, print, slots, trace)
-    }
-
-    #[inline(always)]
-    fn matches_word<T: Trace>(
-        &self,
-        value: u64,
-        print: u32,
-        slots: &mut SlotSet,
-        trace: &mut T,
-    ) -> bool {
-        let book = &*self.0;
-        let value = value ^ book.blank as u64;
-        let nth = book.symbol_of((value << (u64::BITS - book.key.bucket_bits) >> 32) as u32);
-        book.symbol_matches(nth, value, print, slots, trace)
+        let value = value ^ BucketBits::low_of(self.0.blank);
+        self.0.symbol_matches(self.0.symbol(value), value, print, slots, trace)
     }
 
     fn size_bytes(&self) -> usize {

@@ -19,7 +19,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use trommel_filters::bits::simd::{Work, fastest};
+use trommel_filters::bits::simd::fastest;
 use trommel_filters::hash::{HashUse, hash_key, scattered};
 use trommel_filters::{
     Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
@@ -78,10 +78,28 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// As [`RunLocator::candidates`] for one key, by its hash.
     #[inline]
     pub fn candidates_hash<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) {
-        let place = fastest(Probe { filter: self, hash, slots, trace });
+        let (found, seen) = (&mut *slots, &mut *trace);
+        let place = fastest(
+            #[inline(always)]
+            move || self.probe(hash, found, seen),
+        );
         if self.unplaced_entries > 0 {
             self.unplaced_matches(&place, slots, trace);
         }
+    }
+
+    /// One question: both buckets of a key. The memory of both is asked for before either is waited
+    /// for.
+    #[inline(always)]
+    fn probe<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) -> Place {
+        let place = self.geometry.place(hash);
+        self.pages.prefetch(place.first);
+        self.pages.prefetch(place.second);
+        self.bucket_matches(place.first, place.print, slots, trace);
+        if place.second != place.first {
+            self.bucket_matches(place.second, place.print, slots, trace);
+        }
+        place
     }
 
     #[inline(always)]
@@ -93,7 +111,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         trace: &mut T,
     ) {
         let known = if self.pages.are_words() {
-            self.codec.matches_word(self.pages.read_word(bucket, trace), print, slots, trace)
+            self.codec.matches(self.pages.read_word(bucket, trace), print, slots, trace)
         } else {
             self.codec.matches(self.pages.read(bucket, trace), print, slots, trace)
         };
@@ -301,32 +319,6 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// Entries that found no place, and buckets that overflowed.
     pub(super) fn misplaced(&self) -> (u64, usize) {
         (self.unplaced_entries, self.overflow.len())
-    }
-}
-
-/// One question: both buckets of a key. The memory of both is asked for before either is waited
-/// for.
-struct Probe<'a, C, T> {
-    filter: &'a Cuckoo<C>,
-    hash: u64,
-    slots: &'a mut SlotSet,
-    trace: &'a mut T,
-}
-
-impl<C: BucketCodec, T: Trace> Work for Probe<'_, C, T> {
-    type Output = Place;
-
-    #[inline(always)]
-    fn run(self) -> Place {
-        let Probe { filter, hash, slots, trace } = self;
-        let place = filter.geometry.place(hash);
-        filter.pages.prefetch(place.first);
-        filter.pages.prefetch(place.second);
-        filter.bucket_matches(place.first, place.print, slots, trace);
-        if place.second != place.first {
-            filter.bucket_matches(place.second, place.print, slots, trace);
-        }
-        place
     }
 }
 

@@ -6,7 +6,7 @@
 //! (Dayan, Twitto: "Chucky: A Succinct Cuckoo Filter for LSM-Tree", SIGMOD 2021.) `ChuckyPlain` is
 //! the same filter with whole numbers for the slots, as SlimDB has it.
 //!
-//! * [`model`]: what theory says. [`huffman`], [`combinations`], [`lengths`]: the parts of a code
+//! * [`model`]: what theory says. [`combinations`], [`lengths`]: the parts of a code
 //! * [`codebook`], [`symbol`], [`recoding`]: how Chucky writes buckets
 //! * [`plain`]: how SlimDB writes them; [`bucket`]: the seam
 //! * [`place`], [`pages`], [`cuckoo`]: the filter
@@ -20,7 +20,6 @@ mod codebook;
 mod combinations;
 mod cuckoo;
 mod hasher;
-mod huffman;
 mod lengths;
 mod model;
 mod pages;

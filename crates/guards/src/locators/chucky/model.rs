@@ -10,8 +10,9 @@
 //!
 //! Invariant: shares add up to one.
 
+use trommel_filters::bits::huffman::code_lengths;
+
 use super::combinations::multisets;
-use super::huffman::code_lengths;
 
 /// A tree whose levels are all full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,6 +10,7 @@ use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
 use super::pages::BUCKET_BITS_MAX;
+use super::symbol::BucketBits;
 
 /// Level ids as whole numbers.
 #[derive(Clone, Debug)]
@@ -29,18 +30,6 @@ impl Integers {
     fn lane(&self, bits: u32) -> (u8, u32) {
         let id = (bits >> self.print_bits & !(u32::MAX << self.id_bits)) as u8;
         (self.last_slot.wrapping_sub(id), bits & !(u32::MAX << self.print_bits))
-    }
-
-    #[inline(always)]
-    fn lanes_match(&self, bits: [u32; BUCKET_SLOTS], print: u32, slots: &mut SlotSet) {
-        let wanted = print >> (u32::BITS - self.print_bits);
-        for bits in bits {
-            let (slot, held) = self.lane(bits);
-            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
-            if held == wanted {
-                slots.insert(RunSlot(slot));
-            }
-        }
     }
 }
 
@@ -88,22 +77,21 @@ impl BucketCodec for Integers {
     }
 
     #[inline(always)]
-    fn matches<T: Trace>(&self, value: u128, print: u32, slots: &mut SlotSet, _: &mut T) -> bool {
-        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
-        self.lanes_match(std::array::from_fn(lane), print, slots);
-        true
-    }
-
-    #[inline(always)]
-    fn matches_word<T: Trace>(
+    fn matches<T: Trace>(
         &self,
-        value: u64,
+        value: impl BucketBits,
         print: u32,
         slots: &mut SlotSet,
         _: &mut T,
     ) -> bool {
-        let lane = |lane| (value >> (lane as u32 * self.lane_bits())) as u32;
-        self.lanes_match(std::array::from_fn(lane), print, slots);
+        let wanted = print >> (u32::BITS - self.print_bits);
+        for lane in 0..BUCKET_SLOTS as u32 {
+            let (slot, held) = self.lane((value >> (lane * self.lane_bits())).low());
+            // Nothing is a print of zero in the last slot, which no key has: see `Lanes`.
+            if held == wanted {
+                slots.insert(RunSlot(slot));
+            }
+        }
         true
     }
 

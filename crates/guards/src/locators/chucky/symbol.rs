@@ -6,6 +6,8 @@
 //! ```
 //! Invariant: lanes do not overlap, and the code lies above them.
 
+use std::ops::{BitXor, Shl, Shr};
+
 use trommel_filters::{RunSlot, SlotSet};
 
 use super::bucket::{BUCKET_SLOTS, Lanes};
@@ -15,22 +17,50 @@ use super::combinations::Combination;
 pub(super) const PRINT_BITS: u32 = u32::BITS;
 
 /// The bits of a bucket: a word, where they fit into one.
-pub(super) trait BucketBits: Copy {
-    /// The 32 bits from bit `at` on; zeros after the last. Requires: a bit of the number.
-    fn bits_from(self, at: u8) -> u32;
+pub trait BucketBits:
+    Copy + BitXor<Output = Self> + Shl<u32, Output = Self> + Shr<u32, Output = Self>
+{
+    /// Bits of the number.
+    const BITS: u32;
+
+    /// The low ones of a number's bits.
+    fn low_of(value: u128) -> Self;
+
+    /// The low 32 bits.
+    fn low(self) -> u32;
+
+    /// The first 32 bits of a bucket of so many; zeros after the last.
+    #[inline(always)]
+    fn head(self, bucket_bits: u32) -> u32 {
+        (self << (Self::BITS - bucket_bits) >> (Self::BITS - u32::BITS)).low()
+    }
 }
 
 impl BucketBits for u64 {
+    const BITS: u32 = u64::BITS;
+
     #[inline(always)]
-    fn bits_from(self, at: u8) -> u32 {
-        (self >> at) as u32
+    fn low_of(value: u128) -> u64 {
+        value as u64
+    }
+
+    #[inline(always)]
+    fn low(self) -> u32 {
+        self as u32
     }
 }
 
 impl BucketBits for u128 {
+    const BITS: u32 = u128::BITS;
+
     #[inline(always)]
-    fn bits_from(self, at: u8) -> u32 {
-        (self >> at) as u32
+    fn low_of(value: u128) -> u128 {
+        value
+    }
+
+    #[inline(always)]
+    fn low(self) -> u32 {
+        self as u32
     }
 }
 
@@ -61,7 +91,7 @@ impl Symbol {
 
     #[inline(always)]
     fn print(&self, value: impl BucketBits, lane: usize) -> u32 {
-        value.bits_from(self.shifts[lane]) & u32::MAX >> self.cuts[lane]
+        (value >> u32::from(self.shifts[lane])).low() & u32::MAX >> self.cuts[lane]
     }
 
     /// Adds the slots of the lanes that hold the beginning of `print`. One branch for the four:
@@ -70,7 +100,7 @@ impl Symbol {
     pub(super) fn matches(&self, value: impl BucketBits, print: u32, slots: &mut SlotSet) {
         let same = |lane: usize| {
             // What is above the lane goes out on the left, on both sides.
-            let other = value.bits_from(self.shifts[lane]) ^ print >> self.cuts[lane];
+            let other = (value >> u32::from(self.shifts[lane])).low() ^ print >> self.cuts[lane];
             u32::from(other << self.cuts[lane] == 0) << lane
         };
         let mut lanes = same(0) | same(1) | same(2) | same(3);

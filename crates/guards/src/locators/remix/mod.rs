@@ -32,7 +32,6 @@ use trommel_filters::{
 };
 
 pub use sorted::{SortedRemix, SortedRemixBuilder};
-pub use walk::RemixWalk;
 
 /// `remix`: segments of the key space, each with the set of runs that have keys there.
 pub const REMIX: &dyn RunLocatorKind = &RemixKind;
@@ -127,9 +126,6 @@ impl RunLocator for Remix {
     }
 
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
-        if !self.sets.all().contains(slot) {
-            return None;
-        }
         let segment = self.anchors.segment_of(from);
         let next = self.sets.first_with(slot, segment)?;
         let start = if next == segment { Vec::new() } else { self.anchors.start(next) };

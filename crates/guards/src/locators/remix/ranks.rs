@@ -7,12 +7,10 @@
 //! after the last counts everything.
 
 use trommel_filters::Trace;
-use trommel_filters::bits::packed::{BitWriter, read};
+use trommel_filters::bits::packed::{packed, read};
 
 /// Segments of a group. More: fewer whole numbers, longer differences.
 const GROUP_SEGMENTS: usize = 64;
-/// Bytes that are read with the last number.
-const PADDING: usize = 8;
 
 /// Counts of each segment.
 pub(super) struct Ranks {
@@ -113,15 +111,10 @@ impl RanksBuilder {
     pub(super) fn finish(mut self) -> Ranks {
         self.begin_segment();
         let step_bits = (u32::BITS - self.most.leading_zeros()) as usize;
-        let mut steps = Vec::with_capacity(self.steps.len() * step_bits / 8 + 2 * PADDING);
-        let mut writer = BitWriter::new(&mut steps);
-        self.steps.iter().for_each(|&step| writer.push(u64::from(step), step_bits));
-        writer.finish();
-        steps.resize(steps.len() + PADDING, 0);
         let columns = self.counts.len();
         Ranks {
             wholes: self.wholes.into_boxed_slice(),
-            steps: steps.into_boxed_slice(),
+            steps: packed(self.steps.iter().map(|&step| u64::from(step)), step_bits),
             step_bits,
             columns,
             rows: self.steps.len() / columns,

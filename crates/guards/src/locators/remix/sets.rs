@@ -6,6 +6,7 @@
 //! Invariant: what a chunk says of all its segments is what they have together, `all` what all
 //! chunks have.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use trommel_filters::{RunSlot, SlotSet, Trace};
@@ -46,11 +47,6 @@ impl Sets {
         };
         let chunks = (0..segments).step_by(CHUNK_SEGMENTS).map(chunk).collect();
         Sets { chunks: Arc::new(chunks), segments, row_bytes, all: SlotSet::default() }
-    }
-
-    /// The slots that are in any set.
-    pub(super) fn all(&self) -> SlotSet {
-        self.all
     }
 
     /// The bits of a chunk's row. Row 0 is what all have.
@@ -101,40 +97,27 @@ impl Sets {
 
     /// The first segment from `from` on that has a slot.
     pub(super) fn first_with(&self, slot: RunSlot, from: usize) -> Option<usize> {
-        let mut segment = from;
-        while segment < self.segments {
-            let chunk = segment / CHUNK_SEGMENTS;
-            let end = self.segments.min((chunk + 1) * CHUNK_SEGMENTS);
-            if self.has(chunk, 0, slot) {
-                let found = (segment..end)
-                    .find(|segment| self.has(chunk, 1 + segment % CHUNK_SEGMENTS, slot));
-                if found.is_some() {
-                    return found;
-                }
-            }
-            segment = end;
-        }
-        None
+        self.segments_with(slot, from..self.segments).next()
     }
 
     /// The last segment up to `to` that has a slot.
     pub(super) fn last_with(&self, slot: RunSlot, to: usize) -> Option<usize> {
-        if !self.all.contains(slot) {
-            return None;
-        }
-        let mut end = to + 1;
-        while end > 0 {
-            let chunk = (end - 1) / CHUNK_SEGMENTS;
-            let start = chunk * CHUNK_SEGMENTS;
-            if self.has(chunk, 0, slot) {
-                let has = |segment: &usize| self.has(chunk, 1 + segment % CHUNK_SEGMENTS, slot);
-                if let Some(found) = (start..end).rev().find(has) {
-                    return Some(found);
-                }
-            }
-            end = start;
-        }
-        None
+        self.segments_with(slot, 0..to + 1).next_back()
+    }
+
+    /// Of some segments those that have a slot. Chunks without it are passed at once.
+    fn segments_with(
+        &self,
+        slot: RunSlot,
+        among: Range<usize>,
+    ) -> impl DoubleEndedIterator<Item = usize> {
+        let among = if self.all.contains(slot) { among } else { 0..0 };
+        let chunks = among.start / CHUNK_SEGMENTS..among.end.div_ceil(CHUNK_SEGMENTS);
+        chunks.filter(move |&chunk| self.has(chunk, 0, slot)).flat_map(move |chunk| {
+            let first = chunk * CHUNK_SEGMENTS;
+            let segments = first.max(among.start)..among.end.min(first + CHUNK_SEGMENTS);
+            segments.filter(move |&segment| self.has(chunk, 1 + segment - first, slot))
+        })
     }
 
     /// Adds a slot to a segment.

@@ -4,8 +4,8 @@
 //! selectors   3  |  1    0   +3    3  |  1    3       the run of each; +: an older version
 //! cursors        |  0, 0, 0, 1        |  1, 1, 0, 3   entries of each run before the segment
 //! ```
-//! The holder of the runs can search a segment by reading the keys that [`SortedRemix::place`]
-//! names. It can walk over all runs with [`SortedRemix::walk`], without comparing a key. The price:
+//! The holder of the runs can search a segment by reading the keys that [`SortedView::place`]
+//! names. It can walk over all runs with [`SortedView::walk`], without comparing a key. The price:
 //! where a new key's selector belongs is known only to a reader of the segment's keys. So a flush
 //! makes the view anew, from the merged stream of old and new keys (GRF paper, section 3.2). What
 //! is noted until then is kept as the semi-sorted form keeps it: bits beside the selectors.
@@ -16,10 +16,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use trommel_filters::bits::packed::{BitWriter, read};
+use trommel_filters::bits::packed::{packed, read};
+use trommel_filters::bits::search::partition_point;
 use trommel_filters::{
     Query, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
-    SortedWalk, Trace, TreePlan, Untraced,
+    SortedWalk, Trace, TreePlan,
 };
 
 use super::anchors::{ANCHOR_BYTES, Anchors, AnchorsBuilder};
@@ -27,8 +28,6 @@ use super::ranks::{Ranks, RanksBuilder, rank_bits};
 use super::sets::Sets;
 use super::walk::RemixWalk;
 
-/// Bytes that are read with the last selector.
-const PADDING: usize = 8;
 /// Fewer and more entries of a segment are not worth while.
 const SEGMENT_KEYS: std::ops::RangeInclusive<f64> = 4.0..=256.0;
 
@@ -61,21 +60,10 @@ impl SortedRemix {
         self.view.anchors.segments()
     }
 
-    /// The segment of a key: its entries, and those of no other segment, may have it.
-    pub fn seek(&self, key: &[u8]) -> usize {
-        self.view.anchors.segment_of(key)
-    }
-
     /// A key that is not above any key of a segment, and above all keys of the segments before. For
     /// the last segment, it is above all keys but the last.
     pub fn anchor(&self, segment: usize) -> Vec<u8> {
         self.view.anchors.start(segment)
-    }
-
-    /// How many entries a segment has.
-    pub fn segment_len(&self, segment: usize) -> usize {
-        let entries = self.view.entries(segment);
-        (entries.end - entries.start) as usize
     }
 
     /// Whether the view has no entry at all.
@@ -94,26 +82,14 @@ impl SortedRemix {
         self.view.entries(segment).map(|at| self.view.selector(at))
     }
 
-    /// The nth entry of a segment. None: it has fewer.
-    pub fn place(&self, segment: usize, nth: usize) -> Option<Selected> {
-        let (slot, is_older) = self.selectors(segment).nth(nth)?;
-        let before = self.selectors(segment).take(nth).filter(|(other, _)| *other == slot).count();
-        Some(Selected { slot, rank: self.cursor(segment, slot) + before as u64, is_older })
-    }
-
-    /// A walk that stands before the nth entry of a segment; behind its last one if it has fewer.
-    pub fn walk(&self, segment: usize, nth: usize) -> RemixWalk {
-        RemixWalk::new(&self.view, segment, nth)
-    }
-
-    /// A walk that stands behind the last entry.
-    pub fn walk_from_end(&self) -> RemixWalk {
-        self.walk(self.segments(), 0)
+    /// Whether selectors may name a slot.
+    fn is_selected(&self, slot: RunSlot) -> bool {
+        usize::from(slot.0) < self.view.slots && !self.vacated.contains(slot)
     }
 
     /// All entries from the nth of a segment on, in key order.
     pub fn scan(&self, segment: usize, nth: usize) -> impl Iterator<Item = Selected> + '_ {
-        let mut walk = self.walk(segment, nth);
+        let mut walk = RemixWalk::new(&self.view, segment, nth);
         std::iter::from_fn(move || walk.forward())
     }
 }
@@ -167,13 +143,9 @@ impl View {
     fn first_with(&self, slot: RunSlot, from: usize) -> Option<usize> {
         let (slot, segments) = (usize::from(slot.0), self.anchors.segments());
         let before = self.ranks.of(from, slot);
-        let (mut low, mut high) = (from, segments);
-        while low < high {
-            let middle = (low + high) / 2;
-            let later = self.ranks.of(middle + 1, slot) == before;
-            (low, high) = if later { (middle + 1, high) } else { (low, middle) };
-        }
-        (low < segments).then_some(low)
+        let has_none = |segment| self.ranks.of(segment + 1, slot) == before;
+        let first = partition_point(from..segments, has_none);
+        (first < segments).then_some(first)
     }
 
     /// The last segment up to `to` where a run has an entry.
@@ -183,13 +155,7 @@ impl View {
         if all == 0 {
             return None;
         }
-        let (mut low, mut high) = (0, to);
-        while low < high {
-            let middle = (low + high) / 2;
-            let has_all = self.ranks.of(middle + 1, slot) == all;
-            (low, high) = if has_all { (low, middle) } else { (middle + 1, high) };
-        }
-        Some(low)
+        Some(partition_point(0..to, |segment| self.ranks.of(segment + 1, slot) < all))
     }
 }
 
@@ -235,24 +201,19 @@ impl RunLocator for SortedRemix {
     }
 
     fn lower_bound(&self, slot: RunSlot, from: &[u8]) -> Option<Vec<u8>> {
-        let segment = self.view.anchors.find(from, &mut Untraced);
-        let known = usize::from(slot.0) < self.view.slots;
-        let noted = self.noted.as_ref().filter(|noted| noted.all().contains(slot));
-        let noted = noted.and_then(|noted| noted.first_with(slot, segment));
-        let selected = (known && !self.vacated.contains(slot))
-            .then(|| self.view.first_with(slot, segment))
-            .flatten();
-        let next = noted.into_iter().chain(selected).min()?;
+        let segment = self.view.anchors.segment_of(from);
+        let noted = self.noted.as_ref().and_then(|noted| noted.first_with(slot, segment));
+        let selected = self.is_selected(slot).then(|| self.view.first_with(slot, segment));
+        let next = noted.into_iter().chain(selected.flatten()).min()?;
         let start = if next == segment { Vec::new() } else { self.anchor(next) };
         Some(start.max(from.to_vec()))
     }
 
     fn upper_bound(&self, slot: RunSlot, before: &[u8]) -> Option<Vec<u8>> {
         let segment = self.view.anchors.segment_of(before);
-        let known = usize::from(slot.0) < self.view.slots && !self.vacated.contains(slot);
         let noted = self.noted.as_ref().and_then(|noted| noted.last_with(slot, segment));
-        let selected = known.then(|| self.view.last_with(slot, segment)).flatten();
-        let last = noted.into_iter().chain(selected).max()?;
+        let selected = self.is_selected(slot).then(|| self.view.last_with(slot, segment));
+        let last = noted.into_iter().chain(selected.flatten()).max()?;
         Some(self.view.anchors.end_before(last, segment, before))
     }
 
@@ -273,41 +234,26 @@ impl RunLocator for SortedRemix {
 
 impl SortedView for SortedRemix {
     fn seek(&self, key: &[u8]) -> usize {
-        self.seek(key)
+        self.view.anchors.segment_of(key)
     }
 
     fn segment_len(&self, segment: usize) -> usize {
-        self.segment_len(segment)
+        let entries = self.view.entries(segment);
+        (entries.end - entries.start) as usize
     }
 
     fn place(&self, segment: usize, nth: usize) -> Option<Selected> {
-        self.place(segment, nth)
+        let (slot, is_older) = self.selectors(segment).nth(nth)?;
+        let before = self.selectors(segment).take(nth).filter(|(other, _)| *other == slot).count();
+        Some(Selected { slot, rank: self.cursor(segment, slot) + before as u64, is_older })
     }
 
     fn walk(&self, segment: usize, nth: usize) -> Box<dyn SortedWalk> {
-        Box::new(self.walk(segment, nth))
+        Box::new(RemixWalk::new(&self.view, segment, nth))
     }
 
     fn walk_from_end(&self) -> Box<dyn SortedWalk> {
-        Box::new(self.walk_from_end())
-    }
-}
-
-impl SortedWalk for RemixWalk {
-    fn forward(&mut self) -> Option<Selected> {
-        self.forward()
-    }
-
-    fn back(&mut self) -> Option<Selected> {
-        self.back()
-    }
-
-    fn is_within_key(&self) -> bool {
-        self.is_within_key()
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.is_at_end()
+        self.walk(self.segments(), 0)
     }
 }
 
@@ -388,18 +334,12 @@ impl RunLocatorBuilder for SortedRemixBuilder {
 
     fn finish(self) -> SortedRemix {
         let slot_bits = slot_bits(self.slots);
-        let mut selectors =
-            Vec::with_capacity(self.selectors.len() * (slot_bits + 1) / 8 + 2 * PADDING);
-        let mut writer = BitWriter::new(&mut selectors);
-        for (slot, is_older) in &self.selectors {
-            writer.push(u64::from(slot.0) << 1 | u64::from(*is_older), slot_bits + 1);
-        }
-        writer.finish();
-        selectors.resize(selectors.len() + PADDING, 0);
+        let selector =
+            |(slot, is_older): &(RunSlot, bool)| u64::from(slot.0) << 1 | u64::from(*is_older);
         let view = View {
             anchors: self.anchors.finish(),
             ranks: self.ranks.finish(),
-            selectors: selectors.into_boxed_slice(),
+            selectors: packed(self.selectors.iter().map(selector), slot_bits + 1),
             slot_bits,
             slots: self.slots,
             room: self.room,

@@ -10,12 +10,12 @@
 
 use std::sync::Arc;
 
-use trommel_filters::Selected;
+use trommel_filters::{Selected, SortedWalk};
 
 use super::sorted::View;
 
 /// A place between two entries of a [`SortedRemix`](super::SortedRemix).
-pub struct RemixWalk {
+pub(super) struct RemixWalk {
     view: Arc<View>,
     /// How many entries lie before it.
     at: u64,
@@ -37,10 +37,11 @@ impl RemixWalk {
         }
         walk
     }
+}
 
-    /// Passes the entry behind it. None: there is none.
+impl SortedWalk for RemixWalk {
     #[inline]
-    pub fn forward(&mut self) -> Option<Selected> {
+    fn forward(&mut self) -> Option<Selected> {
         if self.at == self.len {
             return None;
         }
@@ -51,9 +52,8 @@ impl RemixWalk {
         Some(Selected { slot, rank: *count - 1, is_older })
     }
 
-    /// Passes the entry before it, on the way back. None: there is none.
     #[inline]
-    pub fn back(&mut self) -> Option<Selected> {
+    fn back(&mut self) -> Option<Selected> {
         self.at = self.at.checked_sub(1)?;
         let (slot, is_older) = self.view.selector(self.at);
         let count = &mut self.counts[usize::from(slot.0)];
@@ -61,14 +61,12 @@ impl RemixWalk {
         Some(Selected { slot, rank: *count, is_older })
     }
 
-    /// Whether the entry behind it is an older version of the one before it.
     #[inline]
-    pub fn is_within_key(&self) -> bool {
+    fn is_within_key(&self) -> bool {
         self.at < self.len && self.view.selector(self.at).1
     }
 
-    /// Whether no entry is behind it.
-    pub fn is_at_end(&self) -> bool {
+    fn is_at_end(&self) -> bool {
         self.at == self.len
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const BITS_MAX: u32 = 32;
 
 /// How cells lie in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cells {
+pub struct Cells {
     count: usize,
     /// Whether eight bits of each are bytes.
     in_bytes: bool,

@@ -20,7 +20,7 @@ use super::cells::{BITS_MAX, Cells};
 use super::{BINARY_FUSE, XOR};
 
 /// How the cells of keys are chosen.
-pub(super) trait Graph: Copy {
+pub trait Graph: Copy {
     /// Whose graph it is.
     const KIND: &'static dyn FilterKind;
     /// What names it in files.
@@ -63,7 +63,7 @@ fn growth(tries: u8) -> f64 {
 
 /// The segments of a binary fuse filter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fuse {
+pub struct Fuse {
     /// The places where a key's first cell may be: all but two segments.
     starts: usize,
     /// The length of a segment is a power of two.
@@ -133,7 +133,7 @@ impl Graph for Fuse {
 
 /// The thirds of an xor filter.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Xored {
+pub struct Xored {
     third: usize,
 }
 

@@ -27,8 +27,7 @@ use trommel_filters::{
     TableFilterBuilder, TableKind, Trace, Untraced, Writer, payload_bits,
 };
 
-use graph::Graph;
-use graph::{Fuse, Xored};
+use graph::{Fuse, Graph, Xored};
 
 /// `binary-fuse`: a binary fuse filter of three cells a key.
 pub const BINARY_FUSE: &dyn FilterKind = &TableKind::new(
@@ -56,9 +55,18 @@ const VERSION: u8 = 1;
 /// Seeds that are tried before the filter says "maybe" to everything. One try in some fails.
 const TRIES: u8 = 200;
 
+/// A binary fuse filter over checked bytes: 1.125 cells per key, which lie near each other.
+pub type BinaryFuse<B> = ThreeCells<Fuse, B>;
+/// Collects the hashes of a table's keys, then makes the bytes of a binary fuse filter.
+pub type BinaryFuseBuilder = ThreeCellsBuilder<Fuse>;
+/// An xor filter over checked bytes: 1.23 cells per key, anywhere.
+pub type Xor<B> = ThreeCells<Xored, B>;
+/// Collects the hashes of a table's keys, then makes the bytes of an xor filter.
+pub type XorBuilder = ThreeCellsBuilder<Xored>;
+
 /// Collects the hashes of a table's keys, then makes the filter's bytes.
 #[derive(Clone, Debug)]
-struct ThreeCellsBuilder<G> {
+pub struct ThreeCellsBuilder<G> {
     hashes: Vec<u64>,
     bits_per_key: f64,
     graph: PhantomData<G>,
@@ -67,20 +75,20 @@ struct ThreeCellsBuilder<G> {
 impl<G: Graph> ThreeCellsBuilder<G> {
     /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more memory, fewer
     /// false positives. Requires: a number.
-    fn new(bits_per_key: f64) -> Self {
+    pub fn new(bits_per_key: f64) -> Self {
         ThreeCellsBuilder { hashes: Vec::new(), bits_per_key, graph: PhantomData }
     }
 
     /// Adds a key by its hash for [`HashUse::Table`].
     #[inline]
-    fn add_hash(&mut self, hash: u64) {
+    pub fn add_hash(&mut self, hash: u64) {
         if self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
         }
     }
 
     /// The false positive rate that theory promises for so many bits per key of a large table.
-    fn expected_rate(bits_per_key: f64) -> f64 {
+    pub fn expected_rate(bits_per_key: f64) -> f64 {
         let cells = G::cells(1 << 20, bits_per_key * (1 << 20) as f64 / G::CELLS_PER_KEY);
         let narrow = 0.5f64.powi(cells.bits() as i32);
         narrow * (1.0 - cells.wide() as f64 / f64::from(1 << 20) / 2.0)
@@ -117,7 +125,14 @@ fn fingerprint(mix: u64) -> u64 {
     remix(mix, 0x632b_e59b_d9b4_e019)
 }
 
-impl<G: Graph> ThreeCellsBuilder<G> {
+impl<G: Graph> TableFilterBuilder for ThreeCellsBuilder<G> {
+    /// Never fails: the order of keys does not matter here.
+    #[inline]
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.add_hash(hash_key(key, HashUse::Table));
+        Ok(())
+    }
+
     fn finish(mut self) -> Vec<u8> {
         for seed in 0..TRIES {
             let keys = self.hashes.len();
@@ -140,7 +155,7 @@ impl<G: Graph> ThreeCellsBuilder<G> {
 
 /// A filter of three cells a key over checked bytes.
 #[derive(Clone, Debug)]
-struct ThreeCells<G, B> {
+pub struct ThreeCells<G, B> {
     bytes: B,
     graph: G,
     cells: Cells,
@@ -150,7 +165,7 @@ struct ThreeCells<G, B> {
 impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
     /// Checks bytes that the builder made. What lies in the cells is not checked, for any cells are
     /// a filter: the owner of the bytes keeps a checksum.
-    fn read(bytes: B) -> Result<Self, Corrupt> {
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let (fields, seed) = Signature::fields(image, (G::TAG, VERSION), FIELDS_BYTES)?;
         let at = image.len() - TRAILER_BYTES;
@@ -165,9 +180,15 @@ impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
     }
 
     /// The bits of a cell, on average.
-    fn cell_bits(&self) -> f64 {
+    pub fn cell_bits(&self) -> f64 {
         let count = self.graph.cell_count().max(1);
         f64::from(self.cells.bits()) + self.cells.wide() as f64 / count as f64
+    }
+
+    /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have been.
+    #[inline]
+    pub fn may_contain_hash(&self, hash: u64) -> bool {
+        self.probe(hash, &mut Untraced)
     }
 
     #[inline]
@@ -180,101 +201,20 @@ impl<G: Graph, B: AsRef<[u8]>> ThreeCells<G, B> {
     }
 }
 
-/// Gives a graph's filter and builder their names.
-macro_rules! three_cells {
-    ($graph:ident, $(#[$about:meta])* $filter:ident, $(#[$about_builder:meta])* $builder:ident) => {
-        $(#[$about_builder])*
-        #[derive(Clone, Debug)]
-        pub struct $builder(ThreeCellsBuilder<$graph>);
+impl<G: Graph, B: AsRef<[u8]>> TableFilter for ThreeCells<G, B> {
+    fn kind(&self) -> &'static dyn FilterKind {
+        G::KIND
+    }
 
-        impl $builder {
-            /// No key yet. More bits per key (a fraction is fine; at most 32 in a cell): more
-            /// memory, fewer false positives. Requires: a number.
-            pub fn new(bits_per_key: f64) -> Self {
-                $builder(ThreeCellsBuilder::new(bits_per_key))
-            }
+    fn size_bytes(&self) -> usize {
+        self.bytes.as_ref().len()
+    }
 
-            /// Adds a key by its hash for [`HashUse::Table`].
-            #[inline]
-            pub fn add_hash(&mut self, hash: u64) {
-                self.0.add_hash(hash);
-            }
-
-            /// The false positive rate that theory promises for so many bits per key of a large
-            /// table.
-            pub fn expected_rate(bits_per_key: f64) -> f64 {
-                ThreeCellsBuilder::<$graph>::expected_rate(bits_per_key)
-            }
-        }
-
-        impl TableFilterBuilder for $builder {
-            /// Never fails: the order of keys does not matter here.
-            #[inline]
-            fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
-                self.0.add_hash(hash_key(key, HashUse::Table));
-                Ok(())
-            }
-
-            fn finish(self) -> Vec<u8> {
-                self.0.finish()
-            }
-        }
-
-        $(#[$about])*
-        #[derive(Clone, Debug)]
-        pub struct $filter<B>(ThreeCells<$graph, B>);
-
-        impl<B: AsRef<[u8]>> $filter<B> {
-            /// Checks bytes that the builder made. What lies in the cells is not checked, for any
-            /// cells are a filter: the owner of the bytes keeps a checksum.
-            pub fn read(bytes: B) -> Result<Self, Corrupt> {
-                Ok($filter(ThreeCells::read(bytes)?))
-            }
-
-            /// False: no key with this hash for [`HashUse::Table`] was added. True: one may have
-            /// been.
-            #[inline]
-            pub fn may_contain_hash(&self, hash: u64) -> bool {
-                self.0.probe(hash, &mut Untraced)
-            }
-
-            /// The bits of a cell, on average.
-            pub fn cell_bits(&self) -> f64 {
-                self.0.cell_bits()
-            }
-        }
-
-        impl<B: AsRef<[u8]>> TableFilter for $filter<B> {
-            fn kind(&self) -> &'static dyn FilterKind {
-                $graph::KIND
-            }
-
-            fn size_bytes(&self) -> usize {
-                self.0.bytes.as_ref().len()
-            }
-
-            #[inline]
-            fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-                self.0.probe(key.hash(), trace)
-            }
-        }
-    };
+    #[inline]
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        self.probe(key.hash(), trace)
+    }
 }
-
-three_cells!(
-    Fuse,
-    /// A binary fuse filter over checked bytes: 1.125 cells per key, which lie near each other.
-    BinaryFuse,
-    /// Collects the hashes of a table's keys, then makes the bytes of a binary fuse filter.
-    BinaryFuseBuilder
-);
-three_cells!(
-    Xored,
-    /// An xor filter over checked bytes: 1.23 cells per key, anywhere.
-    Xor,
-    /// Collects the hashes of a table's keys, then makes the bytes of an xor filter.
-    XorBuilder
-);
 
 #[cfg(test)]
 mod tests;

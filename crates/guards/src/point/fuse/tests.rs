@@ -103,7 +103,7 @@ fn what_cannot_be_peeled_is_told() {
 fn a_filter_that_knows_nothing_says_maybe() {
     let builder = BinaryFuseBuilder::new(10.0);
     let graph = Fuse::for_keys(100, 0);
-    let image = builder.0.image(graph, Cells::of_average(graph.cell_count(), 0.0), 0, Vec::new());
+    let image = builder.image(graph, Cells::of_average(graph.cell_count(), 0.0), 0, Vec::new());
     let filter = BinaryFuse::read(image).expect("whole");
     assert!((0..1000).all(|n| filter.may_contain_hash(scattered(n))));
 }

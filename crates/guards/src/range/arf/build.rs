@@ -6,12 +6,12 @@
 //! ```
 //! Invariant: a leaf is "empty" only if no number of a key lies below it.
 
-use trommel_filters::{KeyRange, OutOfOrder, Reader, TableFilterBuilder, Writer};
+use trommel_filters::{KeyRange, OutOfOrder, Reader, Signature, TableFilterBuilder, Writer};
 
 use super::grow::{Tree, grow_trained, grow_untrained, needed};
-use super::{LINE_BYTES, LINE_NODES, RANK_BYTES, TAG, VERSION};
+use super::{LINE_BYTES, LINE_NODES, TAG, VERSION};
 use crate::range::base::number::{NumberCollector, Numbers};
-use crate::range::base::tail::{self, Tail};
+use crate::range::base::tail;
 
 /// A question that needs more leaves than this is not worth them.
 const LEAVES_MAX: usize = 32;
@@ -50,9 +50,9 @@ impl TableFilterBuilder for ArfBuilder {
 
     fn finish(self) -> Vec<u8> {
         let key_count = self.keys.len();
-        let tail = Tail { tag: TAG, version: VERSION, parameter: 0 };
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         let Some(keys) = self.keys.finish() else {
-            return tail.seal(vec![], &[]);
+            return tail::seal(signature, vec![], &[]);
         };
         let mut fields = Writer::new();
         keys.space.write(&mut fields);
@@ -64,7 +64,7 @@ impl TableFilterBuilder for ArfBuilder {
         grow_trained(&mut tree, trained(&keys, self.questions.as_slice()));
         grow_untrained(&mut tree, &keys.numbers);
         fields.u32(tree.nodes() as u32);
-        tail.seal(encode(&tree, &keys), fields.as_slice())
+        tail::seal(signature, encode(&tree, &keys), fields.as_slice())
     }
 }
 
@@ -98,17 +98,17 @@ struct Waiting {
 
 /// Nodes in lines, then leaves, level by level.
 fn encode(tree: &Tree, keys: &Numbers) -> Vec<u8> {
-    let (mut nodes, mut leaves) = (NodeWriter::default(), BitWriter::default());
+    let (mut is_inner, mut may_have) = (Vec::new(), Vec::new());
     let mut level = keys.space.bits();
     let mut row = vec![Waiting { node: 0, prefix: 0, keys: (0, keys.numbers.len()) }];
     while !row.is_empty() {
         let mut below = Vec::new();
         for waiting in row {
             let child = tree.first_child(waiting.node);
-            nodes.push(child.is_some());
+            is_inner.push(child.is_some());
             let (from, to) = waiting.keys;
             let Some(node) = child else {
-                leaves.push(from < to);
+                may_have.push(from < to);
                 continue;
             };
             let right = waiting.prefix << 1 | 1;
@@ -120,55 +120,24 @@ fn encode(tree: &Tree, keys: &Numbers) -> Vec<u8> {
         row = below;
         level = level.saturating_sub(1);
     }
-    let mut bytes = nodes.finish();
-    bytes.extend(leaves.bytes);
+    let mut bytes = lines_of(&is_inner);
+    bytes.extend(packed(&may_have));
     bytes
 }
 
-#[derive(Default)]
-struct BitWriter {
-    bytes: Vec<u8>,
-    len: usize,
+/// Each line is a rank, then nodes.
+fn lines_of(is_inner: &[bool]) -> Vec<u8> {
+    let (mut lines, mut inner) = (Vec::new(), 0u32);
+    for nodes in is_inner.chunks(LINE_NODES) {
+        lines.extend(inner.to_le_bytes());
+        lines.extend(packed(nodes));
+        lines.resize(lines.len().next_multiple_of(LINE_BYTES), 0);
+        inner += nodes.iter().map(|&is_inner| u32::from(is_inner)).sum::<u32>();
+    }
+    lines
 }
 
-impl BitWriter {
-    fn push(&mut self, bit: bool) {
-        if self.len.is_multiple_of(8) {
-            self.bytes.push(0);
-        }
-        self.bytes[self.len / 8] |= u8::from(bit) << (self.len % 8);
-        self.len += 1;
-    }
-}
-
-/// Writes lines: a rank, then nodes.
-#[derive(Default)]
-struct NodeWriter {
-    lines: Vec<u8>,
-    line: BitWriter,
-    inner: u32,
-    inner_before_line: u32,
-}
-
-impl NodeWriter {
-    fn push(&mut self, is_inner: bool) {
-        if self.line.len == LINE_NODES {
-            self.end_line();
-        }
-        self.line.push(is_inner);
-        self.inner += u32::from(is_inner);
-    }
-
-    fn end_line(&mut self) {
-        self.lines.extend(self.inner_before_line.to_le_bytes());
-        let line = std::mem::take(&mut self.line).bytes;
-        self.lines.extend_from_slice(&line);
-        self.lines.resize(self.lines.len() + LINE_BYTES - RANK_BYTES - line.len(), 0);
-        self.inner_before_line = self.inner;
-    }
-
-    fn finish(mut self) -> Vec<u8> {
-        self.end_line();
-        self.lines
-    }
+/// Eight bits a byte, the first one lowest.
+fn packed(bits: &[bool]) -> impl Iterator<Item = u8> {
+    bits.chunks(8).map(|eight| eight.iter().rev().fold(0, |byte, &bit| byte << 1 | u8::from(bit)))
 }

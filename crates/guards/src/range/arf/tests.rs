@@ -1,9 +1,9 @@
 //! Adaptive range filter: what was trained is answered, no key is lost, damage does no harm.
 
 use trommel_filters::TableFilterBuilder;
+use trommel_filters::hash::mix;
 
 use super::*;
-use crate::range::base::hashed::mix;
 
 fn numbers(mut numbers: Vec<u64>) -> Vec<u64> {
     numbers.sort_unstable();

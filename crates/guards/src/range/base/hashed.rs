@@ -5,30 +5,16 @@
 //! Invariant: what was marked is found marked. Of no bits, nothing is marked.
 
 use trommel_filters::Trace;
+use trommel_filters::hash::{mix, scaled};
 
 /// The most places of one hash.
 pub(crate) const PROBES_MAX: u32 = 32;
-
-/// Another number for each number, of which every bit depends on every bit (the finalizer of
-/// SplitMix64).
-#[inline(always)]
-pub(crate) fn mix(word: u64) -> u64 {
-    let mixed = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-/// Which of `count` things a hash chooses.
-#[inline(always)]
-pub(crate) fn choose(hash: u64, count: usize) -> usize {
-    ((u128::from(hash) * count as u128) >> u64::BITS) as usize
-}
 
 /// The places of a hash among `bits` bits.
 #[inline(always)]
 fn places(hash: u64, probes: u32, bits: usize) -> impl Iterator<Item = usize> {
     let step = mix(hash) | 1;
-    (0..u64::from(probes)).map(move |nth| choose(hash.wrapping_add(nth.wrapping_mul(step)), bits))
+    (0..u64::from(probes)).map(move |nth| scaled(hash.wrapping_add(nth.wrapping_mul(step)), bits))
 }
 
 /// Marks a hash. Requires: there are bits.

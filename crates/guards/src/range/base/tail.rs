@@ -6,43 +6,26 @@
 //! payload's own bits are not checked.
 
 use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, Writer};
+use trommel_filters::{Corrupt, Reader, Signature};
 
 /// What follows the fields.
 pub(crate) const FIXED_BYTES: usize = 2 + 4 + 2 + 1 + 1;
 
-/// Which filter an image is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tail {
-    pub(crate) tag: u16,
-    pub(crate) version: u8,
-    pub(crate) parameter: u8,
+/// Appends fields and tail to a payload. Requires: fewer than 65536 bytes of fields.
+pub(crate) fn seal(signature: Signature, payload: Vec<u8>, fields: &[u8]) -> Vec<u8> {
+    let sum = checksum_of(signature, payload.len(), fields);
+    let fields_len = u16::try_from(fields.len()).expect("fields are short");
+    let mut image = payload;
+    image.extend_from_slice(fields);
+    image.extend_from_slice(&fields_len.to_le_bytes());
+    image.extend_from_slice(&sum.to_le_bytes());
+    image.extend_from_slice(&signature.encode());
+    image
 }
 
-impl Tail {
-    /// Appends fields and tail to a payload. Requires: fewer than 65536 bytes of fields.
-    pub(crate) fn seal(self, payload: Vec<u8>, fields: &[u8]) -> Vec<u8> {
-        let mut out = Writer::new();
-        out.bytes(fields);
-        out.u16(u16::try_from(fields.len()).expect("fields are short"));
-        out.u32(self.checksum(payload.len(), fields));
-        out.u16(self.tag);
-        out.u8(self.version);
-        out.u8(self.parameter);
-        let mut image = payload;
-        image.extend_from_slice(out.as_slice());
-        image
-    }
-
-    fn checksum(self, payload_len: usize, fields: &[u8]) -> u32 {
-        let mut summed = Writer::new();
-        summed.u64(payload_len as u64);
-        summed.u16(self.tag);
-        summed.u8(self.version);
-        summed.u8(self.parameter);
-        summed.bytes(fields);
-        checksum(summed.as_slice()) as u32
-    }
+fn checksum_of(signature: Signature, payload_len: usize, fields: &[u8]) -> u32 {
+    let payload_len = (payload_len as u64).to_le_bytes();
+    checksum(&[&payload_len[..], &signature.encode(), fields].concat()) as u32
 }
 
 /// An image, cut into its parts.
@@ -60,48 +43,48 @@ pub(crate) fn open(image: &[u8], tag: u16, version: u8) -> Result<Parts<'_>, Cor
     let mut input = Reader::new(&image[tail_at..]);
     let fields_len = usize::from(input.u16()?);
     let sum = input.u32()?;
-    if input.u16()? != tag {
+    let signature = Signature::read(&mut input)?;
+    input.end()?;
+    if signature.tag != tag {
         return Err(wrong("the tag of the filter"));
     }
-    if input.u8()? != version {
+    if signature.version != version {
         return Err(wrong("a version of the filter that is known"));
     }
-    let parameter = input.u8()?;
-    input.end()?;
     let fields_at = tail_at.checked_sub(fields_len).ok_or(wrong("no more fields than bytes"))?;
     let fields = &image[fields_at..tail_at];
-    if (Tail { tag, version, parameter }).checksum(fields_at, fields) != sum {
+    if checksum_of(signature, fields_at, fields) != sum {
         return Err(wrong("the checksum of what the filter's bytes mean"));
     }
-    Ok(Parts { payload: &image[..fields_at], fields, parameter })
+    Ok(Parts { payload: &image[..fields_at], fields, parameter: signature.parameter })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const TAIL: Tail = Tail { tag: 1, version: 3, parameter: 77 };
+    const SIGNATURE: Signature = Signature { tag: 1, version: 3, parameter: 77 };
 
     #[test]
     fn what_is_sealed_opens() {
-        let image = TAIL.seal(vec![1, 2, 3], b"fields");
-        let parts = open(&image, TAIL.tag, 3).expect("whole");
+        let image = seal(SIGNATURE, vec![1, 2, 3], b"fields");
+        let parts = open(&image, SIGNATURE.tag, 3).expect("whole");
         assert_eq!((parts.payload, parts.fields), (&[1, 2, 3][..], &b"fields"[..]));
         assert_eq!(parts.parameter, 77);
-        assert!(open(&image, TAIL.tag, 4).is_err());
+        assert!(open(&image, SIGNATURE.tag, 4).is_err());
     }
 
     #[test]
     fn every_flipped_bit_behind_the_payload_is_an_error() {
-        let image = TAIL.seal(vec![1, 2, 3], b"fields");
+        let image = seal(SIGNATURE, vec![1, 2, 3], b"fields");
         for bit in 0..image.len() * 8 {
             let mut damaged = image.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(open(&damaged, TAIL.tag, 3).is_err(), bit / 8 >= 3, "bit {bit}");
+            assert_eq!(open(&damaged, SIGNATURE.tag, 3).is_err(), bit / 8 >= 3, "bit {bit}");
         }
         for cut in 1..=image.len() {
-            assert!(open(&image[cut..], TAIL.tag, 3).is_err());
-            assert!(open(&image[..image.len() - cut], TAIL.tag, 3).is_err());
+            assert!(open(&image[cut..], SIGNATURE.tag, 3).is_err());
+            assert!(open(&image[..image.len() - cut], SIGNATURE.tag, 3).is_err());
         }
     }
 }

@@ -6,6 +6,7 @@
 //! Invariant: the truth lies between `least` and `most`.
 
 use trommel_filters::bits::row::Row;
+use trommel_filters::fingerprint::starts::rank_bounds;
 use trommel_filters::{CountBounds, RankBounds};
 
 use super::place::{Place, View};
@@ -31,20 +32,9 @@ impl View<'_> {
             Some(index) => index,
         };
         let group = self.group(index);
-        let (mut earlier, mut cells) = (0, 0);
-        for block in 0..group.blocks {
-            let count = self.block_count(&group, block) as u64;
-            earlier += if block < place.block { count } else { 0 };
-            cells += count;
-        }
-        let start = self.start(index);
-        // Keys that are another one's bits and zeros have no cell: they lie behind a cell, of which
-        // is not known.
-        let zeros = self.start(index + 1).saturating_sub(start).saturating_sub(cells);
-        let (before, through) = (earlier + place.before as u64, earlier + place.through as u64);
-        let least = start + before + if before == cells { zeros } else { 0 };
-        let most = start + through + if through > 0 { zeros } else { 0 };
-        RankBounds { least, most: most.max(least) }
+        let cells = (0..group.blocks).map(|block| self.block_count(&group, block));
+        let keys = self.start(index)..self.start(index + 1);
+        rank_bounds(keys, cells, place.block, (place.before, place.through))
     }
 
     /// The keys before a group, or all.

@@ -26,7 +26,7 @@ pub use kind::{CELL, GAP, SNARF};
 
 use image::Frame;
 use place::{Place, View};
-use trommel_filters::bits::simd::{Work, fastest};
+use trommel_filters::bits::simd::fastest;
 use trommel_filters::{
     Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
     Untraced, UpperBound,
@@ -53,56 +53,27 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         View::new(self.bytes.as_ref(), &self.frame)
     }
 
-    #[inline]
-    fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
-        fastest(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace })
+    fn place(&self, key: &[u8]) -> Place {
+        find(&self.view(), key, &mut Untraced)
     }
-}
 
-/// Finds the place of an end of a range, where the other end's has the same view.
-struct FindEnd<'a, T> {
-    view: &'a View<'a>,
-    key: &'a [u8],
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for FindEnd<'_, T> {
-    type Output = Place;
-
-    #[inline(always)]
-    fn run(self) -> Place {
-        self.view.place(self.key, self.trace)
+    #[inline]
+    fn ask<T: Trace>(&self, key: &[u8], trace: &mut T) -> bool {
+        let (image, frame) = (self.bytes.as_ref(), &self.frame);
+        fastest(
+            #[inline(always)]
+            move || View::new(image, frame).may_contain(key, trace),
+        )
     }
 }
 
 /// Finds the place of a key.
-struct Find<'a, T> {
-    image: &'a [u8],
-    frame: &'a Frame,
-    key: &'a [u8],
-    trace: &'a mut T,
-}
-
-impl<T: Trace> Work for Find<'_, T> {
-    type Output = Place;
-
-    #[inline(always)]
-    fn run(self) -> Place {
-        View::new(self.image, self.frame).place(self.key, self.trace)
-    }
-}
-
-/// Asks whether a key may be one of the table's.
-struct Ask<'a, T>(Find<'a, T>);
-
-impl<T: Trace> Work for Ask<'_, T> {
-    type Output = bool;
-
-    #[inline(always)]
-    fn run(self) -> bool {
-        let Find { image, frame, key, trace } = self.0;
-        View::new(image, frame).may_contain(key, trace)
-    }
+#[inline(always)]
+fn find<T: Trace>(view: &View<'_>, key: &[u8], trace: &mut T) -> Place {
+    fastest(
+        #[inline(always)]
+        move || view.place(key, trace),
+    )
 }
 
 impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
@@ -116,35 +87,29 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     #[inline]
     fn may_contain(&self, key: &[u8]) -> bool {
-        fastest(Ask(Find {
-            image: self.bytes.as_ref(),
-            frame: &self.frame,
-            key,
-            trace: &mut Untraced,
-        }))
+        self.ask(key, &mut Untraced)
     }
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        let key = key.key();
-        fastest(Ask(Find { image: self.bytes.as_ref(), frame: &self.frame, key, trace }))
+        self.ask(key.key(), trace)
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
         let view = &self.view();
-        let low = fastest(FindEnd { view, key: range.lower(), trace });
+        let low = find(view, range.lower(), trace);
         if low.is_in_cell() {
             return true; // whose key may be in the range, whatever its end is
         }
         match range.upper() {
             Some(upper) if view.is_beside(&low, upper) => false,
-            Some(key) => view.may_overlap(&low, Some(&fastest(FindEnd { view, key, trace }))),
+            Some(key) => view.may_overlap(&low, Some(&find(view, key, trace))),
             None => view.may_overlap(&low, None),
         }
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
-        let place = self.place(key, &mut Untraced);
+        let place = self.place(key);
         if place.is_in_cell() {
             return Some(LowerBound::From { key: key.to_vec(), unsure: true });
         }
@@ -156,7 +121,7 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
     }
 
     fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
-        let (place, after) = (self.place(key, &mut Untraced), [key, &[0]].concat());
+        let (place, after) = (self.place(key), [key, &[0]].concat());
         if place.is_in_cell() {
             return Some(UpperBound::Before { end: after, unsure: true });
         }
@@ -168,7 +133,7 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {
         let view = self.view();
-        let place = |key| self.place(key, &mut Untraced);
+        let place = |key| self.place(key);
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
         view.count(bounded.map(place).as_ref(), range.upper().map(place).as_ref())

@@ -58,14 +58,6 @@ fn prefixes_are_what_the_rule_says() {
 }
 
 #[test]
-fn what_comes_after_a_prefix() {
-    assert_eq!(after_all_with(b"user/"), Some(b"user0".to_vec()));
-    assert_eq!(after_all_with(b"a\xff\xff"), Some(b"b".to_vec()));
-    assert_eq!(after_all_with(b"\xff\xff"), None);
-    assert_eq!(after_all_with(b""), None);
-}
-
-#[test]
 fn ranges_are_answered_in_one_prefix_alone() {
     let keys = [&b"a/1"[..], b"a/2", b"b", b"m/9", b"\xff/"].map(<[u8]>::to_vec);
     let filter = filter(PrefixRule::Separator(b'/'), 40.0, &keys);

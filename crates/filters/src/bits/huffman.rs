@@ -5,9 +5,11 @@
 //! Invariant: no code is the beginning of another one, and together they leave no room for one
 //! more.
 
+use std::ops::Add;
+
 /// The length of each weight's code. A single weight needs no code: its length is zero. Requires:
 /// no weight is NaN.
-pub(super) fn code_lengths(weights: &[f64]) -> Vec<u32> {
+pub fn code_lengths(weights: &[f64]) -> Vec<u32> {
     let mut order: Vec<usize> = (0..weights.len()).collect();
     order.sort_by(|&a, &b| weights[a].total_cmp(&weights[b]));
     let leaves: Vec<f64> = order.iter().map(|&nth| weights[nth]).collect();
@@ -22,21 +24,21 @@ pub(super) fn code_lengths(weights: &[f64]) -> Vec<u32> {
 ///
 /// Nodes are made in ascending order of their weights. The least two are therefore always at the
 /// heads of two queues: the remaining leaves and the remaining nodes.
-fn depths(leaves: &[f64]) -> Vec<u32> {
+pub fn depths<W: Copy + PartialOrd + Add<Output = W>>(leaves: &[W]) -> Vec<u32> {
     let count = leaves.len();
     let mut weights = leaves.to_vec();
     let mut parents = vec![0; (2 * count).saturating_sub(1)];
     let (mut leaf, mut node) = (0, count);
     while weights.len() + 1 < 2 * count {
         let next = weights.len();
-        let mut sum = 0.0;
-        for _ in 0..2 {
+        let mut take = || {
             let take_leaf = leaf < count && (node >= next || weights[leaf] <= weights[node]);
             let taken = if take_leaf { &mut leaf } else { &mut node };
-            sum += weights[*taken];
             parents[*taken] = next;
             *taken += 1;
-        }
+            weights[*taken - 1]
+        };
+        let sum = take() + take();
         weights.push(sum);
     }
     let mut depths = vec![0; weights.len()];
@@ -49,7 +51,7 @@ fn depths(leaves: &[f64]) -> Vec<u32> {
 
 /// Codes in the order of their lengths, as numbers. Requires: ascending lengths of at most 32 bits,
 /// as `code_lengths` gives.
-pub(super) fn canonical_codes(lengths: &[u32]) -> Vec<u64> {
+pub fn canonical_codes(lengths: &[u32]) -> Vec<u64> {
     let (mut next, mut before) = (0u64, lengths.first().copied().unwrap_or(0));
     let code = |&length: &u32| {
         next <<= length - before;
@@ -63,7 +65,7 @@ pub(super) fn canonical_codes(lengths: &[u32]) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trommel_filters::hash::scattered;
+    use crate::base::hash::scattered;
 
     /// Huffman's own words: take the least two, over and over.
     fn lengths_by_search(weights: &[f64]) -> f64 {

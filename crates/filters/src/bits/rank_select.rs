@@ -153,11 +153,13 @@ impl<'a> Ranked<'a> {
 /// The ones before bit `at` of a few words.
 #[inline(always)]
 fn ones_before(words: &[[u8; 8]], at: usize) -> usize {
-    let ones = |(index, word): (usize, &[u8; 8])| {
+    let mut ones = 0;
+    // A loop: a call of an iterator's might leave the code for this processor.
+    for (index, word) in words.iter().enumerate() {
         let len = at.saturating_sub(index * WORD_BITS).min(WORD_BITS);
-        (u64::from_le_bytes(*word) & low_ones(len)).count_ones() as usize
-    };
-    words.iter().enumerate().map(ones).sum()
+        ones += (u64::from_le_bytes(*word) & low_ones(len)).count_ones() as usize;
+    }
+    ones
 }
 
 /// Bits with the places of some ones.

@@ -166,9 +166,12 @@ fn place_batch<K: AsRef<[u8]>>(
         if found.list != list {
             (list, line) = (found.list, base.group_line(found.list));
         }
-        match line.as_ref().and_then(|line: &GroupLine| line.place(found.word, base.tail(key))) {
-            Some(known) => places[place] = known,
-            None => sites.push((place, base.locate_in(found, key, &mut Untraced))),
+        if let Some(line) = &line
+            && let Some(known) = GroupLine::place(line, found.word, base.tail(key))
+        {
+            places[place] = known;
+        } else {
+            sites.push((place, base.locate_in(found, key, &mut Untraced)));
         }
     }
     sites.iter().for_each(|(_, site)| site.load_block());

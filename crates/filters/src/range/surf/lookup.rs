@@ -68,7 +68,9 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let mut number = first;
         for depth in counts.dense_levels as usize..self.height() {
             let label = key.key().get(depth);
-            label.into_iter().for_each(|&label| self.load_about(number, label));
+            if let Some(&label) = label {
+                self.load_about(number, label);
+            }
             let Some(node) = self.sparse_node(number) else {
                 return false;
             };

@@ -5,12 +5,13 @@
 //!
 //! # One filter for the whole tree
 //!
-//! A [`Part`] has the keys of all runs. Beside each key it keeps a *code*: between which flushes the
-//! entry was written. A run has a [`Span`] of flushes. It may hold a key only if its span meets a
-//! code of that key.
+//! A [`Part`] has the keys of all runs. Beside each key it keeps a *code*: between which flushes
+//! the entry was written. A run has a [`Span`] of flushes. It may hold a key only if its span meets
+//! a code of that key.
 //!
 //! ```
-//! use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, PartBuilder, Query, Shape, Span};
+//! use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, PartBuilder};
+//! use trommel_filters::{Query, Shape, Span};
 //!
 //! // The oldest run has what was flushed before number 7.
 //! let mut builder = PartBuilder::new(&GrfOptions::default());
@@ -55,7 +56,7 @@
 //!
 //! | to | begin with |
 //! |---|---|
-//! | keep a filter as a file | [`Part::write_image`], [`Part::read_image`]; the bytes: this crate's FORMAT.md |
+//! | keep a filter as a file | [`Part::write_image`], [`Part::read_image`]; bytes: FORMAT.md |
 //! | ask for many keys at once | [`Part::candidates_many`] |
 //! | go through a range, run by run | [`Part::cursor`] |
 //! | choose bits per key and fingerprints | [`GrfOptions`] |

@@ -201,3 +201,42 @@ fn names_and_tags_belong_to_one_kind() {
     let range = KeyRange::new(b"a", Some(b"b")).expect("in order");
     assert!(TableFilter::may_overlap(&Odd(0), &range), "it knows no ranges");
 }
+
+struct Refusing(u32);
+
+impl TableFilterBuilder for Refusing {
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.0 += 1;
+        match self.0 {
+            7 => Err(OutOfOrder { last: key.to_vec(), key: key.to_vec() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn finish(self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+// It was a panic of the flush.
+#[test]
+fn a_builder_that_refuses_a_key_fails_the_flush_and_loses_nothing() {
+    static KIND: TableKind = TableKind::new(
+        "refusing-of-this-test",
+        |_| Box::new(Refusing(0)),
+        |_| Err(Corrupt { at: 0, what: "a filter" }),
+    );
+    let disk = Memory::new();
+    let db = open(&disk, GuardKind::Table(&KIND));
+    for key in 0..KEYS {
+        db.put(key.to_be_bytes(), "value").expect("puts");
+    }
+    let error = db.flush().expect_err("the filter cannot be built").to_string();
+    assert!(error.contains("refusing-of-this-test"), "{error}");
+    drop(db);
+    let db = open(&disk, GuardKind::Open);
+    db.flush().expect("flushes");
+    for key in 0..KEYS {
+        assert!(db.get(key.to_be_bytes()).expect("reads").is_some(), "{key}");
+    }
+}

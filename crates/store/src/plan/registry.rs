@@ -11,7 +11,7 @@
 use std::any::Any;
 use std::sync::{PoisonError, RwLock};
 
-use trommel_filters::{FilterKind, RunLocatorKind, kinds};
+use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind, kinds};
 
 use crate::error::{Error, Result};
 use crate::plan::options::GuardKind;
@@ -28,12 +28,19 @@ struct Registered {
 /// Names in files have their length in a byte.
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
+/// 0 is that of filters that are named; the greatest would not fit into a section's tag.
+const FILTER_TAGS: std::ops::RangeInclusive<u16> = 1..=0xfeff;
+
 /// Makes a kind of filter of one table known by its name, and by its tag if it has one. Once more
-/// is as good as once. An error: another kind has the name or the tag.
+/// is as good as once. An error: another kind has the name or the tag, or these cannot be written.
+///
+/// Two values are taken for one kind if they are of one type and build the same bytes from the same
+/// keys.
 pub fn register_filter(kind: &'static dyn FilterKind) -> Result<()> {
     let name = kind.name();
-    if name.is_empty() || name.len() > NAME_BYTES_MAX {
-        return Err(refused(name, "a name has 1 to 255 bytes"));
+    check_name(name)?;
+    if kind.tag().is_some_and(|tag| !FILTER_TAGS.contains(&tag)) {
+        return Err(refused(name, "a tag is from 1 to 0xfeff"));
     }
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     let known = kinds::BUILT_IN.into_iter().chain(registered.filters.iter().copied());
@@ -57,6 +64,7 @@ pub fn register_filter(kind: &'static dyn FilterKind) -> Result<()> {
 /// good as once. An error: another kind has the name.
 pub fn register_run_locator(kind: &'static dyn RunLocatorKind) -> Result<()> {
     let name = kind.name();
+    check_name(name)?;
     let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
     if let Some(other) = registered.locators.iter().find(|other| other.name() == name) {
         let same = type_of(kind) == type_of(*other);
@@ -96,11 +104,29 @@ fn is_taken(name: &str, locators: &[&'static dyn RunLocatorKind]) -> bool {
         || locators.iter().any(|locator| locator.name() == name)
 }
 
-/// Whether two values stand for one kind, as far as can be seen.
+fn check_name(name: &str) -> Result<()> {
+    match name.len() {
+        1..=NAME_BYTES_MAX => Ok(()),
+        _ => Err(refused(name, "a name has 1 to 255 bytes")),
+    }
+}
+
+/// Whether two values stand for one kind. A constant may have many addresses, and all filters that
+/// are plain data have one type, so what they build is compared.
 fn is_same(one: &'static dyn FilterKind, other: &'static dyn FilterKind) -> bool {
     let traits = |kind: &dyn FilterKind| (kind.tag(), kind.knows_ranges());
     let types = [one, other].map(|kind| (kind as &dyn Any).type_id());
-    types[0] == types[1] && traits(one) == traits(other)
+    let alike = types[0] == types[1] && traits(one) == traits(other);
+    alike && (std::ptr::addr_eq(one, other) || built(one) == built(other))
+}
+
+/// A filter of a few keys.
+fn built(kind: &'static dyn FilterKind) -> Option<Vec<u8>> {
+    let mut builder = FilterOptions::new(kind, 10.0).builder();
+    for key in 0..32u32 {
+        builder.add(&(key * 0x0301_0203).to_be_bytes()).ok()?;
+    }
+    Some(builder.finish())
 }
 
 fn type_of(kind: &'static dyn RunLocatorKind) -> std::any::TypeId {
@@ -134,9 +160,26 @@ mod tests {
         assert!(GuardKind::all().contains(&guard));
     }
 
+    // Once a store of one of them was verified, and mended, by the other.
+    #[test]
+    fn another_filter_of_the_same_name_is_refused() {
+        static TWIN: TableKind = bloom("twin-of-this-test");
+        static OTHER: TableKind = TableKind::new(
+            "twin-of-this-test",
+            |options| Box::new(BloomBuilder::new(options.bits_per_key / 2.0)),
+            |bytes| Ok(Box::new(Bloom::read(bytes)?)),
+        );
+        register_filter(&TWIN).expect("a new name");
+        register_filter(&TWIN).expect("once more");
+        let error = register_filter(&OTHER).expect_err("it builds other bytes").to_string();
+        assert!(error.contains("twin-of-this-test"), "{error}");
+    }
+
     #[test]
     fn names_and_tags_of_others_are_refused() {
-        const CASES: [&dyn FilterKind; 5] = [
+        const CASES: [&dyn FilterKind; 7] = [
+            &bloom("tag-of-named-filters").with_tag(0),
+            &bloom("tag-beyond-all-sections").with_tag(0xff01),
             &bloom("bloom"),
             &bloom("grf"),
             &bloom("none"),

@@ -23,7 +23,6 @@ mod loom_models {
     use loom::thread;
 
     use crate::entries::cursor::Cursor;
-    use crate::entries::cursor::Cursor;
     use crate::entries::entry::{Entry, Kind, Sequence};
     use crate::entries::memtable::Memtable;
     use crate::entries::retention::Retention;
@@ -236,11 +235,11 @@ mod loom_models {
             });
             let at = shared.1.visible();
             let mut cursor = shared.0.cursor();
-            cursor.seek_first().unwrap().expect("memory");
+            cursor.seek_first().expect("memory");
             let mut seen = 0;
             while let Some(entry) = cursor.entry() {
                 seen += u64::from(entry.sequence <= at);
-                cursor.next().unwrap().expect("memory");
+                cursor.next().expect("memory");
             }
             assert_eq!(seen, at.0, "half a batch, or none of it");
             writer.join().expect("no panic");

@@ -82,11 +82,16 @@ impl FilterFeed {
         FilterFeed { kind: options.kind, builder, keys, seconds: 0.0 }
     }
 
-    fn end_block(&mut self) {
+    /// An error: the builder, perhaps a user's, refuses a key.
+    fn end_block(&mut self) -> Result<()> {
         let start = Instant::now();
-        self.builder.add_batch(&self.keys).expect("a table's entries are in order");
+        let added = self.builder.add_batch(&self.keys);
         self.keys.clear();
         self.seconds += start.elapsed().as_secs_f64();
+        added.map_err(|error| Error::Option {
+            option: "guard",
+            problem: format!("the filter '{}' refuses keys in order: {error}", self.kind.name()),
+        })
     }
 
     /// The filter, and the time it took.
@@ -248,7 +253,7 @@ impl TableWriter {
         seal(&self.block.finish(), self.options.compression, place, &mut self.buffer);
         self.index.add(self.offset() - start, entries, &self.separator, self.continued);
         if let Some(filter) = &mut self.filter {
-            filter.end_block();
+            filter.end_block()?;
         }
         if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }
     }

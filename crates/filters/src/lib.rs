@@ -82,7 +82,8 @@ pub use base::filter::{
 };
 pub use base::hash;
 pub use base::hash::{HashUse, hash_key};
-pub use base::key_batch::KeyBatch;
+
+pub use base::key_list::KeyList;
 pub use base::kind::{FilterKind, FilterOptions, Question, TableKind, read_filter};
 pub use base::monkey::{PointRate, Split};
 pub use base::query::{KeyRange, Query};

@@ -11,7 +11,7 @@
 use crate::base::filter::{
     HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace, UpperBound,
 };
-use crate::base::key_batch::KeyBatch;
+use crate::base::key_list::KeyList;
 use crate::base::kind::FilterKind;
 use crate::base::query::KeyRange;
 use crate::base::rank::CountBounds;
@@ -88,7 +88,7 @@ pub trait AnyFilterBuilder: Send {
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder>;
     /// Adds keys as [`add`](Self::add) does, in one call: so each one costs no more than if the
     /// kind were known. After an error the keys before the refused one are added.
-    fn add_batch(&mut self, keys: &KeyBatch) -> Result<(), OutOfOrder>;
+    fn add_batch(&mut self, keys: &KeyList) -> Result<(), OutOfOrder>;
     /// See [`TableFilterBuilder::finish`].
     fn finish(self: Box<Self>) -> Vec<u8>;
 }
@@ -98,7 +98,7 @@ impl<B: TableFilterBuilder + Send> AnyFilterBuilder for B {
         TableFilterBuilder::add(self, key)
     }
 
-    fn add_batch(&mut self, keys: &KeyBatch) -> Result<(), OutOfOrder> {
+    fn add_batch(&mut self, keys: &KeyList) -> Result<(), OutOfOrder> {
         keys.iter().try_for_each(|key| TableFilterBuilder::add(self, key))
     }
 

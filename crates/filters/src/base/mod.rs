@@ -4,14 +4,14 @@
 //! shape    the runs of a version; codes  hash    a key as 64 bits
 //! rank     counts, known between bounds  wire    bytes from disk, written and checked
 //! monkey   a budget divided among runs       kind    what a store has to know of a filter; tuning
-//! any_filter, sub_filters  filters as objects, whole or in parts; key_batch, what they take
+//! any_filter, sub_filters  filters as objects, whole or in parts; key_list, what they take
 //! ```
 //! Invariant: nothing here knows of any one filter.
 
 pub(crate) mod any_filter;
 pub(crate) mod filter;
 pub mod hash;
-pub(crate) mod key_batch;
+pub(crate) mod key_list;
 pub(crate) mod kind;
 pub(crate) mod monkey;
 pub(crate) mod query;

@@ -16,7 +16,7 @@ use std::hint::black_box;
 
 use trommel_filters::{
     AlignedBytes, BlockedBloom, BlockedBloomBuilder, Bloom, BloomBuilder, Codes, FilterKind,
-    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyBatch, KeyRange, Part, PartBuilder, Query,
+    FilterOptions, FlushNumber, GrfOptions, Inserter, KeyList, KeyRange, Part, PartBuilder, Query,
     RunLocator, RunLocatorBuilder, RunSlot, Shape, SlotSet, TableFilter, TableFilterBuilder,
     TreePlan, Untraced, read_filter,
 };
@@ -443,16 +443,16 @@ fn run_ranges(kind: &'static dyn FilterKind) {
 }
 
 /// Keys as the store brings them to a builder: those of a block at once.
-fn batches(keys: &[u64]) -> Vec<KeyBatch> {
+fn batches(keys: &[u64]) -> Vec<KeyList> {
     let batch = |keys: &[u64]| {
-        let mut batch = KeyBatch::default();
+        let mut batch = KeyList::default();
         keys.iter().for_each(|key| batch.push(&key.to_be_bytes()));
         batch
     };
     keys.chunks(KEYS_OF_BLOCK).map(batch).collect()
 }
 
-fn build_ranges(kind: &'static dyn FilterKind, batches: &[KeyBatch]) -> Vec<u8> {
+fn build_ranges(kind: &'static dyn FilterKind, batches: &[KeyList]) -> Vec<u8> {
     let mut builder = FilterOptions::new(kind, RANGES_BITS_PER_KEY).builder();
     batches.iter().for_each(|batch| builder.add_batch(batch).expect("keys in order"));
     builder.finish()

@@ -5,37 +5,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::Path;
 
-use trommel_filters::{FlushNumber, Inserter, PartBuilder, Recoder};
+use trommel_filters::{FlushNumber, Inserter, KeyList, PartBuilder, Recoder};
 
 use crate::entries::cursor::Cursor;
 use crate::entries::entry::Sequence;
-use crate::entries::keys::first_not;
 use crate::error::{Error, Result};
 use crate::files::run::Run;
 use crate::sync::Arc;
 
-/// Bytes of the usual key.
-const WORD_BYTES: usize = 8;
-
-/// Byte strings behind each other in one allocation.
-#[derive(Default)]
-pub(crate) struct KeyList {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-    /// Keys that are no words of [`WORD_BYTES`] bytes.
-    others: usize,
-}
-
-/// Some neighbouring keys of a list.
-pub(crate) struct Keys<'a> {
-    list: &'a KeyList,
-    places: Range<usize>,
-}
-
 /// A part of a filter that takes sorted keys, words faster than others.
 pub(crate) trait TakeKeys {
     fn take(&mut self, key: &[u8]);
-    fn take_words(&mut self, words: &[[u8; WORD_BYTES]]);
+    fn take_words(&mut self, words: &[[u8; 8]]);
 }
 
 macro_rules! takes_keys {
@@ -45,7 +26,7 @@ macro_rules! takes_keys {
                 self.push(key);
             }
 
-            fn take_words(&mut self, words: &[[u8; WORD_BYTES]]) {
+            fn take_words(&mut self, words: &[[u8; 8]]) {
                 self.push_words(words);
             }
         }
@@ -54,65 +35,20 @@ macro_rules! takes_keys {
 
 takes_keys!(PartBuilder, Inserter, Recoder);
 
+/// The keys of a list at some places that follow each other.
+pub(crate) struct Keys<'a> {
+    pub(crate) list: &'a KeyList,
+    pub(crate) places: Range<usize>,
+}
+
 impl Keys<'_> {
     /// Gives the keys to a filter.
     pub(crate) fn give_to(self, filter: &mut impl TakeKeys) {
         let Keys { list, places } = self;
-        if list.others == 0 {
-            let (words, _) = list.bytes.as_chunks();
-            filter.take_words(&words[places]);
-        } else {
-            places.for_each(|place| filter.take(list.get(place)));
+        match list.words(places.clone()) {
+            Some(words) => filter.take_words(words),
+            None => places.for_each(|place| filter.take(list.get(place))),
         }
-    }
-}
-
-impl KeyList {
-    pub(crate) fn push(&mut self, key: &[u8]) {
-        self.others += usize::from(key.len() != WORD_BYTES);
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Pushes a key unless it is the last one.
-    pub(crate) fn push_if_new(&mut self, key: &[u8]) {
-        if self.last() != Some(key) {
-            self.push(key);
-        }
-    }
-
-    pub(crate) fn last(&self) -> Option<&[u8]> {
-        self.len().checked_sub(1).map(|place| self.get(place))
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.bytes.clear();
-        self.ends.clear();
-        self.others = 0;
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        (0..self.len()).map(|place| self.get(place))
-    }
-
-    /// The keys at these places.
-    pub(crate) fn range(&self, places: Range<usize>) -> Keys<'_> {
-        Keys { list: self, places }
-    }
-
-    /// The first place from `start` on whose key is not `before`. Requires: keys that are `before`
-    /// precede all others there.
-    pub(crate) fn first_not(&self, start: usize, before: impl Fn(&[u8]) -> bool) -> usize {
-        first_not(start..self.len(), |place| before(self.get(place)))
-    }
-
-    pub(crate) fn get(&self, place: usize) -> &[u8] {
-        let start = if place == 0 { 0 } else { self.ends[place - 1] };
-        &self.bytes[start..self.ends[place]]
     }
 }
 
@@ -192,7 +128,7 @@ mod tests {
         image
     }
 
-    /// Words go by another way, which a list takes as long as it has nothing else.
+    /// Words go by another way, which is taken where there is nothing else.
     #[test]
     fn a_filter_gets_the_same_keys_whatever_their_lengths() {
         let words: Vec<Vec<u8>> =
@@ -208,7 +144,10 @@ mod tests {
                 let expected = image(|filter| {
                     keys[places.clone()].iter().for_each(|key| filter.push(key));
                 });
-                assert!(image(|filter| list.range(places.clone()).give_to(filter)) == expected);
+                assert!(
+                    image(|filter| Keys { list: &list, places: places.clone() }.give_to(filter))
+                        == expected
+                );
             }
         }
     }

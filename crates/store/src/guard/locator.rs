@@ -11,12 +11,11 @@
 //! filter has room for, and no filter helps with them until they are merged.
 
 use trommel_filters::{
-    AnyRunLocator, Codes, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span, Trace,
-    TreePlan,
+    AnyRunLocator, Codes, KeyList, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span,
+    Trace, TreePlan,
 };
 
 use crate::error::Result;
-use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::Layout;

@@ -12,11 +12,13 @@
 use std::ops::Range;
 
 use trommel_filters::{
-    Codes, Cursor as PartCursor, GrfOptions, KeyRange, Part, PartSize, Query, Span, Trace, Untraced,
+    Codes, Cursor as PartCursor, GrfOptions, KeyList, KeyRange, Part, PartSize, Query, Span, Trace,
+    Untraced,
 };
 
 use crate::entries::key_bounds::KeyBounds;
-use crate::files::distinct_keys::{KeyList, Keys};
+use crate::entries::keys::first_not;
+use crate::files::distinct_keys::Keys;
 use crate::sync::Arc;
 
 /// Keys that are asked for together.
@@ -173,8 +175,9 @@ impl Parts {
         while done < keys.len() {
             let at = self.place_of(keys.get(done));
             let bounds = self.bounds(at);
-            let end = keys.first_not(done, |key| bounds.ends_after(key));
-            let new = change(&bounds, &self.places[at].part, keys.range(done..end));
+            let end = first_not(done..keys.len(), |place| bounds.ends_after(keys.get(place)));
+            let new =
+                change(&bounds, &self.places[at].part, Keys { list: keys, places: done..end });
             changes.push(self.change(at, new));
             done = end;
         }

@@ -6,11 +6,11 @@
 //! ```
 //! Invariant: every entry of the runs in the part's range is in it.
 
-use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
+use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
-use crate::files::distinct_keys::{KeyList, for_each_key, keys_by_flush};
+use crate::files::distinct_keys::{Keys, for_each_key, keys_by_flush};
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
@@ -51,7 +51,7 @@ pub(crate) fn insert_run(
     let shape = layout.shape_within(bounds);
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
         let mut inserter = part.inserter(flush, &shape);
-        keys.range(0..keys.len()).give_to(&mut inserter);
+        Keys { list: &keys, places: 0..keys.len() }.give_to(&mut inserter);
         inserter.finish()
     };
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))

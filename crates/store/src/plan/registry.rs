@@ -29,7 +29,7 @@ struct Registered {
 const NAME_BYTES_MAX: usize = u8::MAX as usize;
 
 /// 0 is that of filters that are named; the greatest would not fit into a section's tag.
-const FILTER_TAGS: std::ops::RangeInclusive<u16> = 1..=0xfeff;
+pub(crate) const FILTER_TAGS: std::ops::RangeInclusive<u16> = 1..=0xfeff;
 
 /// Makes a kind of filter of one table known by its name, and by its tag if it has one. Once more
 /// is as good as once. An error: another kind has the name or the tag, or these cannot be written.

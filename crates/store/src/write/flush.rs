@@ -9,14 +9,13 @@
 
 use std::time::Instant;
 
-use trommel_filters::{FlushNumber, PartBuilder, Span};
+use trommel_filters::{FlushNumber, KeyList, PartBuilder, Span};
 
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
-use crate::files::distinct_keys::KeyList;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;

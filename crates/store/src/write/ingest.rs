@@ -10,10 +10,11 @@
 //! names every table. No log has the run's entries, unlike those of a flushed memtable. So a second
 //! edit follows, and damage to the first one is no torn end.
 
+use trommel_filters::KeyList;
+
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
-use crate::files::distinct_keys::KeyList;
 use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};

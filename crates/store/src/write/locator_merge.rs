@@ -11,9 +11,8 @@
 
 use std::collections::HashMap;
 
-use trommel_filters::{AnyRunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan};
+use trommel_filters::{AnyRunLocatorBuilder, KeyList, RunLocatorKind, RunSlot, TreePlan};
 
-use crate::files::distinct_keys::KeyList;
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
 use crate::guard::Guard;

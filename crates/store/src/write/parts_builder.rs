@@ -9,11 +9,11 @@
 //! Invariant: a part is queried when every run of its version is in it. Runs that come during a
 //! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
-use trommel_filters::{FlushNumber, GrfOptions, Part, PartBuilder};
+use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
-use crate::files::distinct_keys::KeyList;
+use crate::files::distinct_keys::Keys;
 use crate::files::placed_run::PlacedRun;
 use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use crate::plan::flush_size::OverlayShare;
@@ -137,11 +137,11 @@ impl Building {
     fn take(&mut self, submerge: &mut SubmergeKeys) {
         let mut at = 0;
         for cut in submerge.cuts.drain(..) {
-            submerge.keys.range(at..cut.at).give_to(&mut self.builder);
+            Keys { list: &submerge.keys, places: at..cut.at }.give_to(&mut self.builder);
             self.cut(&cut.lower);
             at = cut.at;
         }
-        submerge.keys.range(at..submerge.keys.len()).give_to(&mut self.builder);
+        Keys { list: &submerge.keys, places: at..submerge.keys.len() }.give_to(&mut self.builder);
         submerge.keys.clear();
     }
 

@@ -7,11 +7,12 @@
 //! Submerges are independent, but for the order in which they feed a global filter
 //! (`parts_builder`).
 
+use trommel_filters::KeyList;
+
 use crate::entries::entry::Entry;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
-use crate::files::distinct_keys::KeyList;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;

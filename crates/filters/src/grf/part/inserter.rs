@@ -7,6 +7,7 @@
 //! that the waits overlap. Invariant: places come out in the order of keys.
 
 use crate::base::filter::Untraced;
+use crate::base::key_list::KeyList;
 use crate::base::shape::{FlushNumber, Shape};
 use crate::bits::simd::{fastest, prefetch};
 use crate::fingerprint::group::{GROUP_ALIGN, Kind};
@@ -25,7 +26,7 @@ impl Part {
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
         let places = Places { part: self.clone(), overlay, last: None, list: 0 };
-        Inserter { places, flush, shape: shape.clone(), batch: Batch::default() }
+        Inserter { places, flush, shape: shape.clone(), batch: KeyList::default() }
     }
 }
 
@@ -39,7 +40,8 @@ pub struct Inserter {
     places: Places,
     flush: FlushNumber,
     shape: Shape,
-    batch: Batch,
+    /// Keys that wait for their places.
+    batch: KeyList,
 }
 
 /// Finds keys' places in a part.
@@ -52,32 +54,12 @@ struct Places {
     list: usize,
 }
 
-/// Keys that wait for their places.
-#[derive(Default)]
-struct Batch {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Batch {
-    #[inline(always)]
-    fn key(&self, place: usize) -> &[u8] {
-        let start = place.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start..self.ends[place]]
-    }
-}
-
 impl Inserter {
     /// Adds the next key. Requires: above all keys before.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
-        match key.first_chunk::<8>() {
-            // The usual length: a move, not a call.
-            Some(word) if key.len() == 8 => self.batch.bytes.extend_from_slice(word),
-            _ => self.batch.bytes.extend_from_slice(key),
-        }
-        self.batch.ends.push(self.batch.bytes.len());
-        if self.batch.ends.len() == BATCH {
+        self.batch.push(key);
+        if self.batch.len() == BATCH {
             self.place_batch();
         }
     }
@@ -95,11 +77,10 @@ impl Inserter {
 
     fn place_batch(&mut self) {
         let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-        let keys = &mut keys[..self.batch.ends.len()];
-        (0..).zip(&mut *keys).for_each(|(place, key)| *key = self.batch.key(place));
+        let keys = &mut keys[..self.batch.len()];
+        (0..).zip(&mut *keys).for_each(|(place, key)| *key = self.batch.get(place));
         self.places.add(keys);
-        self.batch.bytes.clear();
-        self.batch.ends.clear();
+        self.batch.clear();
     }
 
     /// The part with the keys pushed. What the flush did not touch is shared with the old part.

@@ -17,6 +17,7 @@ use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
 use crate::entries::tombstones::RangeTombstones;
 use crate::files::fences::Fences;
+use crate::plan::registry::FILTER_TAGS;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 
@@ -33,6 +34,7 @@ pub(crate) const TAG_TOMBSTONES: u16 = 4;
 /// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
 /// name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
+const _: () = assert!(*FILTER_TAGS.start() > 0 && *FILTER_TAGS.end() == u16::MAX - TAG_FILTERS);
 
 /// The tag of the section of a filter.
 pub(crate) fn filter_tag(kind: &dyn FilterKind) -> u16 {

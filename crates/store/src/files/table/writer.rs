@@ -9,7 +9,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyBatch, hash_key};
+use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyList, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
 use crate::entries::entry::{Entry, Sequence, order};
@@ -72,13 +72,13 @@ pub(crate) fn key_bounds(
 struct FilterFeed {
     kind: &'static dyn FilterKind,
     builder: Box<dyn AnyFilterBuilder>,
-    keys: KeyBatch,
+    keys: KeyList,
     seconds: f64,
 }
 
 impl FilterFeed {
     fn new(options: &FilterOptions) -> Self {
-        let (keys, builder) = (KeyBatch::default(), options.builder());
+        let (keys, builder) = (KeyList::default(), options.builder());
         FilterFeed { kind: options.kind, builder, keys, seconds: 0.0 }
     }
 

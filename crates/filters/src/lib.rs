@@ -90,7 +90,7 @@ pub use base::query::{KeyRange, Query};
 pub use base::rank::{CountBounds, RankBounds};
 pub use base::shape::{Codes, FlushNumber, RunIndex, Shape, Span};
 pub use base::sub_filters::{
-    Adjustment, SubFilter, SubFilterDirectory, SubFilterKind, SubFilterPolicy, UnitsOfTable,
+    Adjustment, SubFilter, SubFilterDirectory, SubFilterKind, SubFilterPolicy, TableSubFilters,
 };
 pub use base::tuning::{FilterTuning, Tuning};
 pub use base::wire::{Corrupt, Reader, Signature, Writer};
@@ -101,7 +101,7 @@ pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };
 pub use locators::kind::{AnyRunLocator, AnyRunLocatorBuilder, RunLocatorKind};
-pub use locators::located::{
+pub use locators::run_locator::{
     RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
     SortedWalk, TreePlan,
 };

@@ -49,7 +49,7 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
         | GuardKind::GrfGap
         | GuardKind::GrfCell
         | GuardKind::GrfHuffman => 12,
-        GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => {
+        GuardKind::Open | GuardKind::Table(_) | GuardKind::Locator(_) => {
             runs as u64 * 2 * BLOCK_KEYS_MAX
         }
     }
@@ -111,7 +111,7 @@ fn ranges_without_keys_are_known_to_be_empty() {
         let expected = match guard {
             _ if !guard.knows_ranges() => KEYS / 2..KEYS,
             // Segments are coarser than gaps.
-            GuardKind::Located(_) => 0..KEYS,
+            GuardKind::Locator(_) => 0..KEYS,
             // Whole bytes, prefixes and levels may be too coarse for these gaps.
             GuardKind::Table(kind) if !FINE.contains(&kind) => 0..KEYS,
             _ => 0..KEYS / 10,

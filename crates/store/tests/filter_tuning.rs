@@ -113,7 +113,7 @@ fn tables_of_other_tuning_are_opened_and_answer() {
             }
             write(&db, place as u64, &mut map);
             check(&db, &map, &case);
-            told.push(db.stats().expect("open").guard.told.expect("it is told something"));
+            told.push(db.stats().expect("open").guard.tuning.expect("it is told something"));
             db.close().expect("closes");
         }
         told.sort();

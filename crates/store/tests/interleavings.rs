@@ -313,9 +313,9 @@ fn explore(scene: fn(GuardKind), seed: u64) {
     let guards = [
         GuardKind::Grf,
         GuardKind::Table(kinds::BLOCKED_BLOOM),
-        GuardKind::Located(kinds::CHUCKY),
-        GuardKind::Located(kinds::REMIX),
-        GuardKind::Located(kinds::REMIX_SORTED),
+        GuardKind::Locator(kinds::CHUCKY),
+        GuardKind::Locator(kinds::REMIX),
+        GuardKind::Locator(kinds::REMIX_SORTED),
     ];
     for guard in guards {
         run(RandomScheduler::new_from_seed(seed, count), scene, guard);

@@ -25,7 +25,7 @@ const GUARDS: [GuardKind; 6] = [
     GuardKind::Grf,
     GuardKind::Table(kinds::BLOCKED_BLOOM),
     GuardKind::GrfHuffman,
-    GuardKind::Located(kinds::CHUCKY),
+    GuardKind::Locator(kinds::CHUCKY),
     GuardKind::Open,
     GuardKind::Table(kinds::ELASTIC),
 ];
@@ -250,7 +250,7 @@ fn several_merges_are_open_at_once() {
         world.db().settle().expect("settles");
         world.check();
         // A guard that merges tell of every key has one at a time.
-        let is_told = matches!(guard, GuardKind::Located(_) | GuardKind::GrfHuffman);
+        let is_told = matches!(guard, GuardKind::Locator(_) | GuardKind::GrfHuffman);
         assert_eq!(world.most_merging, if is_told { 1 } else { 4 }, "{guard}");
     }
 }

@@ -107,7 +107,7 @@ impl World {
         let guards = trommel_guards::all_guards();
         options.guard = guards[dice.roll(guards.len() as u64) as usize];
         if dice.roll(4) == 0 {
-            options.guard = GuardKind::Located(kinds::REMIX_SORTED);
+            options.guard = GuardKind::Locator(kinds::REMIX_SORTED);
         }
         options.size_ratio = 2 + dice.roll(4) as u32;
         options.write_buffer_bytes = [1 << 10, 1 << 11, 1 << 12, 1 << 16][dice.roll(4) as usize];

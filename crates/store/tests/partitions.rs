@@ -138,15 +138,15 @@ fn guards_that_merges_tell_of_every_key_are_made_anew_by_whole_merges() {
             }
         }
         db.close().expect("closes");
-        let db = open(&disk, &options(GuardKind::Located(kind)));
+        let db = open(&disk, &options(GuardKind::Locator(kind)));
         check(&db, keys);
         load(&db, KEYS);
         check(&db, keys);
         db.compact().expect("compacts");
         check(&db, keys);
         assert_eq!(db.stats().expect("open").partitions.len(), 1, "{kind:?}");
-        let located = db.stats().expect("open").guard.located.expect("a guard of all keys");
-        assert!(located.room >= keys, "{kind:?}: room for {} of {keys} keys", located.room);
+        let locator = db.stats().expect("open").guard.locator.expect("a guard of all keys");
+        assert!(locator.room >= keys, "{kind:?}: room for {} of {keys} keys", locator.room);
     }
 }
 

@@ -60,7 +60,7 @@ fn searched(stats: &QueryStats) -> u64 {
 #[test] // DESIGN 2: in deterministic trees a code names one run, and the guard is asked once.
 fn every_preset_has_one_candidate_for_each_entry_and_one_probe_for_each_query() {
     // Chucky has a slot for each run: it would search all runs that found none.
-    let chucky = GuardKind::Located(kinds::CHUCKY);
+    let chucky = GuardKind::Locator(kinds::CHUCKY);
     for guard in [GuardKind::Grf, GuardKind::GrfHuffman, chucky] {
         for (name, policy) in presets() {
             let db = open(&Memory::new(), &options(policy, guard));
@@ -147,7 +147,7 @@ fn a_store_moves_from_any_policy_to_any_other() {
         // Each policy after each other one.
         let (step, from) = (turn / policies.len(), turn % policies.len());
         let policy = policies[(from * (step + 1)) % policies.len()].clone();
-        let guard = [GuardKind::Grf, GuardKind::Located(kinds::CHUCKY), GuardKind::Open][turn % 3];
+        let guard = [GuardKind::Grf, GuardKind::Locator(kinds::CHUCKY), GuardKind::Open][turn % 3];
         let size_ratio = 2 + (turn as u32 * 7) % 5;
         let case = format!("turn {turn}: {} of {size_ratio}", policy.name());
         let db = open(&disk, &Options { size_ratio, ..options(policy, guard) });

@@ -19,8 +19,8 @@ use trommel_guards::kinds;
 
 type Map = BTreeMap<[u8; 8], u8>;
 
-const SORTED: GuardKind = GuardKind::Located(kinds::REMIX_SORTED);
-const SEMI_SORTED: GuardKind = GuardKind::Located(kinds::REMIX);
+const SORTED: GuardKind = GuardKind::Locator(kinds::REMIX_SORTED);
+const SEMI_SORTED: GuardKind = GuardKind::Locator(kinds::REMIX);
 
 type Armed = (PausePoint, fn(&Db));
 

@@ -41,10 +41,10 @@ type Lanes = [Lane; WRITERS];
 /// One of each kind of guard: there are fewer generations than guards.
 const GUARDS: [GuardKind; 10] = [
     GuardKind::Grf,
-    GuardKind::Located(kinds::CHUCKY),
+    GuardKind::Locator(kinds::CHUCKY),
     GuardKind::Table(kinds::BLOCKED_BLOOM),
-    GuardKind::Located(kinds::REMIX),
-    GuardKind::Located(kinds::REMIX_SORTED),
+    GuardKind::Locator(kinds::REMIX),
+    GuardKind::Locator(kinds::REMIX_SORTED),
     GuardKind::GrfHuffman,
     GuardKind::Table(kinds::ELASTIC),
     GuardKind::Open,

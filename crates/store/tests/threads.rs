@@ -253,7 +253,7 @@ fn check(db: &Db, versions: &Versions) {
 
 #[test]
 fn what_is_read_beside_writers_and_merges_never_goes_back() {
-    let chucky = GuardKind::Located(kinds::CHUCKY);
+    let chucky = GuardKind::Locator(kinds::CHUCKY);
     let kinds = [GuardKind::Grf, GuardKind::Open, chucky];
     for (turn, guard) in (0..).zip(kinds) {
         for granularity in Granularity::ALL {

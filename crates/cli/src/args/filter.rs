@@ -194,8 +194,8 @@ mod tests {
             (kinds::ARF, "--arf-questions 70"),
         ] {
             let tuning = typed(text).tuning();
-            let told = kind.told(&tuning).expect("it is told something");
-            assert_eq!(format!("--{}", told.replace(", ", " --")), text);
+            let typed = kind.tuning_text(&tuning).expect("it has options");
+            assert_eq!(format!("--{}", typed.replace(", ", " --")), text);
         }
         let elastic = typed("--elastic-units 3 --elastic-unit-bits 1.5 --elastic-life-time 9");
         let expected = ElasticOptions {

@@ -43,7 +43,7 @@ fn guard_names() -> String {
 pub(crate) fn guard_help() -> String {
     let names = guard_names();
     format!(
-        "Who answers which runs may hold a key: {names}. [default: grf; none for get, put, delete, \
+        "The filter that says which runs may hold a key: {names}. [default: grf; none for get, put, delete, \
          scan and count, since a single question does not repay reading the filter]"
     )
 }

@@ -122,8 +122,8 @@ fn as_text(stats: &Stats) -> String {
     row("runs", whole(stats.run_count() as u64));
     row("memtables", bytes(stats.memtable_bytes));
     row("guard", guard.kind.to_string());
-    if let Some(told) = &guard.told {
-        row("new filters", told.clone());
+    if let Some(tuning) = &guard.tuning {
+        row("new filters", tuning.clone());
     }
     row("guard memory", bytes(guard.memory_bytes));
     row("guard bits per key", format!("{:.2}", guard.bits_per_key));

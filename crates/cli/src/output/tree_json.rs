@@ -77,12 +77,12 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
     if guard.elastic.is_none() {
         all["elastic"] = Value::Null;
     }
-    let located = guard.located.map(|located| {
+    let locator = guard.locator.map(|locator| {
         json!({
-            "bytes": located.bytes,
-            "overflow_bytes": located.overflow_bytes,
-            "entries": located.entries,
-            "room": located.room,
+            "bytes": locator.bytes,
+            "overflow_bytes": locator.overflow_bytes,
+            "entries": locator.entries,
+            "room": locator.room,
         })
     });
     let others = json!({
@@ -90,8 +90,8 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "built_at_open": guard.built_at_open,
         "damaged": guard.damaged,
         "unregistered": guard.unregistered,
-        "told": guard.told,
-        "located": located,
+        "tuning": guard.tuning,
+        "locator": locator,
     });
     extend(&mut all, others);
     all

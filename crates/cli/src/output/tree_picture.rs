@@ -143,19 +143,19 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
                 format!("points ask up to {filters}, ranges none")
             };
             line(text, format_args!("           {asked}"));
-            if let Some(told) = &guard.told {
-                line(text, format_args!("           new filters: {told}"));
+            if let Some(tuning) = &guard.tuning {
+                line(text, format_args!("           new filters: {tuning}"));
             }
             if let Some(elastic) = &guard.elastic {
                 let tables = tables_by_sub_filters(elastic);
                 line(text, format_args!("           tables by sub-filters, cold to hot: {tables}"));
             }
         }
-        GuardKind::Located(kind) => {
+        GuardKind::Locator(kind) => {
             line(text, format_args!("guard {}: {memory}", guard.kind));
-            if let Some(located) = &guard.located {
-                let (entries, room) = (whole(located.entries), whole(located.room));
-                let overflow = bytes(located.overflow_bytes as u64);
+            if let Some(locator) = &guard.locator {
+                let (entries, room) = (whole(locator.entries), whole(locator.room));
+                let overflow = bytes(locator.overflow_bytes as u64);
                 let what = format!("entries {entries}, room for {room}; did not fit {overflow}");
                 line(text, format_args!("           {what}"));
             }

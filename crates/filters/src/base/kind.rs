@@ -59,8 +59,8 @@ pub trait FilterKind: Any + Send + Sync {
         None
     }
 
-    /// What a filter of this kind is told by its tuning, as people read and type it. None: nothing.
-    fn told(&self, tuning: &FilterTuning) -> Option<String> {
+    /// The options of this kind in a tuning, as people read and type them. None: it has none.
+    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
         let _ = tuning;
         None
     }
@@ -97,7 +97,7 @@ pub struct FilterOptions {
     /// Its size, everything included, as near as the filter can come to it. More: fewer false
     /// positives.
     pub bits_per_key: f64,
-    /// What it is told beside its memory.
+    /// The options of the kind beside its memory, as text.
     pub tuning: FilterTuning,
     /// Ranges in which there was nothing, for filters that learn. More: they know better what is
     /// asked like them; building takes longer.
@@ -128,13 +128,13 @@ pub struct TableKind {
     tag: Option<u16>,
     knows_ranges: bool,
     point_rate: Option<PointRate>,
-    told: fn(&FilterTuning) -> Option<String>,
+    tuning_text: fn(&FilterTuning) -> Option<String>,
     builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
     read: fn(AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>,
 }
 
 impl TableKind {
-    /// A kind without a tag, that knows no ranges and is told nothing.
+    /// A kind without a tag and options of its own, that knows no ranges.
     pub const fn new(
         name: &'static str,
         builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
@@ -145,7 +145,7 @@ impl TableKind {
             tag: None,
             knows_ranges: false,
             point_rate: None,
-            told: |_| None,
+            tuning_text: |_| None,
             builder,
             read,
         }
@@ -169,10 +169,10 @@ impl TableKind {
         TableKind { point_rate: Some(rate), ..self }
     }
 
-    /// With what it is told by a tuning, as people read and type it.
+    /// With the text of its options in a tuning, as people read and type them.
     #[must_use]
-    pub const fn with_told(self, told: fn(&FilterTuning) -> Option<String>) -> Self {
-        TableKind { told, ..self }
+    pub const fn with_tuning_text(self, tuning_text: fn(&FilterTuning) -> Option<String>) -> Self {
+        TableKind { tuning_text, ..self }
     }
 }
 
@@ -201,8 +201,8 @@ impl FilterKind for TableKind {
         self.point_rate
     }
 
-    fn told(&self, tuning: &FilterTuning) -> Option<String> {
-        (self.told)(tuning)
+    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
+        (self.tuning_text)(tuning)
     }
 }
 

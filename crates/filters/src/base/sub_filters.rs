@@ -72,13 +72,13 @@ pub trait SubFilter: Send + Sync {
 
 /// What a policy has to know of a table's parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UnitsOfTable {
+pub struct TableSubFilters {
     /// Memory of one part.
-    pub unit_bytes: u64,
+    pub sub_filter_bytes: u64,
     /// False positive rate of one part; that of several is the product.
-    pub unit_rate: f64,
+    pub sub_filter_rate: f64,
     /// How many parts there are to be had.
-    pub units: u8,
+    pub count: u8,
 }
 
 /// A part that is worth more in memory than others. Nothing has changed yet.
@@ -99,11 +99,11 @@ pub trait SubFilterPolicy: Send {
     /// How much memory they take.
     fn loaded_bytes(&self) -> u64;
     /// Adds a table, with so many parts in memory.
-    fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8);
+    fn insert(&mut self, table: u64, of: TableSubFilters, loaded: u8);
     /// Forgets all tables but those that stay, and gives their numbers.
     fn retain(&mut self, stays: &dyn Fn(u64) -> bool) -> Vec<u64>;
     /// A table has one part less to be had: it is damaged.
-    fn lose_unit(&mut self, table: u64);
+    fn lose_one(&mut self, table: u64);
     /// The tables with 0, 1, 2, ... parts in memory.
     fn queues(&self) -> Vec<Vec<u64>>;
     /// How many needless reads are expected of all questions that were counted.

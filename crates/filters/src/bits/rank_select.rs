@@ -131,7 +131,7 @@ impl<'a> Ranked<'a> {
     /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
     /// block as evenly spread. Requires: ranks are kept for each block. Of damaged ranks, anything.
     #[inline(always)]
-    pub fn rank_about(self, at: usize) -> usize {
+    pub fn estimate_rank(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
         let (before, after) = (self.kept_rank(block), self.kept_rank(block + 1));
         before + after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS
@@ -180,7 +180,7 @@ impl<'a> Selected<'a> {
     /// one, without a look at the bits. It takes the ones between two samples as evenly spread. Of
     /// damaged samples, anything.
     #[inline(always)]
-    pub fn select_about(self, rank: usize) -> Option<(usize, usize)> {
+    pub fn estimate_select(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {
             self.samples.get(index).map(|sample| u32::from_le_bytes(*sample) as usize)
         };
@@ -306,7 +306,7 @@ mod tests {
                 assert_eq!(coarse.rank_in_block(at), truth);
                 let block = at / BLOCK_BITS * BLOCK_BITS;
                 let most = coarse.rank_in_block((block + BLOCK_BITS).min(len));
-                let about = coarse.rank_about(at);
+                let about = coarse.estimate_rank(at);
                 assert!((coarse.rank_in_block(block)..=most).contains(&about), "{at}: {about}");
             }
             let selected = Selected::new(bits, &samples);
@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(selected.select::<1>(places.len() + 64, 9), None);
             for (rank, _) in places.iter().enumerate() {
                 let next = rank / SAMPLE_ONES * SAMPLE_ONES + SAMPLE_ONES;
-                let about = selected.select_about(rank);
+                let about = selected.estimate_select(rank);
                 assert_eq!(about.is_some(), next < places.len());
                 let between = |at| places[next - SAMPLE_ONES] <= at && at < places[next];
                 assert!(about.is_none_or(|(at, _)| between(at)), "{rank}: {about:?}");

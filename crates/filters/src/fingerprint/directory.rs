@@ -33,7 +33,7 @@ pub const ACROSS_BITS: u32 = 16;
 
 /// Where a key's block is, guessed.
 #[derive(Clone, Copy, Default)]
-pub struct Guess {
+pub struct PlaceEstimate {
     /// Where the group begins, which is known.
     pub group_at: usize,
     /// Where the block is about, in the same bytes.
@@ -295,10 +295,14 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     /// group is read, so that its block comes along with its header instead of after it. Of damaged
     /// bytes, anything.
     #[inline(always)]
-    pub fn guess(&self, group: usize, word: u64) -> Guess {
+    pub fn estimate_place(&self, group: usize, word: u64) -> PlaceEstimate {
         let (start, next) = (self.offset(group), group + 1);
         if next >= self.len() {
-            return Guess { group_at: start * GROUP_ALIGN, at: start * GROUP_ALIGN, across: 0 };
+            return PlaceEstimate {
+                group_at: start * GROUP_ALIGN,
+                at: start * GROUP_ALIGN,
+                across: 0,
+            };
         }
         let low = self.separators.at(group);
         // Not zero: the next separator may be the same word.
@@ -310,7 +314,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let bytes = self.offset(next).saturating_sub(start) * GROUP_ALIGN;
         let after = bytes.wrapping_mul(across as usize) >> ACROSS_BITS;
         let group_at = start * GROUP_ALIGN;
-        Guess { group_at, at: group_at.wrapping_add(after), across: across as usize }
+        PlaceEstimate { group_at, at: group_at.wrapping_add(after), across: across as usize }
     }
 
     /// Eight bytes of `key` after the prefix. If it lacks the prefix: where it lies.
@@ -384,7 +388,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     }
 
     /// The bytes of a separator after its word.
-    pub fn rest(&self, group: usize) -> SeparatorTail<'_> {
+    pub fn separator_tail(&self, group: usize) -> SeparatorTail<'_> {
         self.tails.as_ref().map_or(SeparatorTail::default(), |tails| tails.get(group))
     }
 
@@ -401,7 +405,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         same_bits(self.separators.at(group), word, prefix_bits - 8 * skip)
             && (prefix_bits <= 8 * skip + 64
                 || self
-                    .rest(group)
+                    .separator_tail(group)
                     .begins_as(key.get(skip + 8..).unwrap_or(&[]), prefix_bits - 8 * skip - 64))
     }
 
@@ -434,7 +438,7 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
     pub fn separator_view(&self, group: usize, prefix_bits: usize) -> u64 {
         let at = prefix_bits - 8 * self.prefix.len();
         if at >= 64 {
-            return self.rest(group).bits_at(at - 64);
+            return self.separator_tail(group).bits_at(at - 64);
         }
         let high = self.separators.at(group) << at;
         match (&self.tails, at) {
@@ -455,7 +459,9 @@ impl<W: Row<u64>, N: Row<u32>, B: Deref<Target = [u8]>> Directory<W, N, B> {
         let shares =
             same_bits(self.separators.at(group), self.separators.at(next), prefix_bits - 8 * skip)
                 && (prefix_bits <= 8 * skip + 64
-                    || self.rest(group).begins_like(&self.rest(next), prefix_bits - 8 * skip - 64));
+                    || self
+                        .separator_tail(group)
+                        .begins_like(&self.separator_tail(next), prefix_bits - 8 * skip - 64));
         if shares { self.separator_view(next, prefix_bits) } else { u64::MAX }
     }
 }

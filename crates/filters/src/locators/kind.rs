@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use crate::base::filter::Trace;
 use crate::base::query::Query;
-use crate::locators::located::{
+use crate::locators::run_locator::{
     RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, SortedView, TreePlan,
 };
 

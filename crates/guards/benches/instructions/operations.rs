@@ -399,14 +399,14 @@ fn run_chucky() {
     note("chucky-move", Some(RunSlot(0)), Some(RunSlot(9)));
     let misses = source.misses(&keys, 1, &mut random);
     let mut maybe = 0;
-    count("chucky-point-miss", QUERIES, || maybe = maybe_located(&filter, &misses));
+    count("chucky-point-miss", QUERIES, || maybe = maybe_by_locator(&filter, &misses));
     assert!(maybe <= NEEDLESS_MAX, "chucky: {maybe} points");
     let hits = hits(&keys, &mut random);
-    count("chucky-point-hit", QUERIES, || maybe = maybe_located(&filter, &hits));
+    count("chucky-point-hit", QUERIES, || maybe = maybe_by_locator(&filter, &hits));
     assert_eq!(maybe, QUERIES, "chucky: a stored key was denied");
 }
 
-fn maybe_located(filter: &Chucky, queries: &[u64]) -> usize {
+fn maybe_by_locator(filter: &Chucky, queries: &[u64]) -> usize {
     let may_hold = |key: &&u64| {
         let mut slots = SlotSet::default();
         filter.candidates(&Query::Point(&key.to_be_bytes()), &mut slots, &mut Untraced);

@@ -31,7 +31,7 @@ pub struct ElasticDirectory {
     /// One for each unit.
     pub(super) checksums: Box<[u64]>,
     /// The length of each of them.
-    pub(super) unit_bytes: u64,
+    pub(super) sub_filter_bytes: u64,
     /// Distinct keys of the table.
     pub(super) keys: u64,
     /// Bits that are looked at in a unit.
@@ -54,30 +54,30 @@ impl ElasticDirectory {
         let wrong = |place: usize, what| Corrupt { at: place, what };
         let mut input = Reader::new(&tail[at..]);
         let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>()?;
-        let unit_bytes = input.u64()?;
+        let sub_filter_bytes = input.u64()?;
         let keys = input.u64()?;
         let probes = input.u32()?;
         let own_at = at + input.at();
         if input.u32()? != own_checksum(&tail[at..own_at], units) {
             return Err(wrong(own_at, "the checksum of a directory of units"));
         }
-        let units_bytes = unit_bytes.checked_mul(u64::from(units));
+        let units_bytes = sub_filter_bytes.checked_mul(u64::from(units));
         if units_bytes.and_then(|bytes| bytes.checked_add(size as u64)) != Some(image_bytes) {
             return Err(wrong(at, "as many bytes of units as the directory says"));
         }
         let probes = u8::try_from(probes).ok().filter(|probes| (1..=PROBES_MAX).contains(probes));
         let probes = probes.ok_or(wrong(own_at, "a number of probes"))?;
-        if keys > 0 && unit_bytes == 0 {
+        if keys > 0 && sub_filter_bytes == 0 {
             return Err(wrong(at, "units for as many keys"));
         }
-        Ok(ElasticDirectory { checksums, unit_bytes, keys, probes })
+        Ok(ElasticDirectory { checksums, sub_filter_bytes, keys, probes })
     }
 
     /// The image: units first, then the directory.
     pub(super) fn encode_into(&self, units: Vec<u8>) -> Vec<u8> {
         let mut out = Writer::new();
         self.checksums.iter().for_each(|sum| out.u64(*sum));
-        out.u64(self.unit_bytes);
+        out.u64(self.sub_filter_bytes);
         out.u64(self.keys);
         out.u32(u32::from(self.probes));
         out.u32(own_checksum(out.as_slice(), self.count()));
@@ -99,7 +99,7 @@ impl SubFilterDirectory for ElasticDirectory {
     }
 
     fn part_bytes(&self) -> u64 {
-        self.unit_bytes
+        self.sub_filter_bytes
     }
 
     /// What theory promises.
@@ -107,14 +107,14 @@ impl SubFilterDirectory for ElasticDirectory {
         if self.keys == 0 {
             return 0.0;
         }
-        rate(self.unit_bytes as f64 * 8.0 / self.keys as f64, self.probes)
+        rate(self.sub_filter_bytes as f64 * 8.0 / self.keys as f64, self.probes)
     }
 
     /// Requires: there is such a unit.
     fn range(&self, number: u8) -> Range<u64> {
         assert!(number < self.count(), "unit {number} of {}", self.count());
-        let start = u64::from(number) * self.unit_bytes;
-        start..start + self.unit_bytes
+        let start = u64::from(number) * self.sub_filter_bytes;
+        start..start + self.sub_filter_bytes
     }
 
     fn size_bytes(&self) -> usize {
@@ -124,7 +124,7 @@ impl SubFilterDirectory for ElasticDirectory {
     /// Requires: there is such a unit.
     fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
         assert!(number < self.count(), "unit {number} of {}", self.count());
-        let fits = bytes.len() as u64 == self.unit_bytes;
+        let fits = bytes.len() as u64 == self.sub_filter_bytes;
         if !fits || checksum(&bytes) != self.checksums[usize::from(number)] {
             return Err(Corrupt { at: 0, what: "the checksum of a unit" });
         }

@@ -90,7 +90,7 @@ impl FilterKind for ElasticKind {
         Some(self)
     }
 
-    fn told(&self, tuning: &FilterTuning) -> Option<String> {
+    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
         Some(format!("elastic-units {}", tuning.get::<ElasticOptions>().units))
     }
 }

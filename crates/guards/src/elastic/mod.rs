@@ -92,19 +92,19 @@ impl TableFilterBuilder for ElasticBuilder {
 
     fn finish(self) -> Vec<u8> {
         let keys = self.hashes.len();
-        let unit_bytes = unit_bytes_for(keys, self.unit_bits_per_key);
-        let bits_had = unit_bytes as f64 * 8.0 / keys.max(1) as f64;
+        let sub_filter_bytes = unit_bytes_for(keys, self.unit_bits_per_key);
+        let bits_had = sub_filter_bytes as f64 * 8.0 / keys.max(1) as f64;
         let probes = best_probes(bits_had);
-        let mut bytes = Vec::with_capacity(unit_bytes * usize::from(self.units));
+        let mut bytes = Vec::with_capacity(sub_filter_bytes * usize::from(self.units));
         let mut checksums = Vec::with_capacity(usize::from(self.units));
         for number in 0..self.units {
-            let unit = build_unit(&self.hashes, number, unit_bytes, probes);
+            let unit = build_unit(&self.hashes, number, sub_filter_bytes, probes);
             checksums.push(checksum(&unit));
             bytes.extend_from_slice(&unit);
         }
         let directory = ElasticDirectory {
             checksums: checksums.into(),
-            unit_bytes: unit_bytes as u64,
+            sub_filter_bytes: sub_filter_bytes as u64,
             keys: keys as u64,
             probes,
         };
@@ -146,11 +146,11 @@ impl<B: AsRef<[u8]>> TableFilter for Elastic<B> {
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
         // The lengths were checked: units lie one after the other from the first byte on.
-        let unit_bytes = self.directory.unit_bytes as usize;
+        let sub_filter_bytes = self.directory.sub_filter_bytes as usize;
         let probes = self.directory.probes;
         (0..self.directory.count()).all(|number| {
-            let start = usize::from(number) * unit_bytes;
-            let unit = &self.bytes.as_ref()[start..start + unit_bytes];
+            let start = usize::from(number) * sub_filter_bytes;
+            let unit = &self.bytes.as_ref()[start..start + sub_filter_bytes];
             unit::may_contain(unit, number, probes, key.hash(), trace)
         })
     }

@@ -17,7 +17,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
-use trommel_filters::{Adjustment, SubFilterPolicy, UnitsOfTable};
+use trommel_filters::{Adjustment, SubFilterPolicy, TableSubFilters};
 
 /// After so many lifetimes all frequencies are halved, so that what was hot once does not stay so.
 const LIFETIMES_TO_HALVE: u64 = 64;
@@ -26,7 +26,7 @@ const VICTIMS_MAX: usize = 64;
 const LIFETIME_LEAST: u64 = 16;
 
 struct Tracked {
-    of: UnitsOfTable,
+    of: TableSubFilters,
     loaded: u8,
     frequency: f64,
     expires: u64,
@@ -37,7 +37,7 @@ struct Tracked {
 impl Tracked {
     /// Needless reads that are expected with so many units.
     fn needless_reads(&self, units: u8) -> f64 {
-        self.frequency * self.of.unit_rate.powi(i32::from(units))
+        self.frequency * self.of.sub_filter_rate.powi(i32::from(units))
     }
 
     /// By how much they fall with one unit more.
@@ -78,7 +78,7 @@ impl ElasticPolicy {
     pub fn remove(&mut self, table: u64) {
         if let Some(gone) = self.tables.remove(&table) {
             self.queues[usize::from(gone.loaded)].remove(&gone.stamp);
-            self.loaded_bytes -= u64::from(gone.loaded) * gone.of.unit_bytes;
+            self.loaded_bytes -= u64::from(gone.loaded) * gone.of.sub_filter_bytes;
         }
     }
 
@@ -104,8 +104,8 @@ impl ElasticPolicy {
     /// bits.)
     fn to_give_up(&self, table: u64) -> Option<Reverse<(u64, u64)>> {
         let tracked = &self.tables[&table];
-        let gives_room = tracked.loaded > 0 && tracked.of.unit_bytes > 0;
-        let loss_per_byte = || tracked.loss() / tracked.of.unit_bytes as f64;
+        let gives_room = tracked.loaded > 0 && tracked.of.sub_filter_bytes > 0;
+        let loss_per_byte = || tracked.loss() / tracked.of.sub_filter_bytes as f64;
         gives_room.then(|| Reverse((loss_per_byte().to_bits(), table)))
     }
 
@@ -120,9 +120,9 @@ impl ElasticPolicy {
 
     fn set_units(&mut self, table: u64, units: u8) {
         let tracked = &self.tables[&table];
-        let (before, unit_bytes) = (tracked.loaded, tracked.of.unit_bytes);
-        self.loaded_bytes -= u64::from(before) * unit_bytes;
-        self.loaded_bytes += u64::from(units) * unit_bytes;
+        let (before, sub_filter_bytes) = (tracked.loaded, tracked.of.sub_filter_bytes);
+        self.loaded_bytes -= u64::from(before) * sub_filter_bytes;
+        self.loaded_bytes += u64::from(units) * sub_filter_bytes;
         self.enqueue(table, units);
     }
 
@@ -162,12 +162,12 @@ impl SubFilterPolicy for ElasticPolicy {
 
     /// Begins with a table of which so many units are in memory. One that is there already stays as
     /// it is.
-    fn insert(&mut self, table: u64, of: UnitsOfTable, loaded: u8) {
-        assert!(loaded <= of.units, "{loaded} of {} units", of.units);
+    fn insert(&mut self, table: u64, of: TableSubFilters, loaded: u8) {
+        assert!(loaded <= of.count, "{loaded} of {} units", of.count);
         if self.tables.contains_key(&table) {
             return;
         }
-        self.loaded_bytes += u64::from(loaded) * of.unit_bytes;
+        self.loaded_bytes += u64::from(loaded) * of.sub_filter_bytes;
         let tracked = Tracked { of, loaded, frequency: 0.0, expires: 0, stamp: 0 };
         self.tables.insert(table, tracked);
         self.enqueue(table, loaded);
@@ -184,10 +184,10 @@ impl SubFilterPolicy for ElasticPolicy {
 
     /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in
     /// memory.
-    fn lose_unit(&mut self, table: u64) {
+    fn lose_one(&mut self, table: u64) {
         if let Some(tracked) = self.tables.get_mut(&table) {
-            assert!(tracked.loaded < tracked.of.units, "a unit in memory cannot be lost");
-            tracked.of.units -= 1;
+            assert!(tracked.loaded < tracked.of.count, "a unit in memory cannot be lost");
+            tracked.of.count -= 1;
         }
     }
 
@@ -230,25 +230,25 @@ impl SubFilterPolicy for ElasticPolicy {
     /// What one unit more of a table would spare for each byte of it. 0: it has none to offer.
     fn worth(&self, table: u64) -> f64 {
         let Some(tracked) = self.tables.get(&table) else { return 0.0 };
-        let none_left = tracked.loaded >= tracked.of.units;
-        if none_left { 0.0 } else { tracked.gain() / tracked.of.unit_bytes.max(1) as f64 }
+        let none_left = tracked.loaded >= tracked.of.count;
+        if none_left { 0.0 } else { tracked.gain() / tracked.of.sub_filter_bytes.max(1) as f64 }
     }
 
     /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not
     /// enough to take from expired tables, or needless reads would not become less.
     fn adjustment(&self, table: u64) -> Option<Adjustment> {
         let wanting = self.tables.get(&table)?;
-        if wanting.loaded >= wanting.of.units {
+        if wanting.loaded >= wanting.of.count {
             return None;
         }
         let room = self.budget_bytes.saturating_sub(self.loaded_bytes);
-        let mut missing = wanting.of.unit_bytes.saturating_sub(room);
+        let mut missing = wanting.of.sub_filter_bytes.saturating_sub(room);
         let (mut drop, mut loss) = (Vec::new(), 0.0);
         if missing > 0 {
             for (victim, tracked) in self.expired().filter(|(victim, _)| *victim != table) {
                 drop.push(victim);
                 loss += tracked.loss();
-                missing = missing.saturating_sub(tracked.of.unit_bytes);
+                missing = missing.saturating_sub(tracked.of.sub_filter_bytes);
                 if missing == 0 || loss >= wanting.gain() || drop.len() == VICTIMS_MAX {
                     break;
                 }
@@ -292,8 +292,8 @@ mod tests {
     use super::*;
 
     /// Units of 100 bytes that halve the rate, `units` of them to be had.
-    fn of(units: u8) -> UnitsOfTable {
-        UnitsOfTable { unit_bytes: 100, unit_rate: 0.5, units }
+    fn of(units: u8) -> TableSubFilters {
+        TableSubFilters { sub_filter_bytes: 100, sub_filter_rate: 0.5, count: units }
     }
 
     /// Tables 0, 1, 2, … with so many units in memory, nothing free.
@@ -399,13 +399,21 @@ mod tests {
     #[test]
     fn small_tables_pay_for_a_large_one_together() {
         let mut policy = full(10, &[1, 1, 1]);
-        policy.insert(9, UnitsOfTable { unit_bytes: 250, unit_rate: 0.5, units: 2 }, 0);
+        policy.insert(
+            9,
+            TableSubFilters { sub_filter_bytes: 250, sub_filter_rate: 0.5, count: 2 },
+            0,
+        );
         ask(&mut policy, 9, 12);
         let adjustment = policy.adjustment(9).expect("they are expired");
         assert_eq!(adjustment.drop, [0, 1, 2]);
         policy.apply(&adjustment);
         assert_eq!((policy.units(9), policy.loaded_bytes()), (Some(1), 250));
-        policy.insert(10, UnitsOfTable { unit_bytes: 400, unit_rate: 0.5, units: 2 }, 0);
+        policy.insert(
+            10,
+            TableSubFilters { sub_filter_bytes: 400, sub_filter_rate: 0.5, count: 2 },
+            0,
+        );
         ask(&mut policy, 10, 30);
         assert_eq!(policy.adjustment(10), None, "all that is expired is not enough");
     }
@@ -444,9 +452,9 @@ mod tests {
         let mut policy = full(10, &[1]);
         policy.set_budget_bytes(1000);
         ask(&mut policy, 0, 1);
-        (0..3).for_each(|_| policy.lose_unit(0));
+        (0..3).for_each(|_| policy.lose_one(0));
         assert_eq!((policy.adjustment(0), policy.worth(0)), (None, 0.0));
-        policy.lose_unit(99);
+        policy.lose_one(99);
         assert_eq!((policy.units(99), policy.adjustment(99)), (None, None));
     }
 

@@ -144,9 +144,9 @@ fn no_keys_no_bytes_no_candidates() {
 
 #[test]
 fn a_directory_that_lies_is_refused() {
-    let directory = |keys, unit_bytes: u64, probes| ElasticDirectory {
+    let directory = |keys, sub_filter_bytes: u64, probes| ElasticDirectory {
         checksums: vec![0; 2].into(),
-        unit_bytes,
+        sub_filter_bytes,
         keys,
         probes,
     };

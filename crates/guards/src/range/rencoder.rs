@@ -42,7 +42,7 @@ pub const RENCODER: &dyn FilterKind = &TableKind::new(
 )
 .with_tag(TAG)
 .with_ranges()
-.with_told(|tuning| Some(told(tuning)));
+.with_tuning_text(|tuning| Some(told(tuning)));
 
 const VERSION: u8 = 1;
 const TAG: u16 = 14;

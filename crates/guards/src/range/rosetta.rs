@@ -37,7 +37,7 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
 )
 .with_tag(TAG)
 .with_ranges()
-.with_told(|tuning| Some(told(tuning)));
+.with_tuning_text(|tuning| Some(told(tuning)));
 
 const VERSION: u8 = 1;
 const TAG: u16 = 13;

@@ -185,7 +185,7 @@ fn probe_all_times(
         medians.unwrap_or_else(|never| match never {})[0]
     };
     let of = |built: &Built| match &built.filter {
-        ProbedFilter::Global(_) | ProbedFilter::Located { .. } => None,
+        ProbedFilter::Global(_) | ProbedFilter::Locator { .. } => None,
         ProbedFilter::PerTable { tables, .. } => Some(ProbeNs {
             point_miss: Some(time(tables, &queries[0])),
             point_hit: Some(time(tables, &queries[1])),

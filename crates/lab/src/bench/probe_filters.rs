@@ -47,7 +47,7 @@ pub(crate) enum ProbedFilter {
     },
     Global(Part),
     /// A filter that knows in which run each key is.
-    Located {
+    Locator {
         kind: &'static dyn RunLocatorKind,
         filter: Box<dyn AnyRunLocator>,
     },
@@ -57,7 +57,7 @@ pub(crate) fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Re
     match guard {
         GuardKind::Open => unreachable!("the plan was checked"),
         GuardKind::Table(kind) => build_tables(plan, kind, keys),
-        GuardKind::Located(kind) => Ok(build_located(plan, kind, keys)),
+        GuardKind::Locator(kind) => Ok(build_locator(plan, kind, keys)),
         guard => Ok(build_grf(plan, guard, keys)),
     }
 }
@@ -106,7 +106,7 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
 }
 
 /// The oldest run, and the runs of full inner levels.
-fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &SortedKeys) -> Built {
+fn build_locator(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &SortedKeys) -> Built {
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
     let inner = (plan.size_ratio - 1).min(SLOTS_OF_LEVEL_MAX) as u8;
@@ -135,7 +135,7 @@ fn build_located(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &Sor
     }
     let insert_ns_per_key = per_key(start, newer.len());
     let size_bytes = filter.size().bytes as u64;
-    let (guard, filter) = (GuardKind::Located(kind), ProbedFilter::Located { kind, filter });
+    let (guard, filter) = (GuardKind::Locator(kind), ProbedFilter::Locator { kind, filter });
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
@@ -211,7 +211,7 @@ impl ProbedFilter {
                 part.candidates(query, codes);
                 !codes.is_empty()
             }
-            (ProbedFilter::Located { filter, .. }, _) => {
+            (ProbedFilter::Locator { filter, .. }, _) => {
                 let mut slots = SlotSet::default();
                 filter.candidates(query, &mut slots);
                 !slots.is_empty()
@@ -222,7 +222,7 @@ impl ProbedFilter {
     pub(crate) fn answers(&self, kind: Kind) -> bool {
         let knows_ranges = match self {
             ProbedFilter::Global(_) => true,
-            ProbedFilter::Located { kind, .. } => kind.knows_ranges(),
+            ProbedFilter::Locator { kind, .. } => kind.knows_ranges(),
             ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };
         knows_ranges || kind != Kind::EmptyRange

@@ -55,9 +55,9 @@ impl Engine for Trommel {
     }
 }
 
-/// What filters are told beside their memory.
-fn told(options: &Options) -> String {
-    let tuned = options.guard.table_filter().and_then(|kind| kind.told(&options.filter));
+/// The options of filters beside their memory.
+fn tuning_text(options: &Options) -> String {
+    let tuned = options.guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter));
     let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
     let points = (options.point_bits > 0).then(|| format!("point bits {}", options.point_bits));
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
@@ -75,7 +75,7 @@ impl Peer for OpenStore {
              blocks of {} bytes, no compression, {}; log written, not synced; write buffer {} MiB",
             env!("CARGO_PKG_VERSION"),
             policy.name(),
-            told(&self.options),
+            tuning_text(&self.options),
             self.options.block_cache_bytes >> 20,
             self.options.block_bytes,
             if self.db.stats().is_ok_and(|stats| stats.io.direct == DirectIo::ALL) {

@@ -10,7 +10,7 @@ use std::ops::{Bound, Range};
 use trommel::{Answer, Answered, CountBounds, Db, Scan, Value};
 
 use super::held::{compare, entries_of, next_of, value_text};
-use super::keys::{Edges, Keys, Place};
+use super::keys::{Edges, KeyIndex, Keys};
 use super::model::{State, number_of, value_of};
 use super::operation::{StressOperation, StressStep, key_text, range_text, way};
 use super::ranges::RangeDeletion;
@@ -56,7 +56,7 @@ impl World<'_> {
             self.check_deleted(deletion, rng.below(2) == 0)?;
         }
         for _ in 0..2 {
-            let place = rng.place(self.keys.len()) as Place;
+            let place = rng.place(self.keys.len()) as KeyIndex;
             self.check_get(place)?;
         }
         match rng.below(12) {
@@ -84,7 +84,7 @@ impl World<'_> {
         let touched = deletion.before.iter().chain(&deletion.after).map(|write| write.place);
         let ends = [places.start, places.end.saturating_sub(1), places.end];
         let ends = ends.into_iter().filter(|&place| place < self.keys.len());
-        touched.chain(ends.map(|place| place as Place)).try_for_each(|p| self.check_get(p))?;
+        touched.chain(ends.map(|place| place as KeyIndex)).try_for_each(|p| self.check_get(p))?;
         let edges = match back {
             false => (Bound::Included(deletion.from.clone()), Bound::Unbounded),
             true => (Bound::Unbounded, Bound::Excluded(deletion.to.clone())),
@@ -93,7 +93,7 @@ impl World<'_> {
         self.check_count(&edges)
     }
 
-    pub(crate) fn check_get(&mut self, place: Place) -> Checked<()> {
+    pub(crate) fn check_get(&mut self, place: KeyIndex) -> Checked<()> {
         let could_fail = self.could_fail();
         let key = self.keys.get(place);
         let found = self.db().get(key);
@@ -106,7 +106,7 @@ impl World<'_> {
     }
 
     /// A key and the one before it, under way together.
-    fn check_queue(&mut self, place: Place) -> Checked<()> {
+    fn check_queue(&mut self, place: KeyIndex) -> Checked<()> {
         let could_fail = self.could_fail();
         let mut queue = self.db().queue(2);
         for place in [place, place.saturating_sub(1)] {
@@ -116,7 +116,7 @@ impl World<'_> {
             let Answer::Value(found) = answer else {
                 return Err("a get was answered a range".into());
             };
-            let (key, number) = (self.keys.get(tag as Place), self.model.seen().0[tag as usize]);
+            let (key, number) = (self.keys.get(tag as KeyIndex), self.model.seen().0[tag as usize]);
             if let Some(found) = self.allowed("queue", could_fail, found)? {
                 check_value(key, found, number)?;
             }
@@ -163,7 +163,7 @@ impl World<'_> {
     pub(crate) fn check_snapshot(
         &mut self,
         which: usize,
-        place: Place,
+        place: KeyIndex,
         edges: &Edges,
         back: bool,
     ) -> Checked<()> {
@@ -192,7 +192,7 @@ impl World<'_> {
         self.check_scan(&all, true)?;
         let every = self.keys.len() / GETS_MAX + 1;
         let mut places = (turn % every..self.keys.len()).step_by(every);
-        places.try_for_each(|place| self.check_get(place as Place))
+        places.try_for_each(|place| self.check_get(place as KeyIndex))
     }
 }
 

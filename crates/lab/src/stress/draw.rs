@@ -7,7 +7,7 @@
 
 use trommel::Fault;
 
-use super::keys::{Keys, Place};
+use super::keys::{KeyIndex, Keys};
 use super::model::expiring;
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
@@ -260,8 +260,10 @@ impl Drawer {
         let first = self.rng.place(keys.len());
         let end = (first + 1 + self.rng.place(most)).min(keys.len());
         let places = first..end;
-        let write =
-            |place| Write { place: place as Place, number: if puts { self.number() } else { 0 } };
+        let write = |place| Write {
+            place: place as KeyIndex,
+            number: if puts { self.number() } else { 0 },
+        };
         StressOperation::Write { writes: places.map(write).collect(), synced: false }
     }
 
@@ -293,12 +295,12 @@ impl Drawer {
 
     /// Some keys, near each other or not.
     fn ingest(&mut self, keys: &Keys) -> StressOperation {
-        let mut places: Vec<Place> = match self.rng.below(2) {
+        let mut places: Vec<KeyIndex> = match self.rng.below(2) {
             0 => (0..self.rng.place(20)).map(|_| keys.draw(&mut self.rng)).collect(),
             _ => {
                 let first = self.rng.place(keys.len());
                 let end = (first + self.rng.place(300)).min(keys.len());
-                (first..end).map(|place| place as Place).collect()
+                (first..end).map(|place| place as KeyIndex).collect()
             }
         };
         places.sort_unstable();

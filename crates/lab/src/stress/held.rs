@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use trommel::{KeyValue, Scan, Snapshot};
 
-use super::keys::{Keys, Place};
+use super::keys::{KeyIndex, Keys};
 use super::model::{State, expiry_of, number_of, value_of};
 use super::operation::{Write, key_text, way};
 
@@ -30,7 +30,7 @@ pub(crate) fn entries_of(
     state: &State,
     places: std::ops::Range<usize>,
 ) -> impl DoubleEndedIterator<Item = Write> {
-    let numbers = places.map(|place| Write { place: place as Place, number: state.0[place] });
+    let numbers = places.map(|place| Write { place: place as KeyIndex, number: state.0[place] });
     numbers.filter(|entry| entry.number != 0)
 }
 

@@ -12,7 +12,7 @@ use trommel::KEY_BYTES_MAX;
 use crate::keys::rng::Rng;
 
 /// A key: its place in the list.
-pub(crate) type Place = u16;
+pub(crate) type KeyIndex = u16;
 
 /// The bounds of a range.
 pub(crate) type Edges = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -62,18 +62,18 @@ impl Keys {
         self.sorted.len()
     }
 
-    pub(crate) fn get(&self, place: Place) -> &[u8] {
+    pub(crate) fn get(&self, place: KeyIndex) -> &[u8] {
         &self.sorted[usize::from(place)]
     }
 
     /// The place of a key. None: it is not one of them.
-    pub(crate) fn place_of(&self, key: &[u8]) -> Option<Place> {
+    pub(crate) fn place_of(&self, key: &[u8]) -> Option<KeyIndex> {
         let found = self.sorted.binary_search_by(|known| known.as_slice().cmp(key));
-        found.ok().map(|place| place as Place)
+        found.ok().map(|place| place as KeyIndex)
     }
 
-    pub(crate) fn draw(&self, rng: &mut Rng) -> Place {
-        (rng.unit().powi(self.skew) * self.len() as f64) as Place
+    pub(crate) fn draw(&self, rng: &mut Rng) -> KeyIndex {
+        (rng.unit().powi(self.skew) * self.len() as f64) as KeyIndex
     }
 
     /// Bounds of a range: keys and their neighbours that are no keys, mostly in order.
@@ -222,7 +222,7 @@ mod tests {
         for seed in 0..100 {
             let mut rng = Rng::new(seed);
             let keys = Keys::draw_from(&mut rng);
-            assert!(keys.len() > 3 && keys.len() < usize::from(Place::MAX));
+            assert!(keys.len() > 3 && keys.len() < usize::from(KeyIndex::MAX));
             assert!(keys.sorted.is_sorted());
             let place = keys.draw(&mut rng);
             assert_eq!(keys.place_of(keys.get(place)), Some(place));

@@ -14,7 +14,7 @@ use trommel::{
 };
 
 use super::draw::{History, history};
-use super::keys::Place;
+use super::keys::KeyIndex;
 use super::model::{expiry_of, value_of};
 use super::operation::{StressOperation, StressStep, Write, tell};
 use super::setup::{elastic, filter, policy};
@@ -177,7 +177,7 @@ impl AskedStore<'_> {
         written.expect("writes");
     }
 
-    fn get(&self, place: Place) -> Vec<u8> {
+    fn get(&self, place: KeyIndex) -> Vec<u8> {
         let found = self.db().get(self.history.keys.get(place)).expect("gets");
         found.map_or(b"none".to_vec(), |value| [b"= ", &value[..]].concat())
     }

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::keys::{Keys, Place};
+use super::keys::{KeyIndex, Keys};
 use super::operation::{Write, key_text};
 use crate::keys::rng::scramble;
 
@@ -124,7 +124,7 @@ pub(crate) struct Model {
     /// How often each key was written, deletions included.
     written: Vec<u64>,
     /// All values that keys ever were to have.
-    ever: HashSet<(Place, u32)>,
+    ever: HashSet<(KeyIndex, u32)>,
 }
 
 /// The most writes in doubt: each doubles the possible states.
@@ -150,7 +150,7 @@ impl Model {
     }
 
     /// Whether a key was to have a value at any time.
-    pub(crate) fn was_written(&self, place: Place, number: u32) -> bool {
+    pub(crate) fn was_written(&self, place: KeyIndex, number: u32) -> bool {
         self.ever.contains(&(place, number))
     }
 
@@ -262,7 +262,7 @@ impl Model {
         let differs = |place: &usize| last.0[*place] != found.0[*place];
         let places: Vec<usize> = (0..last.0.len()).filter(differs).collect();
         let told = places.iter().take(SHOWN).map(|&place| {
-            let key = key_text(keys.get(place as Place));
+            let key = key_text(keys.get(place as KeyIndex));
             format!("{key} has #{}, the last write gave #{}", found.0[place], last.0[place])
         });
         format!(
@@ -283,7 +283,7 @@ mod tests {
 
     const LOSS: Reopened = Reopened { lossless: false, power_was_cut: true };
 
-    fn put(place: Place, number: u32) -> Vec<Write> {
+    fn put(place: KeyIndex, number: u32) -> Vec<Write> {
         vec![Write { place, number }]
     }
 

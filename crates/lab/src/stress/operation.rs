@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use trommel::{Fault, Memory};
 
-use super::keys::{Edges, Keys, Place};
+use super::keys::{Edges, KeyIndex, Keys};
 use super::model::expiry_of;
 use super::ranges::RangeDeletion;
 use crate::keys::rng::scramble;
@@ -16,7 +16,7 @@ use crate::keys::rng::scramble;
 /// A key gets the value of a number, which may expire; number 0 removes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Write {
-    pub(crate) place: Place,
+    pub(crate) place: KeyIndex,
     pub(crate) number: u32,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum StressOperation {
     DeleteRange(RangeDeletion),
     /// Ascending, each key once.
     Ingest(Vec<Write>),
-    Get(Place),
+    Get(KeyIndex),
     Scan {
         edges: Edges,
         back: bool,
@@ -86,7 +86,7 @@ pub(crate) enum StressOperation {
     TakeSnapshot,
     ReadSnapshot {
         which: usize,
-        place: Place,
+        place: KeyIndex,
         edges: Edges,
         back: bool,
     },
@@ -135,7 +135,7 @@ impl StressStep {
 /// A step as people read it.
 pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
     let StressStep { number, operation } = step;
-    let key = |place: &Place| key_text(keys.get(*place));
+    let key = |place: &KeyIndex| key_text(keys.get(*place));
     let said = match operation {
         StressOperation::Write { writes, synced } => {
             let synced = if *synced { ", synced" } else { "" };

@@ -3,7 +3,7 @@
 
 use std::ops::Bound;
 
-use super::keys::{Keys, Place};
+use super::keys::{KeyIndex, Keys};
 use super::operation::Write;
 use crate::keys::rng::Rng;
 
@@ -25,7 +25,7 @@ impl RangeDeletion {
 
     /// What it does to each key, in order.
     pub(crate) fn writes(&self, keys: &Keys) -> Vec<Write> {
-        let deleted = self.places(keys).map(|place| Write { place: place as Place, number: 0 });
+        let deleted = self.places(keys).map(|place| Write { place: place as KeyIndex, number: 0 });
         self.before.iter().copied().chain(deleted).chain(self.after.iter().copied()).collect()
     }
 }
@@ -67,7 +67,7 @@ impl RangeDrawer {
 
 /// A key, or a neighbour that may be none.
 fn edge(keys: &Keys, place: usize, rng: &mut Rng) -> Vec<u8> {
-    let mut key = keys.get(place as Place).to_vec();
+    let mut key = keys.get(place as KeyIndex).to_vec();
     match rng.below(8) {
         0 if key.len() < trommel::KEY_BYTES_MAX => key.push(0),
         1 => drop(key.pop()),

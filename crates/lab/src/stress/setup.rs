@@ -108,9 +108,10 @@ pub(crate) fn tell(options: &Options) -> String {
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
     let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
-    let told = guard.table_filter().and_then(|kind| kind.told(&options.filter)).unwrap_or_default();
+    let tuning =
+        guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(
-        "guard {guard} {told}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
+        "guard {guard} {tuning}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
          blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}"
     )
 }

@@ -18,7 +18,7 @@ use super::rest::{check_closed, check_rest};
 use super::setup::Theme;
 use super::shared::{Sabotage, Shared, Whole};
 use crate::keys::rng::{Rng, scramble};
-use crate::stress::keys::Place;
+use crate::stress::keys::KeyIndex;
 use crate::stress::model::shown_at;
 use crate::stress::operation::key_text;
 use crate::stress::panics::caught;
@@ -195,13 +195,13 @@ fn compare(db: &Db, shared: &Shared, lanes: &[LaneThread], post: &Post) -> Check
         for (place, (expected, found)) in lane.state.0.iter().zip(found).enumerate() {
             let expected = shown_at(*expected, tick);
             if expected != found {
-                let key = key_text(lane.keys.get(place as Place));
+                let key = key_text(lane.keys.get(place as KeyIndex));
                 let index = lane.index;
                 return Err(format!("{key} of lane {index} has #{found}, expected #{expected}"));
             }
             let asked = place.is_multiple_of(lane.keys.len() / GETS + 1);
             if asked && lane.tick == tick {
-                lane.check_get(db, shared, place as Place)?;
+                lane.check_get(db, shared, place as KeyIndex)?;
             }
         }
         shared.counts.answers.add(lane.keys.len() as u64);

@@ -13,7 +13,7 @@ use super::shared::Shared;
 use crate::keys::rng::Rng;
 use crate::stress::check::{GETS_MAX, check_bounds, check_empty, check_value, read_scan};
 use crate::stress::held::entries_of;
-use crate::stress::keys::{Edges, Place};
+use crate::stress::keys::{Edges, KeyIndex};
 use crate::stress::operation::{StressOperation, StressStep, range_text, way};
 use crate::stress::world::Checked;
 
@@ -65,11 +65,11 @@ impl LaneThread {
         Ok(())
     }
 
-    fn number(&self, place: Place) -> u32 {
+    fn number(&self, place: KeyIndex) -> u32 {
         self.state.0[usize::from(place)]
     }
 
-    pub(super) fn check_get(&self, db: &Db, shared: &Shared, place: Place) -> Checked<()> {
+    pub(super) fn check_get(&self, db: &Db, shared: &Shared, place: KeyIndex) -> Checked<()> {
         let key = self.keys.get(place);
         let found = db.get(key).map_err(failed("get"))?;
         shared.counts.answers.add(1);
@@ -100,7 +100,8 @@ impl LaneThread {
             answers += 1;
             match answered.answer {
                 Answer::Value(found) => {
-                    let (place, found) = (answered.tag as Place, found.map_err(failed("queue"))?);
+                    let (place, found) =
+                        (answered.tag as KeyIndex, found.map_err(failed("queue"))?);
                     check_value(self.keys.get(place), found, self.number(place))?;
                 }
                 Answer::Entries(entries) => {
@@ -121,7 +122,7 @@ impl LaneThread {
         }
     }
 
-    fn draw_some(&self, rng: &mut Rng) -> Vec<Place> {
+    fn draw_some(&self, rng: &mut Rng) -> Vec<KeyIndex> {
         let count = 1 + rng.place(TOGETHER_MAX);
         (0..count).map(|_| self.keys.draw(rng)).collect()
     }
@@ -171,7 +172,7 @@ impl LaneThread {
         shared: &Shared,
         held: &HeldViews,
         which: usize,
-        (place, edges, back): (Place, &Edges, bool),
+        (place, edges, back): (KeyIndex, &Edges, bool),
     ) -> Checked<()> {
         let count = held.snapshots.len();
         let Some(held) = held.snapshots.get(which % count.max(1)) else { return Ok(()) };
@@ -192,6 +193,6 @@ impl LaneThread {
         self.check_some(db, shared, &all, true, usize::MAX)?;
         let every = self.keys.len() / GETS_MAX + 1;
         let mut places = (rng.place(every)..self.keys.len()).step_by(every);
-        places.try_for_each(|place| self.check_get(db, shared, place as Place))
+        places.try_for_each(|place| self.check_get(db, shared, place as KeyIndex))
     }
 }

@@ -15,7 +15,7 @@ use super::shared::{Sabotage, Shared};
 use crate::keys::rng::Rng;
 use crate::stress::draw::Drawer;
 use crate::stress::held::{HeldScan, HeldSnapshot};
-use crate::stress::keys::{Edges, Keys, Place};
+use crate::stress::keys::{Edges, KeyIndex, Keys};
 use crate::stress::model::{State, expiry_of, large, shown_at};
 use crate::stress::operation::{StressOperation, StressStep, Write};
 use crate::stress::ranges::RangeDeletion;
@@ -223,7 +223,7 @@ impl LaneThread {
             self.state.0[*place] != 0 || before.iter().any(|w| usize::from(w.place) == *place)
         };
         let deleted = places.into_iter().flatten().filter(is_there);
-        let deleted = deleted.map(|place| Write { place: place as Place, number: 0 });
+        let deleted = deleted.map(|place| Write { place: place as KeyIndex, number: 0 });
         let writes: Vec<Write> =
             before.iter().copied().chain(deleted).chain(after.iter().copied()).collect();
         self.write(shared, &writes, |lane| {

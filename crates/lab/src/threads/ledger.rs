@@ -11,7 +11,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::stress::keys::{Keys, Place};
+use crate::stress::keys::{KeyIndex, Keys};
 use crate::stress::model::shown_at;
 use crate::stress::operation::{Write, key_text};
 use crate::stress::world::Checked;
@@ -28,7 +28,7 @@ pub(super) struct Ledger {
 
 struct LaneLedger {
     keys: Keys,
-    /// Place and number of each write; the first has number 1.
+    /// KeyIndex and number of each write; the first has number 1.
     writes: Vec<AtomicU64>,
     begun: AtomicU64,
     done: AtomicU64,
@@ -39,7 +39,7 @@ struct LaneLedger {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Spot {
     pub(super) lane: u8,
-    pub(super) place: Place,
+    pub(super) place: KeyIndex,
 }
 
 /// The state before a read: of some keys, in order, and of all lanes.
@@ -204,7 +204,7 @@ impl Ledger {
         }
         let which = (0..numbers.len()).find(|&place| differs(place, numbers[place]));
         let which = which.map(|place| {
-            let key = key_text(ledger.keys.get(place as Place));
+            let key = key_text(ledger.keys.get(place as KeyIndex));
             format!("{key} has #{} and not #{}", found[place], numbers[place])
         });
         Err(format!(
@@ -219,7 +219,7 @@ impl LaneLedger {
     /// Write 0 is none: no key has a value then.
     fn write(&self, nth: u64) -> Write {
         let entry = self.writes[nth as usize].load(Ordering::SeqCst);
-        Write { place: (entry >> 32) as Place, number: entry as u32 }
+        Write { place: (entry >> 32) as KeyIndex, number: entry as u32 }
     }
 
     fn ends_group(&self, nth: u64) -> bool {

@@ -12,7 +12,7 @@ use super::lane_thread::{HeldViews, LaneThread};
 use super::posts::{Doing, Post};
 use super::setup::Pattern;
 use super::shared::{Sabotage, Shared};
-use crate::stress::keys::Place;
+use crate::stress::keys::KeyIndex;
 use crate::stress::operation::Write;
 use crate::stress::world::Checked;
 
@@ -65,17 +65,17 @@ impl LaneThread {
     fn write_log(&mut self, db: &Db, shared: &Shared) -> Checked<()> {
         let place = self.log_end % self.keys.len();
         self.log_end += 1;
-        let put = [Write { place: place as Place, number: self.drawer.number() }];
+        let put = [Write { place: place as KeyIndex, number: self.drawer.number() }];
         self.write(shared, &put, |lane| lane.writer(db).write(&put, false))?;
         let end = place.saturating_sub(WINDOW);
-        let key = |place: usize| self.keys.get(place as Place).to_vec();
+        let key = |place: usize| self.keys.get(place as KeyIndex).to_vec();
         let (ranges, places) = shared.shares.within(self.index, (&key(0), &key(end)));
         if ranges.is_empty() {
             return Ok(());
         }
         let deleted = places.into_iter().flatten().filter(|&place| self.state.0[place] != 0);
         let deleted: Vec<Write> =
-            deleted.map(|place| Write { place: place as Place, number: 0 }).collect();
+            deleted.map(|place| Write { place: place as KeyIndex, number: 0 }).collect();
         shared.counts.operations.add(2);
         self.write(shared, &deleted, |lane| lane.writer(db).delete_ranges(&[], &ranges, &[], false))
     }

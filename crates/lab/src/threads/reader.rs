@@ -15,7 +15,7 @@ use super::ledger::{Followed, Spot};
 use super::posts::{Doing, Post};
 use super::shared::{Sabotage, Shared};
 use crate::keys::rng::Rng;
-use crate::stress::keys::Place;
+use crate::stress::keys::KeyIndex;
 use crate::stress::model::{number_of, shown_at};
 use crate::stress::operation::{key_text, range_text, way};
 use crate::stress::world::Checked;
@@ -227,7 +227,7 @@ impl<'r> Reader<'r> {
             None => Ok(()),
             Some(place) => Err(format!(
                 "a snapshot has changed: {} of lane {lane} had #{}, and has #{}",
-                key_text(self.shared.shares.lanes[*lane].get(place as Place)),
+                key_text(self.shared.shares.lanes[*lane].get(place as KeyIndex)),
                 found[place],
                 again[place],
             )),

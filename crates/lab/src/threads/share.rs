@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::ledger::Spot;
 use crate::keys::rng::Rng;
-use crate::stress::keys::{Keys, Place};
+use crate::stress::keys::{KeyIndex, Keys};
 use crate::stress::writer::DeletedRange;
 
 /// Ranges of one deletion at most: stretches may be single keys.
@@ -44,9 +44,10 @@ impl Shares {
             let (lane, end) = (owner(first), (first + len).min(all.len()));
             let start = counts[lane];
             counts[lane] += end - first;
-            let spot = |place| Spot { lane: lane as u8, place: (start + place - first) as Place };
+            let spot =
+                |place| Spot { lane: lane as u8, place: (start + place - first) as KeyIndex };
             spots.extend((first..end).map(spot));
-            let key = |place: usize| all.get(place as Place).to_vec();
+            let key = |place: usize| all.get(place as KeyIndex).to_vec();
             let to = (end < all.len()).then(|| key(end));
             stretches[lane].push(Stretch { places: start..counts[lane], from: key(first), to });
         }
@@ -106,7 +107,7 @@ mod tests {
         for seed in 0..100 {
             let shares = Shares::draw_from(&mut Rng::new(seed), 3);
             for (place, spot) in shares.spots.iter().enumerate() {
-                let key = shares.all.get(place as Place);
+                let key = shares.all.get(place as KeyIndex);
                 assert_eq!(shares.lanes[usize::from(spot.lane)].get(spot.place), key);
             }
             assert!(shares.lanes.iter().all(|keys| keys.len() > 0));

@@ -26,19 +26,19 @@ pub(crate) struct AppendList<T> {
 }
 
 /// Where an item is.
-struct Place {
+struct ItemIndex {
     octave: usize,
     chunk: usize,
     chunk_len: usize,
     at: usize,
 }
 
-impl Place {
+impl ItemIndex {
     #[inline]
-    fn of(index: usize) -> Place {
+    fn of(index: usize) -> ItemIndex {
         let number = index + (1 << (FIRST_BITS + PER_OCTAVE_BITS));
         let chunk_bits = number.ilog2() - PER_OCTAVE_BITS;
-        Place {
+        ItemIndex {
             octave: (chunk_bits - FIRST_BITS) as usize,
             chunk: (number >> chunk_bits) & ((1 << PER_OCTAVE_BITS) - 1),
             chunk_len: 1 << chunk_bits,
@@ -55,7 +55,7 @@ impl<T: Default> AppendList<T> {
     /// The item at a place that is made if it is not there. Requires: whoever makes items waits for
     /// others who do.
     pub(crate) fn make(&self, index: usize) -> &T {
-        let Place { octave, chunk, chunk_len, at } = Place::of(index);
+        let ItemIndex { octave, chunk, chunk_len, at } = ItemIndex::of(index);
         let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();
         let chunks = self.octaves[octave].get_or_init(empty);
         &chunks[chunk].get_or_init(|| (0..chunk_len).map(|_| T::default()).collect())[at]
@@ -66,7 +66,7 @@ impl<T> AppendList<T> {
     /// An item. Requires: it was made.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &T {
-        let Place { octave, chunk, at, .. } = Place::of(index);
+        let ItemIndex { octave, chunk, at, .. } = ItemIndex::of(index);
         let made = self.octaves[octave].get().and_then(|chunks| chunks[chunk].get());
         &made.expect("an item that was made")[at]
     }
@@ -85,13 +85,13 @@ mod tests {
             assert_eq!(list.make(index).swap(index + 1, Ordering::Relaxed), 0, "{index}");
         }
         assert!((0..count).all(|index| list.get(index).load(Ordering::Relaxed) == index + 1));
-        assert!(Place::of(1 << 40).octave < OCTAVES);
+        assert!(ItemIndex::of(1 << 40).octave < OCTAVES);
     }
 
     #[test]
     fn little_is_made_ahead() {
         for count in [1usize, 100, 10_000, 1_000_000] {
-            let last = Place::of(count - 1);
+            let last = ItemIndex::of(count - 1);
             assert!(last.chunk_len <= 16.max(count / 8 + 1), "{} for {count}", last.chunk_len);
         }
     }

@@ -230,14 +230,14 @@ impl Block {
     }
 
     /// The place of the last restart before `place`; else of the first.
-    pub(crate) fn restart_before_place(&self, place: Place) -> Place {
+    pub(crate) fn restart_before_place(&self, place: EntryOffsets) -> EntryOffsets {
         self.view().restart_before_place(place)
     }
 
     /// The entry at `place`, and the end of its key that it does not share. None: the block ends
     /// there. Requires: an entry is there, or the block's end.
     #[inline]
-    pub(crate) fn entry_at(&self, place: Place) -> Option<(Parsed, &[u8])> {
+    pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<(Parsed, &[u8])> {
         let view = self.view();
         if place.head >= view.parts.values_at as usize {
             return None;
@@ -253,12 +253,12 @@ impl Block {
     }
 
     /// Where the first entry is.
-    pub(crate) fn first(&self) -> Place {
+    pub(crate) fn first(&self) -> EntryOffsets {
         self.view().first()
     }
 
     /// Behind the last entry.
-    pub(crate) fn end(&self) -> Place {
+    pub(crate) fn end(&self) -> EntryOffsets {
         self.view().end()
     }
 
@@ -301,7 +301,7 @@ impl From<BlockMemory> for Block {
 }
 
 mod view;
-pub(crate) use view::{Parsed, Place, Sought};
+pub(crate) use view::{EntryOffsets, Parsed, Sought};
 use view::{Parts, View};
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
 
-use crate::entries::block::{Block, Parsed, Place, Sought};
+use crate::entries::block::{Block, EntryOffsets, Parsed, Sought};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
 
@@ -13,7 +13,7 @@ use crate::entries::value::Value;
 pub(crate) struct BlockCursor {
     block: Block,
     key: Vec<u8>,
-    at: Place,
+    at: EntryOffsets,
     parsed: Option<Parsed>,
 }
 
@@ -114,19 +114,19 @@ impl BlockCursor {
 
     /// How many entries of the block come before the place.
     pub(crate) fn nth(&self) -> u64 {
-        let next = |place: &Place| Some(self.block.entry_at(*place)?.0.next);
+        let next = |place: &EntryOffsets| Some(self.block.entry_at(*place)?.0.next);
         let places = std::iter::successors(Some(self.block.first()), next);
         places.take_while(|place| *place != self.at).count() as u64
     }
 
     /// Requires: a restart is at `restart`.
-    fn jump(&mut self, restart: Place) {
+    fn jump(&mut self, restart: EntryOffsets) {
         self.key.clear();
         self.step_to(restart);
     }
 
     /// Requires: `at` is where the present entry ends, or a restart and no key.
-    fn step_to(&mut self, at: Place) {
+    fn step_to(&mut self, at: EntryOffsets) {
         self.at = at;
         let found = self.block.entry_at(at);
         self.parsed = found.map(|(parsed, _)| parsed);

@@ -72,7 +72,7 @@ impl Memtable {
     #[inline]
     pub(crate) fn get(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
         let found = self.find(key, at);
-        match self.ranges.covering(key, at) {
+        match self.ranges.covering_tombstone(key, at) {
             Some(deleted) => Found::or_deleted(found, deleted),
             None => found,
         }

@@ -132,7 +132,7 @@ impl MemtableRanges {
 
     /// The newest deletion with a sequence number of at most `at` that is in force for a key.
     #[inline]
-    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if self.is_empty() { None } else { self.newest(self.around(self.at(at)?, key)) }
     }
 
@@ -308,7 +308,7 @@ mod tests {
     }
 
     /// The plain way.
-    fn covering(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
+    fn covering_tombstone(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
         let numbered = list.iter().zip((1..).map(|number| 10 * number));
         let seen = numbered
             .filter(|((from, to), sequence)| &from[..] <= key && key < &to[..] && *sequence <= at);
@@ -326,8 +326,8 @@ mod tests {
             let keys: Vec<Vec<u8>> = keys.iter().cloned().chain(ends).collect();
             for at in (0..10 * list.len() as u64 + 20).step_by(5) {
                 for key in &keys {
-                    let expected = covering(&list, key, at);
-                    prop_assert_eq!(ranges.covering(key, Sequence(at)), expected);
+                    let expected = covering_tombstone(&list, key, at);
+                    prop_assert_eq!(ranges.covering_tombstone(key, Sequence(at)), expected);
                     let Some(view) = ranges.at(Sequence(at)) else {
                         prop_assert!(at < 10 || list.is_empty());
                         continue;
@@ -339,10 +339,10 @@ mod tests {
                     for other in &keys {
                         let is_within = stretch.from.is_none_or(|from| from <= &other[..])
                             && stretch.until.is_none_or(|until| &other[..] < until);
-                        prop_assert!(!is_within || covering(&list, other, at) == expected);
+                        prop_assert!(!is_within || covering_tombstone(&list, other, at) == expected);
                     }
                     // It goes as far as it can.
-                    let behind = stretch.until.map(|until| covering(&list, until, at));
+                    let behind = stretch.until.map(|until| covering_tombstone(&list, until, at));
                     prop_assert!(behind.is_none_or(|behind| behind != expected));
                 }
             }
@@ -359,8 +359,8 @@ mod tests {
             let written = ranges.visible_at(&numbers);
             for key in &keys {
                 for at in snapshots.iter().copied().chain([1000]) {
-                    let expected = ranges.covering(key, Sequence(at));
-                    prop_assert_eq!(written.covering(key, Sequence(at)), expected);
+                    let expected = ranges.covering_tombstone(key, Sequence(at));
+                    prop_assert_eq!(written.covering_tombstone(key, Sequence(at)), expected);
                 }
             }
         }
@@ -431,7 +431,7 @@ mod tests {
                         // Of [0, n] the newest that is seen at `at` is that of `at`.
                         for at in [seen, seen / 2, seen.saturating_sub(reader)] {
                             let expected = Some(Sequence(at)).filter(|_| at > 0);
-                            assert_eq!(ranges.covering(&[0; 8], Sequence(at)), expected);
+                            assert_eq!(ranges.covering_tombstone(&[0; 8], Sequence(at)), expected);
                         }
                     }
                 });

@@ -59,7 +59,9 @@ impl Retention {
     /// Whether everybody who sees the entry sees a newer deletion of a range around it.
     fn is_hidden(&self, entry: &Entry<'_>, stripe: usize) -> bool {
         let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
-        self.tombstones.covering(entry.key, at).is_some_and(|deleted| deleted > entry.sequence)
+        self.tombstones
+            .covering_tombstone(entry.key, at)
+            .is_some_and(|deleted| deleted > entry.sequence)
     }
 
     /// Whether the entry must be kept. Requires: entries come in their order.

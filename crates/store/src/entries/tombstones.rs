@@ -146,7 +146,7 @@ impl RangeTombstones {
 
     /// The newest deletion with a sequence number of at most `at` that is in force for a key.
     #[inline]
-    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if self.is_empty() { None } else { self.stretch(key, at).newest }
     }
 
@@ -303,7 +303,7 @@ mod tests {
     }
 
     /// The plain way.
-    fn covering(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
+    fn covering_tombstone(list: &[Owned], key: &[u8], at: u64) -> Option<Sequence> {
         let in_force = list
             .iter()
             .filter(|(from, to, sequence)| &from[..] <= key && key < &to[..] && *sequence <= at);
@@ -331,12 +331,12 @@ mod tests {
             prop_assert_eq!(decoded.as_ref(), Ok(&made));
             for key in &keys {
                 for at in [0, 3, 7, 20] {
-                    let expected = covering(&list, key, at);
-                    prop_assert_eq!(made.covering(key, Sequence(at)), expected);
+                    let expected = covering_tombstone(&list, key, at);
+                    prop_assert_eq!(made.covering_tombstone(key, Sequence(at)), expected);
                     let stretch = made.stretch(key, Sequence(at));
                     for other in &keys {
                         let within = stretch.contains(other);
-                        prop_assert!(!within || covering(&list, other, at) == expected);
+                        prop_assert!(!within || covering_tombstone(&list, other, at) == expected);
                     }
                 }
             }
@@ -353,7 +353,7 @@ mod tests {
             let made = RangeTombstones::visible_at(all.pieces(), &numbers);
             for key in &keys {
                 for at in snapshots.iter().copied().chain([20]) {
-                    prop_assert_eq!(made.covering(key, Sequence(at)), covering(&list, key, at));
+                    prop_assert_eq!(made.covering_tombstone(key, Sequence(at)), covering_tombstone(&list, key, at));
                 }
             }
             prop_assert!(made.len() <= (numbers.len() + 1) * made.bounds.len());
@@ -368,8 +368,8 @@ mod tests {
         ) {
             let cut = of(&list).cut(Some(&from), Some(&to));
             let within = from <= key && key < to;
-            let expected = covering(&list, &key, 20).filter(|_| within);
-            prop_assert_eq!(cut.covering(&key, Sequence(20)), expected);
+            let expected = covering_tombstone(&list, &key, 20).filter(|_| within);
+            prop_assert_eq!(cut.covering_tombstone(&key, Sequence(20)), expected);
         }
 
         #[test]
@@ -415,7 +415,7 @@ mod tests {
         });
         let made = RangeTombstones::visible_at(deletes, &[Sequence(700), Sequence(30_000)]);
         assert!(made.len() <= 2 * made.bounds.len(), "{} of 20000", made.len());
-        let covering = |key: u64, at| made.covering(&key.to_be_bytes(), Sequence(at));
+        let covering = |key: u64, at| made.covering_tombstone(&key.to_be_bytes(), Sequence(at));
         assert_eq!(covering(50_000, 30_000), Some(Sequence(20_000)));
         assert_eq!(covering(50_000, 700), Some(Sequence(700)));
         assert_eq!(covering(5, 30_000), Some(Sequence(6)));

@@ -17,11 +17,11 @@ use crate::storage::environment::Clock;
 /// (`to_vec`) to keep them for long.
 #[derive(Clone, Default)]
 pub struct Value {
-    place: Place,
+    place: ValueBytes,
 }
 
 #[derive(Clone, Default)]
-enum Place {
+enum ValueBytes {
     #[default]
     Empty,
     /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
@@ -43,7 +43,7 @@ impl Value {
     /// Requires: the block has these bytes.
     #[inline]
     pub(crate) fn in_block(block: Block, range: Range<usize>) -> Self {
-        Value { place: Place::Block(block, range.start as u32, range.end as u32) }
+        Value { place: ValueBytes::Block(block, range.start as u32, range.end as u32) }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -53,10 +53,10 @@ impl Value {
             return None;
         }
         let place = match self.place {
-            Place::Block(block, start, end) => {
-                Place::Block(block, start + EXPIRY_BYTES as u32, end)
+            ValueBytes::Block(block, start, end) => {
+                ValueBytes::Block(block, start + EXPIRY_BYTES as u32, end)
             }
-            Place::Memtable(held) => Place::MemtableBehindExpiry(held),
+            ValueBytes::Memtable(held) => ValueBytes::MemtableBehindExpiry(held),
             other => other,
         };
         Some(Value { place })
@@ -64,7 +64,7 @@ impl Value {
 
     #[inline]
     pub(crate) fn in_memtable(held: HeldBytes) -> Self {
-        Value { place: Place::Memtable(held) }
+        Value { place: ValueBytes::Memtable(held) }
     }
 }
 
@@ -74,10 +74,10 @@ impl Deref for Value {
     #[inline]
     fn deref(&self) -> &[u8] {
         match &self.place {
-            Place::Empty => &[],
-            Place::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
-            Place::Memtable(held) => held.as_slice(),
-            Place::MemtableBehindExpiry(held) => {
+            ValueBytes::Empty => &[],
+            ValueBytes::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
+            ValueBytes::Memtable(held) => held.as_slice(),
+            ValueBytes::MemtableBehindExpiry(held) => {
                 held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()
             }
         }

@@ -22,7 +22,7 @@ use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes,
 };
-use crate::files::table::units::TableUnits;
+use crate::files::table::sub_filters::LoadedSubFilters;
 use crate::files::table::writer::key_bounds;
 use crate::storage::open_files::OpenFiles;
 use crate::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct Table {
     tombstones: RangeTombstones,
     filter: Option<TableFilter>,
     /// Of a filter in parts, which is not in `filter` then.
-    units: Option<TableUnits>,
+    sub_filters: Option<LoadedSubFilters>,
     /// The name or the tag of its filter, of a kind that nobody registered.
     unregistered: Option<String>,
     blocks: BlockSlots,
@@ -70,10 +70,10 @@ impl Table {
         check_tombstones(&properties, &tombstones).map_err(|what| opened.corrupt(at, what))?;
         let filters = FilterSection::all(&opened, &sections);
         let of_kind = |kind| filters.iter().find(|section| section.is_of(kind));
-        let (filter, units) = match filter.and_then(|kind| Some((kind, of_kind(kind)?))) {
+        let (filter, sub_filters) = match filter.and_then(|kind| Some((kind, of_kind(kind)?))) {
             None => (None, None),
             Some((kind, at)) => match kind.sub_filters() {
-                Some(parts) => (None, Some(TableUnits::open(&opened, (kind, parts), at)?)),
+                Some(parts) => (None, Some(LoadedSubFilters::open(&opened, (kind, parts), at)?)),
                 None => (Some(at.load(&opened, kind)?), None),
             },
         };
@@ -87,7 +87,7 @@ impl Table {
             properties,
             tombstones,
             filter,
-            units,
+            sub_filters,
             unregistered,
             blocks,
             farewell: Farewell::default(),
@@ -160,9 +160,9 @@ impl Table {
     /// False: the table surely has no entry of the key.
     #[inline]
     pub(crate) fn may_contain(&self, key: &HashedKey<'_>) -> bool {
-        match (&self.filter, &self.units) {
+        match (&self.filter, &self.sub_filters) {
             (Some(filter), _) => filter.may_contain_hashed(key),
-            (None, Some(units)) => units.may_contain(key),
+            (None, Some(sub_filters)) => sub_filters.may_contain(key),
             (None, None) => true,
         }
     }
@@ -170,10 +170,10 @@ impl Table {
     /// False: the table surely has no key in the range.
     #[inline]
     pub(crate) fn may_overlap(&self, range: &KeyRange<'_>) -> bool {
-        match (&self.filter, &self.units) {
+        match (&self.filter, &self.sub_filters) {
             (Some(filter), _) => filter.may_overlap(range),
-            (None, Some(units)) if range.upper() == Some(range.lower()) => {
-                units.may_contain(&HashedKey::new(range.lower()))
+            (None, Some(sub_filters)) if range.upper() == Some(range.lower()) => {
+                sub_filters.may_contain(&HashedKey::new(range.lower()))
             }
             (None, _) => true,
         }
@@ -189,9 +189,9 @@ impl Table {
 
     /// Has `trace` see the memory that a filter reads to answer for a key.
     pub(crate) fn trace_filter<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) {
-        match (&self.filter, &self.units) {
+        match (&self.filter, &self.sub_filters) {
             (Some(filter), _) => filter.may_contain_traced(key, trace),
-            (None, Some(units)) => units.may_contain_traced(key, trace),
+            (None, Some(sub_filters)) => sub_filters.may_contain_traced(key, trace),
             (None, None) => true,
         };
     }
@@ -203,8 +203,8 @@ impl Table {
 
     /// The memory that the filter takes.
     pub(crate) fn filter_bytes(&self) -> usize {
-        let units = self.units.as_ref().map_or(0, TableUnits::memory_bytes);
-        units + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
+        let sub_filters = self.sub_filters.as_ref().map_or(0, LoadedSubFilters::memory_bytes);
+        sub_filters + self.filter.as_ref().map_or(0, |filter| filter.size_bytes())
     }
 
     /// Between how many entries and how many are before `key`: exact but for the key's block.
@@ -267,7 +267,7 @@ mod file;
 mod filter_section;
 pub(crate) mod format;
 pub(crate) mod parts;
-pub(crate) mod units;
+pub(crate) mod sub_filters;
 pub(crate) mod writer;
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use trommel_filters::{Adjustment, SubFilterPolicy};
 
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
-use crate::files::table::units::Unit;
+use crate::files::table::sub_filters::BoxedSubFilter;
 use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::Options;
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
@@ -74,14 +74,14 @@ impl Elastic {
             tables.iter().map(|&table| (table.file(), table)).collect();
         for gone in state.policy.retain(&|file| present.contains_key(&file)) {
             let table = state.tables.remove(&gone).and_then(|table| table.upgrade());
-            if let Some(sub_filters) = table.as_deref().and_then(Table::units) {
+            if let Some(sub_filters) = table.as_deref().and_then(Table::sub_filters) {
                 sub_filters.clear();
             }
         }
         let (mut entries, mut directories) = (0, 0);
         for table in tables {
             entries += table.entry_count();
-            let Some(sub_filters) = table.units() else { continue };
+            let Some(sub_filters) = table.sub_filters() else { continue };
             directories += sub_filters.directory_bytes() as u64;
             if !state.tables.contains_key(&table.file()) {
                 let loaded = sub_filters.loaded_count();
@@ -125,12 +125,12 @@ impl Elastic {
         if let Some(table) = wanting {
             state.is_reading = true;
             drop(state);
-            let sub_filter = table.read_next_unit();
+            let sub_filter = table.read_next_sub_filter();
             let mut state = lock(&self.state);
             state.is_reading = false;
             match sub_filter {
                 Ok(Some(sub_filter)) => state.take(table, sub_filter),
-                Ok(None) => state.policy.lose_unit(table.file()),
+                Ok(None) => state.policy.lose_one(table.file()),
                 // The disk refuses: the next time, perhaps not.
                 Err(_) => {}
             }
@@ -167,9 +167,9 @@ impl State {
 
     /// Puts a sub-filter into memory, if that is still right: flushes and merges went on while it
     /// was read.
-    fn take(&mut self, table: &Table, sub_filter: Unit) {
+    fn take(&mut self, table: &Table, sub_filter: BoxedSubFilter) {
         let Some(adjustment) = self.policy.adjustment(table.file()) else { return };
-        if !table.units().is_some_and(|loaded| loaded.add(sub_filter)) {
+        if !table.sub_filters().is_some_and(|loaded| loaded.add(sub_filter)) {
             return;
         }
         self.policy.apply(&adjustment);
@@ -181,7 +181,7 @@ impl State {
     fn drop_sub_filter(&mut self, file: u64) {
         self.drops += 1;
         let table = self.tables.get(&file).and_then(Weak::upgrade);
-        if let Some(sub_filters) = table.as_deref().and_then(Table::units) {
+        if let Some(sub_filters) = table.as_deref().and_then(Table::sub_filters) {
             sub_filters.drop_one();
         }
     }

@@ -36,7 +36,7 @@ struct SlottedRun {
 
 /// The filter, and the slots of a version's runs.
 #[derive(Clone)]
-pub(crate) struct LocatedGuard {
+pub(crate) struct LocatorGuard {
     kind: &'static dyn RunLocatorKind,
     filter: Box<dyn AnyRunLocator>,
     plan: TreePlan,
@@ -47,12 +47,12 @@ pub(crate) struct LocatedGuard {
     is_whole: bool,
 }
 
-impl LocatedGuard {
+impl LocatorGuard {
     /// Of a tree without runs.
     pub(crate) fn empty(kind: &'static dyn RunLocatorKind, options: &Options) -> Self {
         let plan = plan(options, 1, 0, None);
         let filter = kind.builder(&plan).finish();
-        LocatedGuard { reserved: None, ..LocatedGuard::of_oldest(kind, filter, plan) }
+        LocatorGuard { reserved: None, ..LocatorGuard::of_oldest(kind, filter, plan) }
     }
 
     /// Of a tree that is to have nothing but its oldest run, whose keys the filter has; its slot is
@@ -64,7 +64,7 @@ impl LocatedGuard {
     ) -> Self {
         let last = plan.runs_of_levels.len() - 1;
         let reserved = plan.slot(last, usize::from(plan.runs_of_levels[last]) - 1);
-        LocatedGuard { kind, filter, plan, runs: Vec::new(), reserved, is_whole: false }
+        LocatorGuard { kind, filter, plan, runs: Vec::new(), reserved, is_whole: false }
     }
 
     /// Asks once.
@@ -219,16 +219,16 @@ impl LocatedGuard {
 /// The guard with a flushed run, by id and span, and its keys. The first run of a tree is its
 /// oldest.
 pub(crate) fn with_flush(
-    guard: &LocatedGuard,
+    guard: &LocatorGuard,
     options: &Options,
     (id, span): (u64, Span),
     keys: &KeyList,
-) -> LocatedGuard {
+) -> LocatorGuard {
     if guard.runs.is_empty() {
         let plan = plan(options, 1, keys.len() as u64, None);
         let mut builder = guard.kind.builder(&plan);
         keys.iter().for_each(|key| builder.push(key));
-        let mut next = LocatedGuard::of_oldest(guard.kind, builder.finish(), plan);
+        let mut next = LocatorGuard::of_oldest(guard.kind, builder.finish(), plan);
         next.settle_run(id, span);
         return next;
     }
@@ -278,10 +278,10 @@ pub(crate) fn rebuild(
     kind: &'static dyn RunLocatorKind,
     options: &Options,
     (layout, runs): (&Layout, &[PlacedRun]),
-) -> Result<(LocatedGuard, KeySource)> {
+) -> Result<(LocatorGuard, KeySource)> {
     let mut source = KeySource::default();
     let Some((oldest, newer)) = runs.split_last() else {
-        return Ok((LocatedGuard::empty(kind, options), source));
+        return Ok((LocatorGuard::empty(kind, options), source));
     };
     if kind.has_sorted_view()
         && let Some(guard) = sorted::of_runs(kind, options, (layout, runs))?
@@ -295,7 +295,7 @@ pub(crate) fn rebuild(
         KeyOrHash::Hash(hash) => builder.push_hash(hash),
         KeyOrHash::Key(key) => builder.push(key),
     })?;
-    let mut guard = LocatedGuard::of_oldest(kind, builder.finish(), plan);
+    let mut guard = LocatorGuard::of_oldest(kind, builder.finish(), plan);
     guard.settle_run(oldest.id, oldest.span());
     newer.iter().rev().try_for_each(|placed| guard.note_run(placed, &mut source))?;
     Ok((guard, source))

@@ -4,7 +4,7 @@
 //! Open      everybody may
 //! PerTable  each table's own filter answers, some for points only
 //! Global    one filter answers with codes; a table may hold it if its span meets a code
-//! Located   one filter knows in which run each key is; codes are these runs' spans
+//! Locator   one filter knows in which run each key is; codes are these runs' spans
 //! ```
 //! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
 //! the version that it describes.
@@ -22,7 +22,7 @@ pub(crate) mod view_cursor;
 use trommel_filters::{Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query, Span, Untraced};
 
 use crate::files::run_table::RunTable;
-use crate::guard::locator::LocatedGuard;
+use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{PartChange, Parts};
 use crate::plan::options::{GuardKind, Options};
 use crate::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) enum Guard {
     Open,
     PerTable,
     Global(Parts),
-    Located(Arc<LocatedGuard>),
+    Locator(Arc<LocatorGuard>),
 }
 
 /// A guard for another version, prepared outside of the lock.
@@ -61,8 +61,8 @@ impl Guard {
     pub(crate) fn empty(options: &Options, cuts: &[Vec<u8>]) -> Guard {
         match (options.guard, grf_options(options)) {
             (_, Some(grf)) => Guard::Global(Parts::empty(&grf, cuts)),
-            (GuardKind::Located(kind), _) => {
-                Guard::Located(Arc::new(LocatedGuard::empty(kind, options)))
+            (GuardKind::Locator(kind), _) => {
+                Guard::Locator(Arc::new(LocatorGuard::empty(kind, options)))
             }
             (GuardKind::Open, None) => Guard::Open,
             (_, None) => Guard::PerTable,
@@ -83,7 +83,7 @@ impl Guard {
                 parts.collect(query, &mut codes, &mut Untraced);
                 Answer::Codes(codes)
             }
-            Guard::Located(guard) => {
+            Guard::Locator(guard) => {
                 let mut codes = Codes::new();
                 guard.ask(query, &mut codes);
                 Answer::Codes(codes)
@@ -123,14 +123,14 @@ impl Guard {
     /// The parts that a flush adds to and a last-level merge replaces, if there are some.
     pub(crate) fn parts(&self) -> Option<&Parts> {
         match self {
-            Guard::Open | Guard::PerTable | Guard::Located(_) => None,
+            Guard::Open | Guard::PerTable | Guard::Locator(_) => None,
             Guard::Global(parts) => Some(parts),
         }
     }
 
     /// Whether it takes the keys of each flush.
     pub(crate) fn takes_flushed_keys(&self) -> bool {
-        matches!(self, Guard::Global(_) | Guard::Located(_))
+        matches!(self, Guard::Global(_) | Guard::Locator(_))
     }
 
     /// This guard, which is the newest, with a change that was prepared for another one. None: it
@@ -149,7 +149,7 @@ impl Guard {
     /// other.
     pub(crate) fn is_same(&self, other: &Guard) -> bool {
         match (self, other) {
-            (Guard::Located(one), Guard::Located(other)) => Arc::ptr_eq(one, other),
+            (Guard::Locator(one), Guard::Locator(other)) => Arc::ptr_eq(one, other),
             _ => true,
         }
     }
@@ -177,7 +177,7 @@ impl Guard {
                 }
             }
             Guard::Global(parts) => parts.collect(query, &mut Codes::new(), &mut counter),
-            Guard::Located(guard) => guard.ask_traced(query, &mut Codes::new(), &mut counter),
+            Guard::Locator(guard) => guard.ask_traced(query, &mut Codes::new(), &mut counter),
         }
         counter.take()
     }

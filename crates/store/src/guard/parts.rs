@@ -26,7 +26,7 @@ const GROUP: usize = 16;
 
 /// A part, and where it begins.
 #[derive(Clone)]
-struct Place {
+struct PlacedPart {
     lower: Arc<[u8]>,
     part: Arc<Part>,
 }
@@ -34,7 +34,7 @@ struct Place {
 /// The parts, in key order.
 #[derive(Clone)]
 pub(crate) struct Parts {
-    places: Arc<[Place]>,
+    places: Arc<[PlacedPart]>,
 }
 
 /// A part that takes the place of another one.
@@ -48,7 +48,7 @@ impl Parts {
     /// Empty parts that begin at the first key and at each of `cuts`.
     pub(crate) fn empty(options: &GrfOptions, cuts: &[Vec<u8>]) -> Self {
         let part = Arc::new(Part::empty(options));
-        let place = |lower: &[u8]| Place { lower: lower.into(), part: Arc::clone(&part) };
+        let place = |lower: &[u8]| PlacedPart { lower: lower.into(), part: Arc::clone(&part) };
         let lowers = std::iter::once(&[][..]).chain(cuts.iter().map(Vec::as_slice));
         Parts { places: lowers.map(place).collect() }
     }
@@ -59,7 +59,7 @@ impl Parts {
             parts.first().is_some_and(|(lower, _)| lower.is_empty()),
             "a part for the first key"
         );
-        Parts { places: parts.into_iter().map(Place::of).collect() }
+        Parts { places: parts.into_iter().map(PlacedPart::of).collect() }
     }
 
     /// The options that every part was made with.
@@ -142,7 +142,8 @@ impl Parts {
     /// The part that covers all keys of the range. None: several do.
     fn only_part_of(&self, range: &KeyRange<'_>) -> Option<&Part> {
         let at = self.place_of(range.lower());
-        let ends_before = |next: &Place| range.upper().is_some_and(|upper| *upper < *next.lower);
+        let ends_before =
+            |next: &PlacedPart| range.upper().is_some_and(|upper| *upper < *next.lower);
         self.places.get(at + 1).is_none_or(ends_before).then(|| &*self.places[at].part)
     }
 
@@ -196,7 +197,7 @@ impl Parts {
     }
 
     fn change(&self, at: usize, new: Part) -> PartChange {
-        let Place { lower, part } = self.places[at].clone();
+        let PlacedPart { lower, part } = self.places[at].clone();
         PartChange { lower, old: part, new: Arc::new(new) }
     }
 
@@ -229,12 +230,12 @@ impl Parts {
         let first = self.places.partition_point(|place| *place.lower < *bounds.from);
         let after = self.places.partition_point(|place| bounds.ends_after(&place.lower));
         let mut places = self.places.to_vec();
-        places.splice(first..after, new.into_iter().map(Place::of));
+        places.splice(first..after, new.into_iter().map(PlacedPart::of));
         Parts { places: places.into() }
     }
 
     fn bounds(&self, at: usize) -> KeyBounds {
-        let lower = |place: &Place| place.lower.to_vec();
+        let lower = |place: &PlacedPart| place.lower.to_vec();
         KeyBounds { from: lower(&self.places[at]), to: self.places.get(at + 1).map(lower) }
     }
 
@@ -245,9 +246,9 @@ impl Parts {
     }
 }
 
-impl Place {
-    fn of((lower, part): (Vec<u8>, Part)) -> Place {
-        Place { lower: lower.into(), part: Arc::new(part) }
+impl PlacedPart {
+    fn of((lower, part): (Vec<u8>, Part)) -> PlacedPart {
+        PlacedPart { lower: lower.into(), part: Arc::new(part) }
     }
 }
 

@@ -63,8 +63,8 @@ pub(crate) fn insert_run(
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
     let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);
-    let (base, young): (Vec<_>, Vec<_>) = run.tables().iter().cloned().partition(is_base);
-    Ok([base, young].map(|tables| Run::new(tables).map(Arc::new)))
+    let (base, newer_tables): (Vec<_>, Vec<_>) = run.tables().iter().cloned().partition(is_base);
+    Ok([base, newer_tables].map(|tables| Run::new(tables).map(Arc::new)))
 }
 
 /// The part of one partition, read from the runs.
@@ -80,13 +80,13 @@ pub(crate) fn rebuild_part(
         size.overlay_share(oldest.entries(), &options.schedule())
     });
     let mut builder = part_builder(grf, share);
-    let [base, young] = base_of(oldest, bounds)?;
+    let [base, newer_tables] = base_of(oldest, bounds)?;
     if let Some(run) = base {
         for_each_key(&run, |key| builder.push(key))?;
     }
     let newer =
         newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
-    let overlay = young.map(Ok).into_iter().chain(newer);
+    let overlay = newer_tables.map(Ok).into_iter().chain(newer);
     overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
         insert_run(&part, &run?, (layout, bounds), FlushNumber(0))
     })

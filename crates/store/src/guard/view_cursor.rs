@@ -33,7 +33,7 @@ pub(crate) struct ViewCursor {
     passed: usize,
     runs: Runs,
     /// The slot of the entry in hand. None: past either end.
-    in_hand: Option<usize>,
+    current: Option<usize>,
     at: Sequence,
     bounds: KeyBounds,
 }
@@ -64,12 +64,12 @@ impl ViewCursor {
     ) -> Self {
         let places = runs.iter().map(|_| None).collect();
         let (walk, runs) = (view.walk_from_end(), Runs { runs, places });
-        ViewCursor { view, walk, passed: 0, runs, in_hand: None, at, bounds }
+        ViewCursor { view, walk, passed: 0, runs, current: None, at, bounds }
     }
 
     /// To the place before the first entry whose key is not before `key`.
     fn stand_before(&mut self, key: &[u8]) -> Result<()> {
-        self.in_hand = None;
+        self.current = None;
         let segment = self.view.seek(key);
         let (mut low, mut high) = (0, self.view.segment_len(segment));
         let mut known = vec![None; self.runs.runs.len()];
@@ -130,7 +130,7 @@ impl ViewCursor {
                 return Ok(true);
             }
             if self.runs.entry(selected)?.sequence <= self.at {
-                self.in_hand = Some(usize::from(selected.slot.0));
+                self.current = Some(usize::from(selected.slot.0));
                 return Ok(true);
             }
             if !self.walk.is_within_key() {
@@ -142,12 +142,12 @@ impl ViewCursor {
 
     /// Lets go of the entry in hand. False: there was none.
     fn pass(&mut self) -> bool {
-        let place = self.in_hand.take().and_then(|slot| self.runs.places[slot].as_mut());
+        let place = self.current.take().and_then(|slot| self.runs.places[slot].as_mut());
         place.map(|place| place.useful = true).is_some()
     }
 
-    fn in_hand(&self) -> Option<&RunCursor> {
-        self.runs.places[self.in_hand?].as_ref().map(|place| &place.cursor)
+    fn current(&self) -> Option<&RunCursor> {
+        self.runs.places[self.current?].as_ref().map(|place| &place.cursor)
     }
 }
 
@@ -212,7 +212,7 @@ impl Cursor for ViewCursor {
     }
 
     fn seek_first(&mut self) -> Result<()> {
-        (self.walk, self.in_hand) = (self.view.walk(0, 0), None);
+        (self.walk, self.current) = (self.view.walk(0, 0), None);
         self.settle_forward()
     }
 
@@ -222,7 +222,7 @@ impl Cursor for ViewCursor {
     }
 
     fn seek_last(&mut self) -> Result<()> {
-        (self.walk, self.passed, self.in_hand) = (self.view.walk_from_end(), 0, None);
+        (self.walk, self.passed, self.current) = (self.view.walk_from_end(), 0, None);
         self.settle_back()
     }
 
@@ -245,11 +245,11 @@ impl Cursor for ViewCursor {
 
     #[inline]
     fn entry(&self) -> Option<Entry<'_>> {
-        self.in_hand()?.entry()
+        self.current()?.entry()
     }
 
     fn value(&self) -> Value {
-        self.in_hand().map(Cursor::value).unwrap_or_default()
+        self.current().map(Cursor::value).unwrap_or_default()
     }
 
     fn reads(&mut self) -> Reads {

@@ -193,7 +193,7 @@ impl Options {
     pub(crate) fn division(&self) -> Division {
         // A filter that knows in which run each key is grows only when a merge makes it anew, of
         // all keys.
-        let granularity = match self.guard.located() {
+        let granularity = match self.guard.locator() {
             Some(_) => Granularity::Full,
             None => self.granularity,
         };
@@ -202,10 +202,10 @@ impl Options {
     }
 
     /// How many merges may be open at once.
-    pub(crate) fn merge_lanes(&self) -> usize {
+    pub(crate) fn open_merges_max(&self) -> usize {
         // A merge makes such a guard anew from the one that it began with: of two merges, each
         // would lack the other one's changes.
-        if self.guard.located().is_some() || self.guard.run_codes() == RunCodes::Huffman {
+        if self.guard.locator().is_some() || self.guard.run_codes() == RunCodes::Huffman {
             return 1;
         }
         self.merges_at_once.unwrap_or(match self.background {
@@ -217,7 +217,7 @@ impl Options {
 
     /// Whether large merges are split, for several threads.
     pub(crate) fn subdivides(&self) -> bool {
-        self.background != Background::Threads(1) && self.merge_lanes() > 1
+        self.background != Background::Threads(1) && self.open_merges_max() > 1
     }
 }
 
@@ -253,7 +253,7 @@ pub enum GuardKind {
     GrfHuffman,
     /// One filter for the whole tree that knows in which run each key is now, by the kind's name:
     /// `remix`, ...
-    Located(&'static dyn RunLocatorKind),
+    Locator(&'static dyn RunLocatorKind),
 }
 
 impl GuardKind {
@@ -278,8 +278,8 @@ impl GuardKind {
     pub fn all() -> Vec<GuardKind> {
         let (open, global) = Self::CLOSED.split_first().expect("there is one");
         let tables = registry::filters().into_iter().map(GuardKind::Table);
-        let located = registry::locators().into_iter().map(GuardKind::Located);
-        [*open].into_iter().chain(tables).chain(global.iter().copied()).chain(located).collect()
+        let locator = registry::locators().into_iter().map(GuardKind::Locator);
+        [*open].into_iter().chain(tables).chain(global.iter().copied()).chain(locator).collect()
     }
 
     /// The name that people write.
@@ -292,14 +292,14 @@ impl GuardKind {
             GuardKind::GrfGap => "grf-gap",
             GuardKind::GrfCell => "grf-cell",
             GuardKind::GrfHuffman => "grf-huffman",
-            GuardKind::Located(kind) => kind.name(),
+            GuardKind::Locator(kind) => kind.name(),
         }
     }
 
     /// How the global range filter makes fingerprints; None: the guard is another one.
     pub fn fingerprints(self) -> Option<Fingerprints> {
         match self {
-            GuardKind::Open | GuardKind::Table(_) | GuardKind::Located(_) => None,
+            GuardKind::Open | GuardKind::Table(_) | GuardKind::Locator(_) => None,
             GuardKind::Grf | GuardKind::GrfHuffman => Some(Fingerprints::Auto),
             GuardKind::GrfSpline => Some(Fingerprints::Spline),
             GuardKind::GrfGap => Some(Fingerprints::Gap),
@@ -325,9 +325,9 @@ impl GuardKind {
     }
 
     /// Its kind, if it is one filter that knows in which run each key is now.
-    pub fn located(self) -> Option<&'static dyn RunLocatorKind> {
+    pub fn locator(self) -> Option<&'static dyn RunLocatorKind> {
         match self {
-            GuardKind::Located(kind) => Some(kind),
+            GuardKind::Locator(kind) => Some(kind),
             _ => None,
         }
     }
@@ -342,7 +342,7 @@ impl GuardKind {
     pub fn knows_ranges(self) -> bool {
         match self {
             GuardKind::Table(kind) => kind.knows_ranges(),
-            GuardKind::Located(kind) => kind.knows_ranges(),
+            GuardKind::Locator(kind) => kind.knows_ranges(),
             _ => self.fingerprints().is_some(),
         }
     }

@@ -83,7 +83,7 @@ pub fn register_run_locator(kind: &'static dyn RunLocatorKind) -> Result<()> {
 pub(crate) fn register(guard: GuardKind) -> Result<()> {
     match guard {
         GuardKind::Table(kind) => register_filter(kind),
-        GuardKind::Located(kind) => register_run_locator(kind),
+        GuardKind::Locator(kind) => register_run_locator(kind),
         _ => Ok(()),
     }
 }

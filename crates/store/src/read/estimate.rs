@@ -38,7 +38,7 @@ fn count_in_runs(version: &Version, bounds: &KeyBounds, range: &KeyRange<'_>) ->
         Guard::Global(parts) => parts.overlapping(range).for_each(|part| {
             total += part.approximate_count(range);
         }),
-        Guard::Open | Guard::PerTable | Guard::Located(_) => {
+        Guard::Open | Guard::PerTable | Guard::Locator(_) => {
             tables(version, bounds).for_each(|table| total += count_in_table(table, bounds, range));
         }
     }

@@ -111,7 +111,7 @@ impl<'v, 'k> Lookup<'v, 'k> {
     pub(crate) fn new(query: PointQuery<'v, 'k>, answer: Answer<'k>) -> Self {
         let PointQuery { version, key, at } = query;
         let looked_at = if answer.is_nowhere() { version.runs.len() } else { 0 };
-        let deleted = version.covering(key, at);
+        let deleted = version.covering_tombstone(key, at);
         let progress = Progress { deleted, looked_at, ..Progress::default() };
         Lookup { query, answer: Some(answer), progress }
     }

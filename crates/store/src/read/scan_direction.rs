@@ -23,7 +23,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::query_blocks::Fetched;
 use crate::files::read_ahead::Approach;
 use crate::files::run::Run;
-use crate::guard::locator::LocatedGuard;
+use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
 use crate::read::lookup::count_reads;
@@ -166,7 +166,7 @@ impl Side {
         let version = Arc::clone(&self.version);
         match &version.guard {
             Guard::Global(parts) => self.ask_global(parts, bounds, &range),
-            Guard::Located(guard) => self.ask_located(guard, bounds, &range),
+            Guard::Locator(guard) => self.ask_locator(guard, bounds, &range),
             Guard::Open | Guard::PerTable => self.ask_runs(&Asked::Tables, bounds, &range),
         }
     }
@@ -211,9 +211,9 @@ impl Side {
 
     /// Asks the filter for a bounded range; then goes through its view of all runs if it has one
     /// that is whole, or else asks where each run goes on.
-    fn ask_located(
+    fn ask_locator(
         &mut self,
-        guard: &LocatedGuard,
+        guard: &LocatorGuard,
         bounds: &KeyBounds,
         range: &KeyRange<'_>,
     ) -> Result<()> {
@@ -230,7 +230,7 @@ impl Side {
                 let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
                 self.add_source(Box::new(cursor), None, age, bounds)?;
             }
-            None => self.ask_runs(&Asked::Located { guard, codes }, bounds, range)?,
+            None => self.ask_runs(&Asked::Locator { guard, codes }, bounds, range)?,
         }
         self.probes = u64::from(self.runs_reached);
         Ok(())
@@ -355,14 +355,14 @@ impl Side {
     fn position_waiting(&mut self, bounds: &KeyBounds) -> Result<()> {
         let far = self.direction.far(bounds);
         while !matches!(self.guard, Lazy::Done) {
-            let in_hand = self.sources.entry().map(|entry| entry.key);
+            let current = self.sources.entry().map(|entry| entry.key);
             // What is known of runs that are positioned tells nothing new.
             let waiting = &self.waiting;
             let wanted = |code: Span| waiting.iter().any(|(_, span)| span.meets(code));
             let code = match &mut self.guard {
                 Lazy::Done => break,
                 Lazy::Runs(waiting) => {
-                    let Some((place, bound)) = waiting.take_due(in_hand, bounds) else {
+                    let Some((place, bound)) = waiting.take_due(current, bounds) else {
                         return Ok(());
                     };
                     if waiting.is_empty() {
@@ -371,8 +371,8 @@ impl Side {
                     self.position_run_at(place, bound, bounds)?;
                     continue;
                 }
-                Lazy::Forward(cursor) => cursor.next_due(in_hand.or(far), wanted),
-                Lazy::Backward(cursor) => cursor.next_due(in_hand.or(far), wanted),
+                Lazy::Forward(cursor) => cursor.next_due(current.or(far), wanted),
+                Lazy::Backward(cursor) => cursor.next_due(current.or(far), wanted),
             };
             let Some(code) = code else { return Ok(()) };
             self.position_runs_of(code, bounds)?;

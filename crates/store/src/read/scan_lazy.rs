@@ -16,7 +16,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::files::table::TableFilter;
-use crate::guard::locator::LocatedGuard;
+use crate::guard::locator::LocatorGuard;
 use crate::read::scan_direction::Direction;
 
 /// Where a run goes on.
@@ -51,7 +51,7 @@ pub(crate) enum Asked<'a> {
     /// The filters of their tables.
     Tables,
     /// One filter that knows in which run each key is, and has answered with `codes` for the range.
-    Located { guard: &'a LocatedGuard, codes: Codes },
+    Locator { guard: &'a LocatorGuard, codes: Codes },
 }
 
 /// Tells the runs that can wait from those that must be looked at. `range`: the bounds as filters
@@ -94,12 +94,12 @@ impl WaitingRuns {
     /// is one: its place, and its bound.
     pub(crate) fn take_due(
         &mut self,
-        in_hand: Option<&[u8]>,
+        current: Option<&[u8]>,
         bounds: &KeyBounds,
     ) -> Option<(usize, Vec<u8>)> {
         let bound = self.runs.last()?.0.as_slice();
         let is_near = |key: &[u8]| (bound <= key) == (self.direction == Direction::Forward);
-        let is_due = !self.direction.ends_before(bound, bounds) && in_hand.is_none_or(is_near);
+        let is_due = !self.direction.ends_before(bound, bounds) && current.is_none_or(is_near);
         let (bound, place) = if is_due { self.runs.pop()? } else { return None };
         Some((place, bound))
     }
@@ -116,7 +116,7 @@ struct Question<'a> {
 
 impl Question<'_> {
     fn next_of(&mut self, placed: &PlacedRun) -> Next {
-        if let Asked::Located { codes, .. } = self.asked
+        if let Asked::Locator { codes, .. } = self.asked
             && !codes.may_meet(placed.span())
         {
             return Next::Nowhere;
@@ -139,12 +139,12 @@ impl Question<'_> {
             // The table has the range's near end between its keys. Unless it has the far end too, a
             // key of it is in the range.
             (_, Asked::Tables) => self.ask_table(table, begins_within || ends_within),
-            (_, Asked::Located { guard, .. }) => self.ask_guard(guard, id),
+            (_, Asked::Locator { guard, .. }) => self.ask_guard(guard, id),
         }
     }
 
     /// Asks the filter of all runs.
-    fn ask_guard(&self, guard: &LocatedGuard, run: u64) -> Next {
+    fn ask_guard(&self, guard: &LocatorGuard, run: u64) -> Next {
         let KeyBounds { from: lower, to: end } = self.bounds;
         let bound = match (self.direction, end) {
             (Direction::Forward, _) => {

@@ -63,7 +63,7 @@ impl ScanDeleted {
 
     /// The newest deletion that is in force for a key.
     #[inline]
-    pub(crate) fn covering(&mut self, key: &[u8]) -> Option<Sequence> {
+    pub(crate) fn covering_tombstone(&mut self, key: &[u8]) -> Option<Sequence> {
         if self.memtables.is_empty() && !self.version.deletes_ranges {
             return None;
         }
@@ -103,7 +103,7 @@ impl ScanDeleted {
     /// Where what a run has within the bounds begins at the earliest, if it is behind a deleted
     /// range that they begin in.
     pub(crate) fn behind(&mut self, run: Age, bounds: &KeyBounds) -> Option<&[u8]> {
-        let deleted = self.covering(&bounds.from)?;
+        let deleted = self.covering_tombstone(&bounds.from)?;
         (run.greatest < deleted).then(|| self.until(&bounds.from, run))
     }
 

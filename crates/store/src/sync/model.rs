@@ -13,7 +13,7 @@ use std::ops::Deref;
 use super::{Arc, AtomicUsize, Ordering, Shared};
 
 /// One value that is replaced as a whole.
-struct Place<V> {
+struct SwapModel<V> {
     number: AtomicUsize,
     /// The values from number `oldest` on.
     values: std::sync::Mutex<Values<V>>,
@@ -24,10 +24,10 @@ struct Values<V> {
     list: VecDeque<V>,
 }
 
-impl<V: Clone> Place<V> {
+impl<V: Clone> SwapModel<V> {
     fn new(value: V) -> Self {
         let values = Values { oldest: 0, list: VecDeque::from([value]) };
-        Place { number: AtomicUsize::new(0), values: std::sync::Mutex::new(values) }
+        SwapModel { number: AtomicUsize::new(0), values: std::sync::Mutex::new(values) }
     }
 
     fn values(&self) -> std::sync::MutexGuard<'_, Values<V>> {
@@ -64,11 +64,11 @@ impl<V: Clone> Place<V> {
 }
 
 /// A place for one shared piece of memory.
-pub(crate) struct Slot<H>(Place<Option<Shared<H>>>);
+pub(crate) struct Slot<H>(SwapModel<Option<Shared<H>>>);
 
 impl<H> Slot<H> {
     pub(crate) fn empty() -> Self {
-        Slot(Place::new(None))
+        Slot(SwapModel::new(None))
     }
 
     /// What is in it, to keep.
@@ -91,7 +91,7 @@ impl<H> Slot<H> {
 }
 
 /// One shared value that is replaced as a whole.
-pub(crate) struct Switch<T>(Place<Arc<T>>);
+pub(crate) struct Switch<T>(SwapModel<Arc<T>>);
 
 /// A pinned value.
 pub(crate) struct Pinned<T>(Arc<T>);
@@ -106,7 +106,7 @@ impl<T> Deref for Pinned<T> {
 
 impl<T> Switch<T> {
     pub(crate) fn new(value: Arc<T>) -> Self {
-        Switch(Place::new(value))
+        Switch(SwapModel::new(value))
     }
 
     /// The present value, for a short look.

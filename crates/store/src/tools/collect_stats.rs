@@ -75,11 +75,11 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
     let part = version.guard.parts().map(Parts::size).unwrap_or_default();
     let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
-    let located = match &version.guard {
-        Guard::Located(guard) => Some(guard.size()),
+    let locator = match &version.guard {
+        Guard::Locator(guard) => Some(guard.size()),
         Guard::Open | Guard::PerTable | Guard::Global(_) => None,
     };
-    let global = part.base_bytes + part.overlay_bytes + located.map_or(0, |size| size.bytes as u64);
+    let global = part.base_bytes + part.overlay_bytes + locator.map_or(0, |size| size.bytes as u64);
     let (memory_bytes, options) = (per_table + global, &engine.table_files.options);
     GuardStats {
         kind: options.guard,
@@ -98,9 +98,9 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
         rebuild_peak_bytes: count(&engine.counters.rebuild_peak_bytes),
         damaged: engine.damage_of_filters(version),
         unregistered: unregistered(version),
-        told: options.guard.table_filter().and_then(|kind| kind.told(&options.filter)),
+        tuning: options.guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)),
         elastic: engine.elastic.as_ref().map(Elastic::stats),
-        located,
+        locator,
     }
 }
 

@@ -175,14 +175,14 @@ impl Unusable {
 /// runs.
 pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Recovered> {
     match &version.guard {
-        Guard::Located(guard) if !version.runs.is_empty() => {
+        Guard::Locator(guard) if !version.runs.is_empty() => {
             let (guard, source) = locator::rebuild(
                 guard.kind(),
                 &table_files.options,
                 (&version.layout, &version.runs),
             )?;
             let recovery = FilterRecovery::Rebuilt { why: source.to_string() };
-            Ok(Recovered::sound(Guard::Located(Arc::new(guard)), recovery))
+            Ok(Recovered::sound(Guard::Locator(Arc::new(guard)), recovery))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
             recover_parts(table_files, version, parts.options())

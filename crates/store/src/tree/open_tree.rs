@@ -63,7 +63,7 @@ impl OpenTree {
     /// Damaged filters that the tree still has, and sub-filters that were damaged when they were
     /// read. A merge makes new ones in the place of its inputs'.
     pub(crate) fn damage_of_filters(&self, version: &Version) -> Vec<String> {
-        let sub_filters = version.tables().filter_map(|table| table.table.units());
+        let sub_filters = version.tables().filter_map(|table| table.table.sub_filters());
         let of_sub_filters = sub_filters.flat_map(|sub_filters| sub_filters.damage());
         self.damage_at_open(version).into_iter().chain(of_sub_filters).collect()
     }

@@ -218,11 +218,11 @@ pub struct GuardStats {
     pub unregistered: BTreeMap<String, u64>,
     /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
     /// text. None: there are none.
-    pub told: Option<String>,
+    pub tuning: Option<String>,
     /// Of the guard `elastic`: which sub-filters are in memory.
     pub elastic: Option<ElasticStats>,
     /// Of a filter that knows in which run each key is: its entries, and what did not fit.
-    pub located: Option<RunLocatorSize>,
+    pub locator: Option<RunLocatorSize>,
 }
 
 /// Tables that left the tree and whose files are still there, and what holds them for long. If none

@@ -85,11 +85,11 @@ impl TableFiles {
     /// A table with a filter in parts begins with as many sub-filters as an equal share of the
     /// memory has room for.
     pub(crate) fn load_first_sub_filters(&self, table: &Table) -> Result<()> {
-        let Some(sub_filters) = table.units() else { return Ok(()) };
+        let Some(sub_filters) = table.sub_filters() else { return Ok(()) };
         let share = table.entry_count() as f64 * self.options.bits_per_key / 8.0;
         let share = share - sub_filters.directory_bytes() as f64;
-        let count = share / sub_filters.of_table().unit_bytes.max(1) as f64;
-        table.load_units(count as u8)
+        let count = share / sub_filters.of_table().sub_filter_bytes.max(1) as f64;
+        table.load_sub_filters(count as u8)
     }
 
     /// `bits_per_key`: those of the filter, if they are not the same for all runs.
@@ -100,7 +100,7 @@ impl TableFiles {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
-            hashes: self.options.guard.located().is_some_and(RunLocatorKind::takes_hashes),
+            hashes: self.options.guard.locator().is_some_and(RunLocatorKind::takes_hashes),
             filter: filter.map(|kind| {
                 let options = FilterOptions {
                     questions: self.questions.kept(),

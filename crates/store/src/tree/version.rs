@@ -154,7 +154,7 @@ impl Version {
     /// The newest deletion of a range in runs that covers a key, with a sequence number of at most
     /// `at`.
     #[inline]
-    pub(crate) fn covering(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_tombstone(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
         if !self.deletes_ranges {
             return None;
         }

@@ -177,11 +177,11 @@ fn prepare_guard(
     let start = Instant::now();
     let change = match &version.guard {
         Guard::Open | Guard::PerTable => return Change::Whole(version.guard.clone()),
-        Guard::Located(guard) => match run_of(edit) {
+        Guard::Locator(guard) => match run_of(edit) {
             Some(run) => {
                 let remade = remade(tree, version, edit, &output.opened);
                 let noted = || locator::with_flush(guard, &tree.table_files.options, run, keys);
-                Change::Whole(Guard::Located(Arc::new(remade.unwrap_or_else(noted))))
+                Change::Whole(Guard::Locator(Arc::new(remade.unwrap_or_else(noted))))
             }
             None => return Change::Whole(version.guard.clone()),
         },

@@ -16,7 +16,7 @@ use trommel_filters::{AnyRunLocatorBuilder, KeyList, RunLocatorKind, RunSlot, Tr
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
 use crate::guard::Guard;
-use crate::guard::locator::{LocatedGuard, sorted_of_runs};
+use crate::guard::locator::{LocatorGuard, sorted_of_runs};
 use crate::plan::layout::Edit;
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::sync::Arc;
@@ -27,7 +27,7 @@ use crate::tree::version::Version;
 const KEYS_WAITING: usize = 4096;
 
 /// The guard that a merge prepares.
-pub(crate) struct LocatedMerge {
+pub(crate) struct LocatorMerge {
     next: Next,
     /// The slots of the inputs, newest first.
     inputs: Vec<Option<RunSlot>>,
@@ -41,7 +41,7 @@ pub(crate) struct LocatedMerge {
 
 enum Next {
     /// The version's guard, changed key by key.
-    Changed { guard: LocatedGuard, output: Option<RunSlot> },
+    Changed { guard: LocatorGuard, output: Option<RunSlot> },
     /// A new one.
     New {
         kind: &'static dyn RunLocatorKind,
@@ -50,7 +50,7 @@ enum Next {
     },
 }
 
-impl LocatedMerge {
+impl LocatorMerge {
     /// `new_plan`: the size of a new filter, of all keys. None: the version has another guard.
     pub(crate) fn new(
         version: &Version,
@@ -58,15 +58,15 @@ impl LocatedMerge {
         job: &MergeJob,
         new_plan: impl FnOnce() -> TreePlan,
     ) -> Option<Self> {
-        let Guard::Located(guard) = &version.guard else { return None };
+        let Guard::Locator(guard) = &version.guard else { return None };
         let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
         let next = match job.target {
             Target::Last if !job.range.is_all() => {
                 let output = version.runs.last().and_then(|oldest| guard.slot_of(oldest.id));
-                Next::Changed { guard: LocatedGuard::clone(guard), output }
+                Next::Changed { guard: LocatorGuard::clone(guard), output }
             }
             Target::Inner(level) => {
-                let mut guard = LocatedGuard::clone(guard);
+                let mut guard = LocatorGuard::clone(guard);
                 let output = guard.reserve(level);
                 Next::Changed { guard, output }
             }
@@ -76,7 +76,7 @@ impl LocatedMerge {
                 Next::New { kind, builder: kind.builder(&plan), plan }
             }
         };
-        Some(LocatedMerge {
+        Some(LocatorMerge {
             next,
             inputs: slots,
             key: Vec::new(),
@@ -138,7 +138,7 @@ impl LocatedMerge {
 
     /// The guard with all changes of the merge: without its inputs, and with the slot of its output
     /// reserved.
-    pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatedGuard {
+    pub(crate) fn finish(mut self, tree: &OpenTree, inputs: &[u64]) -> LocatorGuard {
         self.end_key();
         self.apply(tree);
         tree.counters.time_guard(|| match self.next {
@@ -147,7 +147,7 @@ impl LocatedMerge {
                 guard
             }
             Next::New { kind, builder, plan } => {
-                LocatedGuard::of_oldest(kind, builder.finish(), plan)
+                LocatorGuard::of_oldest(kind, builder.finish(), plan)
             }
         })
     }
@@ -160,8 +160,8 @@ pub(crate) fn remade(
     version: &Version,
     edit: &Edit,
     opened: &HashMap<u64, Arc<Table>>,
-) -> Option<LocatedGuard> {
-    let Guard::Located(guard) = &version.guard else { return None };
+) -> Option<LocatorGuard> {
+    let Guard::Locator(guard) = &version.guard else { return None };
     if !guard.kind().has_sorted_view() {
         return None;
     }

@@ -21,7 +21,7 @@ use crate::storage::environment::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
-use crate::write::locator_merge::{LocatedMerge, remade};
+use crate::write::locator_merge::{LocatorMerge, remade};
 use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::PreparedParts;
 use crate::write::submerge::MergeOutput;
@@ -34,8 +34,8 @@ impl MergePlan {
     pub(crate) fn install(&self, tree: &OpenTree, outputs: Vec<MergeOutput>) -> Result<()> {
         let mut merged = MergeOutput::of_all(outputs);
         merged.level = self.output_level(tree, &merged.run);
-        let installed = match (self.job.target, merged.located.take()) {
-            (_, Some(located)) => self.install_located(tree, &merged, located),
+        let installed = match (self.job.target, merged.locator.take()) {
+            (_, Some(locator)) => self.install_locator(tree, &merged, locator),
             (Target::Inner(_), None) => self.install_inner(tree, &merged),
             (Target::Last, None) => self.install_last(tree, &merged),
         };
@@ -48,14 +48,14 @@ impl MergePlan {
     }
 
     /// Installs the guard that was given every key of the merge, when no run is missing in it.
-    fn install_located(
+    fn install_locator(
         &self,
         tree: &OpenTree,
         merged: &MergeOutput,
-        located: LocatedMerge,
+        locator: LocatorMerge,
     ) -> Result<()> {
         let gone = self.gone(tree, merged);
-        let mut guard = located.finish(tree, &gone);
+        let mut guard = locator.finish(tree, &gone);
         let mut catch_up =
             |now: &Version| tree.counters.time_guard(|| guard.catch_up(&now.runs, &gone));
         for _ in 0..PASSES_OUTSIDE {
@@ -82,7 +82,7 @@ impl MergePlan {
                 guard
             }
         };
-        installer.install(tree, &edit, &merged.run.opened, Guard::Located(Arc::new(guard)))
+        installer.install(tree, &edit, &merged.run.opened, Guard::Locator(Arc::new(guard)))
     }
 
     /// The inputs that have nothing left after the merge.

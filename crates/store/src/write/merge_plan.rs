@@ -30,7 +30,7 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::version::Version;
-use crate::write::locator_merge::LocatedMerge;
+use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
 use crate::write::parts_builder::PartsBuilder;
 use crate::write::split_merge::{SubmergeRange, divided, undivided};
@@ -135,9 +135,9 @@ impl MergePlan {
     }
 
     /// The changes of a filter that knows in which run each key is. Such a merge has one submerge.
-    pub(crate) fn located(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatedMerge> {
+    pub(crate) fn locator(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatorMerge> {
         let new_plan = || self.locator_plan(&tree.table_files.options, inputs);
-        LocatedMerge::new(&tree.current.hold(), inputs, &self.job, new_plan)
+        LocatorMerge::new(&tree.current.hold(), inputs, &self.job, new_plan)
     }
 
     /// Has room for the keys that come until the next merge of everything. How many entries this

@@ -95,7 +95,7 @@ impl Engine {
     /// The merge that is due, if there is a lane for it.
     fn next_merge(&self, work: &Work) -> Option<MergeJob> {
         let options = &self.table_files.options;
-        if work.merges.open_count() >= options.merge_lanes() {
+        if work.merges.open_count() >= options.open_merges_max() {
             return None;
         }
         let layout = Arc::clone(&self.current.pin().layout);

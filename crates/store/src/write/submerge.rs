@@ -17,7 +17,7 @@ use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::{RunOutput, RunWriter};
-use crate::write::locator_merge::LocatedMerge;
+use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_plan::MergePlan;
 use crate::write::parts_builder::SubmergeKeys;
 
@@ -39,7 +39,7 @@ pub(crate) struct Submerge {
 struct Reading {
     cursor: MergeCursor,
     retention: Retention,
-    located: Option<LocatedMerge>,
+    locator: Option<LocatorMerge>,
     writer: RunWriter,
     kept: Kept,
 }
@@ -65,7 +65,7 @@ pub(crate) struct MergeOutput {
     /// Where partitions begin in it.
     pub(crate) cuts: Vec<Vec<u8>>,
     /// Of merges that have one submerge: the guard that knows their output.
-    pub(crate) located: Option<LocatedMerge>,
+    pub(crate) locator: Option<LocatorMerge>,
     /// Likewise: the keys that outlive an inner merge, if the guard's codes are runs.
     pub(crate) recoded: Option<KeyList>,
 }
@@ -101,12 +101,12 @@ impl Submerge {
             Some(reading) => reading,
             None => Reading::begin(tree, plan, self.place)?,
         };
-        let Reading { cursor, retention, located, writer, kept } = &mut reading;
+        let Reading { cursor, retention, locator, writer, kept } = &mut reading;
         let is_done = writer.write_kept(cursor, STEP_ENTRIES, |writer, entry, input| {
             self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = retention.keeps(entry);
-            if let Some(located) = located {
-                located.saw(entry.key, input, keeps, tree);
+            if let Some(locator) = locator {
+                locator.saw(entry.key, input, keeps, tree);
             }
             if keeps {
                 kept.keep(entry, writer, plan, tree)?;
@@ -138,7 +138,7 @@ impl Reading {
             MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
         let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
-        let located = plan.located(tree, &inputs);
+        let locator = plan.locator(tree, &inputs);
         let kept = Kept {
             begins: submerge.begins_partition.then(|| submerge.range.from.clone()),
             cutter: match plan.is_last() {
@@ -148,7 +148,7 @@ impl Reading {
             keys: plan.parts.as_ref().map(|_| SubmergeKeys::new(place)),
             recoded: plan.recodes.then(KeyList::default),
         };
-        Ok(Reading { cursor, retention, located, writer, kept })
+        Ok(Reading { cursor, retention, locator, writer, kept })
     }
 
     fn end(self, tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<MergeOutput> {
@@ -158,8 +158,8 @@ impl Reading {
         if let (Some(keys), Some(parts)) = (keys, &plan.parts) {
             parts.end(keys, tree);
         }
-        let (level, cuts, located) = (0, cutter.cuts, self.located);
-        Ok(MergeOutput { place, run, level, cuts, located, recoded })
+        let (level, cuts, locator) = (0, cutter.cuts, self.locator);
+        Ok(MergeOutput { place, run, level, cuts, locator, recoded })
     }
 }
 
@@ -205,7 +205,7 @@ impl MergeOutput {
             all.run.tables.extend(output.run.tables);
             all.run.opened.extend(output.run.opened);
             all.cuts.extend(output.cuts);
-            (all.located, all.recoded) = (output.located, output.recoded);
+            (all.locator, all.recoded) = (output.locator, output.recoded);
         }
         all
     }

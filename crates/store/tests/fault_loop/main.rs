@@ -54,7 +54,7 @@ struct Mode {
 
 const MODES: [Mode; 4] = [
     Mode { guard: GuardKind::Grf, sync: Sync::Always },
-    Mode { guard: GuardKind::Located(kinds::CHUCKY), sync: Sync::Always },
+    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Always },
     Mode { guard: GuardKind::Open, sync: Sync::Never },
 ];

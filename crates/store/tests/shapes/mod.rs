@@ -155,10 +155,10 @@ pub(crate) struct World {
 pub(crate) fn guards() -> Vec<GuardKind> {
     let tables = [kinds::BLOCKED_BLOOM, kinds::SURF_REAL, kinds::CELL];
     let tables = tables.into_iter().map(GuardKind::Table);
-    let located = [kinds::CHUCKY, kinds::REMIX, kinds::REMIX_SORTED];
-    let located = located.into_iter().map(GuardKind::Located);
+    let locator = [kinds::CHUCKY, kinds::REMIX, kinds::REMIX_SORTED];
+    let locator = locator.into_iter().map(GuardKind::Locator);
     let whole = [GuardKind::Grf, GuardKind::Open, GuardKind::GrfHuffman];
-    whole.into_iter().chain(tables).chain(located).collect()
+    whole.into_iter().chain(tables).chain(locator).collect()
 }
 
 /// The options that a number stands for: guard, policy and granularity among them.

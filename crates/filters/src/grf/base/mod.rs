@@ -325,13 +325,13 @@ impl Base {
     }
 
     /// Asks for the memory of a list's group and where the block of the key that was found there is
-    /// likely to be. Gives how far the key lies across the list (`Guess`).
+    /// likely to be. Gives how far the key lies across the list (`PlaceEstimate`).
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, Found { list, word }: Found, trace: &mut T) -> usize {
         if self.is_edge(list) {
             return 0;
         }
-        let guess = self.directory.guess(list - 1, word);
+        let guess = self.directory.estimate_place(list - 1, word);
         ask_for_lines(&self.arena, guess.group_at, HEADER_LINES, trace);
         let before = LINES_BEFORE * LINE_BYTES;
         ask_for_lines(&self.arena, guess.at.wrapping_sub(before), LINES_ABOUT, trace);

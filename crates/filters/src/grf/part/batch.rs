@@ -72,7 +72,7 @@ fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
 }
 
 /// Where a key is, as far as is known before its block was read.
-struct RunLocator<'a> {
+struct LocatedKey<'a> {
     site: Site<'a>,
     entries: ListEntries<'a>,
     slot: Slot,
@@ -80,7 +80,7 @@ struct RunLocator<'a> {
 
 /// Where at most [`BATCH`] keys are.
 #[inline(always)]
-fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<RunLocator<'a>>; BATCH] {
+fn locate_all<'a>(keys: &[Asked<'a>]) -> [Option<LocatedKey<'a>>; BATCH] {
     let mut lists = [Found::default(); BATCH];
     let mut located = [const { None }; BATCH];
     find_lists(keys, &mut lists[..keys.len()]);
@@ -106,7 +106,7 @@ fn find_lists(keys: &[Asked<'_>], lists: &mut [Found]) {
 fn locate<'a>(
     keys: &[Asked<'a>],
     lists: &[Found; BATCH],
-    located: &mut [Option<RunLocator<'a>>; BATCH],
+    located: &mut [Option<LocatedKey<'a>>; BATCH],
 ) {
     for ((&(part, key), &found), located) in keys.iter().zip(lists).zip(located) {
         let Part { base, overlay, .. } = part;
@@ -114,7 +114,7 @@ fn locate<'a>(
         site.load_block();
         let entries = overlay.list(site.list, base);
         let slot = entries.slot(site.bucket);
-        *located = Some(RunLocator { site, entries, slot });
+        *located = Some(LocatedKey { site, entries, slot });
     }
 }
 
@@ -123,7 +123,7 @@ fn locate<'a>(
 fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(usize, &Codes)) {
     let located = locate_all(keys);
     let located = located.iter().flatten().zip(keys);
-    for (place, (RunLocator { site, entries, slot }, (part, key))) in located.enumerate() {
+    for (place, (LocatedKey { site, entries, slot }, (part, key))) in located.enumerate() {
         let spot = part.base.place(site, Role::Point, &mut Untraced);
         codes.clear();
         if part.base.may_hold(key, &spot) {
@@ -171,11 +171,11 @@ impl Part {
     #[inline(always)]
     fn collect_between(
         &self,
-        low: &RunLocator<'_>,
-        high: Option<&RunLocator<'_>>,
+        low: &LocatedKey<'_>,
+        high: Option<&LocatedKey<'_>>,
         codes: &mut Codes,
     ) {
-        let spot = |end: &RunLocator<'_>, role: Role<'_>| {
+        let spot = |end: &LocatedKey<'_>, role: Role<'_>| {
             let mut spot: Spot = self.base.place(&end.site, role, &mut Untraced);
             spot.slot = end.slot;
             spot

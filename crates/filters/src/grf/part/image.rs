@@ -223,14 +223,14 @@ fn read_directory(input: &mut Reader<'_>) -> Result<Directory, Corrupt> {
     }
     let tails = match input.u8()? {
         0 => None,
-        1 => Some(read_rests(input, groups)?),
+        1 => Some(read_separator_tails(input, groups)?),
         _ => return Err(input.corrupt("whether there are further bytes of separators")),
     };
     let (radix, radix_shift) = radix_table(&separators);
     Ok(Directory { prefix, separators, offsets, tails, radix, radix_shift, last })
 }
 
-fn read_rests(input: &mut Reader<'_>, groups: usize) -> Result<SeparatorTails, Corrupt> {
+fn read_separator_tails(input: &mut Reader<'_>, groups: usize) -> Result<SeparatorTails, Corrupt> {
     let ends = read_numbers(input, groups)?;
     let bytes: Box<[u8]> = input.string()?.into();
     let all = ends.last().map_or(0, |&end| end as usize);

@@ -18,7 +18,7 @@ use crate::range::surf::layout::EDGES_MAX;
 use crate::range::surf::trie::{FULL, Trie};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum LeafPosition {
     BeforeAll,
     AfterAll,
     /// At the leaf that is an edge of this level.
@@ -34,12 +34,12 @@ pub struct SurfCursor<'a> {
     slots: Vec<usize>,
     /// The labels down to the leaf.
     path: Vec<u8>,
-    place: Place,
+    place: LeafPosition,
 }
 
 impl<'a> SurfCursor<'a> {
     pub(super) fn new(trie: Trie<'a, Untraced, FULL>) -> Self {
-        SurfCursor { trie, slots: Vec::new(), path: Vec::new(), place: Place::BeforeAll }
+        SurfCursor { trie, slots: Vec::new(), path: Vec::new(), place: LeafPosition::BeforeAll }
     }
 
     #[inline(always)]
@@ -50,15 +50,15 @@ impl<'a> SurfCursor<'a> {
     /// What is known of the key: its shortest prefix that no other key has. None: the cursor is at
     /// no key.
     pub fn prefix(&self) -> Option<&[u8]> {
-        matches!(self.place, Place::At(_) | Place::Alone).then_some(&self.path[..])
+        matches!(self.place, LeafPosition::At(_) | LeafPosition::Alone).then_some(&self.path[..])
     }
 
     /// Whether the prefix is the whole key for sure: another key goes on from it.
     pub fn is_whole(&self) -> bool {
         match self.place {
-            Place::At(level) => self.trie().label(level, self.slots[level]).is_none(),
-            Place::Alone => true,
-            Place::BeforeAll | Place::AfterAll => false,
+            LeafPosition::At(level) => self.trie().label(level, self.slots[level]).is_none(),
+            LeafPosition::Alone => true,
+            LeafPosition::BeforeAll | LeafPosition::AfterAll => false,
         }
     }
 
@@ -66,7 +66,7 @@ impl<'a> SurfCursor<'a> {
     /// cursor is at no key.
     pub fn key(&self) -> Option<Vec<u8>> {
         let mut key = self.prefix()?.to_vec();
-        if let Place::At(level) = self.place
+        if let LeafPosition::At(level) = self.place
             && !self.is_whole()
         {
             let suffix = self.trie().suffix(level, self.slots[level]);
@@ -78,12 +78,15 @@ impl<'a> SurfCursor<'a> {
     /// The real bits that are kept behind the prefix, as the lowest ones, and how many they are.
     pub(super) fn real_suffix(&self) -> (u64, u32) {
         match self.place {
-            Place::At(level) if !self.is_whole() => {
+            LeafPosition::At(level) if !self.is_whole() => {
                 let suffix = self.trie.layout.suffix;
                 let stored = self.trie().suffix(level, self.slots[level]);
                 (stored.checked_shr(suffix.hash).unwrap_or(0), suffix.real)
             }
-            Place::At(_) | Place::Alone | Place::BeforeAll | Place::AfterAll => (0, 0),
+            LeafPosition::At(_)
+            | LeafPosition::Alone
+            | LeafPosition::BeforeAll
+            | LeafPosition::AfterAll => (0, 0),
         }
     }
 
@@ -100,7 +103,7 @@ impl<'a> SurfCursor<'a> {
     fn seek_now(&mut self, key: &[u8]) -> bool {
         self.forget();
         if self.trie.height() == 0 {
-            self.place = if key.is_empty() { self.alone() } else { Place::AfterAll };
+            self.place = if key.is_empty() { self.alone() } else { LeafPosition::AfterAll };
             return false;
         }
         let mut node = self.trie.root();
@@ -124,7 +127,7 @@ impl<'a> SurfCursor<'a> {
             }
             node = self.trie.child(depth, found.slot);
         }
-        self.lose(Place::AfterAll);
+        self.lose(LeafPosition::AfterAll);
         false
     }
 
@@ -143,14 +146,14 @@ impl<'a> SurfCursor<'a> {
     /// Goes to the first key.
     pub fn seek_first(&mut self) {
         self.forget();
-        self.place = Place::BeforeAll;
+        self.place = LeafPosition::BeforeAll;
         self.next();
     }
 
     /// Goes to the last key.
     pub fn seek_last(&mut self) {
         self.forget();
-        self.place = Place::AfterAll;
+        self.place = LeafPosition::AfterAll;
         self.prev();
     }
 
@@ -158,13 +161,13 @@ impl<'a> SurfCursor<'a> {
     /// them.
     pub fn next(&mut self) {
         match self.place {
-            Place::At(level) => self.go_right(level),
-            Place::BeforeAll if self.trie.height() == 0 => self.place = self.alone(),
-            Place::BeforeAll => match self.boundary(0) {
+            LeafPosition::At(level) => self.go_right(level),
+            LeafPosition::BeforeAll if self.trie.height() == 0 => self.place = self.alone(),
+            LeafPosition::BeforeAll => match self.boundary(0) {
                 Some(root) => self.go_first(0, root),
-                None => self.lose(Place::AfterAll),
+                None => self.lose(LeafPosition::AfterAll),
             },
-            Place::AfterAll | Place::Alone => self.place = Place::AfterAll,
+            LeafPosition::AfterAll | LeafPosition::Alone => self.place = LeafPosition::AfterAll,
         }
     }
 
@@ -172,15 +175,15 @@ impl<'a> SurfCursor<'a> {
     /// them.
     pub fn prev(&mut self) {
         match self.place {
-            Place::At(level) => self.go_left(level),
-            Place::AfterAll if self.trie.height() == 0 => {
+            LeafPosition::At(level) => self.go_left(level),
+            LeafPosition::AfterAll if self.trie.height() == 0 => {
                 self.place = match self.alone() {
-                    Place::Alone => Place::Alone,
-                    _ => Place::BeforeAll,
+                    LeafPosition::Alone => LeafPosition::Alone,
+                    _ => LeafPosition::BeforeAll,
                 };
             }
-            Place::AfterAll => self.go_below_last(0, None),
-            Place::BeforeAll | Place::Alone => self.place = Place::BeforeAll,
+            LeafPosition::AfterAll => self.go_below_last(0, None),
+            LeafPosition::BeforeAll | LeafPosition::Alone => self.place = LeafPosition::BeforeAll,
         }
     }
 
@@ -190,12 +193,12 @@ impl<'a> SurfCursor<'a> {
     }
 
     /// The empty key, if it is all there is; else there is nothing (or nothing is known).
-    fn alone(&self) -> Place {
-        if self.trie.layout.counts.keys == 1 { Place::Alone } else { Place::AfterAll }
+    fn alone(&self) -> LeafPosition {
+        if self.trie.layout.counts.keys == 1 { LeafPosition::Alone } else { LeafPosition::AfterAll }
     }
 
     /// The bytes are not those of a trie.
-    fn lose(&mut self, place: Place) {
+    fn lose(&mut self, place: LeafPosition) {
         self.forget();
         self.place = place;
     }
@@ -221,7 +224,7 @@ impl<'a> SurfCursor<'a> {
         self.path.extend(self.trie.label(level, slot));
         let goes_on = self.trie.has_child(level, slot);
         if !goes_on {
-            self.place = Place::At(level);
+            self.place = LeafPosition::At(level);
         }
         goes_on
     }
@@ -231,7 +234,7 @@ impl<'a> SurfCursor<'a> {
     fn go_first(&mut self, level: usize, node: usize) {
         match self.trie.first(level, node) {
             Some(slot) => self.go_below_first(level, slot),
-            None => self.lose(Place::AfterAll),
+            None => self.lose(LeafPosition::AfterAll),
         }
     }
 
@@ -244,7 +247,7 @@ impl<'a> SurfCursor<'a> {
             let node = known.or_else(|| self.trie.child(level, slot));
             let first = node.and_then(|node| self.trie.first(level + 1, node));
             let Some(first) = first else {
-                return self.lose(Place::AfterAll);
+                return self.lose(LeafPosition::AfterAll);
             };
             (level, slot) = (level + 1, first);
         }
@@ -255,7 +258,7 @@ impl<'a> SurfCursor<'a> {
         let (mut level, mut edge) = (level, edge);
         loop {
             let Some(slot) = self.last_slot(level, edge) else {
-                return self.lose(Place::BeforeAll);
+                return self.lose(LeafPosition::BeforeAll);
             };
             if !self.step_to(level, slot) {
                 return;
@@ -301,7 +304,7 @@ impl<'a> SurfCursor<'a> {
             self.slots[level] = self.trie.end_of(level, self.slots[level]);
         }
         self.path.clear();
-        self.place = Place::AfterAll;
+        self.place = LeafPosition::AfterAll;
     }
 
     /// To the leaf before.
@@ -320,7 +323,7 @@ impl<'a> SurfCursor<'a> {
             };
         }
         self.path.clear();
-        self.place = Place::BeforeAll;
+        self.place = LeafPosition::BeforeAll;
     }
 }
 

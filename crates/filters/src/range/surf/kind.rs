@@ -27,7 +27,7 @@ impl SurfKind {
 /// `surf-base`: a succinct trie of the keys' shortest distinguishing prefixes.
 pub const SURF_BASE: &dyn FilterKind =
     &kind("surf-base", SurfKind::Base, |options| builder(SurfKind::Base, options))
-        .with_told(|tuning| Some(ratio_text(tuning)));
+        .with_tuning_text(|tuning| Some(ratio_text(tuning)));
 
 /// `surf-hash`: the same, with some bits of each key's hash.
 pub const SURF_HASH: &dyn FilterKind =
@@ -51,7 +51,7 @@ const fn kind(
     TableKind::new(name, builder, |bytes| Ok(Box::new(Surf::read(bytes)?)))
         .with_tag(of.tag())
         .with_ranges()
-        .with_told(|tuning| Some(told(tuning)))
+        .with_tuning_text(|tuning| Some(tuning_text(tuning)))
 }
 
 fn builder(kind: SurfKind, options: &FilterOptions) -> Builder {
@@ -62,7 +62,7 @@ fn ratio_text(tuning: &FilterTuning) -> String {
     format!("surf-size-ratio {}", tuning.get::<SurfOptions>().size_ratio)
 }
 
-fn told(tuning: &FilterTuning) -> String {
+fn tuning_text(tuning: &FilterTuning) -> String {
     let suffix = match tuning.get::<SurfOptions>().suffix {
         SurfSuffix::Fitted => "fit".into(),
         SurfSuffix::Bits { hash, real } => format!("hash:{hash}+real:{real}"),

@@ -110,7 +110,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
         let samples = self.section(Section::LoudsSamples);
         let selected = Selected::new(self.bits(Section::SparseLouds), samples);
-        if let Some((node, width)) = selected.select_about(number) {
+        if let Some((node, width)) = selected.estimate_select(number) {
             self.ask_for(Section::SparseLouds, node / 8);
             self.load_edge((node, node + width), label);
         }
@@ -131,7 +131,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
             return;
         }
         let ranked = self.ranked(Section::SparseHasChild, Section::SparseChildRanks);
-        let before = slot.saturating_sub(ranked.rank_about(slot));
+        let before = slot.saturating_sub(ranked.estimate_rank(slot));
         let at = (self.layout.counts.dense_leaves as usize + before) * len / 8;
         self.ask_for(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
         self.ask_for(Section::Suffixes, at + EITHER_SIDE);

@@ -28,7 +28,7 @@ use trommel_filters::{
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};
 use super::hasher::{QuickHash, map_bytes};
 use super::pages::Pages;
-use super::place::{Geometry, Place};
+use super::place::{BucketPair, Geometry};
 use super::symbol::PRINT_BITS;
 
 /// Entries that are moved for a new one, before one of them is left without a place.
@@ -91,7 +91,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// One question: both buckets of a key. The memory of both is asked for before either is waited
     /// for.
     #[inline(always)]
-    fn probe<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) -> Place {
+    fn probe<T: Trace>(&self, hash: u64, slots: &mut SlotSet, trace: &mut T) -> BucketPair {
         let place = self.geometry.place(hash);
         self.pages.prefetch(place.first);
         self.pages.prefetch(place.second);
@@ -140,7 +140,7 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     #[cold]
     #[inline(never)]
-    fn unplaced_matches<T: Trace>(&self, place: &Place, slots: &mut SlotSet, trace: &mut T) {
+    fn unplaced_matches<T: Trace>(&self, place: &BucketPair, slots: &mut SlotSet, trace: &mut T) {
         for bucket in [place.first, place.second] {
             for entry in self.unplaced.get(&bucket).into_iter().flatten() {
                 trace.touch(std::ptr::from_ref(entry) as usize, size_of::<Entry>());
@@ -156,7 +156,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     }
 
     /// What a key has in a slot.
-    fn entry(&self, place: &Place, slot: u8) -> Entry {
+    fn entry(&self, place: &BucketPair, slot: u8) -> Entry {
         Entry { slot, print: place.print >> (PRINT_BITS - self.codec.print_bits(slot)) }
     }
 
@@ -184,7 +184,7 @@ impl<C: BucketCodec> Cuckoo<C> {
     }
 
     /// Puts a new entry where it finds a place; there is always one.
-    fn insert(&mut self, place: &Place, entry: Entry) {
+    fn insert(&mut self, place: &BucketPair, entry: Entry) {
         self.entries += 1;
         if self.put(place.first, entry) || self.put(place.second, entry) {
             return;
@@ -206,7 +206,7 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Whether whatever leaves one of the two buckets could only go to the other, as with many
     /// versions of one key.
-    fn is_closed(&self, place: &Place) -> bool {
+    fn is_closed(&self, place: &BucketPair) -> bool {
         let leads = |from: u32, to: u32| {
             let lanes = self.lanes(from);
             (0..BUCKET_SLOTS).all(|lane| self.other(from, lanes.get(lane)) == to)
@@ -220,7 +220,7 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Puts the entry in the place of another one, and that one into its other bucket, and so on.
     /// Requires: both buckets are full.
-    fn make_way(&mut self, place: &Place, mut entry: Entry) {
+    fn make_way(&mut self, place: &BucketPair, mut entry: Entry) {
         let mut bucket = place.second;
         let seed = scattered(self.entries);
         for turn in 0..MOVES_MAX {
@@ -246,7 +246,7 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Replaces an entry by another one of the same key, or by nothing. False: there is no such
     /// entry.
-    fn replace(&mut self, place: &Place, old: Entry, new: Option<Entry>) -> bool {
+    fn replace(&mut self, place: &BucketPair, old: Entry, new: Option<Entry>) -> bool {
         for bucket in [place.first, place.second] {
             let mut lanes = self.lanes(bucket);
             let Some(lane) = lanes.position(old) else { continue };
@@ -292,7 +292,7 @@ impl<C: BucketCodec> Cuckoo<C> {
         result
     }
 
-    fn replace_unplaced(&mut self, place: &Place, old: Entry, new: Option<Entry>) -> bool {
+    fn replace_unplaced(&mut self, place: &BucketPair, old: Entry, new: Option<Entry>) -> bool {
         for bucket in [place.first, place.second] {
             let list = self.unplaced.get(&bucket);
             let Some(nth) = list.and_then(|list| list.iter().position(|entry| *entry == old))

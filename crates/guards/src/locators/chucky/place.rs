@@ -32,7 +32,7 @@ const OFFSETS: usize = 1 << PRINT_BITS_MIN;
 
 /// The two buckets of a key, and its print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct BucketPair {
     pub(super) first: u32,
     pub(super) second: u32,
     pub(super) print: u32,
@@ -92,7 +92,7 @@ impl Geometry {
 
     /// Where a key with this hash may be.
     #[inline(always)]
-    pub(super) fn place(&self, hash: u64) -> Place {
+    pub(super) fn place(&self, hash: u64) -> BucketPair {
         let product = u128::from(hash) * self.partitions as u128;
         let partition = (product >> 64) as u32;
         let local = (u128::from(product as u64) << self.shift >> 64) as u32;
@@ -101,7 +101,7 @@ impl Geometry {
         let print = if print >> self.last_cut == 0 { 1 << self.last_cut } else { print };
         let first = partition << self.shift | local;
         let second = first ^ self.offsets[(print >> (PRINT_BITS - PRINT_BITS_MIN)) as usize];
-        Place { first, second, print }
+        BucketPair { first, second, print }
     }
 
     /// The other bucket of a fingerprint of so many bits.
@@ -168,7 +168,7 @@ mod tests {
             for last_print_bits in [5, 9, 12] {
                 let geometry = Geometry::new(entries, last_print_bits);
                 for nth in 0..2000 {
-                    let Place { first, second, print } = geometry.place(scattered(nth));
+                    let BucketPair { first, second, print } = geometry.place(scattered(nth));
                     assert!((first.max(second) as usize) < geometry.buckets());
                     assert_ne!(print >> (32 - last_print_bits), 0);
                     for bits in 5..=last_print_bits {

@@ -58,7 +58,7 @@ impl Anchors {
             Some(group) if group == self.directory.len() => self.directory.last.to_vec(),
             Some(group) => {
                 let word = self.directory.separators[group].to_be_bytes();
-                let rest = &self.directory.rest(group).to_vec();
+                let rest = &self.directory.separator_tail(group).to_vec();
                 [self.directory.prefix.bytes(), &word, rest].concat()
             }
         };

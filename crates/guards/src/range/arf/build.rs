@@ -69,7 +69,7 @@ impl TableFilterBuilder for ArfBuilder {
 }
 
 /// The leaves that questions need, one for each question that needs it.
-fn trained(keys: &Numbers, questions: &[u8]) -> Vec<super::grow::Place> {
+fn trained(keys: &Numbers, questions: &[u8]) -> Vec<super::grow::NodePrefix> {
     let mut input = Reader::new(questions);
     let mut places = Vec::new();
     while let Some((lower, upper)) = next_question(&mut input) {

@@ -17,7 +17,7 @@
 
 /// A node: numbers without their last `level` bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct NodePrefix {
     pub(super) level: u32,
     pub(super) prefix: u64,
 }
@@ -49,7 +49,7 @@ impl Tree {
     }
 
     /// Splits nodes until `place` is a node. False: the budget does not allow it.
-    pub(super) fn escalate(&mut self, place: Place) -> bool {
+    pub(super) fn escalate(&mut self, place: NodePrefix) -> bool {
         let depth = self.bits - place.level;
         let (mut node, mut at) = (0u32, 0);
         while let Some(child) = self.first_child(node).filter(|_| at < depth) {
@@ -70,18 +70,18 @@ impl Tree {
 }
 
 /// Which child the way to a place takes below its first `at` bits.
-fn side(place: Place, depth: u32, at: u32) -> u32 {
+fn side(place: NodePrefix, depth: u32, at: u32) -> u32 {
     (place.prefix >> (depth - at - 1) & 1) as u32
 }
 
 /// The largest node with `number` in it and without a key. Requires: it is no key. Numbers ascend.
-pub(super) fn largest_empty(numbers: &[u64], bits: u32, number: u64) -> Place {
+pub(super) fn largest_empty(numbers: &[u64], bits: u32, number: u64) -> NodePrefix {
     let after = numbers.partition_point(|&key| key < number);
     let neighbours =
         [after.checked_sub(1).map(|before| numbers[before]), numbers.get(after).copied()];
     let apart = |key: u64| (key ^ number).ilog2();
     let level = neighbours.into_iter().flatten().map(apart).min().unwrap_or(bits);
-    Place { level, prefix: number.checked_shr(level).unwrap_or(0) }
+    NodePrefix { level, prefix: number.checked_shr(level).unwrap_or(0) }
 }
 
 /// The leaves that a question from `low` to `high` needs. None: a key is there, or more than `max`
@@ -91,7 +91,7 @@ pub(super) fn needed(
     bits: u32,
     (low, high): (u64, u64),
     max: usize,
-) -> Option<Vec<Place>> {
+) -> Option<Vec<NodePrefix>> {
     let after = numbers.partition_point(|&key| key < low);
     if numbers.get(after).is_some_and(|&key| key <= high) {
         return None;
@@ -111,10 +111,10 @@ pub(super) fn needed(
 }
 
 /// Escalates for trained leaves: those that are needed most often first, then the largest.
-pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<Place>) {
+pub(super) fn grow_trained(tree: &mut Tree, mut places: Vec<NodePrefix>) {
     places.sort_unstable();
     let runs = places.chunk_by(|a, b| a == b).map(|run| (run.len(), run[0]));
-    let mut counted: Vec<(usize, Place)> = runs.collect();
+    let mut counted: Vec<(usize, NodePrefix)> = runs.collect();
     counted.sort_by_key(|&(count, place)| (std::cmp::Reverse(count), std::cmp::Reverse(place)));
     for (_, place) in counted {
         tree.escalate(place);
@@ -162,7 +162,7 @@ fn coprime_step(count: u64) -> u64 {
 
 /// The largest empty nodes, right of one key and left of the next, whose size is about the gap's,
 /// halved `class` times. Gap i ends at key i.
-fn leaves_of(numbers: &[u64], bits: u32, gap: usize, class: u32) -> [Option<Place>; 2] {
+fn leaves_of(numbers: &[u64], bits: u32, gap: usize, class: u32) -> [Option<NodePrefix>; 2] {
     let before = gap.checked_sub(1).map(|at| numbers[at]);
     let after = numbers.get(gap).copied();
     let last = u64::MAX >> (u64::BITS - bits);
@@ -177,14 +177,14 @@ fn leaves_of(numbers: &[u64], bits: u32, gap: usize, class: u32) -> [Option<Plac
     let right = before.map(|key| key >> level).filter(|prefix| prefix & 1 == 0);
     let left = after.map(|key| key >> level).filter(|prefix| prefix & 1 == 1);
     [right.map(|prefix| prefix + 1), left.map(|prefix| prefix - 1)]
-        .map(|prefix| prefix.map(|prefix| Place { level, prefix }))
+        .map(|prefix| prefix.map(|prefix| NodePrefix { level, prefix }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn is_empty(numbers: &[u64], place: Place) -> bool {
+    fn is_empty(numbers: &[u64], place: NodePrefix) -> bool {
         numbers.iter().all(|number| number >> place.level != place.prefix)
     }
 
@@ -195,16 +195,16 @@ mod tests {
             let place = largest_empty(&numbers, 8, number);
             assert!(is_empty(&numbers, place), "{number}: {place:?}");
             assert_eq!(number >> place.level, place.prefix);
-            let parent = Place { level: place.level + 1, prefix: place.prefix >> 1 };
+            let parent = NodePrefix { level: place.level + 1, prefix: place.prefix >> 1 };
             assert!(!is_empty(&numbers, parent), "{number}: {place:?}");
         }
-        assert_eq!(largest_empty(&[], 64, 7), Place { level: 64, prefix: 0 });
+        assert_eq!(largest_empty(&[], 64, 7), NodePrefix { level: 64, prefix: 0 });
     }
 
     #[test]
     fn a_question_needs_leaves_that_cover_it() {
         let numbers = [1u64, 9];
-        let place = |level, prefix| Place { level, prefix };
+        let place = |level, prefix| NodePrefix { level, prefix };
         assert_eq!(needed(&numbers, 4, (5, 6), 9), Some(vec![place(2, 1)]));
         assert_eq!(
             needed(&numbers, 4, (2, 8), 9),
@@ -239,7 +239,7 @@ mod tests {
             }
         }
         assert_eq!(leaves_of(&numbers, 8, 2, 0), [None, None], "no number between 40 and 41");
-        let sixteen_to_31 = Place { level: 4, prefix: 1 };
+        let sixteen_to_31 = NodePrefix { level: 4, prefix: 1 };
         assert_eq!(leaves_of(&numbers, 8, 1, 1), [Some(sixteen_to_31), None]);
     }
 

@@ -43,7 +43,7 @@ impl FilterKind for ArfKind {
         tuning.get::<ArfOptions>().questions as usize
     }
 
-    fn told(&self, tuning: &FilterTuning) -> Option<String> {
+    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
         Some(format!("arf-questions {}", tuning.get::<ArfOptions>().questions))
     }
 }

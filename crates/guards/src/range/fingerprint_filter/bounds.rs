@@ -17,12 +17,12 @@ use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::spline::SplineBlock;
 
 use super::encoding::Encoding;
-use super::place::{Place, View, with_gaps};
+use super::place::{CellPosition, View, with_gaps};
 
 impl View<'_> {
     /// A string that is not above the first key at or after a place that lies in no cell; None:
     /// there is no such key.
-    pub(super) fn first_from(&self, place: &Place) -> Option<Vec<u8>> {
+    pub(super) fn first_from(&self, place: &CellPosition) -> Option<Vec<u8>> {
         let (mut block, mut skipped) = (place.block, place.before);
         for list in place.list..self.above() {
             if let Some(index) = list.checked_sub(1) {
@@ -42,7 +42,7 @@ impl View<'_> {
 
     /// A string that is above the last key at or before a place that lies in no cell; `most`, if
     /// all shorter ones are not. None: there is no such key.
-    pub(super) fn end_before(&self, place: &Place, most: Vec<u8>) -> Option<Vec<u8>> {
+    pub(super) fn end_before(&self, place: &CellPosition, most: Vec<u8>) -> Option<Vec<u8>> {
         for list in (1..self.above()).rev().skip_while(|&list| list > place.list) {
             let (index, group) = (list - 1, self.group(list - 1));
             let is_here = list == place.list;
@@ -119,7 +119,8 @@ impl View<'_> {
         let separator = self.directory.separators[index];
         let word = u64::from_le_bytes(separator).to_be_bytes();
         let mut string =
-            [self.directory.prefix.bytes(), &word, &self.directory.rest(index).to_vec()].concat();
+            [self.directory.prefix.bytes(), &word, &self.directory.separator_tail(index).to_vec()]
+                .concat();
         string.resize(at + 1, 0);
         string[at] &= !(u8::MAX >> shift);
         let bits = (u128::from(view) << (8 - shift)).to_be_bytes();

@@ -9,12 +9,16 @@ use trommel_filters::bits::row::Row;
 use trommel_filters::fingerprint::starts::rank_bounds;
 use trommel_filters::{CountBounds, RankBounds};
 
-use super::place::{Place, View};
+use super::place::{CellPosition, View};
 
 impl View<'_> {
     /// The keys between two places; without one: from the start, or to the end. None: more keys
     /// than starts can count.
-    pub(super) fn count(&self, low: Option<&Place>, high: Option<&Place>) -> Option<CountBounds> {
+    pub(super) fn count(
+        &self,
+        low: Option<&CellPosition>,
+        high: Option<&CellPosition>,
+    ) -> Option<CountBounds> {
         if self.entries() > u64::from(u32::MAX) {
             return None;
         }
@@ -25,7 +29,7 @@ impl View<'_> {
 
     /// Between how many keys and how many lie below the key of a place, which is one of a range's
     /// ends.
-    fn rank_bounds(&self, place: &Place) -> RankBounds {
+    fn rank_bounds(&self, place: &CellPosition) -> RankBounds {
         let index = match place.list.checked_sub(1) {
             None => return RankBounds::default(),
             Some(_) if place.list == self.above() => return RankBounds::exact(self.entries()),

@@ -25,7 +25,7 @@ pub use builder::FingerprintFilterBuilder;
 pub use kind::{CELL, GAP, SNARF};
 
 use image::Frame;
-use place::{Place, View};
+use place::{CellPosition, View};
 use trommel_filters::bits::simd::fastest;
 use trommel_filters::{
     Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
@@ -53,7 +53,7 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         View::new(self.bytes.as_ref(), &self.frame)
     }
 
-    fn place(&self, key: &[u8]) -> Place {
+    fn place(&self, key: &[u8]) -> CellPosition {
         find(&self.view(), key, &mut Untraced)
     }
 
@@ -69,7 +69,7 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
 
 /// Finds the place of a key.
 #[inline(always)]
-fn find<T: Trace>(view: &View<'_>, key: &[u8], trace: &mut T) -> Place {
+fn find<T: Trace>(view: &View<'_>, key: &[u8], trace: &mut T) -> CellPosition {
     fastest(
         #[inline(always)]
         move || view.place(key, trace),

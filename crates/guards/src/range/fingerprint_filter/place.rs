@@ -45,7 +45,7 @@ pub(super) struct View<'a> {
 
 /// Where a key falls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CellPosition {
     pub(super) list: usize,
     pub(super) block: usize,
     pub(super) before: usize,
@@ -71,7 +71,7 @@ enum Reach {
 /// What was found in a block: the cells below a key and through it, all cells.
 type InBlock = ((usize, usize), usize, Reach);
 
-impl Place {
+impl CellPosition {
     /// Whether a key of the table may be here.
     #[inline(always)]
     pub(super) fn is_in_cell(&self) -> bool {
@@ -79,14 +79,14 @@ impl Place {
     }
 
     /// Below or above all keys.
-    fn at_edge(list: usize) -> Place {
-        Place::new(list, 0, 0, ((0, 0), 0, Reach::Unknown))
+    fn at_edge(list: usize) -> CellPosition {
+        CellPosition::new(list, 0, 0, ((0, 0), 0, Reach::Unknown))
     }
 
     #[inline(always)]
-    fn new(list: usize, block: usize, view: u64, found: InBlock) -> Place {
+    fn new(list: usize, block: usize, view: u64, found: InBlock) -> CellPosition {
         let ((before, through), count, reach) = found;
-        Place { list, block, before, through, count, view, reach }
+        CellPosition { list, block, before, through, count, view, reach }
     }
 }
 
@@ -133,7 +133,7 @@ impl<'a> View<'a> {
 
     /// Where `key` falls.
     #[inline(always)]
-    pub(super) fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> Place {
+    pub(super) fn place<T: Trace>(&self, key: &[u8], trace: &mut T) -> CellPosition {
         let key = cut(key);
         let (among, word) = match self.directory.word(key) {
             Ok(word) => (self.directory.find(key, word, trace), word),
@@ -141,15 +141,15 @@ impl<'a> View<'a> {
         };
         let index = match among {
             Among::Group(index) => index,
-            Among::Below => return Place::at_edge(0),
-            Among::Above => return Place::at_edge(self.above()),
+            Among::Below => return CellPosition::at_edge(0),
+            Among::Above => return CellPosition::at_edge(self.above()),
         };
         self.load_about(index, word, trace);
         let (list, group) = (index + 1, self.group(index));
         trace.touch(group.bytes.as_ptr() as usize, group.header_bytes());
         if !self.directory.shares_prefix(index, (key, word), group.prefix_bits) {
             // A key of the group that lacks its prefix is above all keys that have it.
-            return Place::new(list, group.blocks - 1, 0, self.after_all(&group));
+            return CellPosition::new(list, group.blocks - 1, 0, self.after_all(&group));
         }
         let view = self.directory.view((key, word), group.prefix_bits);
         let (block, found) = match self.frame.encoding {
@@ -166,7 +166,7 @@ impl<'a> View<'a> {
                 (block, with_gaps(loaded(group.block(block)), find))
             }
         };
-        Place::new(list, block, view, found)
+        CellPosition::new(list, block, view, found)
     }
 
     /// Whether a key of the table may be `key`, as [`View::place`] tells, with less work.
@@ -193,7 +193,7 @@ impl<'a> View<'a> {
     /// the group's header.
     #[inline(always)]
     fn load_about<T: Trace>(&self, index: usize, word: u64, trace: &mut T) {
-        let guess = self.directory.guess(index, word);
+        let guess = self.directory.estimate_place(index, word);
         ask_for(self.image, guess.group_at, trace);
         ask_for(self.image, guess.group_at + LINE_BYTES, trace);
         for line in 0..LINES_ABOUT {
@@ -229,7 +229,7 @@ impl<'a> View<'a> {
 
     /// Whether `upper`, which is not below the key of `low`, surely lies between the same two
     /// cells. Requires: `low` is in no cell.
-    pub(super) fn is_beside(&self, low: &Place, upper: &[u8]) -> bool {
+    pub(super) fn is_beside(&self, low: &CellPosition, upper: &[u8]) -> bool {
         if low.list == 0 || low.list == self.above() {
             return false;
         }
@@ -276,8 +276,8 @@ impl<'a> View<'a> {
 
     /// Whether there may be a key from `low` to `high`; no `high`: to the end. False: there is
     /// none.
-    pub(super) fn may_overlap(&self, low: &Place, high: Option<&Place>) -> bool {
-        let end = Place::at_edge(self.above());
+    pub(super) fn may_overlap(&self, low: &CellPosition, high: Option<&CellPosition>) -> bool {
+        let end = CellPosition::at_edge(self.above());
         let high = high.unwrap_or(&end);
         if (low.list, low.block) == (high.list, high.block) {
             return low.before < high.through;

@@ -87,7 +87,7 @@ pub(super) const PATTERNS: [Pattern; 22] = [
     Pattern {
         name: "staggered ranges over a view of all runs",
         small: 1000,
-        options: |options| options.guard = GuardKind::Located(kinds::REMIX_SORTED),
+        options: |options| options.guard = GuardKind::Locator(kinds::REMIX_SORTED),
         build: |world, n| {
             (0..2 * n).for_each(|i| {
                 world.put(b'm', 500 * i + 7);

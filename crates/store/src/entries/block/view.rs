@@ -26,7 +26,7 @@ pub(super) struct Parts {
 
 /// Where an entry's head and its value are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct EntryOffsets {
     pub(crate) head: usize,
     pub(crate) value: usize,
 }
@@ -38,7 +38,7 @@ pub(crate) struct Parsed {
     pub(crate) key_at: usize,
     pub(crate) value_at: usize,
     /// Where the next entry is: behind this one's key, and behind its value.
-    pub(crate) next: Place,
+    pub(crate) next: EntryOffsets,
     pub(crate) sequence: Sequence,
     pub(crate) kind: Kind,
 }
@@ -46,7 +46,7 @@ pub(crate) struct Parsed {
 /// What a search has found.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sought {
-    pub(crate) place: Place,
+    pub(crate) place: EntryOffsets,
     pub(crate) entry: Parsed,
     /// Whether it is an entry of the key that was sought.
     pub(crate) is_of_key: bool,
@@ -54,14 +54,16 @@ pub(crate) struct Sought {
 
 /// Four numbers, the lengths, the kind. None: the bytes are no head.
 #[inline(always)]
-fn parse(bytes: &[u8], at: Place) -> Option<Parsed> {
+fn parse(bytes: &[u8], at: EntryOffsets) -> Option<Parsed> {
     let mut key_at = at.head;
     let shared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
     let unshared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
     let value_len = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
     let tag = varint(bytes, &mut key_at)?;
-    let next =
-        Place { head: key_at.checked_add(unshared)?, value: at.value.checked_add(value_len)? };
+    let next = EntryOffsets {
+        head: key_at.checked_add(unshared)?,
+        value: at.value.checked_add(value_len)?,
+    };
     let (sequence, kind) = (Sequence(tag >> KIND_BITS), kind_of(tag)?);
     Some(Parsed { shared, key_at, value_at: at.value, next, sequence, kind })
 }
@@ -185,7 +187,7 @@ impl<'a> View<'a> {
     }
 
     /// The place of the last restart whose entry is not after (key, at); else of the first.
-    pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> Place {
+    pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> EntryOffsets {
         self.last_restart(|restart| {
             let entry = self.parsed(restart);
             let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
@@ -194,13 +196,13 @@ impl<'a> View<'a> {
     }
 
     /// See `Block::restart_before_place`.
-    pub(super) fn restart_before_place(self, place: Place) -> Place {
+    pub(super) fn restart_before_place(self, place: EntryOffsets) -> EntryOffsets {
         self.last_restart(|restart| restart.head < place.head)
     }
 
     /// The place of the last restart that is not behind something; else of the first.
     #[inline(always)]
-    fn last_restart(self, is_not_behind: impl Fn(Place) -> bool) -> Place {
+    fn last_restart(self, is_not_behind: impl Fn(EntryOffsets) -> bool) -> EntryOffsets {
         let (mut low, mut high) = (0, self.parts.restart_count);
         while high - low > 1 {
             let middle = low.midpoint(high);
@@ -210,28 +212,28 @@ impl<'a> View<'a> {
     }
 
     /// Requires: there is such a restart.
-    fn restart(self, index: u32) -> Place {
+    fn restart(self, index: u32) -> EntryOffsets {
         let word = |at: usize| {
             let word = self.bytes[at..at + 4].try_into().expect("four bytes");
             u32::from_le_bytes(word) as usize
         };
         let at = RESTARTS_AT + index as usize * RESTART_SIZE;
         let first = self.first();
-        Place { head: first.head + word(at), value: first.value + word(at + 4) }
+        EntryOffsets { head: first.head + word(at), value: first.value + word(at + 4) }
     }
 
     /// The entry at `place`. Requires: an entry is there.
     #[inline]
-    pub(super) fn parsed(self, place: Place) -> Parsed {
+    pub(super) fn parsed(self, place: EntryOffsets) -> Parsed {
         cost::step();
         parse(self.bytes, place).expect("every entry was parsed when the block was made")
     }
 
-    pub(super) fn first(self) -> Place {
-        Place { head: self.parts.heads_at as usize, value: self.parts.values_at as usize }
+    pub(super) fn first(self) -> EntryOffsets {
+        EntryOffsets { head: self.parts.heads_at as usize, value: self.parts.values_at as usize }
     }
 
-    pub(super) fn end(self) -> Place {
-        Place { head: self.parts.values_at as usize, value: self.bytes.len() }
+    pub(super) fn end(self) -> EntryOffsets {
+        EntryOffsets { head: self.parts.values_at as usize, value: self.bytes.len() }
     }
 }

@@ -134,7 +134,7 @@ fn whatever_overlaps_what_is_hidden_is_passed_in_the_logarithm() {
             let view = ranges.at(Sequence::MAX).expect("deletions");
             for n in (0..count).step_by(97) {
                 let (from, _) = keys(pattern(n, count));
-                if ranges.covering(&from, Sequence::MAX).is_some() {
+                if ranges.covering_tombstone(&from, Sequence::MAX).is_some() {
                     let pass =
                         || (ranges.hidden_from(view, &from), ranges.hidden_until(view, &from));
                     let (_, steps) = cost::steps_of(pass);
@@ -165,11 +165,11 @@ fn what_is_published_is_not_hidden_while_a_writer_adds() {
                         continue;
                     }
                     let (ranges, put) = (memtable.ranges(), key(last).to_be_bytes());
-                    if ranges.covering(&put, Sequence(last)).is_some() {
+                    if ranges.covering_tombstone(&put, Sequence(last)).is_some() {
                         assert!(ranges.shows(view, &put), "{last} is hidden");
                     }
                     for n in (0..64u64).map(|n| (10 * n + 1).to_be_bytes()) {
-                        let is_deleted = ranges.covering(&n, Sequence(last)).is_some();
+                        let is_deleted = ranges.covering_tombstone(&n, Sequence(last)).is_some();
                         if is_deleted && !ranges.shows(view, &n) {
                             let (from, until) =
                                 (ranges.hidden_from(view, &n), ranges.hidden_until(view, &n));

@@ -110,7 +110,7 @@ mod tests {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
         let options = Options {
             background: Background::Stepped,
-            guard: GuardKind::Located(kind),
+            guard: GuardKind::Locator(kind),
             table_bytes: 4096,
             ..Options::default()
         };

@@ -10,7 +10,7 @@
 
 use trommel_filters::{AnyRunLocator, RunLocatorKind, RunSlot, TreePlan};
 
-use super::{LocatedGuard, SLOTS_MAX, plan_of};
+use super::{LocatorGuard, SLOTS_MAX, plan_of};
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::merge_cursor::MergeCursor;
@@ -22,7 +22,7 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::sync::Arc;
 
-impl LocatedGuard {
+impl LocatorGuard {
     /// All runs of a version as one cursor, for a reader of the bounds as of `at`. None: the view
     /// does not have all of their entries.
     pub(crate) fn cursor(
@@ -47,11 +47,11 @@ pub(crate) fn of_runs(
     kind: &'static dyn RunLocatorKind,
     options: &Options,
     (layout, runs): (&Layout, &[PlacedRun]),
-) -> Result<Option<LocatedGuard>> {
+) -> Result<Option<LocatorGuard>> {
     let Some((oldest, newer)) = runs.split_last() else { return Ok(None) };
     let plan = with_slots_for(newer, plan_of(options, layout));
     let empty = kind.builder(&plan).finish();
-    let mut guard = LocatedGuard::of_oldest(kind, empty, plan);
+    let mut guard = LocatorGuard::of_oldest(kind, empty, plan);
     guard.settle_run(oldest.id, oldest.span());
     for placed in newer.iter().rev() {
         guard.add_run(placed.id, placed.level, placed.span(), placed.run.entry_count());
@@ -75,7 +75,7 @@ fn with_slots_for(newer: &[PlacedRun], plan: TreePlan) -> TreePlan {
 
 /// The view of all entries of the runs that have slots.
 fn view(
-    guard: &LocatedGuard,
+    guard: &LocatorGuard,
     runs: &[PlacedRun],
     slots: &[Option<RunSlot>],
 ) -> Result<Box<dyn AnyRunLocator>> {

@@ -50,7 +50,7 @@ impl Side {
         first: Sequence,
         kind: Kind,
     ) -> Result<Option<(Kind, Value)>> {
-        let deleted = self.deleted.covering(&self.key);
+        let deleted = self.deleted.covering_tombstone(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
         // Forward, newer entries of a key come first: the others need not be looked at for this
         // one.

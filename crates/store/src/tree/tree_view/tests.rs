@@ -67,7 +67,7 @@ fn what_is_said_of_keys_is_so() {
         GuardKind::Grf,
         GuardKind::Open,
         GuardKind::Table(kinds::BLOCKED_BLOOM),
-        GuardKind::Located(kinds::CHUCKY),
+        GuardKind::Locator(kinds::CHUCKY),
     ];
     for guard in guards {
         let policy = Policy::tiering();
@@ -106,6 +106,6 @@ fn what_is_said_of_keys_is_so() {
 impl PinnedTree {
     fn has_codes(&self) -> bool {
         use crate::guard::Guard;
-        matches!(self.version.guard, Guard::Global(_) | Guard::Located(_))
+        matches!(self.version.guard, Guard::Global(_) | Guard::Locator(_))
     }
 }

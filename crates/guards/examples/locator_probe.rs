@@ -1,8 +1,8 @@
 //! Measures filters that know where each key is now: bits per key, needless runs, cache lines,
 //! nanoseconds.
 //! ```text
-//! cargo run --release -p trommel-guards --example located_probe -- --keys 5000000 --bits 12
-//! cargo run --release -p trommel-guards --example located_probe -- --file keys.u64le
+//! cargo run --release -p trommel-guards --example locator_probe -- --keys 5000000 --bits 12
+//! cargo run --release -p trommel-guards --example locator_probe -- --file keys.u64le
 //! ```
 //! The tree is lazily levelled and full: T - 1 runs in each inner level, one in the last. Keys are
 //! uniform, or a file's (ascending, 8 bytes each, least byte first), of which every eighth is held
@@ -37,7 +37,7 @@ fn arguments() -> Arguments {
     let (keys, queries) = (1_000_000, 200_000);
     let mut arguments = Arguments { keys, bits: 12.0, ratio: 10, levels: 4, queries, file: None };
     let usage =
-        "located_probe [--keys N | --file PATH] [--bits B] [--ratio T] [--levels L] [--queries N]";
+        "locator_probe [--keys N | --file PATH] [--bits B] [--ratio T] [--levels L] [--queries N]";
     read_arguments(usage, |name, value| match name {
         "--file" => set_text(&mut arguments.file, value),
         "--keys" => set(&mut arguments.keys, value),

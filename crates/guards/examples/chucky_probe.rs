@@ -64,6 +64,7 @@ fn main() {
     let runs_of_levels = model.runs_of_levels().into_iter().map(|runs| runs as u8).collect();
     let plan = TreePlan {
         runs_of_levels,
+        waiting_runs: 0,
         size_ratio: arguments.size_ratio,
         entries: arguments.keys as u64,
         bits_per_key: arguments.bits,

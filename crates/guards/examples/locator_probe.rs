@@ -71,6 +71,7 @@ fn main() {
     let inner = vec![(arguments.ratio - 1) as u8; arguments.levels - 1];
     let plan = TreePlan {
         runs_of_levels: inner.into_iter().chain([1]).collect(),
+        waiting_runs: 0,
         size_ratio: arguments.ratio,
         entries: keys.len() as u64,
         bits_per_key: arguments.bits,

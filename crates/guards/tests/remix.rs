@@ -35,7 +35,13 @@ impl Random {
 }
 
 fn plan(runs_of_levels: &[u8], entries: u64, bits_per_key: f64) -> TreePlan {
-    TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio: 4, entries, bits_per_key }
+    TreePlan {
+        runs_of_levels: runs_of_levels.to_vec(),
+        waiting_runs: 0,
+        size_ratio: 4,
+        entries,
+        bits_per_key,
+    }
 }
 
 fn built<B: RunLocatorBuilder>(plan: &TreePlan, keys: &BTreeSet<Key>) -> (B::Filter, Twin) {
@@ -246,7 +252,7 @@ fn the_view_takes_the_memory_that_it_may() {
         // The oldest run has its share of the tree.
         let newer = (1..levels as i32).map(|level| f64::from(size_ratio).powi(-level)).sum::<f64>();
         let entries = (count as f64 * (1.0 + newer)) as u64;
-        let plan = TreePlan { runs_of_levels, size_ratio, entries, bits_per_key };
+        let plan = TreePlan { runs_of_levels, waiting_runs: 0, size_ratio, entries, bits_per_key };
         let numbers: BTreeSet<Key> =
             (0..count).map(|_| random.next().to_be_bytes().to_vec()).collect();
         let texts: BTreeSet<Key> = (0..count)

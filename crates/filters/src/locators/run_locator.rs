@@ -90,11 +90,13 @@ pub struct TreePlan {
     /// The most runs that each level has, newest level first: slots are numbered in this order. At
     /// most 256 together, and at least one each.
     pub runs_of_levels: Vec<u8>,
+    /// How many of the newest level's runs, its last ones, are there only while merges are late.
+    pub waiting_runs: u8,
     /// T: how many times more a level holds than the one before.
     pub size_ratio: u32,
     /// Entries of the tree when it is fullest.
     pub entries: u64,
-    /// Memory for each of them, in bits.
+    /// Memory for each of them, in bits, everything included.
     pub bits_per_key: f64,
 }
 
@@ -254,6 +256,7 @@ mod tests {
     fn slots_are_numbered_from_the_newest_level_on() {
         let plan = TreePlan {
             runs_of_levels: vec![4, 3, 1],
+            waiting_runs: 0,
             size_ratio: 4,
             entries: 1000,
             bits_per_key: 10.0,

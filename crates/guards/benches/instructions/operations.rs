@@ -380,6 +380,7 @@ fn run_chucky() {
     let (newer, oldest) = keys.split_at(keys.len() / 5);
     let plan = TreePlan {
         runs_of_levels: vec![4, 4, 4, 1],
+        waiting_runs: 0,
         size_ratio: 5,
         entries: keys.len() as u64,
         bits_per_key: 10.0,

@@ -248,8 +248,9 @@ fn figure_12(plan: &ChuckyCodesPlan, levels: u32) -> TablesRow {
     let runs = lazy(plan.size_ratio, levels).runs_of_levels();
     let tables = ChuckyTables::of(&TreePlan {
         runs_of_levels: runs.iter().map(|&runs| runs as u8).collect(),
+        waiting_runs: 0,
         size_ratio: plan.size_ratio,
-        entries: 0,
+        entries: 1_000_000_000,
         bits_per_key: plan.bits_per_key,
     });
     TablesRow {

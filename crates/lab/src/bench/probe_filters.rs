@@ -111,6 +111,7 @@ fn build_locator(plan: &ProbePlan, kind: &'static dyn RunLocatorKind, keys: &Sor
     let (oldest, newer) = keys.split(|_| rng.place(OVERLAY_SHARE) == 0);
     let inner = (plan.size_ratio - 1).min(SLOTS_OF_LEVEL_MAX) as u8;
     let tree = TreePlan {
+        waiting_runs: 0,
         runs_of_levels: (1..TREE_LEVELS).map(|_| inner).chain([1]).collect(),
         size_ratio: plan.size_ratio,
         entries: keys.len() as u64,

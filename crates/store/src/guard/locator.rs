@@ -20,11 +20,17 @@ use crate::files::placed_run::PlacedRun;
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
+use crate::plan::policy::Schedule;
 
 /// The most slots that a tree has.
 const SLOTS_MAX: usize = 256;
 /// A filter takes at most this many times the entries that it was made for.
 const ROOM_FACTOR: u64 = 2;
+/// Of the room of a filter, what may be left over from dropped tables before it is made anew.
+const LEFT_OVER_PART: u64 = 32;
+/// A filter that is made anew has so many times the room that it needs until the next merge of
+/// everything, if its level has: a level that grows by a unit a merge makes some five filters.
+const GROWTH: f64 = 1.25;
 
 /// A run of the version.
 #[derive(Clone, Copy)]
@@ -50,7 +56,7 @@ pub(crate) struct LocatorGuard {
 impl LocatorGuard {
     /// Of a tree without runs.
     pub(crate) fn empty(kind: &'static dyn RunLocatorKind, options: &Options) -> Self {
-        let plan = plan(options, 1, 0, None);
+        let plan = plan(options, 1, 0);
         let filter = kind.builder(&plan).finish();
         LocatorGuard { reserved: None, ..LocatorGuard::of_oldest(kind, filter, plan) }
     }
@@ -133,9 +139,33 @@ impl LocatorGuard {
         self.filter.note(key, from, to);
     }
 
-    /// Takes a slot for the output of a merge.
-    pub(crate) fn reserve(&mut self, level: usize) -> Option<RunSlot> {
-        self.reserved = self.free_slot(level);
+    /// Takes a slot for the output of a merge into a level: that of its largest input there, whose
+    /// keys stay where they are then (Chucky, section 4.1), or a free one.
+    pub(crate) fn reserve(&mut self, level: usize, inputs: &[PlacedRun]) -> Option<RunSlot> {
+        let there = inputs.iter().filter(|placed| placed.level == level);
+        let slotted =
+            there.filter_map(|placed| Some((placed.run.entry_count(), self.slot_of(placed.id)?)));
+        let largest = slotted.max_by_key(|(entries, _)| *entries);
+        self.reserved = largest.map(|(_, slot)| slot).or_else(|| self.free_slot(level));
+        self.reserved
+    }
+
+    /// Takes the slot of the oldest run for the output of a merge of all runs into it. None: the
+    /// filter is to be made anew. Else it has room for what `plan` says, is not far too large, and
+    /// little in it is left over from tables that were dropped unread.
+    pub(crate) fn reserve_oldest(
+        &mut self,
+        plan: &TreePlan,
+        inputs: &[PlacedRun],
+    ) -> Option<RunSlot> {
+        let oldest = inputs.last().and_then(|placed| self.slot_of(placed.id));
+        let RunLocatorSize { entries, room, .. } = self.filter.size();
+        let known: u64 = inputs.iter().map(|placed| placed.run.entry_count()).sum();
+        let is_fit = self.kind.takes_hashes()
+            && plan.runs_of_levels == self.plan.runs_of_levels
+            && (plan.entries..=plan.entries.saturating_mul(2)).contains(&room)
+            && entries.saturating_sub(known) <= room / LEFT_OVER_PART;
+        self.reserved = oldest.filter(|_| is_fit);
         self.reserved
     }
 
@@ -149,10 +179,10 @@ impl LocatorGuard {
         self.runs.iter().any(|run| run.id == id)
     }
 
-    /// Forgets the inputs of a merge, whose keys have all moved.
+    /// Forgets the inputs of a merge, whose keys are all in the reserved slot now.
     pub(crate) fn remove_runs(&mut self, ids: &[u64]) {
         for run in self.runs.iter().filter(|run| ids.contains(&run.id)) {
-            if let Some(slot) = run.slot {
+            if let Some(slot) = run.slot.filter(|_| run.slot != self.reserved) {
                 self.filter.vacate(slot);
             }
         }
@@ -169,6 +199,7 @@ impl LocatorGuard {
                 None => self.settle_run(id, span),
             }
         }
+        self.reserved = None;
     }
 
     /// The run of the reserved slot is there.
@@ -225,7 +256,7 @@ pub(crate) fn with_flush(
     keys: &KeyList,
 ) -> LocatorGuard {
     if guard.runs.is_empty() {
-        let plan = plan(options, 1, keys.len() as u64, None);
+        let plan = plan(options, 1, 2 * keys.len() as u64);
         let mut builder = guard.kind.builder(&plan);
         keys.iter().for_each(|key| builder.push(key));
         let mut next = LocatorGuard::of_oldest(guard.kind, builder.finish(), plan);
@@ -239,35 +270,54 @@ pub(crate) fn with_flush(
     next
 }
 
-/// The tree that a filter is to describe until the next merge into its last level: of so many
-/// levels, two at least (beside the oldest run of one level others wait), `oldest` entries in the
-/// oldest run, and `overlay` of all entries in the others when these are full; None: that is not
-/// known.
-pub(crate) fn plan(
-    options: &Options,
-    levels: usize,
-    oldest: u64,
-    overlay: Option<f64>,
-) -> TreePlan {
+/// How many entries a tree may come to have.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ExpectedEntries {
+    /// Until the next merge of everything.
+    pub(crate) needed: u64,
+    /// When the last level is full.
+    pub(crate) full: u64,
+}
+
+impl ExpectedEntries {
+    /// Of a tree with so many entries in its oldest run. Where no flush is known, as many come
+    /// beside it. While everything is merged, some more flushes come.
+    pub(crate) fn new(oldest: u64, size: FlushSize, schedule: &Schedule<'_>) -> Self {
+        let share = size.overlay_share(oldest, schedule).map_or(0.5, |share| share.now);
+        let meanwhile = size.entries().unwrap_or(0.0) * schedule.ratio(0) as f64;
+        let needed = oldest as f64 / (1.0 - share.clamp(0.0, 0.9)) + meanwhile;
+        let full = size.entries().zip(size.last_level(oldest, schedule)).map(|(flush, level)| {
+            flush * schedule.unit_flushes(level) * schedule.ratio(level) as f64
+        });
+        let needed = needed.ceil() as u64;
+        ExpectedEntries { needed, full: full.map_or(needed, |full| (full as u64).max(needed)) }
+    }
+
+    /// What a new filter has room for.
+    pub(crate) fn room(self) -> u64 {
+        ((self.needed as f64 * GROWTH) as u64).min(self.full).max(self.needed)
+    }
+}
+
+/// The tree that a filter is to describe: of so many entries and levels, two at least (beside the
+/// oldest run of one level others wait).
+pub(crate) fn plan(options: &Options, levels: usize, entries: u64) -> TreePlan {
     let levels = levels.max(2);
     let schedule = options.schedule();
     let fair = (SLOTS_MAX - 1) / levels;
+    // Usual are what the policy leaves and a run on its way; others wait while merges are late.
+    let (usual, most) = (schedule.inner_runs(0) + 1, 2 * schedule.ratio(0) + 2);
     let of_level = |level: usize| match level + 1 == levels {
         true => schedule.last_runs(level).min(fair),
-        // Runs of level 0 wait while others are merged.
-        false if level == 0 => (2 * schedule.ratio(0) + 2).min(fair),
-        // A run that joins another one is there beside it until then; and what is the last level
-        // may have runs beside the oldest.
-        false => {
-            let joined = schedule.inner_runs(level) + usize::from(schedule.joins(level));
-            joined.max(schedule.last_runs(level) - 1).min(fair)
-        }
+        false if level == 0 => most.min(fair),
+        // What is the last level may have runs beside the oldest.
+        false => schedule.inner_runs(level).max(schedule.last_runs(level) - 1).min(fair),
     };
-    let overlay = overlay.unwrap_or(0.5).clamp(0.0, 0.9);
     TreePlan {
         runs_of_levels: (0..levels).map(|level| of_level(level) as u8).collect(),
+        waiting_runs: most.min(fair).saturating_sub(usual) as u8,
         size_ratio: options.size_ratio,
-        entries: (oldest as f64 / (1.0 - overlay)).ceil() as u64,
+        entries,
         bits_per_key: options.bits_per_key,
     }
 }
@@ -305,11 +355,11 @@ pub(crate) fn rebuild(
 fn plan_of(options: &Options, layout: &Layout) -> TreePlan {
     let (oldest, inner) = layout.runs.split_last().expect("a tree with runs");
     let size = FlushSize::of_tree(layout, inner, options.division().granularity);
-    let share = size.overlay_share(oldest.entries(), &options.schedule());
+    let expected = ExpectedEntries::new(oldest.entries(), size, &options.schedule());
     // The oldest run has a level of its own.
     let levels = inner.iter().map(|run| run.level + 2).max();
     let levels = layout.level_count().max(levels.unwrap_or(1));
-    plan(options, levels, oldest.entries(), share.map(|share| share.now))
+    plan(options, levels, expected.room())
 }
 
 mod keys;

@@ -192,6 +192,7 @@ impl Schedule<'_> {
     }
 
     /// Whether runs of a level above the last are merged with what comes into it.
+    #[cfg(test)]
     pub(crate) fn joins(&self, level: usize) -> bool {
         self.run_units(level) > 1
     }

@@ -1,12 +1,15 @@
 //! The changes that a merge makes to a filter which knows in which run each key is.
 //! ```text
 //! inner merge   a clone: each key moves from its inputs' slots to the output's, or nowhere
-//! last level    a new filter of the keys that outlive the merge
+//! last level    as an inner merge, as long as the filter has room; else
+//!               a new filter of the keys that outlive the merge
 //!               -> + runs that are no inputs -> installed with the output
 //! key range     as an inner merge; the output's slot is that of the run that it joins
 //! ```
-//! No block is read for it: a merge reads every key anyway (Chucky, section 4.1). The clone is
-//! private until the merge is installed. Flushes that come meanwhile are carried over as those of
+//! The output has the slot of its largest input in the level that it goes to: the keys of that one
+//! stay where they are, so a key moves once a level, however greedy merges are (Chucky, section
+//! 4.1, Table 2). No block is read for it: a merge reads every key anyway. The clone is private
+//! until the merge is installed. Flushes that come meanwhile are carried over as those of
 //! GRF are (`merge_install`).
 
 use std::collections::HashMap;
@@ -16,7 +19,7 @@ use trommel_filters::{AnyRunLocatorBuilder, KeyList, RunLocatorKind, RunSlot, Tr
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
 use crate::guard::Guard;
-use crate::guard::locator::{LocatorGuard, sorted_of_runs};
+use crate::guard::locator::{ExpectedEntries, LocatorGuard, sorted_of_runs};
 use crate::plan::layout::Edit;
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::sync::Arc;
@@ -51,12 +54,13 @@ enum Next {
 }
 
 impl LocatorMerge {
-    /// `new_plan`: the size of a new filter, of all keys. None: the version has another guard.
+    /// `new_plan`: a new filter of so many entries. None: the version has another guard.
     pub(crate) fn new(
         version: &Version,
         inputs: &[PlacedRun],
         job: &MergeJob,
-        new_plan: impl FnOnce() -> TreePlan,
+        expected: ExpectedEntries,
+        new_plan: impl Fn(u64) -> TreePlan,
     ) -> Option<Self> {
         let Guard::Locator(guard) = &version.guard else { return None };
         let slots = inputs.iter().map(|placed| guard.slot_of(placed.id)).collect();
@@ -67,13 +71,18 @@ impl LocatorMerge {
             }
             Target::Inner(level) => {
                 let mut guard = LocatorGuard::clone(guard);
-                let output = guard.reserve(level);
+                let output = guard.reserve(level, inputs);
                 Next::Changed { guard, output }
             }
             Target::Last => {
-                let plan = new_plan();
-                let kind = guard.kind();
-                Next::New { kind, builder: kind.builder(&plan), plan }
+                let mut changed = LocatorGuard::clone(guard);
+                let output = changed.reserve_oldest(&new_plan(expected.needed), inputs);
+                if output.is_some() {
+                    Next::Changed { guard: changed, output }
+                } else {
+                    let (kind, plan) = (guard.kind(), new_plan(expected.room()));
+                    Next::New { kind, builder: kind.builder(&plan), plan }
+                }
             }
         };
         Some(LocatorMerge {

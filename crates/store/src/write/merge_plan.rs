@@ -13,14 +13,14 @@
 
 use std::time::Duration;
 
-use trommel_filters::{FlushNumber, RunCodes, Span, TreePlan};
+use trommel_filters::{FlushNumber, RunCodes, Span};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
-use crate::guard::locator;
+use crate::guard::locator::{self, ExpectedEntries};
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
@@ -136,18 +136,14 @@ impl MergePlan {
 
     /// The changes of a filter that knows in which run each key is. Such a merge has one submerge.
     pub(crate) fn locator(&self, tree: &OpenTree, inputs: &[PlacedRun]) -> Option<LocatorMerge> {
-        let new_plan = || self.locator_plan(&tree.table_files.options, inputs);
-        LocatorMerge::new(&tree.current.hold(), inputs, &self.job, new_plan)
-    }
-
-    /// Has room for the keys that come until the next merge of everything. How many entries this
-    /// one drops is not known yet: none.
-    fn locator_plan(&self, options: &Options, inputs: &[PlacedRun]) -> TreePlan {
-        let (schedule, size) = (options.schedule(), self.flush_size);
+        let (options, size) = (&tree.table_files.options, self.flush_size);
+        let schedule = options.schedule();
+        // How many entries this merge drops is not known yet: none.
         let entries = inputs.iter().map(|placed| placed.run.entry_count()).sum();
         let level = size.last_level(entries, &schedule).unwrap_or(self.oldest.level);
-        let share = size.overlay_share(entries, &schedule);
-        locator::plan(options, level + 1, entries, share.map(|share| share.now))
+        let expected = ExpectedEntries::new(entries, size, &schedule);
+        let new_plan = |entries| locator::plan(options, level + 1, entries);
+        LocatorMerge::new(&tree.current.hold(), inputs, &self.job, expected, new_plan)
     }
 
     /// The level of the output. The last run keeps its level until all ranges are done.

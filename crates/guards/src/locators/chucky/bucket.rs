@@ -17,6 +17,11 @@ use super::symbol::BucketBits;
 /// other bucket.
 pub(super) const PRINT_BITS_MIN: u32 = 5;
 
+/// What a plan gives its filter, in bits.
+pub(super) fn budget_bits(plan: &TreePlan) -> f64 {
+    plan.entries as f64 * plan.bits_per_key.max(0.0) // of NaN: zero
+}
+
 /// A fingerprint: the first bits of a key's print, as a number, and the slot of the run that has
 /// the key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,8 +102,9 @@ pub struct Encoded {
 
 /// How buckets are written. The bits of an empty bucket are all zero.
 pub trait BucketCodec: Clone + Debug + Send + Sync {
-    /// A codec for a plan.
-    fn new(plan: &TreePlan) -> Self;
+    /// A codec for a plan whose filter has so many buckets: with its tables they take the memory
+    /// that the plan gives.
+    fn new(plan: &TreePlan, buckets: usize) -> Self;
 
     /// Bits of a bucket: at most [`super::pages::BUCKET_BITS_MAX`].
     fn bucket_bits(&self) -> u32;

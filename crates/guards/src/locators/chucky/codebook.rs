@@ -11,8 +11,9 @@
 //! ```
 //! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
 //! tree is made of the room that each leaves for a code. Codes that are never written take what is
-//! left, so that lengths are exactly those. All combinations have names while they are some ten
-//! thousands (up to 33 slots); of more, the likeliest.
+//! left, so that lengths are exactly those. The tables are part of the filter's memory, so small
+//! filters have fewer frequent combinations: as many as save more memory than their entries in the
+//! tables take. Those that have names are bounded, too.
 //!
 //! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
 //! less (xor) those of an empty one.
@@ -24,7 +25,9 @@ use trommel_filters::bits::huffman::{canonical_codes, code_lengths};
 use trommel_filters::{SlotSet, Trace, TreePlan};
 
 use super::ChuckyTables;
-use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
+use super::bucket::{
+    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN, budget_bits,
+};
 use super::combinations::{Combination, likeliest};
 use super::lengths::{CODE_BITS_MAX, CODE_ROOM, Frequent, code_bits, fittest};
 use super::model::{level_shares, slot_shares};
@@ -32,12 +35,23 @@ use super::pages::BUCKET_BITS_MAX;
 use super::recoding::Recoding;
 use super::symbol::{BucketBits, Symbol};
 
-/// NOV: of so many buckets the combination is to be a frequent one.
+/// NOV: of so many buckets the combination is to be a frequent one, in a large filter.
 const FREQUENT_SHARE: f64 = 0.9999;
 /// The most frequent combinations. Where there are more, more buckets overflow.
 const FREQUENT_MAX: usize = 1 << 14;
 /// The most combinations with a name.
 const NAMED_MAX: usize = 1 << 16;
+/// Bytes of a frequent combination in all tables, and of another one with a name.
+const FREQUENT_BYTES: f64 = 44.0;
+const NAMED_BYTES: f64 = 17.0;
+/// Bytes of a bucket in the overflow table.
+const OVERFLOW_BYTES: f64 = 48.0;
+/// Of a filter's memory, the part that names take at most; and that tables are charged at most: a
+/// filter of few keys takes more than it is to have.
+const NAMED_PART: f64 = 1.0 / 128.0;
+const TABLES_PART: f64 = 1.0 / 8.0;
+/// The share that the waiting runs of a tree are taken to have of their level.
+const WAITING_SHARE: f64 = 0.02;
 /// Codes no longer than this are decoded by one look.
 const SHORT_CODE_BITS: u32 = 8;
 /// Fewest bits of a bucket: four fingerprints of the least length, and as much as fifteen codes.
@@ -57,25 +71,74 @@ struct LongCodes {
     symbol_of_zero: u32,
 }
 
-/// What the codes are made for.
+/// What the codes are made for: filters of about one size share them.
 #[derive(Clone, Debug, PartialEq)]
 struct BookKey {
     runs_of_levels: Vec<u8>,
+    waiting_runs: u8,
     size_ratio: u32,
-    bucket_bits: u32,
+    /// Bits of a bucket and its part of the tables, in sixteenths.
+    bits_of_bucket: u32,
+    /// Buckets, rounded down to a power of the fourth root of two.
+    buckets_log: u32,
+}
+
+impl BookKey {
+    fn of_plan(plan: &TreePlan, buckets: usize) -> BookKey {
+        let bits = budget_bits(plan) / buckets as f64;
+        BookKey {
+            runs_of_levels: plan.runs_of_levels.clone(),
+            waiting_runs: plan.waiting_runs,
+            size_ratio: plan.size_ratio.max(2),
+            bits_of_bucket: (bits * 16.0).min(f64::from(16 * BUCKET_BITS_MAX)) as u32,
+            buckets_log: ((buckets as f64).log2() * 4.0) as u32,
+        }
+    }
+
+    fn buckets(&self) -> f64 {
+        (f64::from(self.buckets_log) / 4.0).exp2()
+    }
+
+    /// Memory of the filter, in bytes.
+    fn budget_bytes(&self) -> f64 {
+        self.buckets() * f64::from(self.bits_of_bucket) / 128.0
+    }
+
+    /// What is left of a bucket's bits beside tables of so many bytes.
+    fn bucket_bits(&self, tables: f64) -> u32 {
+        let tables = tables.min(self.budget_bytes() * TABLES_PART);
+        let bits = f64::from(self.bits_of_bucket) / 16.0 - tables * 8.0 / self.buckets();
+        (bits as u32).clamp(BUCKET_BITS_MIN, BUCKET_BITS_MAX)
+    }
+
+    /// The shares of slots: a level's, dealt to its runs, little of it to those that wait.
+    fn shares(&self) -> Vec<f64> {
+        let runs: Vec<u32> = self.runs_of_levels.iter().map(|&runs| u32::from(runs)).collect();
+        let mut shares = slot_shares(f64::from(self.size_ratio), &runs);
+        let newest = usize::from(self.runs_of_levels[0]);
+        let usual = newest - usize::from(self.waiting_runs);
+        if (1..newest).contains(&usual) {
+            let level = shares[0] * newest as f64;
+            let of = |share: f64, runs: usize| level * share / runs as f64;
+            shares[..usual].fill(of(1.0 - WAITING_SHARE, usual));
+            shares[usual..newest].fill(of(WAITING_SHARE, newest - usual));
+        }
+        shares
+    }
 }
 
 /// The codes of one plan.
 #[derive(Debug)]
 pub(super) struct CodeBook {
     key: BookKey,
+    bucket_bits: u32,
     print_bits: Vec<u8>,
     last_slot: u8,
     short: [u16; 1 << SHORT_CODE_BITS],
     long: Vec<LongCodes>,
     symbols: Vec<Symbol>,
-    /// Codes of symbols, with zeros behind them to fill the bucket.
-    codes: Vec<u128>,
+    /// Codes of symbols, with zeros behind them to fill 32 bits.
+    codes: Vec<u32>,
     /// Code and fingerprints of an empty bucket.
     blank: u128,
     /// The symbol that begins the codes of combinations that are not frequent.
@@ -92,20 +155,10 @@ pub(super) struct CodeBook {
 /// Books that are in use: trees of one plan share theirs.
 static BOOKS: Mutex<Vec<Weak<CodeBook>>> = Mutex::new(Vec::new());
 
-/// Bits of a bucket with so many bits an entry.
-pub(super) fn bucket_bits(bits_per_key: f64) -> u32 {
-    let bits = (BUCKET_SLOTS as f64 * bits_per_key).floor(); // NaN counts as too few
-    (bits as u32).clamp(BUCKET_BITS_MIN, BUCKET_BITS_MAX)
-}
-
 impl CodeBook {
-    /// The book of a plan, made if it is not shared yet.
-    pub(super) fn of_plan(plan: &TreePlan) -> Arc<CodeBook> {
-        let key = BookKey {
-            runs_of_levels: plan.runs_of_levels.clone(),
-            size_ratio: plan.size_ratio.max(2),
-            bucket_bits: bucket_bits(plan.bits_per_key),
-        };
+    /// The book of a plan whose filter has so many buckets, made if it is not shared yet.
+    pub(super) fn of_plan(plan: &TreePlan, buckets: usize) -> Arc<CodeBook> {
+        let key = BookKey::of_plan(plan, buckets);
         let mut books = BOOKS.lock().unwrap_or_else(PoisonError::into_inner);
         books.retain(|book| book.strong_count() > 0);
         let known = books.iter().filter_map(Weak::upgrade).find(|book| book.key == key);
@@ -117,44 +170,48 @@ impl CodeBook {
     }
 
     fn make(key: BookKey) -> CodeBook {
-        let runs: Vec<u32> = key.runs_of_levels.iter().map(|&runs| u32::from(runs)).collect();
-        let shares = slot_shares(f64::from(key.size_ratio), &runs);
+        let shares = key.shares();
         let level_of: Vec<u8> = (0u8..=u8::MAX)
-            .zip(&runs)
-            .flat_map(|(level, &runs)| std::iter::repeat_n(level, runs as usize))
+            .zip(&key.runs_of_levels)
+            .flat_map(|(level, &runs)| std::iter::repeat_n(level, usize::from(runs)))
             .collect();
         let last_slot = u8::try_from(shares.len() - 1).expect("a plan has at most 256 slots");
-        let named = likeliest(&shares, NAMED_MAX);
-        let frequent = frequent_of(&named, last_slot);
-        let fitted = Fitted::new(&key, frequent, &level_of, named.len());
+        let names = (key.budget_bytes() * NAMED_PART / NAMED_BYTES) as usize;
+        let mut named = likeliest(&shares, NAMED_MAX);
+        let (frequent, share) = frequent_of(&named, last_slot, key.buckets());
+        named.truncate(names.max(frequent.len()));
+        let tables = frequent.len() as f64 * FREQUENT_BYTES
+            + named.len().saturating_sub(frequent.len()) as f64 * NAMED_BYTES
+            + (1.0 - share).max(0.0) * key.buckets() * OVERFLOW_BYTES
+            + size_of::<CodeBook>() as f64;
+        let bucket_bits = key.bucket_bits(tables);
+        let fitted = Fitted::new(&key, bucket_bits, frequent, &level_of, named.len());
         let known: HashSet<Combination> = fitted.frequent.iter().copied().collect();
         let (frequent, others): (Vec<_>, Vec<_>) =
             named.into_iter().partition(|(combination, _)| known.contains(combination));
         let share = frequent.iter().map(|pair| pair.1).sum();
         let others = others.into_iter().map(|(combination, _)| combination);
-        CodeBook::assemble(key, fitted, others.collect(), share, last_slot)
+        CodeBook::assemble((key, bucket_bits), fitted, others.collect(), share, last_slot)
     }
 
     /// Makes the tables. `named`: the combinations that have a name and are not frequent.
     fn assemble(
-        key: BookKey,
+        (key, bucket_bits): (BookKey, u32),
         fitted: Fitted,
         named: Vec<Combination>,
         share: f64,
         last_slot: u8,
     ) -> CodeBook {
         let Fitted { frequent, print_bits, escape_bits } = fitted;
-        let mut lengths: Vec<u32> = frequent
-            .iter()
-            .map(|slots| code_bits_of(key.bucket_bits, *slots, &print_bits))
-            .collect();
+        let mut lengths: Vec<u32> =
+            frequent.iter().map(|slots| code_bits_of(bucket_bits, *slots, &print_bits)).collect();
         lengths.push(escape_bits);
         let escape_source = frequent.len();
         lengths.extend(idle_lengths(&lengths));
         let order = canonical_order(&lengths);
         let sorted: Vec<u32> = order.iter().map(|&nth| lengths[nth]).collect();
         let codes = canonical_codes(&sorted);
-        let aligned = |(code, bits): (&u64, &u32)| u128::from(*code) << (key.bucket_bits - bits);
+        let aligned = |(code, bits): (&u64, &u32)| (*code as u32) << (u32::BITS - bits);
         let symbol = |&nth: &usize| match frequent.get(nth) {
             Some(slots) => Symbol::new(*slots, &print_bits),
             None => Symbol::none(last_slot),
@@ -165,28 +222,30 @@ impl CodeBook {
         let frequent_symbols =
             (0u32..).zip(&order).filter_map(|(nth, &source)| Some((*frequent.get(source)?, nth)));
         let numbers = (symbols.len() as u32..).zip(&named).map(|(nth, slots)| (*slots, nth));
-        let recoding = Recoding::new(print_bits.len(), frequent_symbols.chain(numbers));
+        let numbered = frequent_symbols.chain(numbers).collect();
+        let recoding = Recoding::new(print_bits.len(), numbered);
         CodeBook {
             last_slot,
             short: short_table(&sorted, &codes),
             long: long_codes(&sorted, &codes),
-            blank: aligned((&codes[blank], &sorted[blank])),
+            blank: filled(aligned((&codes[blank], &sorted[blank])), bucket_bits),
             codes: codes.iter().zip(&sorted).map(aligned).collect(),
             escape,
-            number_bits: key.bucket_bits - escape_bits,
+            number_bits: bucket_bits - escape_bits,
             frequent: (frequent.len(), share),
             print_bits,
             symbols,
             named,
             recoding,
             key,
+            bucket_bits,
         }
     }
 
     /// The symbol whose code begins the bucket.
     #[inline(always)]
     fn symbol(&self, value: impl BucketBits) -> usize {
-        let head = value.head(self.key.bucket_bits);
+        let head = value.head(self.bucket_bits);
         let short = self.short[(head >> (32 - SHORT_CODE_BITS)) as usize];
         if short != LONG { usize::from(short) } else { self.long_symbol(head) }
     }
@@ -223,6 +282,12 @@ impl CodeBook {
         true
     }
 
+    /// The code of a symbol, with zeros behind it to fill the bucket.
+    #[inline(always)]
+    fn code(&self, symbol: usize) -> u128 {
+        filled(self.codes[symbol], self.bucket_bits)
+    }
+
     /// What a bucket's number says: its slots, if they have a name.
     fn named(&self, value: u128) -> Option<Combination> {
         let number = value & !(u128::MAX << self.number_bits);
@@ -251,12 +316,26 @@ impl CodeBook {
     }
 }
 
-/// The frequent ones of combinations in the order of their likelihood. Always there: that of an
-/// empty bucket.
-fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> {
+/// A code and zeros behind it, in the place of a bucket's bits.
+#[inline(always)]
+fn filled(code: u32, bucket_bits: u32) -> u128 {
+    match bucket_bits.checked_sub(u32::BITS) {
+        Some(more) => u128::from(code) << more,
+        None => u128::from(code >> (u32::BITS - bucket_bits)),
+    }
+}
+
+/// The frequent ones of combinations in the order of their likelihood, for a filter of so many
+/// buckets, and how likely one of them is. Always there: that of an empty bucket.
+fn frequent_of(
+    named: &[(Combination, f64)],
+    last_slot: u8,
+    buckets: f64,
+) -> (Vec<Combination>, f64) {
     let (mut sum, mut frequent) = (0.0, vec![[last_slot; BUCKET_SLOTS]]);
     for (combination, share) in named {
-        if sum >= FREQUENT_SHARE || frequent.len() == FREQUENT_MAX {
+        let is_worth = share * buckets * OVERFLOW_BYTES > FREQUENT_BYTES;
+        if sum >= FREQUENT_SHARE || frequent.len() == FREQUENT_MAX || !is_worth {
             break;
         }
         sum += share;
@@ -264,7 +343,7 @@ fn frequent_of(named: &[(Combination, f64)], last_slot: u8) -> Vec<Combination> 
             frequent.push(*combination);
         }
     }
-    frequent
+    (frequent, sum)
 }
 
 fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {
@@ -284,8 +363,13 @@ struct Fitted {
 impl Fitted {
     /// Finds the lengths. If buckets are too small for so many frequent combinations, the less
     /// likely half is dropped, until they fit. The empty combination always fits.
-    fn new(key: &BookKey, mut frequent: Vec<Combination>, level_of: &[u8], named: usize) -> Fitted {
-        let bucket_bits = key.bucket_bits;
+    fn new(
+        key: &BookKey,
+        bucket_bits: u32,
+        mut frequent: Vec<Combination>,
+        level_of: &[u8],
+        named: usize,
+    ) -> Fitted {
         // One number more, for those without a name.
         let number_bits = (named + 1).next_power_of_two().ilog2();
         let escape_bits = bucket_bits.saturating_sub(number_bits).clamp(1, CODE_BITS_MAX);
@@ -368,13 +452,13 @@ impl Combinations {
 }
 
 impl BucketCodec for Combinations {
-    fn new(plan: &TreePlan) -> Self {
-        Combinations(CodeBook::of_plan(plan))
+    fn new(plan: &TreePlan, buckets: usize) -> Self {
+        Combinations(CodeBook::of_plan(plan, buckets))
     }
 
     #[inline(always)]
     fn bucket_bits(&self) -> u32 {
-        self.0.key.bucket_bits
+        self.0.bucket_bits
     }
 
     #[inline(always)]
@@ -401,11 +485,11 @@ impl BucketCodec for Combinations {
         let number = book.recoding.get(lanes.slots).map(|number| number as usize);
         if let Some(symbol) = number.filter(|&number| number < book.symbols.len()) {
             let prints = book.symbols[symbol].write(&lanes.prints);
-            let value = (book.codes[symbol] | prints) ^ book.blank;
+            let value = (book.code(symbol) | prints) ^ book.blank;
             return Encoded { value, overflowed: false };
         }
         let number = number.map_or(book.named.len(), |number| number - book.symbols.len());
-        let value = (book.codes[book.escape] | number as u128) ^ book.blank;
+        let value = (book.code(book.escape) | number as u128) ^ book.blank;
         Encoded { value, overflowed: true }
     }
 

@@ -33,6 +33,9 @@ use super::symbol::PRINT_BITS;
 
 /// Entries that are moved for a new one, before one of them is left without a place.
 const MOVES_MAX: u64 = 500;
+/// As above, in a filter that is fuller than it was made for: a place is rarely found there. Merges
+/// that are late leave it so, and hundreds of moves for each key would make them later.
+const MOVES_MAX_OVERFULL: u64 = 16;
 
 /// What a filter keeps by bucket number, shared until it changes.
 type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
@@ -56,8 +59,9 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// A filter of no keys. Requires: a plan of 1 to 256 slots.
     pub(super) fn of_plan(plan: &TreePlan) -> Self {
         assert!((1..=256).contains(&plan.slots()), "{} slots", plan.slots());
-        let codec = C::new(plan);
-        let geometry = Geometry::new(plan.entries, codec.print_bits(codec.last_slot()));
+        let geometry = Geometry::new(plan.entries);
+        let codec = C::new(plan, geometry.buckets());
+        let geometry = geometry.with_last_bits(codec.print_bits(codec.last_slot()));
         Cuckoo {
             pages: Pages::new(geometry.buckets(), codec.bucket_bits()),
             geometry,
@@ -223,7 +227,8 @@ impl<C: BucketCodec> Cuckoo<C> {
     fn make_way(&mut self, place: &BucketPair, mut entry: Entry) {
         let mut bucket = place.second;
         let seed = scattered(self.entries);
-        for turn in 0..MOVES_MAX {
+        let is_overfull = self.entries > self.geometry.room();
+        for turn in 0..if is_overfull { MOVES_MAX_OVERFULL } else { MOVES_MAX } {
             let mut lanes = self.lanes(bucket);
             let lane = (scattered(seed ^ turn) % BUCKET_SLOTS as u64) as usize;
             let evicted = lanes.get(lane);

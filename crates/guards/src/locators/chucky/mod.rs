@@ -34,7 +34,7 @@ pub use alignment::Alignment;
 pub use cuckoo::Cuckoo;
 pub use model::LevelModel;
 
-use bucket::BucketCodec;
+use bucket::{BUCKET_SLOTS, BucketCodec};
 use trommel_filters::hash::grouped;
 use trommel_filters::{
     AnyRunLocatorBuilder, RunLocator, RunLocatorBuilder, RunLocatorKind, RunSlot, TreePlan,
@@ -110,9 +110,10 @@ pub struct ChuckyTables {
 }
 
 impl ChuckyTables {
-    /// Those of a plan.
+    /// Those of a plan: the larger its filter, the more combinations are worth a code.
     pub fn of(plan: &TreePlan) -> Self {
-        codebook::CodeBook::of_plan(plan).tables()
+        let buckets = place::Geometry::new(plan.entries).buckets();
+        codebook::CodeBook::of_plan(plan, buckets).tables()
     }
 }
 
@@ -122,6 +123,11 @@ impl Chucky {
         let (frequent_combinations, frequent_share) = self.codec().book().frequent();
         let (unplaced_entries, overflowed_buckets) = self.misplaced();
         ChuckyShape { frequent_combinations, frequent_share, overflowed_buckets, unplaced_entries }
+    }
+
+    /// M: bits of an entry, what the plan gives without tables and free places.
+    pub fn entry_bits(&self) -> f64 {
+        f64::from(self.codec().bucket_bits()) / BUCKET_SLOTS as f64
     }
 
     /// Bits of the fingerprints in a slot. Requires: a slot of the plan.

@@ -53,8 +53,8 @@ pub(super) struct Geometry {
 }
 
 impl Geometry {
-    /// For so many entries; `last_print_bits`: the longest fingerprint.
-    pub(super) fn new(entries: u64, last_print_bits: u32) -> Geometry {
+    /// For so many entries, with fingerprints as long as prints.
+    pub(super) fn new(entries: u64) -> Geometry {
         let slots = entries.min(ENTRIES_MAX) as f64 / LOAD;
         let buckets = (slots / BUCKET_SLOTS as f64).ceil().max(1.0) as usize;
         let shift = (buckets / PARTITIONS_MIN).checked_ilog2().unwrap_or(0).max(SHIFT_MIN);
@@ -66,13 +66,12 @@ impl Geometry {
         };
         let slots = ((partitions * BUCKET_SLOTS) << shift) as f64;
         let room = slots * LOAD / if partitions > 1 { 1.0 + spare(shift) } else { 1.0 };
-        Geometry {
-            partitions,
-            shift,
-            offsets: offsets(shift),
-            room: room as u64,
-            last_cut: PRINT_BITS - last_print_bits,
-        }
+        Geometry { partitions, shift, offsets: offsets(shift), room: room as u64, last_cut: 0 }
+    }
+
+    /// The longest fingerprint, that of the last slot, has so many bits.
+    pub(super) fn with_last_bits(self, last_print_bits: u32) -> Geometry {
+        Geometry { last_cut: PRINT_BITS - last_print_bits, ..self }
     }
 
     /// How many buckets there are.
@@ -139,7 +138,7 @@ mod tests {
     fn memory_grows_smoothly() {
         let mut entries = 1_000.0f64;
         while entries < 4e8 {
-            let geometry = Geometry::new(entries as u64, 9);
+            let geometry = Geometry::new(entries as u64).with_last_bits(9);
             assert!(geometry.room() >= entries as u64, "{entries}: {}", geometry.room());
             let share = geometry.slots() as f64 / entries;
             let most = if entries < 1e4 { 1.8 } else { 1.25 };
@@ -154,11 +153,11 @@ mod tests {
     #[test]
     fn absurd_counts_are_clamped() {
         for entries in [0, 1, 2, 20] {
-            let geometry = Geometry::new(entries, 9);
+            let geometry = Geometry::new(entries).with_last_bits(9);
             assert!(geometry.room() >= entries && geometry.buckets() <= 8, "{entries}");
         }
-        let most = Geometry::new(u64::MAX, 9);
-        assert_eq!(most.buckets(), Geometry::new(ENTRIES_MAX, 9).buckets());
+        let most = Geometry::new(u64::MAX).with_last_bits(9);
+        assert_eq!(most.buckets(), Geometry::new(ENTRIES_MAX).with_last_bits(9).buckets());
         assert!(u32::try_from(most.buckets()).is_ok());
     }
 
@@ -166,7 +165,7 @@ mod tests {
     fn fingerprints_of_all_lengths_share_two_buckets() {
         for entries in [1, 30, 1000, 100_000] {
             for last_print_bits in [5, 9, 12] {
-                let geometry = Geometry::new(entries, last_print_bits);
+                let geometry = Geometry::new(entries).with_last_bits(last_print_bits);
                 for nth in 0..2000 {
                     let BucketPair { first, second, print } = geometry.place(scattered(nth));
                     assert!((first.max(second) as usize) < geometry.buckets());

@@ -8,7 +8,9 @@
 
 use trommel_filters::{RunSlot, SlotSet, Trace, TreePlan};
 
-use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN};
+use super::bucket::{
+    BUCKET_SLOTS, BucketCodec, Decoded, Encoded, Lanes, PRINT_BITS_MIN, budget_bits,
+};
 use super::pages::BUCKET_BITS_MAX;
 use super::symbol::BucketBits;
 
@@ -36,11 +38,12 @@ impl Integers {
 impl BucketCodec for Integers {
     /// Bits of an entry are rounded down to whole ones; a fingerprint has its least bits in any
     /// case.
-    fn new(plan: &TreePlan) -> Self {
+    fn new(plan: &TreePlan, buckets: usize) -> Self {
         let last_slot = u8::try_from(plan.slots() - 1).expect("a plan has at most 256 slots");
         let id_bits = u8::BITS - last_slot.leading_zeros();
         let most = BUCKET_BITS_MAX / BUCKET_SLOTS as u32;
-        let lane_bits = (plan.bits_per_key as u32).clamp(id_bits + PRINT_BITS_MIN, most);
+        let lane_bits = ((budget_bits(plan) / (buckets * BUCKET_SLOTS) as f64) as u32)
+            .clamp(id_bits + PRINT_BITS_MIN, most);
         Integers { last_slot, id_bits, print_bits: lane_bits - id_bits }
     }
 

@@ -10,8 +10,9 @@ use std::collections::HashMap;
 use super::combinations::{Combination, combinations, rank};
 use super::hasher::QuickHash;
 
-/// Up to so many combinations there is an array.
-const ARRAY_MAX: usize = 1 << 17;
+/// There is an array if there are at most so many combinations for each that has a number: a hash
+/// table takes thrice as much for one.
+const ARRAY_PART: usize = 3;
 
 /// In the array: no number.
 const NONE: u32 = u32::MAX;
@@ -25,8 +26,9 @@ pub(super) enum Recoding {
 
 impl Recoding {
     /// The table of these, for combinations of so many slots.
-    pub(super) fn new(slots: usize, numbered: impl Iterator<Item = (Combination, u32)>) -> Self {
-        if combinations(slots) > ARRAY_MAX {
+    pub(super) fn new(slots: usize, numbered: Vec<(Combination, u32)>) -> Self {
+        let numbered = numbered.into_iter();
+        if combinations(slots) > ARRAY_PART * numbered.len() {
             return Recoding::Hashed(
                 numbered.map(|(slots, number)| (rank(slots), number)).collect(),
             );
@@ -59,10 +61,10 @@ mod tests {
 
     #[test]
     fn array_and_hash_table_say_the_same() {
-        let numbered = [([0, 0, 0, 1], 7), ([1, 2, 3, 3], 0), ([3; 4], 9)];
-        for slots in [4, 200] {
-            let recoding = Recoding::new(slots, numbered.into_iter());
-            assert_eq!(matches!(recoding, Recoding::Array(_)), slots == 4);
+        let numbered = [([0, 0, 0, 1], 7), ([0, 1, 1, 1], 0), ([1; 4], 9)];
+        for slots in [2, 200] {
+            let recoding = Recoding::new(slots, numbered.to_vec());
+            assert_eq!(matches!(recoding, Recoding::Array(_)), slots == 2);
             for (combination, number) in numbered {
                 assert_eq!(recoding.get(combination), Some(number));
             }

@@ -2,15 +2,22 @@
 //! them.
 
 use trommel_filters::hash::scattered;
-use trommel_filters::{RunSlot, SlotSet, TreePlan, Untraced};
+use trommel_filters::{RunLocator, RunLocatorBuilder, RunSlot, SlotSet, TreePlan, Untraced};
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Lanes};
-use super::codebook::{CodeBook, Combinations, bucket_bits};
+use super::codebook::{CodeBook, Combinations};
 use super::combinations::multisets;
+use super::place::Geometry;
 use super::plain::Integers;
 
 fn plan(runs_of_levels: &[u8], size_ratio: u32, bits_per_key: f64) -> TreePlan {
-    TreePlan { runs_of_levels: runs_of_levels.to_vec(), size_ratio, entries: 1000, bits_per_key }
+    let runs_of_levels = runs_of_levels.to_vec();
+    TreePlan { runs_of_levels, waiting_runs: 0, size_ratio, entries: 4_000_000, bits_per_key }
+}
+
+/// Buckets of such a plan's filter.
+fn buckets(plan: &TreePlan) -> usize {
+    Geometry::new(plan.entries).buckets()
 }
 
 /// Plans of all kinds, and whether most combinations are frequent in them.
@@ -58,7 +65,7 @@ fn some_combinations(slots: usize) -> Vec<[u8; BUCKET_SLOTS]> {
 }
 
 fn buckets_say_what_was_written<C: BucketCodec>(plan: &TreePlan) -> (usize, usize) {
-    let codec = C::new(plan);
+    let codec = C::new(plan, buckets(plan));
     assert!(codec.bucket_bits() <= super::pages::BUCKET_BITS_MAX);
     let blank = codec.encode(&Lanes::empty(codec.last_slot()));
     assert_eq!((blank.value, blank.overflowed), (0, false), "{plan:?}");
@@ -110,7 +117,7 @@ fn buckets_of_all_plans_say_what_was_written() {
 #[test]
 fn fingerprints_are_longer_in_older_levels() {
     for plan in plans() {
-        let codec = Combinations::new(&plan);
+        let codec = Combinations::new(&plan, buckets(&plan));
         let lengths: Vec<u32> =
             (0..plan.slots()).map(|slot| codec.print_bits(slot as u8)).collect();
         assert!(lengths.is_sorted() && lengths[0] >= 5, "{plan:?}: {lengths:?}");
@@ -120,27 +127,73 @@ fn fingerprints_are_longer_in_older_levels() {
 
 #[test]
 fn nearly_all_buckets_have_a_frequent_combination() {
-    for bits_per_key in [8.0, 10.0, 12.0, 16.0] {
+    for (bits_per_key, least) in [(8.0, 0.998), (10.0, 0.999), (12.0, 0.999), (16.0, 0.999)] {
         for runs_of_levels in [&[4, 4, 4, 4, 4, 1][..], &[7, 4, 4, 4, 4, 4, 1], &[1; 6]] {
-            let book = CodeBook::of_plan(&plan(runs_of_levels, 5, bits_per_key));
+            let plan = plan(runs_of_levels, 5, bits_per_key);
+            let book = CodeBook::of_plan(&plan, buckets(&plan));
             let (count, share) = book.frequent();
-            assert!(share >= 0.9999, "{runs_of_levels:?}, {bits_per_key}: {count}, {share}");
+            assert!(share >= least, "{runs_of_levels:?}, {bits_per_key}: {count}, {share}");
         }
     }
 }
 
 #[test]
 fn equal_plans_share_their_codes() {
-    let (a, b) = (plan(&[3, 3, 1], 4, 10.1), plan(&[3, 3, 1], 4, 10.2));
-    assert_eq!(bucket_bits(10.1), bucket_bits(10.2));
-    let (first, second) = (CodeBook::of_plan(&a), CodeBook::of_plan(&b));
-    assert!(std::sync::Arc::ptr_eq(&first, &second));
-    let other = CodeBook::of_plan(&plan(&[3, 3, 1], 4, 11.0));
-    assert!(!std::sync::Arc::ptr_eq(&first, &other));
+    let of = |plan: TreePlan| CodeBook::of_plan(&plan, buckets(&plan));
+    let first = of(plan(&[3, 3, 1], 4, 10.1));
+    assert!(std::sync::Arc::ptr_eq(&first, &of(plan(&[3, 3, 1], 4, 10.1))));
+    let a_little_larger = TreePlan { entries: 4_000_001, ..plan(&[3, 3, 1], 4, 10.1) };
+    assert!(std::sync::Arc::ptr_eq(&first, &of(a_little_larger)));
+    assert!(!std::sync::Arc::ptr_eq(&first, &of(plan(&[3, 3, 1], 4, 11.0))));
+    let waiting = TreePlan { waiting_runs: 1, ..plan(&[3, 3, 1], 4, 10.1) };
+    assert!(!std::sync::Arc::ptr_eq(&first, &of(waiting)));
 }
 
 #[test]
 fn buckets_have_whole_bits_within_bounds() {
-    assert_eq!([8.0, 10.0, 10.3, 16.0].map(bucket_bits), [32, 40, 41, 64]);
-    assert_eq!([f64::NAN, -1.0, 0.0, 1e300].map(bucket_bits), [24, 24, 24, 120]);
+    let bits = |bits_per_key: f64| {
+        let plan = plan(&[4, 4, 1], 5, bits_per_key);
+        Combinations::new(&plan, buckets(&plan)).bucket_bits()
+    };
+    assert_eq!([f64::NAN, -1.0, 0.0, 1e300].map(bits), [24, 24, 24, 119]);
+    assert!((28..=30).contains(&bits(8.0)), "{}: four slots, of twenty one free", bits(8.0));
+}
+
+/// A full filter: so many thousandths of its keys are in each level.
+fn filled(plan: &TreePlan, levels: [u64; 3]) -> super::Chucky {
+    let keys_of = |level: usize| plan.entries * levels[level] / 1000;
+    let mut builder = super::ChuckyBuilder::new(plan);
+    (0..keys_of(2)).for_each(|key| builder.push_hash(scattered(key)));
+    let mut filter = builder.finish();
+    for level in [0, 1] {
+        let runs = u64::from(plan.runs_of_levels[level])
+            - u64::from(plan.waiting_runs) * u64::from(level == 0);
+        for key in 0..keys_of(level) {
+            let slot = plan.slot(level, (key % runs) as usize);
+            filter.note_hash(scattered((key << 32) + level as u64 + 1), None, slot);
+        }
+    }
+    filter
+}
+
+#[test] // Figures were drawn over what was asked for, when tables came on top of it.
+fn filter_and_tables_take_what_was_asked_for() {
+    for (entries, levels) in [(1_000_000, [9, 90, 901]), (1_370_000, [0, 0, 1000])] {
+        for bits_per_key in [8.0, 12.0] {
+            for (runs_of_levels, waiting_runs) in
+                [(vec![22, 9, 1], 12), (vec![22, 1, 1], 20), (vec![4, 4, 1], 0)]
+            {
+                let plan = TreePlan {
+                    runs_of_levels,
+                    waiting_runs,
+                    size_ratio: 10,
+                    entries,
+                    bits_per_key,
+                };
+                let filter = filled(&plan, levels);
+                let taken = filter.size().bytes as f64 * 8.0 / entries as f64;
+                assert!((0.95..=1.05).contains(&(taken / bits_per_key)), "{plan:?}: {taken}");
+            }
+        }
+    }
 }

@@ -21,6 +21,7 @@ fn view_of(
 ) -> ViewCursor {
     let plan = TreePlan {
         runs_of_levels: vec![SLOTS as u8 - 1, 1],
+        waiting_runs: 0,
         size_ratio: 4,
         entries: list.len() as u64,
         bits_per_key: 10.0,

@@ -7,8 +7,8 @@
 //! pages with the one before, and readers of older versions are answered rightly too.
 //!
 //! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may
-//! have more runs than slots: these wait without one, as runs do that are far beyond what the
-//! filter has room for, and no filter helps with them until they are merged.
+//! have more runs than slots, and a run may be far beyond the filter's room. Such runs wait without
+//! a slot, and no filter helps with them until they are merged.
 
 use trommel_filters::{
     AnyRunLocator, Codes, KeyList, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span,
@@ -198,8 +198,8 @@ impl LocatorGuard {
         })
     }
 
-    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists
-    /// of what found no place would be long to search.
+    /// Whether so many more entries are not far beyond what a filter of hashes was made for. Else
+    /// its lists of entries without a place would be long to search.
     fn has_room(&self, entries: u64) -> bool {
         if !self.kind.takes_hashes() {
             return true;
@@ -239,10 +239,10 @@ pub(crate) fn with_flush(
     next
 }
 
-/// The tree that a filter is to describe until the next merge into its last level: of so many
-/// levels, two at least (beside the oldest run of one level others wait), `oldest` entries in the
-/// oldest run, and `overlay` of all entries in the others when these are full; None: that is not
-/// known.
+/// The tree that a filter is to describe until the next merge into its last level. It has so many
+/// levels, two at least: beside the oldest run of one level others wait. `oldest`: entries in the
+/// oldest run. `overlay`: the share of all entries in the other runs when these are full. None:
+/// that is not known.
 pub(crate) fn plan(
     options: &Options,
     levels: usize,

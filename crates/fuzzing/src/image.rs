@@ -4,8 +4,8 @@
 //!         2, 3: changes of a small image (`merged.rs`), codes as shapes, as runs
 //! ```
 //! Invariant: reading never panics, whatever the checksum; a part that is read writes the same
-//! image. Only a part whose checksum nobody has forged is asked (see the head of `grf/image.rs`);
-//! the store finds every other one out by the checksum in its manifest, and answers without it.
+//! image. Only a part whose checksum was not forged is asked (see the head of `grf/image.rs`); the
+//! store finds every other one out by the checksum in its manifest, and answers without it.
 
 use trommel::{GuardKind, Storage};
 use trommel_filters::{Codes, KeyRange, Part, Query};

@@ -3,7 +3,7 @@
 //! input   arbitrary bytes of: guard | edits: file, place, what happens there |
 //!         checksums put right or not
 //! ```
-//! Invariant: of a store whose checksums nobody forged, each answer is a value that the key has
+//! Invariant: of a store whose checksums were not forged, each answer is a value that the key has
 //! had; after `repair` the store verifies as well. Checksums that were put right excuse wrong
 //! answers, and nothing else.
 

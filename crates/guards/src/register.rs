@@ -7,17 +7,17 @@ use trommel::{GuardKind, Result, register_filter, register_run_locator};
 use crate::kinds;
 
 /// Makes every kind of this crate known, for the whole process. Once more is as good as once. An
-/// error: a filter of someone else's has one of the names.
+/// error: a filter of another crate has one of the names.
 pub fn register() -> Result<()> {
     kinds::FURTHER.into_iter().try_for_each(register_filter)?;
     kinds::RUN_LOCATORS.into_iter().try_for_each(register_run_locator)
 }
 
-/// Every guard that is known, those of this crate among them: `none`, filters of one table in the
-/// order of [`kinds::TABLE_FILTERS`], those of the whole tree, and what others have registered.
+/// Every guard that is known, those of this crate among them. The order: `none`, filters of one
+/// table as in [`kinds::TABLE_FILTERS`], those of the whole tree, and what others have registered.
 ///
 /// # Panics
-/// If a filter of someone else's has one of the names.
+/// If a filter of another crate has one of the names.
 pub fn all_guards() -> Vec<GuardKind> {
     register().expect("nobody else has these names");
     let first = [GuardKind::Open].into_iter().chain(kinds::TABLE_FILTERS.map(GuardKind::Table));

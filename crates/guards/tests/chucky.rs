@@ -342,7 +342,7 @@ fn filter_of<B: RunLocatorBuilder>(plan: &TreePlan, keys: &[(u64, u8)]) -> B::Fi
     filter
 }
 
-/// Needless slots per question for a key that nobody has.
+/// Needless slots per question for a key that no run has.
 fn needless(filter: &impl RunLocator, questions: usize) -> f64 {
     let mut random = Random(99);
     let found = (0..questions).map(|_| candidates(filter, &random.next().to_be_bytes()).len());

@@ -1,4 +1,4 @@
-//! Who listens to long work.
+//! What listens to long work.
 
 use trommel::Db;
 
@@ -12,7 +12,7 @@ pub trait Progress {
     fn look(&mut self, _db: &Db) {}
 }
 
-/// Nobody listens.
+/// Drops what it is told.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

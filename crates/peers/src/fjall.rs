@@ -146,7 +146,7 @@ impl Peer for Opened {
         self.keys.rotate_memtable_and_wait().map_err(failed)
     }
 
-    /// Nobody tells which merges are due: none is under way for some time.
+    /// It does not tell which merges are due: none is under way for some time.
     fn settle(&self) -> Result<()> {
         let mut idle = 0;
         while idle < LOOKS {

@@ -199,7 +199,7 @@ impl Peer for Opened {
         })
     }
 
-    /// Nobody tells what is due: the files stay as they are for some time.
+    /// It does not tell what is due: the files stay as they are for some time.
     fn settle(&self) -> Result<()> {
         let (mut same, mut files) = (0, self.files());
         while same < LOOKS {

@@ -50,8 +50,8 @@ impl Db {
     /// Opens the store in a folder, and makes one if there is none and the options allow it.
     ///
     /// # Errors
-    /// `Locked` if it is open already, here or elsewhere, `NotAStore` if the folder holds something
-    /// else, `Version` if another version of Trommel wrote it, `Corrupt` with file and offset if a
+    /// `Locked` if it is open already, here or elsewhere. `NotAStore` if the folder holds something
+    /// else. `Version` if another version of Trommel wrote it. `Corrupt` with file and offset if a
     /// file is damaged.
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         Db::open_with(path, options, Environment::default())
@@ -101,9 +101,9 @@ impl Db {
         self.write(batch)
     }
 
-    /// Sets the value of a key for so long; then the key has no value, neither this one nor an
-    /// older one, also for snapshots and scans that began before: time passes for them as well.
-    /// Merges drop what has expired as they drop deletions.
+    /// Sets the value of a key for so long. Then the key has no value, neither this one nor an
+    /// older one. That holds for snapshots and scans that began before, too. Merges drop what has
+    /// expired as they drop deletions.
     pub fn put_ttl(
         &self,
         key: impl AsRef<[u8]>,
@@ -218,16 +218,16 @@ impl Db {
 
     /// How many entries a range has: surely `least`, surely no more than `most`, and so no more
     /// keys than `most` (a proof). Old values and deletions count until a merge into the last level
-    /// drops them: what was never written over or deleted and does not expire is counted right, but
-    /// for what the bounds leave open. Keys of a deleted range count until then too; the deletion
-    /// of a range counts for nothing. Reads no block of a table.
+    /// drops them. Entries that were never overwritten or deleted and do not expire are counted
+    /// exactly, within the bounds. Keys of a deleted range count until then too; the deletion of a
+    /// range counts for nothing. Reads no block of a table.
     ///
-    /// In memory every entry is counted. On disk the guard `grf` counts by ranks: the bounds are
-    /// apart by the keys that its filter cannot tell from the two ends of the range, mostly one or
-    /// two, and a key counts once in the last level and once for every flush since that had it
-    /// ([`Part::approximate_count`] says more). With the other guards the tables' block indexes
-    /// count: the bounds are apart by up to a block at each end of each run. Where a table has a
-    /// filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...),
+    /// In memory every entry is counted. On disk the guard `grf` counts by ranks
+    /// ([`Part::approximate_count`] says more). Its bounds differ by the keys that its filter
+    /// cannot tell from the two ends of the range, mostly one or two. A key counts once in the last
+    /// level, and once for every later flush that had it. With the other guards the tables' block
+    /// indexes count: the bounds differ by up to a block at each end of each run. Where a table has
+    /// a filter that counts its keys more closely than that (`surf-base` and its kin, `cell`, ...),
     /// the filter does. With filters an excluded bound counts as an included one in `most` and in
     /// the estimate.
     ///
@@ -269,8 +269,8 @@ impl Db {
         self.engine.commit.writer().seal(&self.engine)
     }
 
-    /// Merges everything into one run of the last level, in one merge: what is due is not merged
-    /// before, and merges that are under way are given up.
+    /// Merges everything into one run of the last level, in one merge. Merges that are due are not
+    /// made before, and merges under way are given up.
     pub fn compact(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.flush()?;
@@ -283,10 +283,10 @@ impl Db {
         self.engine.step()
     }
 
-    /// In stepped mode: as [`step`](Db::step), of that which `choice` picks, counted round, among
-    /// all that can be gone on with: a flush, each of the merges that are open, and a merge that is
-    /// due, if [`Options::merges_at_once`] allows for another one. With one number after the other,
-    /// background work is done in any order that threads could do it in.
+    /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
+    /// number of candidates. Candidates are a flush, each open merge, and a due merge if
+    /// [`Options::merges_at_once`] allows another. With one number after the other, background work
+    /// is done in any order that threads could do it in.
     pub fn step_any(&self, choice: usize) -> Result<bool> {
         let _call = self.engine.life().enter()?;
         self.engine.step_any(choice)
@@ -299,11 +299,11 @@ impl Db {
     }
 
     /// Makes a second store in `dir`, which must be new or empty, that holds all writes that are
-    /// visible now. Cheap: tables are shared by hard links (copied if the folder is on another file
-    /// system), and what is in memory is written as a log. Writes, flushes and merges go on
+    /// visible now. Cheap: tables are shared by hard links, or copied if the folder is on another
+    /// file system. What is in memory is written as a log. Writes, flushes and merges go on
     /// meanwhile. If it is cut short, the folder is refused as no store, and this store is as it
-    /// was. Files are never changed, so neither store can harm the other; but a disk that damages a
-    /// shared file damages it for both: copy a checkpoint to another disk to have a backup.
+    /// was. Files are never changed, so neither store can harm the other. But a disk that damages a
+    /// shared file damages it for both. For a backup, copy the checkpoint to another disk.
     ///
     /// # Errors
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
@@ -341,11 +341,10 @@ impl Db {
         PinnedTree::new(&self.engine, Holder::PinnedTree)
     }
 
-    /// Has `follower` called with the tree as it is now, and with every tree that a flush, a merge
-    /// or a bulk load leaves behind from now on, in their order, none passed over. One follower at
-    /// a time: the one before hears no more. It is called where changes are installed, so all
-    /// others wait for it: it should hand the tree on, and must not call this store. One that
-    /// panics hears no more.
+    /// Calls `follower` with the tree as it is now. Then calls it with every tree that a flush, a
+    /// merge or a bulk load leaves behind, in order, none left out. One follower at a time: the one
+    /// before hears no more. It is called where changes are installed, so all others wait for it:
+    /// it should hand the tree on, and must not call this store. One that panics hears no more.
     pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.engine.installer().follow(&self.engine, Box::new(follower));
@@ -365,13 +364,12 @@ impl Db {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store: waits for calls under way, makes all that was written since it was opened
-    /// durable, ends background work and gives the folder free, so that it can be opened again,
-    /// here or elsewhere. Snapshots, scans and queues may live on: they, and all calls of this
-    /// store, give [`Error::Closed`] from then on, and no file is touched any more. Flushes and
-    /// merges that someone waits for in [`flush`](Db::flush), [`settle`](Db::settle) or
-    /// [`compact`](Db::compact) are not waited for: these calls end with that error, and the next
-    /// open goes on with the work.
+    /// Closes the store: waits for calls under way, makes all writes since it was opened durable,
+    /// and ends background work. The folder is then free to be opened again, here or elsewhere.
+    /// Snapshots, scans and queues may live on. They, and all calls of this store, give
+    /// [`Error::Closed`] from then on, and no file is touched any more. Calls that wait in
+    /// [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
+    /// error. Their flushes and merges are not waited for: the next open goes on with the work.
     ///
     /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what
     /// went wrong. Must not be called by an iterator that is being ingested, or by a follower: it

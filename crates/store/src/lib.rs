@@ -1,7 +1,7 @@
 //! Trommel: an embedded, persistent key-value store (an LSM-tree) that keeps one small filter in
-//! memory for the whole tree. It asks that filter one question, once, before it opens a file:
-//! *which sorted runs may hold this key, or this key range?* Misses and empty ranges are answered
-//! from memory, hits read one block.
+//! memory for the whole tree. Before it opens a file, it asks that filter once: *which sorted runs
+//! may hold this key, or this key range?* Misses and empty ranges are answered from memory, hits
+//! read one block.
 //!
 //! ```
 //! use trommel::{Db, Options};

@@ -168,8 +168,8 @@ fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
     names.iter().filter(is_dead).collect()
 }
 
-/// Removes files that the layout does not need. The edit that says so may be one whose sync has
-/// failed, and that a power cut would take back: so the layout is made durable first.
+/// Removes files that the layout does not need. The layout is made durable first: the sync of its
+/// last edit may have failed, and a power cut would then undo that edit.
 fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl FnOnce() -> bool) {
     if !orphans.is_empty() && keep_layout() {
         // What stays now is tried again by the next open.

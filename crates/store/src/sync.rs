@@ -1,5 +1,5 @@
 //! The sync seam: every lock, atomic and thread of the store comes from here, so that a model
-//! checker can take their place; the switch that readers pin a version with; and the slots of
+//! checker can take their place. Also the switch that readers pin a version with, and the slots of
 //! cached blocks.
 //! ```text
 //! reader   pin() ----> a version that stays as it is while it is held
@@ -42,13 +42,13 @@ pub(crate) use thread::{Builder, JoinHandle, ThreadId, current, yield_now};
 /// A header and bytes in one piece of memory with their reference count; a handle is one pointer.
 pub(crate) type Shared<H> = ThinArc<H, u8>;
 
-/// Locks. A thread that panicked while it held the lock has left nothing half-done that
-/// the next holder could not see: every critical section of the store replaces values as a whole.
+/// Locks. A thread that panicked while it held the lock has left nothing half-done: every critical
+/// section of the store replaces values as a whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Locks, unless someone else has. See [`lock`] about panics.
+/// Locks, unless another thread has. See [`lock`] about panics.
 pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),

@@ -148,7 +148,7 @@ fn filter_bytes(pristine: &Memory, path: &Path, guard: GuardKind) -> Vec<u64> {
 /// store was open, also after a merge had made a new one, and a repaired table had none.
 #[test]
 fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
-    // Units of `elastic` are read when they are worth it: elastic.rs.
+    // Sub-filters of `elastic` are read when they are worth it: elastic.rs.
     let at_open = kinds::TABLE_FILTERS.into_iter().filter(|kind| *kind != kinds::ELASTIC);
     for kind in at_open {
         let guard = GuardKind::Table(kind);

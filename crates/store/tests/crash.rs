@@ -259,7 +259,7 @@ fn files_that_no_layout_names_are_removed() {
     write_batches(&db, 0, 80).expect("writes");
     drop(db);
     disk.put_file(Path::new(DIR).join("999999.table"), b"left by a crash".as_slice());
-    // A number that no store gives is someone else's file.
+    // A number that no store gives is that of a foreign file.
     let foreign = Path::new(DIR).join(format!("{}.table", u64::MAX));
     disk.put_file(&foreign, b"no table".as_slice());
     drop(open(&disk, &options(Sync::Always)).expect("opens"));

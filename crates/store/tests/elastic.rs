@@ -1,10 +1,10 @@
-//! The guard `elastic`: units come to where gets are, within the memory that there is, and whatever
-//! happens to them no answer is wrong.
+//! The guard `elastic`: sub-filters come to where gets are, within the memory that there is, and
+//! whatever happens to them no answer is wrong.
 //! ```text
-//! gets for keys of one table ──> its needless reads fall, units of tables that nobody asks go
+//! gets for keys of one table ──> its needless reads fall, sub-filters of tables not asked go
 //! ```
-//! Invariant: after every step units and directories take no more than the guard's bits for each
-//! entry.
+//! Invariant: after every step sub-filters and directories take no more than the guard's bits for
+//! each entry.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -90,7 +90,7 @@ fn all_is_there(db: &Db) {
 }
 
 #[test]
-fn units_come_to_where_gets_are() {
+fn sub_filters_come_to_where_gets_are() {
     let disk = Memory::new();
     drop(loaded(&disk));
     let (db, copy) = (open_with(&disk, options()), disk.kill());
@@ -105,8 +105,11 @@ fn units_come_to_where_gets_are() {
         .sum();
     assert!(tables > 30, "{tables} tables");
     assert_eq!(start.tables_by_sub_filters.iter().sum::<u64>(), tables);
-    let units_at_first = start.tables_by_sub_filters.iter().rposition(|count| *count > 0);
-    assert!(units_at_first.is_some_and(|units| (1..8).contains(&units)), "{start:?}");
+    let sub_filters_at_first = start.tables_by_sub_filters.iter().rposition(|count| *count > 0);
+    assert!(
+        sub_filters_at_first.is_some_and(|sub_filters| (1..8).contains(&sub_filters)),
+        "{start:?}"
+    );
     ask_misses(&db, 2000, 0..1000);
     let hot = ask_misses(&db, 2000, 10_000..10_200);
     let mut fixed = options();
@@ -114,11 +117,12 @@ fn units_come_to_where_gets_are() {
     let fixed = open_with(&copy, fixed);
     let cold = ask_misses(&fixed, 2000, 10_000..10_200);
     assert!(elastic(&fixed).loads <= 1, "the first get of all is counted, whatever the sample");
-    assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no unit is moved");
+    assert!(cold > 30 && hot < cold / 10, "{hot} needless reads, {cold} if no sub-filter is moved");
     let warm = elastic(&db);
     assert!(warm.tables_by_sub_filters.len() == 9 && warm.tables_by_sub_filters[8] > 0, "{warm:?}");
     assert!(warm.loads > 0 && warm.expected_rate < 0.01, "{warm:?}");
-    // Others are asked, and the first ones are forgotten: theirs are the only units to be had.
+    // Others are asked, and the first ones are forgotten: theirs are the only sub-filters to be
+    // had.
     for number in (0..KEYS).step_by(40) {
         ask_misses(&db, number, 0..200);
         elastic(&db);
@@ -130,7 +134,7 @@ fn units_come_to_where_gets_are() {
 }
 
 #[test]
-fn the_same_questions_move_the_same_units() {
+fn the_same_questions_move_the_same_sub_filters() {
     let histories = [(), ()].map(|()| {
         let disk = Memory::new();
         let db = loaded(&disk);
@@ -152,7 +156,7 @@ fn the_same_questions_move_the_same_units() {
 }
 
 #[test]
-fn what_leaves_the_tree_gives_its_units_back() {
+fn what_leaves_the_tree_gives_its_sub_filters_back() {
     let db = loaded(&Memory::new());
     ask_misses(&db, 100, 0..500);
     let before = elastic(&db);
@@ -166,7 +170,7 @@ fn what_leaves_the_tree_gives_its_units_back() {
 }
 
 #[test]
-fn a_damaged_unit_is_named_and_left_out() {
+fn a_damaged_sub_filter_is_named_and_left_out() {
     let disk = Memory::new();
     drop(loaded(&disk));
     let names = disk.list(Path::new(DIR)).expect("lists");
@@ -182,29 +186,29 @@ fn a_damaged_unit_is_named_and_left_out() {
             ask_misses(&db, 0, 0..60);
             let damaged = db.stats().expect("open").guard.damaged;
             assert!(damaged.len() < 2, "told once: {damaged:?}");
-            if let Some(text) = damaged.first().filter(|text| text.contains("of unit ")) {
+            if let Some(text) = damaged.first().filter(|text| text.contains("of sub-filter ")) {
                 assert!(text.contains(name), "{text}");
-                let (_, rest) = text.split_once("of unit ").expect("it names the unit");
+                let (_, rest) = text.split_once("of sub-filter ").expect("it names the sub-filter");
                 *named.entry(rest[..1].to_string()).or_insert(0) += 1;
                 all_is_there(&db);
                 assert_eq!(db.verify().expect("verifies").damage.len(), 1);
                 let most = elastic(&db).tables_by_sub_filters.len() - 1;
-                assert!(most == 7, "the other units of the hot table are in memory: {most}");
+                assert!(most == 7, "the other sub-filters of the hot table are in memory: {most}");
             }
         }
         disk.flip_bit(&path, byte, 3);
     }
-    let mut units: Vec<&String> = named.keys().collect();
-    units.sort();
-    assert_eq!(units, ["0", "1", "2", "3", "4", "5", "6", "7"]);
+    let mut sub_filters: Vec<&String> = named.keys().collect();
+    sub_filters.sort();
+    assert_eq!(sub_filters, ["0", "1", "2", "3", "4", "5", "6", "7"]);
 }
 
 #[test]
-fn a_disk_that_refuses_units_stops_no_get() {
+fn a_disk_that_refuses_sub_filters_stops_no_get() {
     let disk = Memory::new();
     drop(loaded(&disk));
     let db = open_with(&disk, Options { block_cache_bytes: 1 << 22, ..options() });
-    // Every block is in the cache, but few units were asked for.
+    // Every block is in the cache, but few sub-filters were asked for.
     assert_eq!(db.range::<&[u8]>(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
     let before = elastic(&db);
     disk.fail_from(0, Fault::Io);
@@ -217,7 +221,7 @@ fn a_disk_that_refuses_units_stops_no_get() {
 }
 
 #[test]
-fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
+fn tables_of_other_guards_have_no_sub_filters_and_no_wrong_answers() {
     let disk = Memory::new();
     drop(loaded(&disk));
     let bloom = Options { guard: GuardKind::Table(kinds::BLOCKED_BLOOM), ..options() };
@@ -226,7 +230,7 @@ fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
     assert_eq!(
         db.stats().expect("open").guard.memory_bytes,
         0,
-        "units are no blocked Bloom filters"
+        "sub-filters are no blocked Bloom filters"
     );
     (0..500).for_each(|number| db.put(key(number), vec![b'.'; 30]).expect("puts"));
     db.flush().expect("flushes");
@@ -241,11 +245,11 @@ fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
         .flat_map(|level| &level.runs)
         .map(|r| r.tables)
         .sum::<u64>();
-    let with_units = elastic(&db).tables_by_sub_filters.iter().sum::<u64>();
-    assert!(0 < with_units && with_units < tables, "{with_units} of {tables}");
+    let with_sub_filters = elastic(&db).tables_by_sub_filters.iter().sum::<u64>();
+    assert!(0 < with_sub_filters && with_sub_filters < tables, "{with_sub_filters} of {tables}");
     ask_misses(&db, 100, 0..300);
     all_is_there(&db);
-    // What merges write has units again.
+    // What merges write has sub-filters again.
     db.compact().expect("compacts");
     ask_misses(&db, 100, 0..300);
     all_is_there(&db);
@@ -253,7 +257,7 @@ fn tables_of_other_guards_have_no_units_and_no_wrong_answers() {
 }
 
 #[test]
-fn units_survive_a_crash_as_the_tables_do() {
+fn sub_filters_survive_a_crash_as_the_tables_do() {
     let disk = Memory::new();
     let db = loaded(&disk);
     ask_misses(&db, 100, 0..300);
@@ -266,7 +270,7 @@ fn units_survive_a_crash_as_the_tables_do() {
 }
 
 #[test]
-fn units_move_beside_writes_and_merges() {
+fn sub_filters_move_beside_writes_and_merges() {
     let disk = Memory::new();
     let options = Options {
         background: Background::Threads(1),

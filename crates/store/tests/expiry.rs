@@ -126,7 +126,7 @@ fn a_dump_tells_when_entries_expire() {
     assert_eq!(told, [("put-expiring", Some(Expiry::at_milliseconds(7000)), b"value".to_vec())]);
 }
 
-/// What a merge kept for a snapshot is a deletion for everybody else.
+/// What a merge kept for a snapshot is a deletion for every other reader.
 #[test]
 fn an_expired_entry_that_a_snapshot_holds_hides_what_is_older() {
     let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));

@@ -80,7 +80,7 @@ fn wait_for_threads(count: usize) {
     assert_eq!(threads().len(), count, "threads of a store that was not opened: {:?}", threads());
 }
 
-/// Whether nobody has locked the folder of a store.
+/// Whether the folder of a store is not locked.
 fn is_free(dir: &Path) -> bool {
     [dir.join("LOCK"), dir.to_path_buf()]
         .iter()

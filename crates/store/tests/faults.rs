@@ -264,8 +264,8 @@ fn a_flush_waits_for_what_was_written_before_it_only() {
     let disk = Memory::new();
     let flushes = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&flushes);
-    // Each flush finds another full memtable behind it; but who flushes must not wait for flushes,
-    // and one may be prepared twice.
+    // Each flush finds another full memtable behind it; but a thread that flushes must not wait for
+    // flushes, and one may be prepared twice.
     let db = open_hooked(&disk, threaded(), move |db, point| {
         let has_room = || db.stats().expect("open").memtables < 4;
         let is_flush = point == PausePoint::FlushPrepared;
@@ -396,8 +396,8 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
 }
 
 /// A flush whose edit the manifest has, but not yet on the disk, calls its log dead.
-// stress --seed 5: who opened the store after the fault removed that log, and the power cut took
-// the edit back.
+// stress --seed 5: an opening after the fault removed that log, and the power cut took the edit
+// back.
 #[test]
 fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
     let options = options(Sync::Always);

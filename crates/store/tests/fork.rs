@@ -1,5 +1,5 @@
 //! A process that is forked: its child may not use a store that is open in the parent, and has
-//! locks that nobody lets go of.
+//! locks that are never let go of.
 
 use std::io;
 use std::path::Path;
@@ -39,8 +39,8 @@ impl Child {
     )]
     fn has_ended_well(self) -> bool {
         let mut status = 0;
-        // SAFETY: the child was made by `fork`, and nobody else waits for it; `status` outlives the
-        // call.
+        // SAFETY: the child was made by `fork`, and no other thread waits for it; `status` outlives
+        // the call.
         let ended = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
         ended == self.0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
     }

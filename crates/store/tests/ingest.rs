@@ -229,7 +229,7 @@ fn a_manifest_that_lost_the_edit_of_an_ingest_is_noticed() {
     }
 }
 
-/// Nobody touches its memory.
+/// Its memory is not touched.
 #[test]
 fn a_value_beyond_the_longest_is_refused_and_nothing_is_left() {
     let disk = Memory::new();

@@ -173,7 +173,7 @@ fn read_on(stage: &Stage, turns: usize) {
     }
 }
 
-/// After the storm: all is there, on disk too, and what nobody needs is gone.
+/// After the storm: all is there, on disk too, and what is not needed is gone.
 fn check_end(stage: Arc<Stage>, rounds: u32) {
     let Ok(Stage { db, disk, .. }) = Arc::try_unwrap(stage).map_err(|_| ()) else {
         panic!("a thread has kept the store");
@@ -221,7 +221,7 @@ fn read_by_short_snapshot(stage: &Stage, turn: usize) {
     assert!(round >= least, "a snapshot has missed round {least} of writer {writer}: {round}");
 }
 
-/// Nobody keeps old values by a snapshot for long, so that merges drop them as soon as they may.
+/// No snapshot keeps old values for long, so that merges drop them as soon as they may.
 fn gets_beside_merges(guard: GuardKind) {
     let stage = Stage::new(guard);
     let writer = |writer| {

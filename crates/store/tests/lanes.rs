@@ -445,7 +445,7 @@ proptest! {
         let [whole, pieces] = with_and_without_pieces(&ops, &options).map(|mut world| {
             world.snapshots.clear();
             world.db = None;
-            // What left the tree while someone read it is removed at an opening.
+            // What left the tree while it was read is removed at an opening.
             open(&world.disk, &options).close().expect("closes");
             entries(&world.disk)
         });

@@ -34,7 +34,7 @@ fn verify(disk: &Memory) -> VerifyReport {
     verify_files_with(DIR, &environment(disk)).expect("verifying itself goes through")
 }
 
-/// Four tables, the image of a filter, and three logs: two of memtables that nobody has flushed.
+/// Four tables, the image of a filter, and three logs: two of memtables that are not flushed.
 fn busy() -> Memory {
     let disk = Memory::new();
     let db = open(&disk).expect("opens");

@@ -263,7 +263,7 @@ impl World {
         };
     }
 
-    /// What expires is gone for everybody.
+    /// What expires is gone for every reader.
     fn tick(&mut self) {
         self.clock.advance(Duration::from_secs(1));
         let now = self.clock.now().as_secs();

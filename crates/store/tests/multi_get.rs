@@ -157,7 +157,7 @@ fn a_batch_answers_and_counts_as_gets_do_under_every_guard() {
             let (found, many) = costs_of(&store.db, |db| together(db, &keys));
             assert_eq!(found, expected, "{guard}: {len} keys");
             assert_eq!((many.queries, many.reached_runs), (lone.queries, lone.reached_runs));
-            // What was asked decides which units are in memory, and so what is asked next.
+            // What was asked decides which sub-filters are in memory, and so what is asked next.
             if guard != GuardKind::Table(kinds::ELASTIC) {
                 assert_eq!(asked(&many), asked(&lone), "{guard}: {len} keys");
             }

@@ -1,5 +1,5 @@
-//! A filter that someone else brings: it is asked as the store's own ones are, and a store that has
-//! one which nobody registered is read without it, and says so.
+//! A filter that another program brings: it is asked as the store's own ones are, and a store that
+//! has one which is not registered is read without it, and says so.
 //! ```text
 //! table     ... | filter section: length | name | bytes | ... | list of sections | tail
 //! strangers       the section with another name, or none, or another tag; its checksum put right
@@ -179,7 +179,7 @@ fn a_filter_whose_bytes_are_wrong_is_damaged() {
     }
 }
 
-/// A kind of this name, whose filters nobody ever makes.
+/// A kind of this name, whose filters are never made.
 const fn named(name: &'static str) -> TableKind {
     TableKind::new(name, |_| Box::new(OddBuilder(0)), |_| Err(Corrupt { at: 0, what: "nothing" }))
 }

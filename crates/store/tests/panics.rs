@@ -6,7 +6,7 @@
 //! after     reads are right, writes work or give an error, closing works,
 //!           and all that was acknowledged is there when it is opened again
 //! ```
-//! Invariant: nobody waits for one who has panicked.
+//! Invariant: no thread waits for one that has panicked.
 
 mod door;
 
@@ -271,8 +271,8 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
         let environment = Environment { storage, ..Environment::default() };
         let options = options(Background::Threads(1));
         let db = Db::open_with("db", options, environment).expect("opens");
-        // The last reader lets go of a table. Who removes it, the keeper or the worker that has
-        // just merged, is decided by who comes first.
+        // The last reader lets go of a table. The keeper or the worker that has just merged removes
+        // it, whichever comes first.
         let replace_a_table = || {
             for round in 0..2 {
                 db.put("old", value(round)).expect("puts");

@@ -176,7 +176,7 @@ proptest! {
                     (other.disk_reads, other.bytes_read) = (one.disk_reads, one.bytes_read);
                 }
             }
-            // Units of `elastic` come and go with each get.
+            // Sub-filters of `elastic` come and go with each get.
             if guard != GuardKind::Table(kinds::ELASTIC) {
                 prop_assert_eq!(costs, others);
             }
@@ -270,7 +270,7 @@ fn on_the_real_disk_every_way_of_reading_answers_the_same() {
                 let alone = shown_value(key, db.get(key));
                 assert_eq!(shown_value(key, value), alone, "{overlap:?}, {direct:?}");
             }
-            // What is given up disturbs nobody.
+            // What is given up disturbs no other query.
             let mut queue = db.queue(4);
             asks.iter().for_each(|ask| ask.submit(&mut queue, 0));
             drop(queue);

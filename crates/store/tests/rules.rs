@@ -378,7 +378,7 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
             stage.db.stats().expect("open").oldest_pin.is_some()
                 && stage.db.stats().expect("open").leaving_tables > 0
         );
-        // The scan moves on to the newest version, and nobody holds the old table any more.
+        // The scan moves on to the newest version, and the old table is not held any more.
         scan.next().expect("has keys").expect("reads");
         put_and_flush(&stage.db, "z", "3");
         assert!(!old.iter().any(|name| tables(&stage).contains(name)), "{kind}: never removed");

@@ -14,7 +14,7 @@ use trommel_guards::kinds;
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
 
-/// Runs are not merged unless someone asks for it.
+/// Runs are not merged unless a test asks for it.
 fn open(guard: GuardKind, table_bytes: u64) -> (Memory, Db) {
     let disk = Memory::new();
     let db = reopen(&disk, guard, table_bytes);
@@ -384,7 +384,7 @@ fn probes_of_ranges_are_counted_by_tables_that_are_asked() {
         let one = || first(db.range(key(middle)..=key(middle)));
         let asked = costs(&db, CLOSED, || assert_eq!(one(), Some(middle)));
         if guard == GuardKind::Table(kinds::ELASTIC) {
-            continue; // its units are for gets
+            continue; // its sub-filters are for gets
         }
         assert_eq!(asked.guard_probes, 7, "{guard}");
         assert!(asked.false_positives < 3, "{guard}: {asked:?}");

@@ -1,5 +1,5 @@
-//! Files that the tree needs no more go when the last one who reads them does, and `stats` tells
-//! who that is.
+//! Files that the tree needs no more go when their last reader does, and `stats` tells which that
+//! is.
 //! ```text
 //! merge -> its inputs leave the tree -> the last reader lets go
 //!     -> the files are gone, though nothing else is done
@@ -126,7 +126,7 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     let holders = (held.scans, held.pinned_trees, held.followed_trees);
     assert_eq!(holders, (1, 1, 1), "a snapshot holds no files");
     assert_eq!(db.stats().expect("open").leaving_tables, held.tables);
-    // The merge's own thread removes what nobody holds, and then sleeps: what goes later, goes by
+    // The merge's own thread removes what is not held, and then sleeps: what goes later, goes by
     // the keeper's hand.
     until("what nobody holds has gone", || db.stats().expect("open").obsolete.bytes == pinned);
     std::thread::sleep(Duration::from_millis(30));

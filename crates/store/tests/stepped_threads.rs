@@ -1,5 +1,5 @@
-//! Stepped mode used by several threads: who asks for work waits for the step that another one is
-//! at.
+//! Stepped mode used by several threads: a thread that asks for work waits for the step that
+//! another one is at.
 //! ```text
 //! A   step: a flush, or a merge .... held ............ done
 //! B       flush, compact, ingest   waits for A's step     -> goes on
@@ -51,7 +51,7 @@ fn beside_a_step(flushed_before: bool, work: fn(&Db)) {
         let step = scope.spawn(|| db.step().expect("steps"));
         gate.wait();
         let other = scope.spawn(|| work(&db));
-        // It would be over by now if it waited for nobody.
+        // It would be over by now if it waited for no other.
         std::thread::sleep(Duration::from_millis(30));
         gate.open();
         assert!(step.join().expect("no panic"));

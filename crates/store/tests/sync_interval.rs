@@ -164,7 +164,7 @@ fn in_steps_a_write_syncs_what_is_as_old_as_the_interval() {
     assert_eq!(stage.db.stats().expect("open").unsynced_seconds, None);
 }
 
-/// A clock that counts who looks at it.
+/// A clock that counts the looks at it.
 #[derive(Default)]
 struct Looked(AtomicU64);
 

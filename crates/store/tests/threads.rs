@@ -93,7 +93,7 @@ impl Versions {
     }
 }
 
-/// The least version that a reader may have seen who found this, of those from `least` to `most`.
+/// The least version that a reader may have seen that found this, of those from `least` to `most`.
 /// None found: a deletion.
 #[track_caller]
 fn seen(found: Option<u64>, least: u64, most: u64) -> u64 {

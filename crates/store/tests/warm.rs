@@ -18,7 +18,7 @@ use allocation_counter::measure;
 use trommel::{Background, Clock, Db, Environment, FilterTuning, GuardKind, Memory, Options, Sync};
 use trommel_guards::ElasticOptions;
 
-/// Counts who asks it.
+/// Counts its callers.
 #[derive(Default)]
 struct CountingClock(AtomicU64);
 
@@ -55,7 +55,7 @@ fn store(guard: GuardKind) -> Store {
         block_cache_bytes: 8 << 20,
         sync: Sync::Never,
         background: Background::Stepped,
-        // Who counts a get may have a unit read.
+        // A get that is counted may read a sub-filter.
         filter: FilterTuning::new()
             .with(ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() }),
         ..Options::default()

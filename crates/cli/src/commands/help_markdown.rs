@@ -106,7 +106,7 @@ fn shared_groups<'a>(commands: &[&'a Command]) -> Groups<'a> {
 }
 
 /// clap gives no members to a struct that flattens others. Its options are those that all of its
-/// commands have and no other group has; the groups that all of them have are its inner ones.
+/// commands have and no other group has. The groups that all of them have are its inner ones.
 fn fill_outer<'a>(groups: &mut Groups<'a>, commands: &[&'a Command]) {
     let is_outer = |group: &&Shared<'_>| group.options.is_empty();
     let mut outer: Vec<String> =

@@ -89,7 +89,7 @@ fn open_text(files: &FileStats) -> String {
     format!("{open}, {max} at most; opened again {reopened} times")
 }
 
-/// Tables that have left the tree, and who holds them: `2 (1.5 MB), held by 1 scan`.
+/// Tables that have left the tree, and what holds them: `2 (1.5 MB), held by 1 scan`.
 fn obsolete_text(obsolete: &ObsoleteStats) -> String {
     let holders = [
         (obsolete.scans, "scan"),

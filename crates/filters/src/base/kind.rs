@@ -36,7 +36,7 @@ pub trait FilterKind: Any + Send + Sync {
     /// A builder of one filter, of these options, without a key.
     fn builder(&self, options: &FilterOptions) -> Box<dyn AnyFilterBuilder>;
 
-    /// Checks bytes that a builder of this kind made, or of another one: then the filter says so
+    /// Checks bytes that a builder of this kind made. If another kind made them, the filter says so
     /// by its kind, or this is an error. (The owner of the bytes has checked a checksum of them.)
     fn read(&self, bytes: AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>;
 

@@ -35,7 +35,7 @@ pub trait SubFilterKind: Send + Sync {
         filter_bytes: u64,
     ) -> Result<Box<dyn SubFilterDirectory>, Corrupt>;
 
-    /// Who decides what is in memory.
+    /// The policy that decides what is in memory.
     fn policy(&self, tuning: &FilterTuning) -> Box<dyn SubFilterPolicy>;
 
     /// One get in so many is counted; at least 1.

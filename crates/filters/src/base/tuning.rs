@@ -3,7 +3,8 @@
 //! set(RosettaPlan { range_bits: 10, .. })        a value that is not the usual one is kept
 //! get::<RosettaPlan>()  -> that value            get::<PrefixRule>()  -> the usual one
 //! ```
-//! So a kind of filter brings its own options, and whoever stores or passes them need not know it.
+//! So a kind of filter brings its own options, and code that stores or passes them need not know
+//! it.
 //!
 //! Invariant: no value that equals its type's default is kept, so equal tunings compare equal.
 

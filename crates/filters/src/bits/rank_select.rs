@@ -176,8 +176,8 @@ impl<'a> Selected<'a> {
         Selected { bits, samples: samples.as_chunks().0 }
     }
 
-    /// An estimate of where the one with `rank` ones below it is, and of the distance to the next
-    /// one, without a look at the bits. It takes the ones between two samples as evenly spread. Of
+    /// Estimates where the one with `rank` ones below it is, and the distance to the next one,
+    /// without a look at the bits. It takes the ones between two samples as evenly spread. Of
     /// damaged samples, anything.
     #[inline(always)]
     pub fn estimate_select(self, rank: usize) -> Option<(usize, usize)> {

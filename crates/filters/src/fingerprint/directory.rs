@@ -6,9 +6,8 @@
 //!             that of the group before (separator_tails.rs)
 //! radix       number of the view's high bits -> first group from there on
 //! ```
-//! Invariant: as a bit string, a separator is above the last key of the group before and not above
-//! the first key of its own group. It is at least as long as the prefix that its group's keys
-//! share.
+//! Invariant: as a bit string, a separator is above the last key of the group before, and not above
+//! its own group's first key. It is at least as long as the prefix that its group's keys share.
 
 use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};

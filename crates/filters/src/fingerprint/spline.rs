@@ -4,10 +4,10 @@
 //! block: so many quotients
 //!        keys u16 | per quotient a one for each key in it, then a zero | remainders, in order
 //! ```
-//! The paper's fingerprint (SNARF's, GRF section 4) is cheap where keys are spread smoothly: it
-//! takes about `r + 2` bits for a rate of 2^-r. The line is drawn in whole numbers, the same at
-//! build and at probe. Invariant: positions are monotone in keys; a key's position is among those
-//! of its block.
+//! The paper's fingerprint (SNARF's, GRF section 4) is cheap where keys are spread smoothly. It
+//! then takes about `r + 2` bits for a rate of 2^-r. The line is drawn in whole numbers, the same
+//! at build and at probe. Invariant: positions are monotone in keys; a key's position is among
+//! those of its block.
 
 use crate::base::filter::Trace;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};

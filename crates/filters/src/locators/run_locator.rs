@@ -142,8 +142,8 @@ pub struct RunLocatorSize {
 pub trait RunLocator: Clone + Send + Sync {
     /// Notes that a key has moved: `from` None: it is new; `to` None: it was replaced by a newer
     /// entry or dropped. Requires: slots of the plan; and that the key was noted in `from`, and not
-    /// away since. (Fingerprints of two keys may be equal: removing a key that is not there may
-    /// take another one.) For a run without a slot, `from` is None. Keys may come in any order;
+    /// away since. Fingerprints of two keys may be equal, so removing a key that is not there may
+    /// take another one. For a run without a slot, `from` is None. Keys may come in any order;
     /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
 

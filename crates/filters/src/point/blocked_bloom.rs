@@ -8,7 +8,7 @@
 //! ```
 //! The lines come first, so that a reader whose bytes are aligned (`AlignedBytes`) touches one
 //! cache line a probe. Some lines get more keys than others. At ten bits per key, that costs a
-//! third more false positives than a Bloom filter without lines; a probe costs one miss instead of
+//! third more false positives than a Bloom filter without lines. A probe costs one miss instead of
 //! several.
 //!
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.

@@ -1,46 +1,46 @@
-//! Where the units of a filter are, so that each can be read alone.
+//! Where the sub-filters of a filter are, so that each can be read alone.
 //! ```text
-//! | unit 0 | ... | unit n-1 | checksum of each unit: 8 bytes |
-//! | unit bytes | keys | probes | checksum | kind | version | n |
-//!       8         8      4        4        2       1      1
+//! | sub-filter 0 | ... | sub-filter n-1 | checksum of each sub-filter: 8 bytes |
+//! | bytes of a sub-filter | keys | probes | checksum | kind | version | n |
+//!             8              8       4         4        2        1      1
 //! ```
-//! Invariant: the holder of a directory has checked its checksum, and that units and directory are
-//! as long as the image.
+//! Invariant: the holder of a directory has checked its checksum, and that sub-filters and
+//! directory are as long as the image.
 
 use std::ops::Range;
 
 use trommel_filters::hash::checksum;
 use trommel_filters::{Corrupt, Reader, Signature, SubFilter, SubFilterDirectory, Writer};
 
-use super::unit::{ElasticUnit, PROBES_MAX, rate};
+use super::sub_filter::{ElasticSubFilter, PROBES_MAX, rate};
 
-pub(super) const UNITS_MAX: u8 = 32;
+pub(super) const SUB_FILTERS_MAX: u8 = 32;
 /// The number that names the kind in files.
 pub(super) const TAG: u16 = 17;
 const VERSION: u8 = 1;
 const CHECKSUM_BYTES: usize = 8;
-/// What follows the checksums of units.
+/// What follows the checksums of sub-filters.
 const NUMBERS_BYTES: usize = 8 + 8 + 4;
 const OWN_CHECKSUM_BYTES: usize = 4;
 const TRAILER_BYTES: usize = 2 + 1 + 1;
 const FIXED_BYTES: usize = NUMBERS_BYTES + OWN_CHECKSUM_BYTES + TRAILER_BYTES;
 
-/// Where the units of a filter are, and how they are asked.
+/// Where the sub-filters of a filter are, and how they are asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElasticDirectory {
-    /// One for each unit.
+    /// One for each sub-filter.
     pub(super) checksums: Box<[u64]>,
     /// The length of each of them.
     pub(super) sub_filter_bytes: u64,
     /// Distinct keys of the table.
     pub(super) keys: u64,
-    /// Bits that are looked at in a unit.
+    /// Bits that are looked at in a sub-filter.
     pub(super) probes: u8,
 }
 
 impl ElasticDirectory {
     /// As many bytes at an image's end hold any directory.
-    pub const SIZE_MAX: usize = UNITS_MAX as usize * CHECKSUM_BYTES + FIXED_BYTES;
+    pub const SIZE_MAX: usize = SUB_FILTERS_MAX as usize * CHECKSUM_BYTES + FIXED_BYTES;
 
     /// Reads it off the end of an image. `tail`: the image's last bytes, at least
     /// [`SIZE_MAX`](Self::SIZE_MAX) of them, or all. A place of damage counts from the start of
@@ -48,21 +48,21 @@ impl ElasticDirectory {
     pub fn read(tail: &[u8], image_bytes: u64) -> Result<Self, Corrupt> {
         let too_short = Corrupt { at: 0, what: "a directory of units" };
         let trailer_at = tail.len().checked_sub(TRAILER_BYTES).ok_or(too_short.clone())?;
-        let units = read_trailer(&tail[trailer_at..], trailer_at)?;
-        let size = usize::from(units) * CHECKSUM_BYTES + FIXED_BYTES;
+        let sub_filters = read_trailer(&tail[trailer_at..], trailer_at)?;
+        let size = usize::from(sub_filters) * CHECKSUM_BYTES + FIXED_BYTES;
         let at = tail.len().checked_sub(size).ok_or(too_short)?;
         let wrong = |place: usize, what| Corrupt { at: place, what };
         let mut input = Reader::new(&tail[at..]);
-        let checksums = (0..units).map(|_| input.u64()).collect::<Result<_, _>>()?;
+        let checksums = (0..sub_filters).map(|_| input.u64()).collect::<Result<_, _>>()?;
         let sub_filter_bytes = input.u64()?;
         let keys = input.u64()?;
         let probes = input.u32()?;
         let own_at = at + input.at();
-        if input.u32()? != own_checksum(&tail[at..own_at], units) {
+        if input.u32()? != own_checksum(&tail[at..own_at], sub_filters) {
             return Err(wrong(own_at, "the checksum of a directory of units"));
         }
-        let units_bytes = sub_filter_bytes.checked_mul(u64::from(units));
-        if units_bytes.and_then(|bytes| bytes.checked_add(size as u64)) != Some(image_bytes) {
+        let sub_filters_bytes = sub_filter_bytes.checked_mul(u64::from(sub_filters));
+        if sub_filters_bytes.and_then(|bytes| bytes.checked_add(size as u64)) != Some(image_bytes) {
             return Err(wrong(at, "as many bytes of units as the directory says"));
         }
         let probes = u8::try_from(probes).ok().filter(|probes| (1..=PROBES_MAX).contains(probes));
@@ -73,8 +73,8 @@ impl ElasticDirectory {
         Ok(ElasticDirectory { checksums, sub_filter_bytes, keys, probes })
     }
 
-    /// The image: units first, then the directory.
-    pub(super) fn encode_into(&self, units: Vec<u8>) -> Vec<u8> {
+    /// The image: sub-filters first, then the directory.
+    pub(super) fn encode_into(&self, sub_filters: Vec<u8>) -> Vec<u8> {
         let mut out = Writer::new();
         self.checksums.iter().for_each(|sum| out.u64(*sum));
         out.u64(self.sub_filter_bytes);
@@ -82,7 +82,7 @@ impl ElasticDirectory {
         out.u32(u32::from(self.probes));
         out.u32(own_checksum(out.as_slice(), self.count()));
         out.bytes(&signature(self.count()).encode());
-        let mut image = units;
+        let mut image = sub_filters;
         image.extend_from_slice(out.as_slice());
         image
     }
@@ -110,9 +110,9 @@ impl SubFilterDirectory for ElasticDirectory {
         rate(self.sub_filter_bytes as f64 * 8.0 / self.keys as f64, self.probes)
     }
 
-    /// Requires: there is such a unit.
+    /// Requires: there is such a sub-filter.
     fn range(&self, number: u8) -> Range<u64> {
-        assert!(number < self.count(), "unit {number} of {}", self.count());
+        assert!(number < self.count(), "sub-filter {number} of {}", self.count());
         let start = u64::from(number) * self.sub_filter_bytes;
         start..start + self.sub_filter_bytes
     }
@@ -121,35 +121,40 @@ impl SubFilterDirectory for ElasticDirectory {
         size_of::<Self>() + self.checksums.len() * CHECKSUM_BYTES
     }
 
-    /// Requires: there is such a unit.
+    /// Requires: there is such a sub-filter.
     fn part(&self, number: u8, bytes: Vec<u8>) -> Result<Box<dyn SubFilter>, Corrupt> {
-        assert!(number < self.count(), "unit {number} of {}", self.count());
+        assert!(number < self.count(), "sub-filter {number} of {}", self.count());
         let fits = bytes.len() as u64 == self.sub_filter_bytes;
         if !fits || checksum(&bytes) != self.checksums[usize::from(number)] {
             return Err(Corrupt { at: 0, what: "the checksum of a unit" });
         }
-        Ok(Box::new(ElasticUnit { bytes, number, probes: self.probes }))
+        Ok(Box::new(ElasticSubFilter { bytes, number, probes: self.probes }))
     }
 }
 
-fn signature(units: u8) -> Signature {
-    Signature { tag: TAG, version: VERSION, parameter: units }
+fn signature(sub_filters: u8) -> Signature {
+    Signature { tag: TAG, version: VERSION, parameter: sub_filters }
 }
 
-/// The number of units.
+/// The number of sub-filters.
 fn read_trailer(bytes: &[u8], at: usize) -> Result<u8, Corrupt> {
     let wrong = |offset: usize, what| Err(Corrupt { at: at + offset, what });
-    let Signature { tag, version, parameter: units } = Signature::read(&mut Reader::new(bytes))?;
+    let Signature { tag, version, parameter: sub_filters } =
+        Signature::read(&mut Reader::new(bytes))?;
     if tag != TAG {
         return wrong(0, "the tag of ElasticBF");
     }
     if version != VERSION {
         return wrong(2, "a version of ElasticBF that is known");
     }
-    if (1..=UNITS_MAX).contains(&units) { Ok(units) } else { wrong(3, "a number of units") }
+    if (1..=SUB_FILTERS_MAX).contains(&sub_filters) {
+        Ok(sub_filters)
+    } else {
+        wrong(3, "a number of units")
+    }
 }
 
 /// The checksum of a directory's bytes before it and of the trailer behind it.
-fn own_checksum(bytes: &[u8], units: u8) -> u32 {
-    checksum(&[bytes, &signature(units).encode()].concat()) as u32
+fn own_checksum(bytes: &[u8], sub_filters: u8) -> u32 {
+    checksum(&[bytes, &signature(sub_filters).encode()].concat()) as u32
 }

@@ -1,5 +1,5 @@
-//! The kind `elastic`, as the store knows it: sub-filters on disk, and who decides which of them
-//! are in memory.
+//! The kind `elastic`, as the store knows it: sub-filters on disk, and the policy that decides
+//! which of them are in memory.
 //!
 //! Invariant: the store asks through the traits alone.
 
@@ -18,20 +18,20 @@ pub const ELASTIC: &dyn FilterKind = &ElasticKind;
 struct ElasticKind;
 
 /// How `elastic` divides its memory: `bits_per_key` are what all tables together may take, for each
-/// of their keys. Each table has more than that on disk, in units, and as many of them in memory as
-/// gets for it are worth.
+/// of their keys. Each table has more than that on disk, in sub-filters, and as many of them in
+/// memory as gets for it are worth.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ElasticOptions {
-    /// Units of a table on disk, 1 to 32. More: hot tables can have fewer needless reads, tables
-    /// take longer to write.
+    /// Sub-filters of a table on disk, 1 to 32. More: hot tables can have fewer needless reads,
+    /// tables take longer to write.
     pub units: u8,
-    /// Bits per key of one unit. None: such that a table of medium heat has three. Less: finer
-    /// steps, more cache lines for a probe. Best are multiples of 1.44.
+    /// Bits per key of one sub-filter. None: such that a table of medium heat has three. Less:
+    /// finer steps, more cache lines for a probe. Best are multiples of 1.44.
     pub unit_bits_per_key: Option<f64>,
-    /// A table that was not asked for during so many counted gets may lose a unit. None: as many as
-    /// there are tables.
+    /// A table that was not asked for during so many counted gets may lose a sub-filter. None: as
+    /// many as there are tables.
     pub life_time: Option<u64>,
-    /// One get in so many is counted. More: gets cost less, units follow later.
+    /// One get in so many is counted. More: gets cost less, sub-filters follow later.
     pub sample_gets: u32,
 }
 
@@ -58,7 +58,8 @@ impl Tuning for ElasticOptions {
     }
 }
 
-/// How many units share the bits of one filter, 1 to 32. None: as many as is usual, at most 8.
+/// How many sub-filters share the bits of one filter, 1 to 32. None: as many as is usual, at most
+/// 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElasticUnits(pub Option<u8>);
 
@@ -99,8 +100,8 @@ impl SubFilterKind for ElasticKind {
     fn on_disk(&self, mut options: FilterOptions) -> FilterOptions {
         let ElasticOptions { units, unit_bits_per_key, .. } = options.tuning.get();
         let probes = (options.bits_per_key * std::f64::consts::LN_2 / 3.0).round().max(1.0);
-        let unit_bits = unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
-        options.bits_per_key = unit_bits * f64::from(units);
+        let sub_filter_bits = unit_bits_per_key.unwrap_or(probes * std::f64::consts::LOG2_E);
+        options.bits_per_key = sub_filter_bits * f64::from(units);
         options.tuning.set(ElasticUnits(Some(units)));
         options
     }

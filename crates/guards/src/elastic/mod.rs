@@ -1,22 +1,23 @@
 //! ElasticBF: several small Bloom filters of the same keys, each of which can be read alone.
 //! ```text
-//! bytes   | unit 0 | unit 1 | ... | unit n-1 | directory | kind u16 | version u8 | n u8 |
+//! bytes   | sub-filter 0 | ... | sub-filter n-1 | directory | kind u16 | version u8 | n u8 |
 //!
-//! key ──> unit 0 ──maybe──> unit 1 ──maybe──> ... ──maybe──> maybe       in memory: as many as pay
-//!            └──────no─────────┴──────no───────────────────> no
+//! key ──> sub-filter 0 ──maybe──> sub-filter 1 ──maybe──> ... ──maybe──> maybe
+//!              └──────────no───────────┴─────────no───────────────────────> no
 //! ```
-//! All units of a table are built once, with independent hash functions. How many of them are in
-//! memory is decided later for each table, by how often it is asked (`ElasticPolicy`). Together,
-//! units have the rate of one filter of all their bits (the paper's separability). The filter thus
-//! gains or loses bits a unit at a time, without being rebuilt.
+//! All sub-filters (*filter units* in the paper) of a table are built once, with independent hash
+//! functions. How many of them are in memory is decided later for each table, by how often it is
+//! asked (`ElasticPolicy`). Together, sub-filters have the rate of one filter of all their bits
+//! (the paper's separability). The filter thus gains or loses bits a sub-filter at a time, without
+//! being rebuilt.
 //!
-//! Invariant: the bits of every key are set in every unit, so any units may be left out. No keys:
-//! units of no bytes, which say no.
+//! Invariant: the bits of every key are set in every sub-filter, so any sub-filters may be left
+//! out. No keys: sub-filters of no bytes, which say no.
 
 mod directory;
 mod kind;
 mod policy;
-mod unit;
+mod sub_filter;
 
 pub use directory::ElasticDirectory;
 pub use kind::{ELASTIC, ElasticOptions, ElasticUnits};
@@ -28,54 +29,55 @@ use trommel_filters::{
     TableFilterBuilder, Trace,
 };
 
-use directory::UNITS_MAX;
-use unit::{best_probes, build_unit, unit_bytes_for};
+use directory::SUB_FILTERS_MAX;
+use sub_filter::{best_probes, build_sub_filter, sub_filter_bytes_for};
 
-/// The default number of units: at most the last of these, and at least the first while each unit
-/// can have a bit and a half.
-const UNITS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
+/// The default number of sub-filters is at most the last of these. It is at least the first while
+/// each sub-filter can have a bit and a half.
+const SUB_FILTERS_USUAL: std::ops::RangeInclusive<u8> = 4..=8;
 
-/// The best number of units for a filter of so many bits per key. In a unit of a bit and a half,
-/// one probe per key sets half of the bits: no Bloom filter makes more of a bit.
-fn usual_units(bits_per_key: f64) -> u8 {
+/// The best number of sub-filters for a filter of so many bits per key. In a sub-filter of a bit
+/// and a half, one probe per key sets half of the bits. No Bloom filter makes more of a bit.
+fn usual_sub_filters(bits_per_key: f64) -> u8 {
     let halving = (bits_per_key * std::f64::consts::LN_2).round() as u8;
-    if halving < *UNITS_USUAL.start() {
+    if halving < *SUB_FILTERS_USUAL.start() {
         return halving.max(1);
     }
     let better = |a: &u8, b: &u8| rate_of(bits_per_key, *a).total_cmp(&rate_of(bits_per_key, *b));
-    UNITS_USUAL.min_by(better).expect("there is a usual number of units")
+    SUB_FILTERS_USUAL.min_by(better).expect("there is a usual number of sub-filters")
 }
 
-/// The rate of so many units that share these bits.
-fn rate_of(bits_per_key: f64, units: u8) -> f64 {
-    let each = bits_per_key / f64::from(units);
-    unit::rate(each, best_probes(each)).powi(i32::from(units))
+/// The rate of so many sub-filters that share these bits.
+fn rate_of(bits_per_key: f64, sub_filters: u8) -> f64 {
+    let each = bits_per_key / f64::from(sub_filters);
+    sub_filter::rate(each, best_probes(each)).powi(i32::from(sub_filters))
 }
 
-/// Collects the hashes of a table's keys, then makes all units.
+/// Collects the hashes of a table's keys, then makes all sub-filters.
 #[derive(Clone, Debug)]
 pub struct ElasticBuilder {
     hashes: Vec<u64>,
-    unit_bits_per_key: f64,
-    units: u8,
+    sub_filter_bits_per_key: f64,
+    sub_filters: u8,
 }
 
 impl ElasticBuilder {
-    /// No key yet. `bits_per_key` is what all units take together; None: as many units as is usual,
-    /// at most 8. Requires: a number of bits; from one to 32 units.
-    pub fn new(bits_per_key: f64, units: Option<u8>) -> Self {
+    /// No key yet. `bits_per_key` is what all sub-filters take together; None: as many sub-filters
+    /// as is usual, at most 8. Requires: a number of bits; from one to 32 sub-filters.
+    pub fn new(bits_per_key: f64, sub_filters: Option<u8>) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
-        let bits_per_key = bits_per_key.clamp(0.5, 64.0 * f64::from(UNITS_MAX));
-        let units = units.unwrap_or_else(|| usual_units(bits_per_key));
-        assert!((1..=UNITS_MAX).contains(&units), "{units} units");
-        let unit_bits_per_key = bits_per_key / f64::from(units);
-        ElasticBuilder { hashes: Vec::new(), unit_bits_per_key, units }
+        let bits_per_key = bits_per_key.clamp(0.5, 64.0 * f64::from(SUB_FILTERS_MAX));
+        let sub_filters = sub_filters.unwrap_or_else(|| usual_sub_filters(bits_per_key));
+        assert!((1..=SUB_FILTERS_MAX).contains(&sub_filters), "{sub_filters} sub-filters");
+        let sub_filter_bits_per_key = bits_per_key / f64::from(sub_filters);
+        ElasticBuilder { hashes: Vec::new(), sub_filter_bits_per_key, sub_filters }
     }
 
-    /// The false positive rate that theory promises for so many of these units, over many keys.
-    pub fn expected_rate(&self, units: u8) -> f64 {
-        let probes = best_probes(self.unit_bits_per_key);
-        unit::rate(self.unit_bits_per_key, probes).powi(i32::from(units))
+    /// The false positive rate that theory promises for so many of these sub-filters, over many
+    /// keys.
+    pub fn expected_rate(&self, sub_filters: u8) -> f64 {
+        let probes = best_probes(self.sub_filter_bits_per_key);
+        sub_filter::rate(self.sub_filter_bits_per_key, probes).powi(i32::from(sub_filters))
     }
 }
 
@@ -92,15 +94,15 @@ impl TableFilterBuilder for ElasticBuilder {
 
     fn finish(self) -> Vec<u8> {
         let keys = self.hashes.len();
-        let sub_filter_bytes = unit_bytes_for(keys, self.unit_bits_per_key);
+        let sub_filter_bytes = sub_filter_bytes_for(keys, self.sub_filter_bits_per_key);
         let bits_had = sub_filter_bytes as f64 * 8.0 / keys.max(1) as f64;
         let probes = best_probes(bits_had);
-        let mut bytes = Vec::with_capacity(sub_filter_bytes * usize::from(self.units));
-        let mut checksums = Vec::with_capacity(usize::from(self.units));
-        for number in 0..self.units {
-            let unit = build_unit(&self.hashes, number, sub_filter_bytes, probes);
-            checksums.push(checksum(&unit));
-            bytes.extend_from_slice(&unit);
+        let mut bytes = Vec::with_capacity(sub_filter_bytes * usize::from(self.sub_filters));
+        let mut checksums = Vec::with_capacity(usize::from(self.sub_filters));
+        for number in 0..self.sub_filters {
+            let sub_filter = build_sub_filter(&self.hashes, number, sub_filter_bytes, probes);
+            checksums.push(checksum(&sub_filter));
+            bytes.extend_from_slice(&sub_filter);
         }
         let directory = ElasticDirectory {
             checksums: checksums.into(),
@@ -112,7 +114,7 @@ impl TableFilterBuilder for ElasticBuilder {
     }
 }
 
-/// All units of a filter over checked bytes, every one of them asked.
+/// All sub-filters of a filter over checked bytes, every one of them asked.
 #[derive(Clone, Debug)]
 pub struct Elastic<B> {
     bytes: B,
@@ -121,14 +123,14 @@ pub struct Elastic<B> {
 
 impl<B: AsRef<[u8]>> Elastic<B> {
     /// Checks bytes that [`ElasticBuilder::finish`] made: the directory and the lengths, not the
-    /// checksums of units.
+    /// checksums of sub-filters.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
         let directory = ElasticDirectory::read(image, image.len() as u64)?;
         Ok(Elastic { bytes, directory })
     }
 
-    /// Where its units are.
+    /// Where its sub-filters are.
     pub fn directory(&self) -> &ElasticDirectory {
         &self.directory
     }
@@ -145,13 +147,13 @@ impl<B: AsRef<[u8]>> TableFilter for Elastic<B> {
 
     #[inline]
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
-        // The lengths were checked: units lie one after the other from the first byte on.
+        // The lengths were checked: sub-filters lie one after the other from the first byte on.
         let sub_filter_bytes = self.directory.sub_filter_bytes as usize;
         let probes = self.directory.probes;
         (0..self.directory.count()).all(|number| {
             let start = usize::from(number) * sub_filter_bytes;
-            let unit = &self.bytes.as_ref()[start..start + sub_filter_bytes];
-            unit::may_contain(unit, number, probes, key.hash(), trace)
+            let sub_filter = &self.bytes.as_ref()[start..start + sub_filter_bytes];
+            sub_filter::may_contain(sub_filter, number, probes, key.hash(), trace)
         })
     }
 }

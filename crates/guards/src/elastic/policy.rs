@@ -1,18 +1,18 @@
-//! Which units of which tables are in memory: ElasticBF's multi-queue.
+//! Which sub-filters of which tables are in memory: ElasticBF's multi-queue.
 //! ```text
 //!      least recently asked             most recently asked
-//! Q_m  [table] [table]                                         m units each
+//! Q_m  [table] [table]                                         m sub-filters each
 //! ...                                       ^
-//! Q_1  [table] [table] [table] [table]      | one unit more, if the expected needless reads fall
-//! Q_0  [table]                              v one unit less, if expired: not asked for a lifetime
+//! Q_1  [table] [table] [table] [table]      | one more, if the expected needless reads fall
+//! Q_0  [table]                              v one less, if expired: not asked for a lifetime
 //! ```
-//! Time counts questions, not seconds: the same questions give the same units. Nothing here reads a
-//! file: the caller is told what to load and what to drop.
+//! Time counts questions, not seconds: the same questions give the same sub-filters. Nothing here
+//! reads a file: the caller is told what to load and what to drop.
 //!
-//! Invariants: Q_i has the tables with exactly i units. A table that is given a unit takes it from
-//! free memory, or from expired tables. Those are searched from Q_m to Q_1, in each queue from the
-//! least recently asked. The unit moves only if the expected number of needless reads falls: the
-//! sum over tables of frequency times false positive rate.
+//! Invariants: Q_i has the tables with exactly i sub-filters. A table that is given a sub-filter
+//! takes it from free memory, or from expired tables. Those are searched from Q_m to Q_1, in each
+//! queue from the least recently asked. The sub-filter moves only if the expected number of
+//! needless reads falls: the sum over tables of frequency times false positive rate.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
@@ -35,23 +35,24 @@ struct Tracked {
 }
 
 impl Tracked {
-    /// Needless reads that are expected with so many units.
-    fn needless_reads(&self, units: u8) -> f64 {
-        self.frequency * self.of.sub_filter_rate.powi(i32::from(units))
+    /// Needless reads that are expected with so many sub-filters.
+    fn needless_reads(&self, sub_filters: u8) -> f64 {
+        self.frequency * self.of.sub_filter_rate.powi(i32::from(sub_filters))
     }
 
-    /// By how much they fall with one unit more.
+    /// By how much they fall with one sub-filter more.
     fn gain(&self) -> f64 {
         self.needless_reads(self.loaded) - self.needless_reads(self.loaded + 1)
     }
 
-    /// By how much they grow with one unit less. Requires: it has one.
+    /// By how much they grow with one sub-filter less. Requires: it has one.
     fn loss(&self) -> f64 {
         self.needless_reads(self.loaded - 1) - self.needless_reads(self.loaded)
     }
 }
 
-/// Decides how many units of each table are in memory. Tables have numbers, which are the caller's.
+/// Decides how many sub-filters of each table are in memory. Tables have numbers, which are the
+/// caller's.
 #[derive(Default)]
 pub struct ElasticPolicy {
     /// None: as many questions as there are tables.
@@ -74,7 +75,7 @@ impl ElasticPolicy {
         ElasticPolicy { life_time, ..ElasticPolicy::default() }
     }
 
-    /// Ends with a table: its units are not in memory any more.
+    /// Ends with a table: its sub-filters are not in memory any more.
     pub fn remove(&mut self, table: u64) {
         if let Some(gone) = self.tables.remove(&table) {
             self.queues[usize::from(gone.loaded)].remove(&gone.stamp);
@@ -82,7 +83,7 @@ impl ElasticPolicy {
         }
     }
 
-    /// How many units of a table are in memory. None: there is no such table.
+    /// How many sub-filters of a table are in memory. None: there is no such table.
     pub fn units(&self, table: u64) -> Option<u8> {
         self.tables.get(&table).map(|tracked| tracked.loaded)
     }
@@ -99,9 +100,9 @@ impl ElasticPolicy {
         self.life_time.unwrap_or(tables.max(LIFETIME_LEAST))
     }
 
-    /// A table with a unit to give up, in the order of a heap: what spares least for its bytes is
-    /// the greatest. (What a unit spares is not negative: such numbers are in the order of their
-    /// bits.)
+    /// A table with a sub-filter to give up, in the order of a heap: what spares least for its
+    /// bytes is the greatest. (What a sub-filter spares is not negative: such numbers are in the
+    /// order of their bits.)
     fn to_give_up(&self, table: u64) -> Option<Reverse<(u64, u64)>> {
         let tracked = &self.tables[&table];
         let gives_room = tracked.loaded > 0 && tracked.of.sub_filter_bytes > 0;
@@ -109,7 +110,7 @@ impl ElasticPolicy {
         gives_room.then(|| Reverse((loss_per_byte().to_bits(), table)))
     }
 
-    /// Expired tables with a unit, from Q_m to Q_1, in each the least recently asked first.
+    /// Expired tables with a sub-filter, from Q_m to Q_1, in each the least recently asked first.
     fn expired(&self) -> impl Iterator<Item = (u64, &Tracked)> {
         let queues = self.queues.iter().skip(1).rev();
         queues.flat_map(|queue| {
@@ -118,39 +119,39 @@ impl ElasticPolicy {
         })
     }
 
-    fn set_units(&mut self, table: u64, units: u8) {
+    fn set_sub_filters(&mut self, table: u64, sub_filters: u8) {
         let tracked = &self.tables[&table];
         let (before, sub_filter_bytes) = (tracked.loaded, tracked.of.sub_filter_bytes);
         self.loaded_bytes -= u64::from(before) * sub_filter_bytes;
-        self.loaded_bytes += u64::from(units) * sub_filter_bytes;
-        self.enqueue(table, units);
+        self.loaded_bytes += u64::from(sub_filters) * sub_filter_bytes;
+        self.enqueue(table, sub_filters);
     }
 
     /// Puts a table at the recent end of a queue; it expires a lifetime from now. Requires: the
     /// table is there.
-    fn enqueue(&mut self, table: u64, units: u8) {
+    fn enqueue(&mut self, table: u64, sub_filters: u8) {
         let expires = self.now.saturating_add(self.life_time());
         self.stamp += 1;
         let tracked = self.tables.get_mut(&table).expect("the caller has it");
         if let Some(queue) = self.queues.get_mut(usize::from(tracked.loaded)) {
             queue.remove(&tracked.stamp);
         }
-        (tracked.loaded, tracked.expires, tracked.stamp) = (units, expires, self.stamp);
-        if self.queues.len() <= usize::from(units) {
-            self.queues.resize_with(usize::from(units) + 1, BTreeMap::new);
+        (tracked.loaded, tracked.expires, tracked.stamp) = (sub_filters, expires, self.stamp);
+        if self.queues.len() <= usize::from(sub_filters) {
+            self.queues.resize_with(usize::from(sub_filters) + 1, BTreeMap::new);
         }
-        self.queues[usize::from(units)].insert(self.stamp, table);
+        self.queues[usize::from(sub_filters)].insert(self.stamp, table);
     }
 }
 
 impl SubFilterPolicy for ElasticPolicy {
-    /// Sets the memory that all units may take together. If it is less than they take, see
+    /// Sets the memory that all sub-filters may take together. If it is less than they take, see
     /// [`shrink`](SubFilterPolicy::shrink).
     fn set_budget_bytes(&mut self, bytes: u64) {
         self.budget_bytes = bytes;
     }
 
-    /// The memory that all units may take together.
+    /// The memory that all sub-filters may take together.
     fn budget_bytes(&self) -> u64 {
         self.budget_bytes
     }
@@ -160,10 +161,10 @@ impl SubFilterPolicy for ElasticPolicy {
         self.loaded_bytes
     }
 
-    /// Begins with a table of which so many units are in memory. One that is there already stays as
-    /// it is.
+    /// Begins with a table of which so many sub-filters are in memory. One that is there already
+    /// stays as it is.
     fn insert(&mut self, table: u64, of: TableSubFilters, loaded: u8) {
-        assert!(loaded <= of.count, "{loaded} of {} units", of.count);
+        assert!(loaded <= of.count, "{loaded} of {} sub-filters", of.count);
         if self.tables.contains_key(&table) {
             return;
         }
@@ -182,11 +183,11 @@ impl SubFilterPolicy for ElasticPolicy {
         gone
     }
 
-    /// A unit of a table cannot be had: it has one less to offer. Requires: not all of them are in
-    /// memory.
+    /// A sub-filter of a table cannot be had: it has one less to offer. Requires: not all of them
+    /// are in memory.
     fn lose_one(&mut self, table: u64) {
         if let Some(tracked) = self.tables.get_mut(&table) {
-            assert!(tracked.loaded < tracked.of.count, "a unit in memory cannot be lost");
+            assert!(tracked.loaded < tracked.of.count, "a sub-filter in memory cannot be lost");
             tracked.of.count -= 1;
         }
     }
@@ -196,8 +197,8 @@ impl SubFilterPolicy for ElasticPolicy {
         self.queues.iter().map(|queue| queue.values().copied().collect()).collect()
     }
 
-    /// Needless reads that are expected of the questions that are counted, with the units that are
-    /// in memory.
+    /// Needless reads that are expected of the questions that are counted, with the sub-filters
+    /// that are in memory.
     fn expected_needless_reads(&self) -> f64 {
         self.sum(|table| table.needless_reads(table.loaded))
     }
@@ -227,15 +228,16 @@ impl SubFilterPolicy for ElasticPolicy {
         self.enqueue(table, loaded);
     }
 
-    /// What one unit more of a table would spare for each byte of it. 0: it has none to offer.
+    /// What one sub-filter more of a table would spare for each byte of it. 0: it has none to
+    /// offer.
     fn worth(&self, table: u64) -> f64 {
         let Some(tracked) = self.tables.get(&table) else { return 0.0 };
         let none_left = tracked.loaded >= tracked.of.count;
         if none_left { 0.0 } else { tracked.gain() / tracked.of.sub_filter_bytes.max(1) as f64 }
     }
 
-    /// Whether a table should have one unit more, and at whose cost. None: it has all, there is not
-    /// enough to take from expired tables, or needless reads would not become less.
+    /// Whether a table should have one sub-filter more, and at whose cost. None: it has all, there
+    /// is not enough to take from expired tables, or needless reads would not become less.
     fn adjustment(&self, table: u64) -> Option<Adjustment> {
         let wanting = self.tables.get(&table)?;
         if wanting.loaded >= wanting.of.count {
@@ -260,15 +262,16 @@ impl SubFilterPolicy for ElasticPolicy {
     /// Makes an adjustment. Requires: nothing has changed since it was found.
     fn apply(&mut self, adjustment: &Adjustment) {
         for victim in &adjustment.drop {
-            let units = self.units(*victim).expect("tables stay while an adjustment is made");
-            self.set_units(*victim, units - 1);
+            let sub_filters = self.units(*victim).expect("tables stay while an adjustment is made");
+            self.set_sub_filters(*victim, sub_filters - 1);
         }
-        let units = self.units(adjustment.load).expect("tables stay while an adjustment is made");
-        self.set_units(adjustment.load, units + 1);
+        let sub_filters =
+            self.units(adjustment.load).expect("tables stay while an adjustment is made");
+        self.set_sub_filters(adjustment.load, sub_filters + 1);
     }
 
-    /// Gives up units until the others fit into memory: always the one that spares least for its
-    /// bytes. The tables that have one unit less now, one of them perhaps more than once.
+    /// Gives up sub-filters until the others fit into memory: always the one that spares least for
+    /// its bytes. The tables that have one sub-filter less now, one of them perhaps more than once.
     fn shrink(&mut self) -> Vec<u64> {
         let mut dropped = Vec::new();
         if self.loaded_bytes <= self.budget_bytes {
@@ -278,8 +281,8 @@ impl SubFilterPolicy for ElasticPolicy {
             self.tables.keys().filter_map(|&table| self.to_give_up(table)).collect();
         while self.loaded_bytes > self.budget_bytes {
             let Some(Reverse((_, table))) = heap.pop() else { break };
-            let units = self.tables[&table].loaded;
-            self.set_units(table, units - 1);
+            let sub_filters = self.tables[&table].loaded;
+            self.set_sub_filters(table, sub_filters - 1);
             dropped.push(table);
             heap.extend(self.to_give_up(table));
         }
@@ -291,12 +294,12 @@ impl SubFilterPolicy for ElasticPolicy {
 mod tests {
     use super::*;
 
-    /// Units of 100 bytes that halve the rate, `units` of them to be had.
-    fn of(units: u8) -> TableSubFilters {
-        TableSubFilters { sub_filter_bytes: 100, sub_filter_rate: 0.5, count: units }
+    /// Sub-filters of 100 bytes that halve the rate, `sub_filters` of them to be had.
+    fn of(sub_filters: u8) -> TableSubFilters {
+        TableSubFilters { sub_filter_bytes: 100, sub_filter_rate: 0.5, count: sub_filters }
     }
 
-    /// Tables 0, 1, 2, … with so many units in memory, nothing free.
+    /// Tables 0, 1, 2, … with so many sub-filters in memory, nothing free.
     fn full(life_time: u64, loaded: &[u8]) -> ElasticPolicy {
         let mut policy = ElasticPolicy::new(Some(life_time));
         for (table, &loaded) in (0..).zip(loaded) {
@@ -313,9 +316,10 @@ mod tests {
         }
     }
 
-    // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i units.
+    // Figure 4 of the paper: the elements of Q_i are the tables that have enabled exactly i
+    // sub-filters.
     #[test]
-    fn a_queue_has_the_tables_with_as_many_units() {
+    fn a_queue_has_the_tables_with_as_many_sub_filters() {
         let mut policy = full(10, &[2, 0, 1, 2, 4]);
         assert_eq!(policy.queues(), [vec![1], vec![2], vec![0, 3], vec![], vec![4]]);
         ask(&mut policy, 0, 1);
@@ -325,9 +329,10 @@ mod tests {
         assert_eq!(policy.loaded_bytes(), 700);
     }
 
-    // Section 3.3: a table that was not read in the past lifetime is expired, and gives one unit.
+    // Section 3.3: a table that was not read in the past lifetime is expired, and gives one
+    // sub-filter.
     #[test]
-    fn an_expired_table_gives_a_unit_to_a_hot_one() {
+    fn an_expired_table_gives_a_sub_filter_to_a_hot_one() {
         let mut policy = full(10, &[1, 1]);
         ask(&mut policy, 0, 10);
         assert_eq!(policy.adjustment(0), None, "nothing is expired: skipped this time");
@@ -359,7 +364,7 @@ mod tests {
         assert_eq!(policy.adjustment(4).expect("1 gives").drop, [1]);
         policy.apply(&Adjustment { load: 4, drop: vec![1] });
         assert_eq!(policy.queues(), [vec![1], vec![3], vec![2], vec![0], vec![4]]);
-        assert_eq!(policy.adjustment(4), None, "it has all its units");
+        assert_eq!(policy.adjustment(4), None, "it has all its sub-filters");
     }
 
     // Section 3.2: "only when the metric E[Extra IO] could be reduced under the fixed memory
@@ -369,8 +374,8 @@ mod tests {
         let mut policy = full(10, &[1, 1]);
         ask(&mut policy, 1, 100);
         ask(&mut policy, 0, 11);
-        // 1 is expired, but was asked so often that its unit spares more reads than a second one of
-        // 0.
+        // 1 is expired, but was asked so often that its sub-filter spares more reads than a second
+        // one of 0.
         assert_eq!(policy.adjustment(0), None);
         ask(&mut policy, 0, 189);
         assert_eq!(
@@ -387,11 +392,11 @@ mod tests {
         let mut policy = full(10, &[0, 0]);
         policy.set_budget_bytes(250);
         ask(&mut policy, 1, 1);
-        for units in 1..=2 {
+        for sub_filters in 1..=2 {
             let adjustment = policy.adjustment(1).expect("there is room");
             assert!(adjustment.drop.is_empty());
             policy.apply(&adjustment);
-            assert_eq!(policy.units(1), Some(units));
+            assert_eq!(policy.units(1), Some(sub_filters));
         }
         assert_eq!(policy.adjustment(1), None, "50 bytes are too few, and no table has expired");
     }
@@ -425,8 +430,8 @@ mod tests {
         ask(&mut policy, 1, 100);
         ask(&mut policy, 2, 10);
         policy.set_budget_bytes(300);
-        // The last units of 0 spare 3/16, 3/8, 3/4 and 3/2 reads, those of 1 spare 25 and more,
-        // that of 2 spares 5.
+        // The last sub-filters of 0 spare 3/16, 3/8, 3/4 and 3/2 reads, those of 1 spare 25 and
+        // more, that of 2 spares 5.
         assert_eq!(policy.shrink(), [0, 0, 0, 0]);
         assert_eq!((policy.loaded_bytes(), policy.shrink()), (300, vec![]));
         policy.set_budget_bytes(0);
@@ -448,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unit_that_is_lost_is_not_asked_for_again() {
+    fn a_sub_filter_that_is_lost_is_not_asked_for_again() {
         let mut policy = full(10, &[1]);
         policy.set_budget_bytes(1000);
         ask(&mut policy, 0, 1);
@@ -468,8 +473,8 @@ mod tests {
     }
 
     /// Zipf's law over 200 tables, against equal shares of the same memory. The best division of
-    /// bits, with any number of them, would leave 46 of 100 needless reads: the ratio of the
-    /// geometric mean of the frequencies to their mean.
+    /// bits, with any number of them, would leave 46 of 100 needless reads. That is the ratio of
+    /// the frequencies' geometric mean to their mean.
     #[test]
     fn skewed_questions_settle_well_below_equal_shares() {
         let tables = 200u64;
@@ -498,7 +503,7 @@ mod tests {
         let equal = policy.counted_questions() / 8.0;
         let settled = policy.expected_needless_reads();
         assert!(settled < 0.55 * equal, "{settled} expected, {equal} with equal shares");
-        assert!(adjustments < 4000, "{adjustments} units were moved");
+        assert!(adjustments < 4000, "{adjustments} sub-filters were moved");
         let sizes: Vec<usize> = policy.queues().iter().map(Vec::len).collect();
         assert_eq!(sizes.iter().sum::<usize>(), 200);
     }

@@ -9,9 +9,10 @@
 //! bytes   | bits | fields | tail |
 //! ```
 //! A key without a prefix (shorter than the length, or without separator) is kept as a whole key
-//! alone. A range that may hold such keys is "maybe". Theory: with p prefixes to n keys and b bits
-//! per key, the rate e is that of a Bloom filter of b n / (n + p) bits per entry. That holds for
-//! ranges, and for points whose prefix is there; for other points the rate is e squared.
+//! alone. A range that may hold such keys is "maybe". Theory: let there be p prefixes to n keys,
+//! and b bits per key. The rate e is then that of a Bloom filter of b n / (n + p) bits per entry.
+//! That holds for ranges, and for points whose prefix is there; for other points the rate is e
+//! squared.
 //!
 //! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
 

@@ -129,7 +129,7 @@ fn surf_mixed() {
 }
 
 #[test]
-fn elastic_of_four_units() {
+fn elastic_of_four_sub_filters() {
     let mut builder = ElasticBuilder::new(6.0, Some(4));
     KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
     let golden = concat!(

@@ -39,7 +39,7 @@ pub struct ProbePlan {
     pub bits_per_key: f64,
     /// What filters of tables are told beside their memory.
     pub filter: FilterTuning,
-    /// Units of the guard `elastic`; None: as many as are usual.
+    /// Sub-filters of the guard `elastic`; None: as many as are usual.
     pub elastic_units: Option<u8>,
     /// T of the tree that the filters would guard.
     pub size_ratio: u32,

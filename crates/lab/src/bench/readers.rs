@@ -25,7 +25,7 @@ use crate::progress::Progress;
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct ReadersPlan {
-    /// Who guards the store.
+    /// The store's guard.
     pub guard: GuardKind,
     /// Keys in the store.
     pub keys: u64,
@@ -37,7 +37,7 @@ pub struct ReadersPlan {
     pub queries: u64,
     /// How often both sides are measured.
     pub rounds: usize,
-    /// The writer's share of a core; 0: nobody writes.
+    /// The writer's share of a core; 0: no writes.
     pub writer_share: f64,
     /// Memory for blocks that were read.
     pub block_cache_bytes: usize,

@@ -2,7 +2,7 @@
 //! ```text
 //! Db -> Unsynced -> Disk      everything but syncs
 //! ```
-//! Invariant: only for stores that nobody needs after a power cut. A tree of known shape takes
+//! Invariant: only for stores that are not needed after a power cut. A tree of known shape takes
 //! about a thousand flushes of a few keys each; with their syncs, loading would measure the disk
 //! alone.
 
@@ -44,7 +44,7 @@ impl FolderWrapper for UnsyncedFolder {
         &*self.0
     }
 
-    // Its writes may use the cache of the operating system: nobody measures them.
+    // Its writes may use the cache of the operating system: they are not measured.
     fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
         Ok(Box::new(UnsyncedFile(self.0.create(name)?)))
     }

@@ -53,7 +53,7 @@ impl WritePattern {
 /// What is to be measured.
 #[derive(Clone, Debug)]
 pub struct WritePlan {
-    /// Who guards the store.
+    /// The store's guard.
     pub guard: GuardKind,
     /// Memory of the guard, in bits per key.
     pub bits_per_key: f64,

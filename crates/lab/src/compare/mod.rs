@@ -44,7 +44,7 @@ use crate::tree_plan::TreePlan;
 /// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ComparePlan {
-    /// Who is compared; the others' times are divided by the first one's.
+    /// The stores that are compared; the others' times are divided by the first one's.
     pub contenders: Vec<Contender>,
     /// How trees are made: `default` or `runs`.
     pub shape: ShapeName,

@@ -103,7 +103,7 @@ pub trait Peer: Sync {
     fn compact(&self) -> Result<()>;
     /// How many sorted runs are on disk. None: it has none.
     fn runs(&self) -> Result<Option<u64>>;
-    /// Memory of filters, in bytes. None: nobody knows.
+    /// Memory of filters, in bytes. None: unknown.
     fn filter_bytes(&self) -> Result<Option<u64>>;
     /// What it has counted. None: it does not tell.
     fn counts(&self) -> Option<PeerCounts> {

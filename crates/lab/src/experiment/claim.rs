@@ -25,7 +25,7 @@ pub(crate) type Wanted = BTreeMap<String, Scalar>;
 pub struct Claim {
     /// The claim in words.
     pub says: String,
-    /// Who says so: a paper and its section, or this project.
+    /// Its source: a paper and its section, or this project.
     pub source: String,
     /// What to say if it does not hold: why.
     pub otherwise: Option<String>,

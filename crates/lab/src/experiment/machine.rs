@@ -14,7 +14,7 @@ pub struct Machine {
     pub processor: String,
     /// How many threads run at once.
     pub cores: u64,
-    /// Its memory, in bytes; 0 if nobody knows.
+    /// Its memory, in bytes; 0 if unknown.
     pub memory_bytes: u64,
     /// The system's name and version.
     pub system: String,

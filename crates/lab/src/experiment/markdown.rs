@@ -57,7 +57,7 @@ fn summary(studies: &[Study]) -> String {
     )
 }
 
-/// The claims that do not hold, or that nobody measured, each with its reason.
+/// The claims that do not hold, or were not measured, each with its reason.
 fn failed(studies: &[Study], holds: Option<bool>, heading: &str) -> String {
     let mut rows = String::new();
     for study in studies {
@@ -98,7 +98,7 @@ fn chapter(study: &Study) -> String {
     text
 }
 
-/// A claim, who says so, what was measured, and what was claimed.
+/// A claim, its source, what was measured, and what was claimed.
 fn cells(claim: &Claim, outcome: &ClaimOutcome) -> [String; 4] {
     let [found, bound] = outcome.cells();
     [claim.says.clone(), claim.source.clone(), found, bound]

@@ -275,7 +275,7 @@ fn batch_of(lane: usize, changes: &[Change]) -> Batch {
     batch
 }
 
-/// The last change of a batch is what its key has now: nobody else writes it.
+/// The last change of a batch is what its key has now: no other writer has the key.
 fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
     let Some(last) = changes.last() else { return Ok(()) };
     let found = db.get(key_of(lane, last.slot))?;

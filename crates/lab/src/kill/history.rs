@@ -62,7 +62,7 @@ pub(super) fn key_of(lane: usize, slot: usize) -> Vec<u8> {
     format!("{slot:04}:{lane}").into_bytes()
 }
 
-/// The lane and slot of a key. None: nobody writes it.
+/// The lane and slot of a key. None: it is never written.
 pub(super) fn place_of(key: &[u8]) -> Option<(usize, usize)> {
     let (slot, lane) = std::str::from_utf8(key).ok()?.split_once(':')?;
     let (slot, lane) = (slot.parse().ok()?, lane.parse().ok()?);
@@ -77,7 +77,7 @@ pub(super) fn bytes_of(value: u64) -> Vec<u8> {
     value.to_le_bytes().into_iter().chain(filler).collect()
 }
 
-/// The value that is stored so. None: nobody wrote that.
+/// The value that is stored so. None: that was never written.
 pub(super) fn value_of(bytes: &[u8]) -> Option<u64> {
     let value = u64::from_le_bytes(*bytes.first_chunk()?);
     (value != 0 && bytes_of(value) == bytes).then_some(value)

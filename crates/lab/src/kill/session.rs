@@ -69,7 +69,7 @@ pub(super) struct SessionLog {
     begun: [u32; Activity::COUNT],
     under_way: [i32; Activity::COUNT],
     pub(super) copies: Vec<Copy>,
-    /// A message that nobody can read.
+    /// A message that cannot be read.
     pub(super) garbled: bool,
     has_ended: bool,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a recording is of.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecordingHead {
-    /// Who guards the store.
+    /// The store's guard.
     pub guard: String,
     /// When runs merge.
     pub policy: String,

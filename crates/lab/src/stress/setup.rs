@@ -72,7 +72,7 @@ pub(crate) fn policy(rng: &mut Rng) -> Policy {
     if rng.below(2) == 0 { preset } else { any }
 }
 
-/// Units that move often: at most a few gets are counted between two changes of mind.
+/// Sub-filters that move often: at most a few gets are counted between two changes of mind.
 pub(crate) fn elastic(rng: &mut Rng) -> ElasticOptions {
     ElasticOptions {
         units: [1, 3, 8, 32][rng.place(4)],

@@ -98,7 +98,7 @@ impl Append for Log {
     }
 }
 
-/// Syncs a log beside the one who appends to it.
+/// Syncs a log beside the thread that appends to it.
 struct LogSyncer {
     syncer: Arc<dyn Syncer>,
     name: String,

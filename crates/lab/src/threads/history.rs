@@ -187,7 +187,7 @@ impl<T: Send + 'static> Worker<T> {
     }
 }
 
-/// Every key, by scans both ways and some by gets, against all lanes. Requires: nobody writes.
+/// Every key, by scans both ways and some by gets, against all lanes. Requires: no thread writes.
 fn compare(db: &Db, shared: &Shared, lanes: &[LaneThread], post: &Post) -> Checked<()> {
     post.set(Doing::Said("compares everything"));
     let (_gate, tick) = shared.clock.hold();

@@ -3,7 +3,7 @@
 //! ```text
 //! of each lane   write 1  write 2 | write 3 | write 4  write 5 |         a group ends at each |
 //!                              acknowledged ^           begun ^
-//! of each key    floor: the newest write that was acknowledged, or that someone has seen
+//! of each key    floor: the newest write that was acknowledged, or that a reader has seen
 //! ```
 //! Invariants: a write is in the ledger before the store has it, and counts as acknowledged after
 //! the store has said so. A floor only rises: a read that begins after a look at it may see that
@@ -49,7 +49,7 @@ pub(super) struct Before {
     done: Vec<u64>,
 }
 
-/// The keys of a lane after some of its writes: whoever compares often goes on from there.
+/// The keys of a lane after some of its writes: frequent comparisons go on from there.
 pub(super) struct Followed {
     at: u64,
     numbers: Vec<u32>,
@@ -121,8 +121,8 @@ impl Ledger {
         Before { spots, floors, done }
     }
 
-    /// Whether each key may show what was found: the number of its value, 0 for none. None: nobody
-    /// has looked.
+    /// Whether each key may show what was found: the number of its value, 0 for none. None: no
+    /// thread has looked.
     pub(super) fn check(
         &self,
         before: &Before,

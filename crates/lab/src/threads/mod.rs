@@ -101,7 +101,7 @@ fn run(plan: &ThreadsPlan, lie: Option<Sabotage>, progress: &mut dyn Progress) -
         if let Some(wrong) = whole.overdue() {
             whole.fail(wrong);
         }
-        // Who hangs never ends.
+        // A thread that hangs never ends.
         if whole.has_failed() && whole.posts.late(plan.patience).is_some() {
             break;
         }

@@ -13,7 +13,7 @@ use crate::stress::operation::{StressStep, tell};
 /// What a thread does.
 #[derive(Clone)]
 pub(super) enum Doing {
-    /// It waits, or has ended: nobody expects it to be done.
+    /// It waits, or has ended: no thread expects it to be done.
     Rest,
     /// In words.
     Said(&'static str),

@@ -1,8 +1,8 @@
 //! The laws of a store at rest, and of one that was closed.
 //! ```text
-//! settled, nobody reads      files: the tree's tables, one log, an image for each part;
+//! settled, without reads     files: the tree's tables, one log, an image for each part;
 //!                            bytes: those of the tree's files
-//! closed, nobody holds it    no file open, no thread
+//! closed, without holders    no file open, no thread
 //! ```
 //! Invariant: a law holds within a second, whatever the threads do afterwards, or never.
 
@@ -34,7 +34,7 @@ fn comes_to(law: impl Fn() -> Checked<()>) -> Checked<Duration> {
     law().map(|()| start.elapsed())
 }
 
-/// Requires: no snapshot, scan or queue is there, and nobody writes.
+/// Requires: no snapshot, scan or queue is there, and no thread writes.
 pub(super) fn check_rest(db: &Db, shared: &Shared) -> Checked<()> {
     db.settle().map_err(|error| format!("settle: {error}"))?;
     if shared.lies(Sabotage::LeftTable) {

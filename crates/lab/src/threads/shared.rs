@@ -27,7 +27,7 @@ pub(super) enum Sabotage {
     SplitBatch,
     /// A reader takes an old snapshot for the store as it is.
     OldAnswer,
-    /// A table that nobody needs stays.
+    /// A table that is not needed stays.
     LeftTable,
     /// Much more is on the disk than the tree, while all work.
     Hoard,

@@ -2,7 +2,7 @@
 //! floor.
 //! ```text
 //! writes of a key   |--3--|        |---5---|             floor: 3, then still 3, since two overlap
-//!                              |---4---|      |--6--|    and nobody knows which came last; then 6
+//!                              |---4---|      |--6--|    and which came last is unknown; then 6
 //! read                                            |...|  began before 6 was over: at least 3
 //! ```
 //! Invariant: a read that begins when the floor is s finds s or a later stamp, whatever order the

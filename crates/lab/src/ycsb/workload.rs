@@ -107,7 +107,7 @@ impl Workload {
         }
     }
 
-    /// Which keys are asked for, if nobody says otherwise.
+    /// Which keys are asked for by default.
     pub fn distribution(self) -> Distribution {
         match self {
             Workload::D => Distribution::Latest(Distribution::EXPONENT),

@@ -83,7 +83,7 @@ fn blocks_of(stats: &Stats) -> u64 {
     [stats.point, stats.open_seek, stats.closed_seek].iter().map(|kind| kind.blocks_read).sum()
 }
 
-/// A store and who reads it.
+/// A store and its readers.
 struct World {
     disk: Memory,
     options: Options,
@@ -209,7 +209,7 @@ fn law_of(pattern: &str, operation: &str) -> Law {
     let is_scan = scans.iter().any(|scan| operation.starts_with(scan));
     let looks_at_runs = OF_EACH_RUN.iter().any(|kind| operation.starts_with(kind));
     match (pattern, operation) {
-        // Each is another key, of which nobody knows whether it hides something.
+        // Each is another key, of which it is unknown whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
         // Keys that were written after it are looked at one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,

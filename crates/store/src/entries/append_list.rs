@@ -6,8 +6,8 @@
 //! octave 2   | 64 | ...
 //! ```
 //! An item's chunk follows from its place. Invariant: a chunk is made once, with items that are
-//! empty or zero; what an item is filled with is seen by who was told of it (Acquire) after it was
-//! filled (Release).
+//! empty or zero. An item is filled before its place is published (Release): a reader that learns
+//! its place (Acquire) sees the content.
 
 use crate::sync::OnceLock;
 
@@ -52,8 +52,8 @@ impl<T: Default> AppendList<T> {
         AppendList { octaves: std::array::from_fn(|_| OnceLock::new()) }
     }
 
-    /// The item at a place that is made if it is not there. Requires: whoever makes items waits for
-    /// others who do.
+    /// The item at a place that is made if it is not there. Requires: a thread that makes items
+    /// waits for others that do.
     pub(crate) fn make(&self, index: usize) -> &T {
         let ItemIndex { octave, chunk, chunk_len, at } = ItemIndex::of(index);
         let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
     use crate::entries::expiry::EXPIRY_BYTES;
 
-    /// Writes of so many bytes each, which share their memory; nobody touches it.
+    /// Writes of so many bytes each, which share their memory; it is not touched.
     fn forged(kind: Kind, len: usize, count: usize) -> Batch {
         let write = Write { kind, key_at: 0, value_at: 0, end: len };
         Batch { bytes: vec![0; len], writes: vec![write; count] }

@@ -5,9 +5,9 @@
 //! head     shared | unshared | value length | sequence << 3 | kind | key's end
 //! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32 (place too)
 //! ```
-//! Invariant: a `Block` was walked once from end to end, so that every length in it leads to bytes
-//! of the block: nothing that reads one can fail. `shared` is the whole common prefix with the key
-//! before, save at restarts, which have whole keys; a search relies on that and never puts a key
+//! Invariant: a `Block` was walked once from end to end, so every length in it leads to bytes of
+//! the block. No read of a `Block` can fail. `shared` is the whole common prefix with the key
+//! before, save at restarts, which have whole keys. A search relies on that and never puts a key
 //! together. Values lie apart, so that a search reads few cache lines, one after the other.
 
 use std::ops::Range;
@@ -122,7 +122,7 @@ pub(crate) struct BlockPlace {
 
 impl BlockPlace {
     /// What the place adds to the checksum. Two places of a file have different salts if they are
-    /// at most 1.9 GB apart: the multiplier is 2^64 over the golden ratio, whose multiples keep
+    /// at most 1.9 GB apart. The multiplier is 2^64 over the golden ratio, whose multiples keep
     /// farthest from whole numbers.
     fn salt(self) -> u32 {
         let place = self.offset.wrapping_add(self.file.wrapping_mul(FILE_MULTIPLIER));
@@ -204,8 +204,8 @@ pub(crate) type BlockMemory = Shared<BlockHeader>;
 #[derive(Debug)]
 pub(crate) struct BlockHeader {
     parts: Parts,
-    /// Someone found the block in the cache. On the cache line of the reference count, which
-    /// whoever holds the block writes anyway.
+    /// A reader found the block in the cache. On the cache line of the reference count, which each
+    /// holder of the block writes anyway.
     touched: AtomicBool,
 }
 

@@ -44,8 +44,8 @@ pub(crate) struct RunsRead {
 pub(crate) trait Cursor {
     /// To the first entry whose user key is at or after `key`, its newest version first.
     fn seek(&mut self, key: &[u8]) -> Result<()>;
-    /// To the first entry at or after (key, at) in the order of entries: of that key, the newest
-    /// with a sequence number of at most `at`. Requires: it was positioned at this key.
+    /// Moves to the first entry at or after (key, at) in the order of entries. Of that key, this is
+    /// the newest with a sequence number of at most `at`. Requires: it was positioned at this key.
     fn seek_version(&mut self, key: &[u8], at: Sequence) -> Result<()>;
     /// To the first entry.
     fn seek_first(&mut self) -> Result<()> {
@@ -59,9 +59,9 @@ pub(crate) trait Cursor {
     fn next(&mut self) -> Result<()>;
     /// To the entry before. Requires: at an entry.
     fn prev(&mut self) -> Result<()>;
-    /// To the next entry that is newer than a deletion of a range; or one at a time, who knows no
-    /// better way. Requires: at an entry, which is older; what holds it was written after all that
-    /// is older than the deletion, or holds the deletion.
+    /// To the next entry that is newer than a deletion of a range; a cursor without a better way
+    /// goes one entry on. Requires: at an entry, which is older; what holds it was written after
+    /// all that is older than the deletion, or holds the deletion.
     fn next_newer(&mut self, _than: Sequence) -> Result<()> {
         self.next()
     }
@@ -72,7 +72,7 @@ pub(crate) trait Cursor {
     /// The entry. None: past either end.
     fn entry(&self) -> Option<Entry<'_>>;
     /// Whether the entry is the newest of its key here, and the one before it in another block.
-    /// False: nobody knows.
+    /// False: unknown.
     fn ends_key_and_block(&self) -> bool {
         false
     }

@@ -4,8 +4,8 @@
 //! ties      heads are alike: the cursors' entries are compared
 //! ```
 //! A key's head, its first eight bytes as a number, tells most keys apart without looking at the
-//! cursors. Invariant: every cursor here is at an entry, and beside the head of that entry's key;
-//! only the top one moves, and it is put in order before anything else is asked.
+//! cursors. Invariant: every cursor here is at an entry, and beside the head of that entry's key.
+//! Only the top one moves, and it is put in order before the heap is used again.
 
 use std::cmp::Ordering;
 

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 
 use crate::entries::expiry::EXPIRY_BYTES;
 
-/// The largest number of a file, flush or write that is believed: far beyond all that a store can
+/// The largest number of a file, flush or write that is believed. It is far beyond what a store can
 /// reach, and far below what its encodings hold.
 pub(crate) const NUMBER_MAX: u64 = 1 << 60;
 

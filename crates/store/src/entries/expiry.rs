@@ -2,8 +2,8 @@
 //! ```text
 //! value as it is stored    milliseconds u64, little-endian | the value that the user gave
 //! ```
-//! Invariant: an entry that has expired hides older entries of its key, as a deletion does, until a
-//! merge drops it where it may drop a deletion. So what it hid is not seen again.
+//! Invariant: an entry that has expired hides older entries of its key, as a deletion does. A merge
+//! drops it only where it may drop a deletion, so what it hid is not seen again.
 
 use std::time::Duration;
 

@@ -9,16 +9,15 @@
 //! way to the two new bounds.
 //!
 //! What begins at a bound shows something, or nothing: all of it is deleted, and no entry was put
-//! there later. A node knows it of its own bound, and of any bound in its subtree; so bounds in a
-//! row that show nothing are passed at once, however many.
+//! there later. A node says so of its own bound, and whether any bound in its subtree shows
+//! something. So any number of neighbouring bounds that show nothing are passed at once.
 //!
 //! Invariants: bounds of a tree ascend, and neighbours have different deletions. A node never
 //! changes once it is told of, except that what showed nothing comes to show something. A bound is
-//! an end of a deletion, by the number of that: what is the newest from there on never changes
-//! either, while it is a bound. Of the last state each node says what is so. An earlier state may
-//! say of more bounds that they show something, and says of none that it shows nothing where who
-//! reads that state sees an entry: what is put later is newer than the deletion that led to the
-//! next state.
+//! an end of a deletion, named by that deletion's number. While it is a bound, the newest deletion
+//! from there on never changes either. Nodes of the last state are exact. Nodes of an earlier state
+//! may say of more bounds that they show something. They never say "nothing" where a reader of that
+//! state sees an entry. Later entries are newer than the deletion that led to the next state.
 
 use std::cmp::Ordering as Order;
 
@@ -161,8 +160,8 @@ pub(crate) fn around(nodes: &Nodes, root: NodeId, compare: impl Fn(Bound) -> Ord
     around
 }
 
-/// The bound nearest to a key from which on something shows, in the state of this root: the first
-/// one behind the key, or the last one that is not. `compare` as above.
+/// The nearest bound to a key that shows something, in the state of this root. It is the first one
+/// behind the key, or the last one that is not behind it. `compare` as above.
 pub(crate) fn shown(
     nodes: &Nodes,
     root: NodeId,
@@ -187,9 +186,9 @@ pub(crate) fn shown(
     Some(if start.shows { start.bound } else { nearest_shown(nodes, sides[side], side) })
 }
 
-/// Of a tree that lies on this side of a key, the nearest bound from which on something shows.
-/// Requires: there is one. (Of a mark that is being made a node may know and those below it not
-/// yet: no bound before the answer shows anything to who asks.)
+/// Of a tree that lies on this side of a key, the nearest bound that shows something. Requires:
+/// there is one. (While a mark is being made, a node may have it before its children do. Even then
+/// no bound before the answer shows anything to this reader.)
 fn nearest_shown(nodes: &Nodes, mut id: NodeId, side: usize) -> Bound {
     loop {
         cost::step();
@@ -268,7 +267,7 @@ pub(crate) struct State {
 }
 
 /// The state in which the deletion of [from, to) with this number is the newest. Requires: from <
-/// to; nobody else makes one, or marks.
+/// to; no other thread makes one, or marks.
 pub(crate) fn assign<B: Bounds>(
     nodes: &Nodes,
     (root, old_count): (NodeId, usize),
@@ -326,8 +325,9 @@ impl<B: Bounds> Change<'_, '_, B> {
         (self.old_count + self.made.len()) as NodeId
     }
 
-    /// The bounds before a key that ends what begins at the last of them, if that is cut there:
-    /// perhaps what showed lies behind the key.
+    /// The bounds before a key, which cuts the interval of the last one unless a bound is there
+    /// already. What that interval showed may lie behind the key: then the last bound shows
+    /// nothing.
     fn cut_last(&mut self, before: NodeId, rest: NodeId, key: &[u8]) -> NodeId {
         let is_cut = self.first(rest).is_none_or(|next| self.bounds.key(next) != key);
         let Some(last) = self.end(before, BEHIND).filter(|last| last.shows && is_cut) else {

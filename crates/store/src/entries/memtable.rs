@@ -3,8 +3,8 @@
 //! insert -> Bloom bits -> skip list        get -> Bloom bits --no--> nothing
 //!                                                      \-maybe-> skip list -> value
 //! ```
-//! Invariant: an entry's Bloom bits are set before it is linked, and it is linked before its
-//! sequence number is published: a reader of that number finds both.
+//! Invariant: an entry's Bloom bits are set before it is linked. It is linked before its sequence
+//! number is published, so a reader of that number finds both.
 
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::memtable_bloom::Bloom;
@@ -46,10 +46,10 @@ impl Memtable {
         }
     }
 
-    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: none with this
-    /// key and sequence number is there; a deleted range is not empty; it, and from the first
-    /// deletion of a range on each entry, is newer than all that is there. Readers go on; of
-    /// several writers each waits for the one before.
+    /// Adds an entry, or a deletion of the keys from `key` up to `value`. Requires: no entry with
+    /// this key and sequence number is there. A deleted range is not empty. Its deletion, and every
+    /// entry after the first such deletion, is newer than everything that is there. Readers go on;
+    /// of several writers each waits for the one before.
     pub(crate) fn insert(&self, key: &[u8], sequence: Sequence, kind: Kind, value: &[u8]) {
         if kind == Kind::DeleteRange {
             let has_newer =

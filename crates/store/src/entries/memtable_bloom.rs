@@ -64,7 +64,7 @@ impl Bloom {
         }
     }
 
-    /// Requires: nobody else adds meanwhile.
+    /// Requires: no other thread adds meanwhile.
     pub(crate) fn add(&self, key: &[u8]) {
         let hash = hash_key(key, HashUse::Memtable);
         let newest = if self.later.is_empty() { &self.first } else { self.part_with_room() };

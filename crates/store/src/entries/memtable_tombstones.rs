@@ -5,12 +5,12 @@
 //!           how far it is the newest
 //! ```
 //! Whatever overlaps, a deletion takes O(log n) to add, and a key O(log n) to look up, at any
-//! sequence number; so do all the keys around one that are deleted and were not written again,
-//! however many deletions lie side by side there. Readers take no lock; who finds none pays one
-//! load.
+//! sequence number. O(log n) also finds how far the keys around one are deleted and not written
+//! again, however many deletions lie side by side there. Readers take no lock; without deletions
+//! they pay one load.
 //!
-//! Invariants: sequence numbers ascend; a deletion is here, and an entry that is newer than the one
-//! around it is noted, before its sequence number is published.
+//! Invariants: sequence numbers ascend. A deletion is here before its sequence number is published.
+//! An entry that is newer than the deletion around it is noted before the entry's number is.
 
 use crate::cost;
 use crate::entries::append_list::AppendList;
@@ -42,7 +42,7 @@ impl Delete {
     }
 }
 
-/// What only the one who writes touches.
+/// What the one writer alone touches.
 #[derive(Default)]
 struct Writing {
     node_count: usize,
@@ -59,8 +59,7 @@ pub(crate) struct MemtableRanges {
     writing: Mutex<Writing>,
 }
 
-/// The deletions that someone sees who reads at one sequence number. Means nothing in another
-/// memtable.
+/// The deletions that a reader at one sequence number sees. Means nothing in another memtable.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RangesAt(NodeId);
 
@@ -112,8 +111,8 @@ impl MemtableRanges {
         self.count.store(number + 1, Ordering::Release);
     }
 
-    /// Notes an entry that was put. Requires: it is newer than all deletions, and nobody reads at
-    /// its sequence number yet.
+    /// Notes an entry that was put. Requires: it is newer than all deletions, and no thread reads
+    /// at its sequence number yet.
     pub(crate) fn note_put(&self, key: &[u8], sequence: Sequence) {
         let _writing = lock(&self.writing);
         let Some(last) = self.count.load(Ordering::Relaxed).checked_sub(1) else { return };
@@ -170,9 +169,9 @@ impl MemtableRanges {
         !self.around(at, key).shows_nothing
     }
 
-    /// The first key behind those around one that are all deleted, and not written again; or if
-    /// entries may be newer than the deletion around it, behind the keys for which that is the
-    /// newest. Requires: the key is deleted.
+    /// The first key behind the deleted keys around one that were not written again. If entries may
+    /// be newer than the deletion around the key: the first key behind those for which that
+    /// deletion is the newest. Requires: the key is deleted.
     pub(crate) fn hidden_until(&self, at: RangesAt, key: &[u8]) -> &[u8] {
         let around = self.around(at, key);
         let compare = |bound: Bound| self.key(bound).cmp(key);
@@ -224,7 +223,7 @@ impl MemtableRanges {
         if bound.is_to() { self.delete(number).under } else { Some(number) }
     }
 
-    /// Requires: it is told of, or nobody else is writing.
+    /// Requires: it is told of, or no other thread is writing.
     #[inline]
     fn delete(&self, number: usize) -> &Delete {
         self.deletes.get(number).get().expect("a deletion that was written")
@@ -246,8 +245,7 @@ impl MemtableRanges {
         })
     }
 
-    /// What those see of all who read at one of these numbers, which ascend, or at a later one; as
-    /// one list.
+    /// What readers at one of these ascending numbers, or at a later one, see of all; as one list.
     pub(crate) fn visible_at(&self, snapshots: &[Sequence]) -> RangeTombstones {
         RangeTombstones::visible_at(self.written(), snapshots)
     }
@@ -257,7 +255,7 @@ impl MemtableRanges {
     }
 }
 
-/// What was written, as one who adds a deletion asks for it.
+/// What was written, as the adding of a deletion asks for it.
 struct Written<'a, F> {
     ranges: &'a MemtableRanges,
     has_newer: F,

@@ -4,10 +4,9 @@
 //! stripes   0 |  10] 1  |  20]  2  |  30]
 //! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
 //! ```
-//! A deletion of a range hides what is older; what it hides from everybody goes, and of the
-//! deletions of one range one is kept for each stripe. Invariant (ordering rule 2): whoever reads
-//! at a registered number, or at the visible one or later, sees the same before and after the
-//! merge.
+//! A deletion of a range hides what is older, and what it hides from every reader is dropped. Of
+//! the deletions of one range one is kept for each stripe. Invariant (ordering rule 2): a read at a
+//! registered number, or at the visible one or later, sees the same before and after the merge.
 
 use std::time::Duration;
 
@@ -51,12 +50,12 @@ impl Retention {
         })
     }
 
-    /// Of two writes in one stripe nobody sees the older one without the newer one.
+    /// Of two writes in one stripe no reader sees the older one without the newer one.
     fn stripe_of(&self, sequence: Sequence) -> usize {
         self.snapshots.partition_point(|snapshot| *snapshot < sequence)
     }
 
-    /// Whether everybody who sees the entry sees a newer deletion of a range around it.
+    /// Whether every reader that sees the entry sees a newer deletion of a range around it.
     fn is_hidden(&self, entry: &Entry<'_>, stripe: usize) -> bool {
         let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
         self.tombstones

@@ -8,8 +8,9 @@
 //! it leads past or to (entries/skiplist/newest.rs).
 //!
 //! Invariant: a node is complete before a pointer to it is stored (Release). It never changes but
-//! for its tower and the numbers beside it. Readers load pointers (Acquire), so whoever can reach a
-//! node sees it whole. Nodes live as long as the list; a handle that borrows one holds the list.
+//! for its tower and the numbers beside it. Readers load pointers (Acquire), so a reader that can
+//! reach a node sees it whole. Nodes live as long as the list; a handle that borrows one holds the
+//! list.
 #![expect(unsafe_code, reason = "nodes of varying length that threads read without a lock")]
 
 use std::cmp::Ordering;
@@ -165,7 +166,7 @@ impl SkipList {
         assert!(!taken, "two entries with {:?} and one key", entry.sequence);
         let height = arena.draw_height();
         let (node, size) = new_node(&mut arena, entry, height);
-        // Whoever reaches it, at whatever level, may go on from any: all that it has is there
+        // A reader that reaches it, at whatever level, may go on from any: all that it has is there
         // before the first link to it.
         for (level, &before) in splice.iter().enumerate().take(height) {
             let next = self.link(before, level).load(Memory::Relaxed);
@@ -295,7 +296,7 @@ impl SkipList {
         if node.is_null() {
             return None;
         }
-        // SAFETY: reachable nodes are complete and never change; tower, key and value follow the
+        // SAFETY: reachable nodes are complete and never change. Tower, key and value follow the
         // node in the memory that new_node() took for them, which lives as long as the list.
         unsafe {
             (*node).witness.read();
@@ -339,7 +340,7 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
     };
     node.witness.written();
     // SAFETY: the memory is new, aligned for a node, and long enough for node, tower, key and
-    // value, which lie one after the other and so do not overlap with the entry's own bytes.
+    // value. These lie one after the other and so do not overlap with the entry's own bytes.
     unsafe {
         start.cast::<Node>().write(node);
         let tower = start.add(size_of::<Node>()).cast::<Link>();

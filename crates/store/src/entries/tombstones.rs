@@ -6,8 +6,8 @@
 //! in force      9    12 9   9    none        from each bound up to the next, newest first
 //! ```
 //! Invariant: bounds ascend, and what is in force changes at each; before the first and from the
-//! last one on nothing is. Who wants to know about a key looks for one bound, however many
-//! deletions there are.
+//! last one on nothing is. A search for a key looks for one bound, however many deletions there
+//! are.
 
 use std::collections::BTreeMap;
 
@@ -63,9 +63,9 @@ pub(crate) struct RangeTombstones {
 }
 
 impl RangeTombstones {
-    /// Of these deletions, in any order, what someone sees who reads at one of these sequence
-    /// numbers, which ascend, or at a later one: where deletions lie one over the other, no more
-    /// than one for each number, and the newest. Empty ranges delete nothing.
+    /// Of these deletions, in any order, those that a reader at one of these ascending sequence
+    /// numbers, or at a later one, sees. Where deletions overlap, that is at most one for each
+    /// number, and the newest. Empty ranges delete nothing.
     pub(crate) fn visible_at<'a>(
         deletes: impl IntoIterator<Item = RangeDelete<'a>>,
         snapshots: &[Sequence],

@@ -123,8 +123,8 @@ impl BlockSlots {
         prefetch_lines(&self.slots, number, 1);
     }
 
-    /// Asks for the memory where the block of this number begins, if it is here, without waiting
-    /// for it: its header, and the heads of its entries.
+    /// Prefetches the memory where the block of this number begins, if it is here: its header, and
+    /// the heads of its entries. Waits for nothing.
     #[inline]
     pub(crate) fn ask_for_block(&self, number: usize) {
         const LINES: usize = 5;

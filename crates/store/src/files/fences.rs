@@ -25,7 +25,7 @@ const SAMPLE_EVERY: usize = 64;
 /// them.
 const NEARER_BYTES: usize = 2;
 
-/// A short key after `before` and at or before `key`, near `before`: who seeks a key between the
+/// A short key after `before` and at or before `key`, near `before`. A seek of a key between the
 /// two finds the next block at once. Requires: before < key.
 pub(crate) fn separator(before: &[u8], key: &[u8]) -> Vec<u8> {
     assert!(before < key, "{before:?} is not before {key:?}");

@@ -191,7 +191,7 @@ impl Manifest {
     fn write_new(&self, layout: &Layout) -> Result<RecordWriter> {
         let record = encode_record(&layout.as_edit(), &self.folder)?;
         self.write_file(&record).inspect_err(|_| {
-            // On a full disk the file takes space. Nobody looks for its name.
+            // On a full disk the file takes space. Its name is not looked for.
             let _ = self.folder.remove(MANIFEST_NEW_NAME);
         })
     }

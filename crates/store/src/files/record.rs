@@ -147,8 +147,8 @@ pub(crate) fn all_before(offset: u64, _payload: &[u8]) -> u64 {
 }
 
 /// Reads every record in order. It is an error if bytes are damaged that were durable when a later
-/// record was added. Gives where the whole records end: at the end of the file, unless a crash left
-/// something behind them; at 0 if not even the header is whole.
+/// record was added. Gives where the whole records end. That is the end of the file unless a crash
+/// left something behind them, and 0 if not even the header is whole.
 pub(crate) fn read_records(
     folder: &OpenFolder,
     name: &str,

@@ -226,8 +226,8 @@ pub(crate) struct RunCursor {
 }
 
 impl RunCursor {
-    /// For who walks over all of it, from its first entry to its last: in large chunks from the
-    /// start, which are not kept in the cache.
+    /// For a walk from its first entry to its last: reads in large chunks from the start, and keeps
+    /// none of them in the cache.
     #[must_use]
     pub(crate) fn end_to_end(self) -> Self {
         RunCursor { end_to_end: true, ..self }

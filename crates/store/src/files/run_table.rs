@@ -3,9 +3,9 @@
 //! file       b  d | f  h  k | m        deletes [e .......... n)
 //! trimmed         [f  h  k  m)         deletes       [f .... m)      the rest was merged elsewhere
 //! ```
-//! Invariant: who asks it for keys, entries or deleted ranges is told of those within its bounds
-//! alone. (Its filter and its sequence numbers are the file's: they may say "maybe" too often,
-//! never too seldom.)
+//! Invariant: asked for keys, entries or deleted ranges, it tells of those within its bounds alone.
+//! (Its filter and its sequence numbers are the file's: they may say "maybe" too often, never too
+//! seldom.)
 
 use trommel_filters::{RankBounds, Span};
 
@@ -37,8 +37,8 @@ struct Trim {
 }
 
 impl Table {
-    /// Whether a record of some of its keys counts them as its index does, which knows how many
-    /// entries come before a key but for those in its block.
+    /// Whether a record of some of its keys counts them as its index does. The index knows how many
+    /// entries come before a key, but for those in the key's block.
     pub(crate) fn has_piece(&self, record: &TableRecord) -> bool {
         let fits = |key: &[u8], before: u64| {
             let RankBounds { least, most } = self.rank_bounds(key);

@@ -1,10 +1,10 @@
-//! The folder of a store: is it one, and who holds it?
+//! The folder of a store: is it one, and which process holds it?
 //! ```text
 //! MANIFEST, or a file with a number     a store, whole or not
 //! LOCK, MANIFEST.new, or nothing        a store that was only begun
 //! anything else                         no store
 //! ```
-//! Invariant: nothing changes in a folder whose lock somebody else holds.
+//! Invariant: nothing changes in a folder whose lock another store holds.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -49,11 +49,11 @@ pub(crate) fn manifest_missing(dir: &Path, of_a_store: &str) -> Error {
     Error::FileMissing { path: dir.join(MANIFEST_NAME), what }
 }
 
-/// Takes the lock of a folder. `Locked`: someone else holds it.
+/// Takes the lock of a folder. `Locked`: another store, or another process, holds it.
 pub(crate) fn lock_folder(folder: &OpenFolder) -> Result<FolderLock> {
     with_room(|| folder.handle().lock(LOCK_NAME)).map_err(|source| match source.kind() {
         ErrorKind::WouldBlock => Error::Locked { path: folder.path().to_path_buf() },
-        // This is also told to those who only want to read.
+        // A caller that only wants to read gets this error, too.
         kind @ (ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) => {
             let what = format!(
                 "{source}. Who opens a store locks it, and so must be able to write in its folder: make that possible, or open a copy"

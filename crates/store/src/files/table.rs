@@ -41,7 +41,7 @@ pub(crate) struct Table {
     filter: Option<TableFilter>,
     /// Of a filter in parts, which is not in `filter` then.
     sub_filters: Option<LoadedSubFilters>,
-    /// The name or the tag of its filter, of a kind that nobody registered.
+    /// The name or the tag of its filter, of an unregistered kind.
     unregistered: Option<String>,
     blocks: BlockSlots,
     farewell: Farewell,
@@ -99,7 +99,7 @@ impl Table {
         self.opened.file
     }
 
-    /// It leaves the tree: who lets go of it last calls the keeper.
+    /// It leaves the tree: its last holder calls the keeper when it lets go.
     pub(crate) fn leave(&self, keeper: &Arc<Keeper>) {
         self.farewell.call(keeper);
     }
@@ -151,8 +151,8 @@ impl Table {
         self.filter.as_ref()
     }
 
-    /// The name or the tag of its filter, if that is of a kind that nobody has registered. Such a
-    /// table is read without it.
+    /// The name or the tag of its filter, if that is of an unregistered kind. Such a table is read
+    /// without it.
     pub(crate) fn unregistered_filter(&self) -> Option<&str> {
         self.unregistered.as_deref()
     }

@@ -1,4 +1,4 @@
-//! A search of one table for a key, block by block; whoever drives it reads the blocks.
+//! A search of one table for a key, block by block; its driver reads the blocks.
 //! ```text
 //! fences -> block --> found, or nothing
 //!                \-> the key goes on in the next block: its blocks by halves

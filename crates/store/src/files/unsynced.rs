@@ -1,5 +1,5 @@
 //! How much of the log is durable, and since when some of it is not. The writer shares this with
-//! whoever syncs the log beside it.
+//! the thread that syncs the log beside it.
 //! ```text
 //! log      | durable | appended before the sync began | appended since |
 //! times              \ saving                         \ since: the first of these
@@ -45,8 +45,8 @@ impl LogEnd {
 
     /// The log has whole records up to `bytes`.
     pub(crate) fn appended(&self, bytes: u64) {
-        // Ordered with the times: whoever reads a time also sees what was appended before it was
-        // set.
+        // Ordered with the times: a thread that reads a time also sees what was appended before it
+        // was set.
         self.appended.store(bytes, Ordering::SeqCst);
     }
 
@@ -108,7 +108,7 @@ impl Unsynced {
     }
 
     /// How long something has waited for a sync to begin. If the clock has gone back, the wait
-    /// counts as the longest possible: otherwise nobody would sync until the clock catches up.
+    /// counts as the longest possible: otherwise no sync would come until the clock catches up.
     #[inline]
     pub(crate) fn age(&self, now: Duration) -> Option<Duration> {
         self.since().map(|since| now.checked_sub(since).unwrap_or(Duration::MAX))

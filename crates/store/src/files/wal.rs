@@ -176,7 +176,7 @@ impl Wal {
         unsynced.sync(&self.end, || self.records.sync())
     }
 
-    /// As `sync`, for a log that nobody else knows.
+    /// As `sync`, for a log that no other thread knows.
     pub(crate) fn sync_alone(&mut self) -> Result<()> {
         self.sync(&Unsynced::default())
     }
@@ -191,7 +191,7 @@ impl Wal {
         self.records.has_failed() || self.end.has_failed()
     }
 
-    /// Its durable length, shared with those who sync the log from another thread.
+    /// Its durable length, shared with threads that sync the log.
     pub(crate) fn end(&self) -> &Arc<LogEnd> {
         &self.end
     }

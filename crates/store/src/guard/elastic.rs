@@ -10,8 +10,8 @@
 //! the same questions of one thread change the same sub-filters at the same places.
 //!
 //! Invariants: the sub-filters in memory and the directories take no more than the guard's bits for
-//! each entry of the newest version, but for tables that a flush or merge is about to install. The
-//! multi-queue knows of each table of that version as many sub-filters as are in memory.
+//! each entry of the newest version. Tables that a flush or merge is about to install do not count.
+//! The multi-queue knows of each table of that version as many sub-filters as are in memory.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ use crate::guard::elastic_stats::ElasticStats;
 use crate::plan::options::Options;
 use crate::sync::{Arc, Mutex, MutexGuard, Weak, lock, try_lock};
 
-/// Who decides which sub-filters are in memory.
+/// Decides which sub-filters are in memory.
 pub(crate) struct Elastic {
     state: Mutex<State>,
     sample_gets: u64,
@@ -34,7 +34,7 @@ pub(crate) struct Elastic {
 struct State {
     policy: Box<dyn SubFilterPolicy>,
     tables: HashMap<u64, Weak<Table>>,
-    /// Someone is reading a sub-filter.
+    /// A thread is reading a sub-filter.
     is_reading: bool,
     loads: u64,
     drops: u64,
@@ -105,8 +105,8 @@ impl Elastic {
             < (1 << 32) / self.sample_gets
     }
 
-    /// Counts a get, and has a sub-filter come into memory if that is worth it. If someone else is
-    /// at it, it is not counted.
+    /// Counts a get, and has a sub-filter come into memory if that is worth it. If another thread
+    /// is at it, it is not counted.
     #[cold]
     pub(crate) fn count(&self, runs: &[PlacedRun], key: &[u8], looked: &Looked) {
         let Some(mut state) = try_lock(&self.state) else { return };

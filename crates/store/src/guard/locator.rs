@@ -7,8 +7,8 @@
 //! pages with the one before, and readers of older versions are answered rightly too.
 //!
 //! Invariant: a run that is listed with a slot has had each of its keys noted there. A level may
-//! have more runs than slots: these wait without one, as runs do that are far beyond what the
-//! filter has room for, and no filter helps with them until they are merged.
+//! have more runs than slots, and a run may be far beyond the filter's room. Such runs wait without
+//! a slot, and no filter helps with them until they are merged.
 
 use trommel_filters::{
     AnyRunLocator, Codes, KeyList, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span,
@@ -229,8 +229,8 @@ impl LocatorGuard {
         })
     }
 
-    /// Whether so many more entries are not far beyond what a filter of hashes was made for: lists
-    /// of what found no place would be long to search.
+    /// Whether so many more entries are not far beyond what a filter of hashes was made for. Else
+    /// its lists of entries without a place would be long to search.
     fn has_room(&self, entries: u64) -> bool {
         if !self.kind.takes_hashes() {
             return true;
@@ -299,8 +299,8 @@ impl ExpectedEntries {
     }
 }
 
-/// The tree that a filter is to describe: of so many entries and levels, two at least (beside the
-/// oldest run of one level others wait).
+/// The tree that a filter is to describe: of so many entries and levels, two at least. Beside the
+/// oldest run of one level others wait.
 pub(crate) fn plan(options: &Options, levels: usize, entries: u64) -> TreePlan {
     let levels = levels.max(2);
     let schedule = options.schedule();

@@ -1,7 +1,7 @@
 //! The question: which runs may hold this key or this key range? Asked once per query, before a
 //! file is opened.
 //! ```text
-//! Open      everybody may
+//! Open      every run may
 //! PerTable  each table's own filter answers, some for points only
 //! Global    one filter answers with codes; a table may hold it if its span meets a code
 //! Locator   one filter knows in which run each key is; codes are these runs' spans
@@ -27,7 +27,7 @@ use crate::guard::parts::{PartChange, Parts};
 use crate::plan::options::{GuardKind, Options};
 use crate::sync::Arc;
 
-/// Who answers for a version.
+/// What answers for a version.
 #[derive(Clone)]
 pub(crate) enum Guard {
     Open,

@@ -8,9 +8,9 @@
 //! rule (filters/src/monkey.rs) -> bits per key of a run with as many entries as the new one has
 //! ```
 //! The last run takes fewer bits than the average from the start, and leaves to the others what
-//! they will need: so the tree keeps within its budget while it fills, and has spent it when it is
-//! full. Divided by the runs that are there, the last run would take everything when it is alone,
-//! and nothing would be left for others until it is written again.
+//! they will need. So the tree keeps within its budget while it fills, and has spent it when it is
+//! full. If only the runs that are there shared the budget, a last run that is alone would take all
+//! of it. Then nothing would be left for others until it is written again.
 //!
 //! Invariant: a run gets more than the average only out of what the filters that stay have left of
 //! the budget.
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn what_others_hold_is_not_spent_twice() {
-        // The last run was written with all that there is: nobody gets more than the average.
+        // The last run was written with all that there is: no run gets more than the average.
         assert_eq!(bits(&[run(90_000, 900, 8.0)], 100), 8.0);
         // It was written with half of it: what it left is there for a flush that asks for more than
         // the average.

@@ -5,9 +5,9 @@
 //! merge                    built anew   of a key range into the last level: maybe cut into several
 //! ```
 //! Invariants: the first part begins at the first key, each ends where the next begins, and these
-//! places are the layout's cuts. A part has no key outside of its range. It never changes: who
-//! changes the list says which part it took the place of, so that what was prepared for one version
-//! is known to fit another.
+//! places are the layout's cuts. A part has no key outside of its range. It never changes. A change
+//! of the list names the part that a new one replaces. So what was prepared for one version is
+//! known to fit another.
 
 use std::ops::Range;
 
@@ -268,8 +268,8 @@ impl<const BACK: bool> PartsCursor<BACK> {
         PartsCursor { parts: parts.clone(), at, cursor: parts.places[at].part.cursor_on(from) }
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at `key` or come before it
-    /// on the way (None: no bound).
+    /// The code of the next wanted entry, if a key of it may be at `key` or come before it on the
+    /// way. `key` None: no bound.
     pub(crate) fn next_due(
         &mut self,
         key: Option<&[u8]>,

@@ -57,9 +57,9 @@ pub(crate) fn insert_run(
     Ok(lists.split_off(&from).into_iter().fold(part.clone(), insert))
 }
 
-/// What the oldest run has in a partition: tables whose keys are of the base, and others. A run
-/// that became the oldest without a merge, since all below it was deleted, has others: their spans
-/// do not begin at 0, and their flushes are on record.
+/// What the oldest run has in a partition: tables whose keys are of the base, and others. A run has
+/// others if it became the oldest without a merge, since all below it was deleted. Their spans do
+/// not begin at 0, and their flushes are on record.
 fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 2]> {
     let Some(run) = oldest.run.clip(bounds)? else { return Ok([None, None]) };
     let is_base = |table: &RunTable| table.span.lo() == FlushNumber(0);

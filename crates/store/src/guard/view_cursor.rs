@@ -6,7 +6,7 @@
 //!             reading such entries as are in their run's block of the key
 //! next           the next run's next entry: no keys of different runs are compared
 //! ```
-//! Of each key it has one entry, the newest that a reader as of `at` sees; others are passed
+//! Of each key it has one entry, the newest that a reader as of `at` sees. Others are passed
 //! without being read where the view alone tells that they are older. A run is not touched for an
 //! entry of a table beyond the bounds. Invariant: the walk stands behind the entry in hand,
 //! `passed` entries of whose key are before it. A run's cursor is opened when the view first names

@@ -56,8 +56,8 @@ pub struct Options {
     /// it.
     pub direct: DirectIo,
     /// How reads of blocks that are asked for together are done at once, where the storage can do
-    /// it. Unless one by one: what goes past the system's cache is also read ahead of merges and
-    /// long scans (a MiB for each table that one is in), and written behind.
+    /// it. Unless reads go one by one, data that bypass the system's cache are also read ahead and
+    /// written behind. Merges and long scans read ahead a MiB for each table that they are in.
     pub overlap: Overlap,
     /// Runs of level 0 (flushed and not yet merged) at which writers begin to be slowed down. With
     /// more runs they are slower, from 64 MB/s to a hundredth of it. None: 2 T + 4, of level 0's
@@ -76,9 +76,8 @@ pub struct Options {
     pub merge_bytes_per_second: Option<u64>,
     /// Bytes after which a run goes on in another file.
     pub table_bytes: u64,
-    /// How much of a level a merge rewrites at once. It is all, whatever this says, with a guard
-    /// that knows in which run each key is (`chucky`, `remix`, ...): such a merge makes the guard
-    /// anew.
+    /// How much of a level a merge rewrites at once. With a guard that knows in which run each key
+    /// is (`chucky`, `remix`, ...), it is all, whatever this says. Such a merge rebuilds the guard.
     pub granularity: Granularity,
     /// Bytes of a partition of the last level, about, where merges into it go from one to the next.
     /// A tree with less has one. More: fewer parts of the filter, fewer blocks read twice; a merge
@@ -90,18 +89,18 @@ pub struct Options {
     /// `grf-huffman`, ...). More: small merges wait less for large ones; more disk and memory while
     /// they last.
     pub merges_at_once: Option<usize>,
-    /// Bytes of a submerge, about. Where several threads merge, they share a merge of twice as much
-    /// or more: it is split into submerges by key ranges (in stepped mode, where several merges may
-    /// be open). Less: threads share smaller merges. More: larger tables where `table_bytes` allows
-    /// for them. While the last level is merged, a global range filter has the keys of up to one
+    /// Bytes of a submerge, about. Several threads share a merge of twice as much or more: it is
+    /// split into submerges by key ranges. In stepped mode it is split where several merges may be
+    /// open. Less: threads share smaller merges. More: larger tables where `table_bytes` allows for
+    /// them. While the last level is merged, a global range filter has the keys of up to one
     /// submerge for each thread in memory.
     pub merge_piece_bytes: u64,
     /// Files of tables that are open at most, 1 at least; others are closed by use and opened
-    /// again. None: half of the files that the process may have open (`RLIMIT_NOFILE`, as it is
-    /// when the store is opened), which leaves the other half to logs, new tables and rings, to the
-    /// rest of the program and to its other stores. What tables have in memory (filters, fences,
-    /// deleted ranges) stays there. More: fewer files are opened again. Less: reads by more threads
-    /// than this wait for each other; queues have half of them.
+    /// again. None: half of the files that the process may have open (`RLIMIT_NOFILE` when the
+    /// store is opened). The other half is left to logs, new tables and rings, to the rest of the
+    /// program and to its other stores. What tables have in memory (filters, fences, deleted
+    /// ranges) stays there. More: fewer files are opened again. Less: reads by more threads than
+    /// this wait for each other; queues have half of them.
     pub max_open_files: Option<usize>,
     /// When a write is safe on disk.
     pub sync: Sync,
@@ -273,8 +272,8 @@ impl GuardKind {
     /// line.
     pub const BLOCKED_BLOOM: GuardKind = GuardKind::Table(kinds::BLOCKED_BLOOM);
 
-    /// Every guard that is known: those built in, and those that were registered, in this order:
-    /// `none`, filters of one table, those of the whole tree.
+    /// Every guard that is known, built in or registered. The order: `none`, filters of one table,
+    /// those of the whole tree.
     pub fn all() -> Vec<GuardKind> {
         let (open, global) = Self::CLOSED.split_first().expect("there is one");
         let tables = registry::filters().into_iter().map(GuardKind::Table);

@@ -17,10 +17,10 @@
 //! which merge is due.
 
 /// Policy of merges, for [`Options::policy`](crate::Options::policy). Let T be
-/// [`Options::size_ratio`](crate::Options::size_ratio), K `inner_runs` and Z `last_runs`. A key is
-/// written about (T - 1) / (K + 1) times in each inner level and (T - 1) / (Z + 1) times in the
-/// last one. A store may be opened with another policy at any time: each level moves there when it
-/// is next emptied.
+/// [`Options::size_ratio`](crate::Options::size_ratio), K `inner_runs` and Z `last_runs`. In each
+/// inner level a key is written about (T - 1) / (K + 1) times. In the last one it is about (T - 1)
+/// / (Z + 1) times. A store may be opened with another policy at any time: each level moves there
+/// when it is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// T of the first levels, newest first: how many units a level takes before it is emptied into

@@ -5,8 +5,8 @@
 //!                                                   `-- read/lookup.rs --'
 //! ```
 //! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
-//! that dropped an entry counted the then visible number, so whoever pins a version with its output
-//! takes a number that is not smaller.
+//! that dropped an entry counted the number that was visible then. So a read that pins a version
+//! with its output takes a number that is not smaller.
 
 use crate::entries::cursor::Reads;
 use crate::entries::entry::Sequence;

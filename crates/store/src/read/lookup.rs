@@ -9,7 +9,7 @@
 //! queue       puts the lookup aside until a block has come
 //! deleted     ranges, in memory: runs whose entries they hide are not searched
 //! ```
-//! Invariant: the same steps are taken and counted, whoever drives them. Drivers count what they
+//! Invariant: the same steps are taken and counted, whatever drives them. Drivers count what they
 //! read.
 
 use std::ops::ControlFlow;

@@ -12,7 +12,7 @@
 //! waiting. Rounds go on until every key was found or has no table left.
 //!
 //! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence
-//! number; but a block that several keys miss in one round is read once.
+//! number. But a block that several keys miss in one round is read once.
 
 use std::ops::ControlFlow;
 

@@ -7,8 +7,8 @@
 //!     on meanwhile
 //! submit_range -> a scan; where it lacks a block, that is read, and the scan is asked again
 //! ```
-//! Invariants: a query that was submitted is answered once. It sees the store as of its submission:
-//! a get pins its version and then takes its sequence number (ordering rule 2), a range registers
+//! Invariants: a query that was submitted is answered once. It sees the store as of its submission.
+//! A get pins its version and then takes its sequence number (ordering rule 2); a range registers
 //! one. Answers, counters and errors are those of [`Db::get`](crate::Db::get) and
 //! [`Db::range`](crate::Db::range).
 

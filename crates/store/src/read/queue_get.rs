@@ -5,7 +5,7 @@
 //!                                             '-> the next block, or one of the next table
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
-//! says the same of a key (or, of `elastic`, nothing false), so it is asked again where the search
+//! says the same of a key (`elastic` at least nothing false). So it is asked again where the search
 //! goes on, and counted once.
 
 use crate::entries::block::Block;

@@ -3,8 +3,8 @@
 //! scan -> answer
 //!   '-> lacks a block -- read --> scan, with all blocks that were read for it -> ...
 //! ```
-//! Invariant: each scan begins anew, at the sequence number that was registered at first, so any of
-//! them that lacks nothing has the answer; it alone is counted.
+//! Invariant: each scan begins anew, at the sequence number that was registered at first. So any
+//! scan that lacks nothing has the answer; it alone is counted.
 
 use crate::entries::block::Block;
 use crate::entries::key_bounds::KeyBounds;

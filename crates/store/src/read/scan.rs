@@ -4,7 +4,7 @@
 //!                lower moves up past what was given; end moves down to it
 //! ```
 //! Invariant (ordering rule 2): the sequence number is registered before a version is pinned, so
-//! any version serves it: when a merge has replaced the pinned one, the scan seeks in the newest.
+//! any version serves it. When a merge has replaced the pinned one, the scan seeks in the newest.
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;

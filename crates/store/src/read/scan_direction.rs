@@ -7,7 +7,7 @@
 //! deleted        [from, until): sources that have nothing newer go to its end at once
 //! ```
 //! Invariant: before a key is given out, every run that may hold a key at or before it is
-//! positioned; ties too, because a newer run may hold a newer entry of the same key.
+//! positioned. Ties count, because a newer run may hold a newer entry of the same key.
 
 use std::borrow::Cow;
 
@@ -97,7 +97,8 @@ pub(crate) struct Side {
     key: Vec<u8>,
     /// There is one.
     begun: bool,
-    /// Its entries were not passed yet: the one behind them may be in a block that nobody asks for.
+    /// Its entries were not passed yet: the one behind them may be in a block that is not asked
+    /// for.
     holds_key: bool,
     probes: u64,
     runs_reached: bool,
@@ -209,8 +210,8 @@ impl Side {
         Ok(())
     }
 
-    /// Asks the filter for a bounded range; then goes through its view of all runs if it has one
-    /// that is whole, or else asks where each run goes on.
+    /// Asks the filter for a bounded range. Then goes through its view of all runs, if it has a
+    /// whole one; else asks where each run goes on.
     fn ask_locator(
         &mut self,
         guard: &LocatorGuard,
@@ -236,7 +237,7 @@ impl Side {
         Ok(())
     }
 
-    /// Positions the runs of which nobody knows where they go on; the others wait.
+    /// Positions the runs of which it is unknown where they go on; the others wait.
     fn ask_runs(
         &mut self,
         asked: &Asked<'_>,
@@ -335,8 +336,8 @@ impl Side {
         }
     }
 
-    /// Who goes on after the first key will come to other runs: their memory is asked for step by
-    /// step, while keys are given.
+    /// A scan that goes on after the first key will come to other runs. Their memory is asked for
+    /// step by step, while keys are given.
     fn ask_ahead(&mut self, bounds: &KeyBounds) {
         if self.key.is_empty() {
             return;

@@ -2,7 +2,7 @@
 //! ```text
 //! run          [a ... f]   [h ... k]   [m ... z]
 //! from g on    the next table's first key: h, for sure
-//! from i on    the second table's filter: "from j on", or nobody knows: i
+//! from i on    the second table's filter: "from j on", or unknown: i
 //! ```
 //! Invariant: of the keys that the scan has not passed, a waiting run has none before its bound
 //! (backward: none at or behind it). So a run may wait as long as its bound lies behind the key in
@@ -24,7 +24,7 @@ use crate::read::scan_direction::Direction;
 enum Next {
     /// It has no key within the bounds.
     Nowhere,
-    /// Nobody knows: it must be looked at.
+    /// Unknown: it must be looked at.
     Unknown,
     /// Forward: with no key before this one. Backward: with no key at or behind this one.
     At(Vec<u8>),
@@ -46,7 +46,7 @@ pub(crate) struct Sorted {
     pub(crate) probes: u64,
 }
 
-/// Who is asked where runs go on.
+/// What is asked where runs go on.
 pub(crate) enum Asked<'a> {
     /// The filters of their tables.
     Tables,
@@ -90,8 +90,8 @@ impl WaitingRuns {
         self.runs.iter().map(|(bound, place)| (bound.as_slice(), *place))
     }
 
-    /// Takes out a run that may have a key within the bounds at or before the key in hand, if there
-    /// is one: its place, and its bound.
+    /// Takes out a run that may have a key within the bounds, at or before the key in hand. Gives
+    /// its place and its bound, if there is one.
     pub(crate) fn take_due(
         &mut self,
         current: Option<&[u8]>,

@@ -8,8 +8,9 @@
 //! run         a     b      c   d   with 5 and less      what is older than 7 goes on at c
 //! ```
 //! Where a memtable's deletion is the newest around a key, that memtable says how far a source may
-//! go that has nothing newer than its first one: past all deletions side by side among which it has
-//! no entry that they do not hide. It says the same of its own entries.
+//! skip. This is for sources with nothing newer than the memtable's first deletion. They skip all
+//! neighbouring deletions among which the memtable has no entry that is not hidden. It says the
+//! same of its own entries.
 //!
 //! Invariant: of the deletions that the scan sees none is missing: they were published before it
 //! took its number. What a source is taken past is hidden by a deletion that the scan sees.

@@ -55,7 +55,7 @@ impl Append for DiskAppender {
     }
 }
 
-/// Syncs a file that someone else appends to. Both share one open file: so the kernel reports a
+/// Syncs a file that another thread appends to. Both share one open file: so the kernel reports a
 /// disk error to one of them.
 impl Syncer for File {
     fn sync(&self) -> io::Result<()> {

@@ -166,7 +166,7 @@ impl DirectWriter {
         let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
         io_threads::spawn(move || {
             let written = file.write_all_at(chunk.bytes(), offset);
-            // The writer was dropped, so nobody waits for the result.
+            // The writer was dropped, so no thread waits for the result.
             let _ = done.send((chunk, written));
         });
         self.under_way = Some(under_way);

@@ -14,7 +14,7 @@ pub struct Environment {
     pub storage: Arc<dyn Storage>,
     /// What time it is.
     pub clock: Arc<dyn Clock>,
-    /// Who is called when a thread reaches a gap between two steps.
+    /// What is called when a thread reaches a gap between two steps.
     pub pauses: Pauses,
 }
 

@@ -20,7 +20,7 @@ use crate::sync::{Arc, Weak};
 
 /// Others may take the descriptors that were closed for this operation.
 const ATTEMPTS_MAX: usize = 64;
-/// Nobody holds the list of stores for long.
+/// No thread holds the list of stores for long.
 const LOOKS_MAX: usize = 10_000;
 
 /// The open files of all stores of the process.

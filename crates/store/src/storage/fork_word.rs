@@ -99,7 +99,7 @@ mod page {
         // memory.
         let page = unsafe { mmap_anonymous(null_mut(), LEN, protection, MapFlags::PRIVATE) };
         let page = NonNull::new(page.ok()?)?;
-        // SAFETY: the whole page was mapped above, and nobody has stored anything in it yet.
+        // SAFETY: the whole page was mapped above, and nothing was stored in it yet.
         if unsafe { madvise(page.as_ptr(), LEN, Advice::LinuxWipeOnFork) }.is_ok() {
             return Some(page.cast());
         }
@@ -107,7 +107,7 @@ mod page {
         None
     }
 
-    /// Requires: `map` has mapped the page, and nobody refers to it any more.
+    /// Requires: `map` has mapped the page, and nothing refers to it any more.
     fn unmap(page: NonNull<c_void>) {
         // SAFETY: see above. A failure leaves a page behind that nothing refers to.
         let _ = unsafe { munmap(page.as_ptr(), LEN) };
@@ -122,7 +122,7 @@ mod page {
     }
 }
 
-/// Models and Miri know no pages, and nobody forks there.
+/// Models and Miri know no pages, and never fork.
 #[cfg(any(loom, shuttle, miri))]
 mod page {
     use crate::sync::AtomicUsize;

@@ -58,7 +58,7 @@ fn this_process() -> Arc<Pool> {
     }
 }
 
-/// Whoever waits for a job that panics sees that it was dropped. The thread continues.
+/// A thread that waits for a job that panics sees that it was dropped. The thread continues.
 fn run(job: Job) {
     let _ = catch_unwind(AssertUnwindSafe(job));
 }

@@ -5,7 +5,7 @@
 //! take_done      <- slot is free again         <- completion, names the slot   <------------'
 //! ```
 //! Invariants: the kernel may write to a slot's memory from when its entry is submitted until its
-//! completion is seen. Meanwhile nobody else touches that memory, and it is neither moved nor
+//! completion is seen. Meanwhile nothing else touches that memory, and it is neither moved nor
 //! freed: only its completion empties a slot. A dropped ring waits for all completions, or leaks
 //! the memory if it cannot.
 
@@ -78,7 +78,7 @@ impl Kernel {
     /// for each slot.
     ///
     /// # Safety
-    /// The memory may be written, and nobody else touches it, until the slot's completion is seen.
+    /// The memory may be written, and nothing else touches it, until the slot's completion is seen.
     unsafe fn push(&mut self, fd: i32, offset: u64, memory: *mut u8, len: u32, slot: usize) {
         let read = opcode::Read::new(types::Fd(fd), memory, len).offset(offset);
         let entry = read.build().user_data(slot as u64);

@@ -36,9 +36,9 @@ struct Entry {
 }
 
 impl Entry {
-    /// Writes bytes that nobody asked for.
+    /// Writes bytes that were not asked for.
     fn scribble(&self) {
-        // SAFETY: who pushed the entry has promised that its memory may be written.
+        // SAFETY: the caller that pushed the entry has promised that its memory may be written.
         unsafe { self.memory.write_bytes(0xa5, self.len) };
     }
 
@@ -85,7 +85,7 @@ impl Kernel {
     /// All files are alike.
     ///
     /// # Safety
-    /// The memory may be written, and nobody else touches it, until the slot's completion is seen.
+    /// The memory may be written, and nothing else touches it, until the slot's completion is seen.
     pub(crate) unsafe fn push(
         &mut self,
         _fd: i32,

@@ -130,7 +130,7 @@ impl Drop for Call<'_> {
     }
 }
 
-/// The right to close the store. Dropping it tells all who wait that the store is closed.
+/// The right to close the store. Dropping it tells all waiting threads that the store is closed.
 pub(crate) struct Closing<'l>(&'l Life);
 
 impl Closing<'_> {

@@ -37,7 +37,7 @@ fn copy((of, from): Named<'_>, (folder, to): Named<'_>) -> Result<()> {
     let copied = copy_bytes((&*source, &of.path_of(from)), (out, &folder.path_of(&new)))
         .and_then(|()| folder.rename(&new, to));
     if copied.is_err() {
-        // Nobody looks for a file of this name.
+        // A file of this name is not looked for.
         let _ = folder.remove(&new);
     }
     copied

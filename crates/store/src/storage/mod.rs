@@ -111,7 +111,7 @@ pub trait Folder: Send + Sync {
     /// Makes creations, renames and removals in it durable.
     fn sync(&self) -> io::Result<()>;
     /// Locks the folder until the returned value is dropped. The lock is on a file, which is
-    /// created if it does not exist. `WouldBlock`: someone else holds the lock.
+    /// created if it does not exist. `WouldBlock`: another holder has the lock.
     fn lock(&self, name: &str) -> io::Result<Box<dyn Send + Sync>>;
     /// The number of bytes that can still be written in it.
     fn free_space(&self) -> io::Result<u64>;
@@ -262,7 +262,7 @@ pub trait Append: Send {
     }
 }
 
-/// Makes a file durable while someone else appends to it.
+/// Makes a file durable while another thread appends to it.
 pub trait Syncer: Send + Sync {
     /// Makes everything durable that was appended before the call. A sync in progress delays no
     /// append.
@@ -299,7 +299,7 @@ pub trait ReadAt: Send + Sync {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
     }
     /// The open file behind this one, if this one opens its file on demand. The file stays open
-    /// while someone holds it. None: this is the file itself. `WouldBlock`: too many files are
+    /// while a caller holds it. None: this is the file itself. `WouldBlock`: too many files are
     /// open. Ask again after some of them were read.
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         Ok(None)

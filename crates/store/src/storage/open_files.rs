@@ -9,8 +9,8 @@
 //! ```
 //! Invariants: only `OpenFiles::open` opens handles, and each is counted until it is closed. No
 //! more are open than the limit allows, except for readers that have waited in vain. Rings hold at
-//! most half of them, so that other readers need not wait for slow collectors. Whoever is reading a
-//! handle keeps it open, even if it is closed meanwhile. No destructor here takes a lock.
+//! most half of them, so that other readers need not wait for slow collectors. A thread that is
+//! reading a handle keeps it open, even if it is closed meanwhile. No destructor here takes a lock.
 
 use std::collections::VecDeque;
 use std::io;
@@ -60,7 +60,7 @@ pub(crate) struct OpenFiles {
     clock: Mutex<VecDeque<Weak<TableFile>>>,
 }
 
-/// Who needs an open file.
+/// What an open file is needed for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum HandleFor {
     /// A thread, for one read.
@@ -162,7 +162,7 @@ impl OpenFiles {
         }
     }
 
-    /// Closes some files that nobody is reading. False: there are none.
+    /// Closes some files that are not being read. False: there are none.
     pub(crate) fn close_idle(&self) -> bool {
         // In a child, the lock may be held for ever.
         if self.folder.life().is_forked() {
@@ -176,8 +176,8 @@ impl OpenFiles {
     }
 }
 
-/// Takes a handle out of the clock and out of its file: one that was not read lately, and that
-/// nobody is reading. None: there is none. Dropping the handle closes it.
+/// Takes a handle out of the clock and out of its file: one that was not read lately, and that no
+/// thread is reading. None: there is none. Dropping the handle closes it.
 fn take_idle(clock: &mut VecDeque<Weak<TableFile>>) -> Option<Arc<Option<Arc<Handle>>>> {
     for _ in 0..2 * clock.len() {
         let Some(file) = clock.pop_front()?.upgrade() else { continue };
@@ -226,8 +226,8 @@ struct TableFile {
     me: Weak<TableFile>,
     name: String,
     files: Arc<OpenFiles>,
-    /// None: it is closed. The holder of `opening` sets it before the clock has the file. Whoever
-    /// takes the file out of the clock clears it.
+    /// None: it is closed. The holder of `opening` sets it before the clock has the file. The
+    /// thread that takes the file out of the clock clears it.
     handle: Switch<Option<Arc<Handle>>>,
     /// Whether it was read since it was opened, or since the clock examined it.
     was_read: AtomicBool,

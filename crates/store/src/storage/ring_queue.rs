@@ -16,7 +16,7 @@ use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{Completed, ReadQueue, Request};
 use crate::sync::Arc;
 
-/// So many waiting reads are begun together, unless someone waits for one.
+/// So many waiting reads are begun together, unless a thread waits for one.
 const SUBMITTED_AT_ONCE: usize = 8;
 
 pub(crate) struct RingQueue {

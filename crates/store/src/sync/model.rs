@@ -4,8 +4,8 @@
 //!           under loom all of them           pin:  number (Acquire) -> that value, a stale one too
 //! ```
 //! Invariant: a reader is ordered after the writer of the value that it was given, and after
-//! nothing else. The list's own lock is an ordinary one: the checker runs one thread at a time, so
-//! nobody waits for it and it orders nothing.
+//! nothing else. The list's own lock is an ordinary one. The checker runs one thread at a time, so
+//! no thread waits for it and it orders nothing.
 
 use std::collections::VecDeque;
 use std::ops::Deref;
@@ -51,8 +51,8 @@ impl<V: Clone> SwapModel<V> {
         let old = values.list[number - values.oldest].clone();
         drop(values);
         self.number.store(newest, Ordering::Release);
-        // Under shuttle nobody is given a stale number: what is old goes when its last reader lets
-        // go.
+        // Under shuttle no thread is given a stale number: what is old goes when its last reader
+        // lets go.
         let mut values = self.values();
         let gone = if cfg!(loom) { 0 } else { newest - values.oldest };
         values.oldest += gone;
@@ -84,7 +84,7 @@ impl<H> Slot<H> {
         self.0.get().is_none()
     }
 
-    /// Puts something else in it. What was there lives on with those who hold it.
+    /// Puts something else in it. What was there lives on with its holders.
     pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
         self.0.swap(new)
     }

@@ -43,7 +43,7 @@ impl<H> Slot<H> {
         self.0.load().is_none()
     }
 
-    /// Puts something else in it. What was there lives on with those who hold it.
+    /// Puts something else in it. What was there lives on with its holders.
     pub(crate) fn replace(&self, new: Option<Shared<H>>) -> Option<Shared<H>> {
         self.0.swap(new)
     }

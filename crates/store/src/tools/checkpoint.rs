@@ -64,8 +64,8 @@ impl Made {
     /// Gives a file of the store a name in the folder too.
     fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
         let made = link_or_copy((from, &name), (&self.folder, &name));
-        // A link may exist although creating it failed. But a file that was there before belongs to
-        // someone else.
+        // A link may exist although creating it failed. But a file that was there before is not
+        // ours.
         if !made.as_ref().is_err_and(Error::is_name_taken) {
             self.names.push(name);
         }

@@ -104,7 +104,7 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
     }
 }
 
-/// Filters whose kinds nobody has registered, and of how many tables they are.
+/// Filters of unregistered kinds, and of how many tables they are.
 fn unregistered(version: &Version) -> BTreeMap<String, u64> {
     let mut tables = BTreeMap::new();
     for name in version.tables().filter_map(|table| table.table.unregistered_filter()) {

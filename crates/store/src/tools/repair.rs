@@ -5,7 +5,7 @@
 //! damaged logs     their readable writes become a table, the newest run
 //! then             lost/ gets what was damaged -> MANIFEST -> what is in lost/ leaves the folder
 //! ```
-//! A manifest is sound if its tables all exist and no other is newer, and if its end is whole, or
+//! A manifest is sound if its tables all exist and no other is newer. Its end must be whole too, or
 //! the logs continue where its tables end. That of a sound store is.
 //!
 //! Invariants: nothing is deleted: a file that leaves the tree has a durable name in `lost/` before
@@ -61,8 +61,8 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 /// [`Db::open`](crate::Db::open) accepts it too.
 ///
 /// # Errors
-/// `Locked` if the store is open, `Missing` or `NotAStore` if there is none, `Version` if another
-/// version of Trommel wrote it, `Io` if the disk refuses. Then nothing has changed, or the repair
+/// `Locked` if the store is open. `Missing` or `NotAStore` if there is none. `Version` if another
+/// version of Trommel wrote it. `Io` if the disk refuses. Then nothing has changed, or the repair
 /// can be run again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
     let (dir, storage) = (path.as_ref(), &*environment.storage);
@@ -70,7 +70,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let manifest = FoundManifest::read(&folder)?;
-    // Logs are read into memtables that nobody queries. So their memory is not reserved at once.
+    // Logs are read into memtables that are not queried. So their memory is not reserved at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options { guard, write_buffer_bytes, ..Options::default() };
     let next_file = free_number(&names, manifest.layout.as_ref());

@@ -89,7 +89,7 @@ pub(crate) fn save_writes(
     }
     let newest = known.and_then(Layout::needed_wal);
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
-        // Nobody knows how much it held.
+        // It is unknown how much it held.
         let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };
         saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
@@ -115,7 +115,7 @@ pub(crate) fn write_run(
         to: delete.value,
         sequence: delete.sequence,
     });
-    // Nobody reads a store during its repair, so no older entry needs to stay visible.
+    // A store is not read during its repair, so no older entry needs to stay visible.
     let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(deletes, &[]));
     entries.iter().try_for_each(|entry| writer.add(entry))?;
     writer.finish().map(Some)

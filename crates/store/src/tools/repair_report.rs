@@ -1,4 +1,4 @@
-//! The report of a repair: what it did, what is lost, and what nobody can know.
+//! The report of a repair: what it did, what is lost, and what cannot be known.
 //! ```text
 //! lost      something that is left tells what is missing: a checksum, a manifest, a later log
 //! doubts    what would tell is missing or damaged itself, so more may be lost
@@ -19,7 +19,7 @@ pub struct Loss {
     pub offset: u64,
     /// What is wrong there.
     pub what: String,
-    /// How many entries, at most. None: nobody knows.
+    /// How many entries, at most. None: unknown.
     pub entries: Option<u64>,
 }
 

@@ -155,7 +155,7 @@ impl Copier<'_> {
         }
     }
 
-    /// Without the index nobody knows where blocks begin.
+    /// Without the index it is unknown where blocks begin.
     fn lose_all(&mut self, parts: &TableParts, entries: Option<u64>) {
         let entries = parts.properties.as_ref().map(|known| known.entries).or(entries);
         let first = parts.damage.iter().find_map(Error::as_damage);

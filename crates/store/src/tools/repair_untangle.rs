@@ -5,7 +5,7 @@
 //! neither     6 before 4: a2 hides a7   4 before 6: wrong where 6 has what came after 4
 //! so          a7 a2 b8                  one table of both
 //! ```
-//! Nobody knows which of two such tables has the newer entries for all of their keys. A merge may
+//! It is unknown which of two such tables has the newer entries for all of their keys. A merge may
 //! have trimmed one of them, or taken one table of a level and left others. Also, a deletion of a
 //! range may hide entries of the other. Invariant: a merged table holds each entry that any of its
 //! inputs had, once.
@@ -63,7 +63,7 @@ fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutpu
     let tables = tables.collect::<Result<Vec<_>>>()?;
     let mut cursor = MergeCursor::over(tables.iter().map(|table| table.cursor().end_to_end()))?;
     let tombstones = tables.iter().flat_map(|table| table.tombstones().pieces());
-    // Nobody reads a store during its repair, so no older entry needs to stay visible.
+    // A store is not read during its repair, so no older entry needs to stay visible.
     let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(tombstones, &[]));
     let mut last: Option<(Vec<u8>, Sequence)> = None;
     writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {

@@ -36,8 +36,8 @@ pub fn verify_files(path: impl AsRef<Path>) -> Result<VerifyReport> {
 /// such file.
 ///
 /// # Errors
-/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more), `Missing` or
-/// `NotAStore` if there is none, `Version` if another version of Trommel wrote it, `Io` if the disk
+/// `Locked` if the store is open (then [`Db::verify`](crate::Db::verify) checks more). `Missing` or
+/// `NotAStore` if there is none. `Version` if another version of Trommel wrote it. `Io` if the disk
 /// refuses. Damage is no error: it is in the report.
 pub fn verify_files_with(
     path: impl AsRef<Path>,
@@ -124,8 +124,8 @@ impl FilesCheck {
             }
             self.report.note(opened.and_then(|table| table.verify()))?;
         }
-        // Every log that is here may be needed. A log that is missing may have been in tables:
-        // nobody knows.
+        // Every log that is here may be needed. A log that is missing may have been in tables: that
+        // is unknown.
         self.logs(&Layout::default(), false)
     }
 

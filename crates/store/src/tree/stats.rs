@@ -187,7 +187,7 @@ impl Counters {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GuardStats {
-    /// Who answers.
+    /// The guard.
     pub kind: GuardKind,
     /// Memory per entry on disk, in bits, everything included.
     pub bits_per_key: f64,
@@ -213,8 +213,8 @@ pub struct GuardStats {
     /// Filters and images of filters that did not decode when the store was opened, with file and
     /// place, as long as the tree has them. They are not used. A merge makes new ones.
     pub damaged: Vec<String>,
-    /// Filters of tables that are of kinds which nobody has registered, by name or tag, and how
-    /// many tables have them. Such a table is read without its filter.
+    /// Filters of tables that are of unregistered kinds, by name or tag, and how many tables have
+    /// them. Such a table is read without its filter.
     pub unregistered: BTreeMap<String, u64>,
     /// Of a guard with a filter for each table: the parameters of new ones beside their memory, as
     /// text. None: there are none.

@@ -1,5 +1,5 @@
-//! A simulated disk behind a door: whoever comes with an operation is asked first, and may be held,
-//! counted, refused or panicked at.
+//! A simulated disk behind a door: a thread that comes with an operation is asked first, and may be
+//! held, counted, refused or panicked at.
 #![allow(dead_code, reason = "each test that has this door uses a part of it")]
 
 use std::any::Any;
@@ -189,7 +189,7 @@ impl Gate {
         self.changed.notify_all();
     }
 
-    /// Returns when someone is held.
+    /// Returns when a thread is held.
     pub(crate) fn wait(&self) {
         let state = self.state.lock().expect("no panic");
         let waited = self.changed.wait_timeout_while(state, PATIENCE, |(_, held)| *held == 0);
@@ -197,7 +197,7 @@ impl Gate {
     }
 }
 
-/// Opens the gate when a test fails too, so that nobody waits for ever.
+/// Opens the gate when a test fails too, so that no thread waits for ever.
 pub(crate) struct Opens<'g>(pub(crate) &'g Gate);
 
 impl Drop for Opens<'_> {

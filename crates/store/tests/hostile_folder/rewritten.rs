@@ -4,7 +4,7 @@
 //! between the steps of a store   tables, log, manifest; then the right bytes are put back
 //! by a thread beside             all of it at once, so many times
 //! ```
-//! Invariant: an answer is right, or an error that names the file. Nobody hangs, panics, or takes
+//! Invariant: an answer is right, or an error that names the file. No call hangs, panics, or takes
 //! memory by what a file claims.
 
 use std::fs;
@@ -190,7 +190,7 @@ fn a_file_that_changes_at_any_look_is_read_right_or_named() {
     }
 }
 
-/// Whoever opens the store next finds all rows, or is told why not.
+/// The next opening of the store finds all rows, or says why not.
 fn read_later(case: &str, dir: &Path, name: &str) {
     let (dir, name) = (dir.to_path_buf(), name.to_string());
     in_time(&format!("{case}, and then opened"), move || {
@@ -383,7 +383,7 @@ fn a_look_at_a_manifest_that_changes_sees_a_tree_that_was_or_an_error() {
     }
 }
 
-/// How often each file is changed by the thread beside, and put back. Who reads does so until that
+/// How often each file is changed by the thread beside, and put back. The reader reads until that
 /// is done.
 const CHANGES: usize = 300;
 

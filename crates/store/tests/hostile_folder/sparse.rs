@@ -4,7 +4,7 @@
 //! test -> this test again, in a process of its own, for each file and call -> VmHWM before, after
 //! ```
 //! Invariant: it grows by what `Stats` tells of, and by `BESIDE_BYTES`, whatever lengths files
-//! have. Who takes a file into memory as a whole takes `HOLES_BYTES` of holes with it.
+//! have. Code that takes a file into memory as a whole takes `HOLES_BYTES` of holes with it.
 
 use std::fs;
 use std::path::{Path, PathBuf};

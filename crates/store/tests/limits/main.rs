@@ -131,7 +131,7 @@ fn live_within_bounds(text: &str, options: &Options) {
     let (options, (done, ended)) = (options.clone(), channel());
     let work = move || {
         let taken = allocation_counter::measure(|| live(&options));
-        // Nobody listens to one that took too long.
+        // No thread listens to one that took too long.
         let _ = done.send(taken.bytes_max);
     };
     let thread = std::thread::Builder::new().name(text.into()).spawn(work).expect("a thread");

@@ -63,8 +63,8 @@ impl Base {
         })
     }
 
-    /// A word at which a bucket begins, or behind the last one the next list: no key with a lesser
-    /// one lies in it or behind it, and no key with a greater one before it. None: unknown.
+    /// A word at which a bucket begins (behind the last bucket: the next list). Keys with lesser
+    /// words lie before the bucket, keys with greater words in it or behind it. None: unknown.
     pub(crate) fn word_at_bucket(&self, (list, bucket): (usize, usize)) -> Option<u64> {
         if self.is_edge(list) {
             return None;

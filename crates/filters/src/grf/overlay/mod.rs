@@ -6,7 +6,7 @@
 //! root    two pointers per chunk; a flush makes a new root, which shares the untouched chunks
 //! ```
 //! Invariant: an overlay never changes. Places of the ends of ranges are monotone in keys (see
-//! `base/`), so the entries of all keys in a range lie between the places of its ends.
+//! `base/`). So the entries of all keys in a range lie between the places of its ends.
 
 pub(super) mod bucket_entries;
 pub(super) mod chunk;

@@ -118,9 +118,9 @@ impl<const BACK: bool> Cursor<BACK> {
         word.is_ok_and(|word| if BACK { word > quiet } else { word < quiet })
     }
 
-    /// The code of the next entry that is wanted, if a key of it may be at `key` or come before it
-    /// on the way (None: no bound). None: no such entry that is left has a key from the cursor's
-    /// start up to `key`; a later call with a key further on goes on. What is not wanted once is
+    /// The code of the next wanted entry, if a key of it may be at `key` or come before it on the
+    /// way. `key` None: no bound. Gives None if no such entry is left with a key from the cursor's
+    /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
     /// passed over, and not given later.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
         if key.is_some_and(|key| self.is_quiet(key)) {

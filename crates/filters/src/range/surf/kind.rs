@@ -1,6 +1,6 @@
 //! The kinds of SuRF: what it keeps of a key behind its shortest distinguishing prefix.
 //!
-//! Invariant: a kind's tag is nobody else's.
+//! Invariant: a kind's tag is no other kind's.
 
 use crate::base::kind::{FilterKind, FilterOptions, TableKind};
 use crate::base::tuning::{FilterTuning, Tuning};

@@ -51,7 +51,7 @@ pub(super) fn climb(
     lengths
 }
 
-/// The lengths that promise the fewest false positives, of those that two ways of climbing find:
+/// Of the lengths that two searches find, those that promise fewer false positives. The searches:
 /// Algorithm 1, and bit by bit where a bit saves most for its room. `shares`: of the levels. None:
 /// not even fingerprints of `least` bits fit.
 pub(super) fn fittest(

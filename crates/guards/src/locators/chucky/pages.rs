@@ -6,7 +6,7 @@
 //! A page that nothing was written to is one for all, so that an empty filter has a page table and
 //! one page.
 //!
-//! Invariant: a page that someone else holds is never written; it is copied.
+//! Invariant: a page that another clone holds is never written; it is copied.
 
 use std::sync::Arc;
 

@@ -6,8 +6,8 @@
 //!                             a      b           c
 //! ```
 //! (Binary fuse filters: Graf and Lemire 2022; xor filters: Graf and Lemire 2020.) At either end of
-//! a binary fuse filter keys are fewer for each cell: there peeling begins, and so it needs fewer
-//! cells for all.
+//! a binary fuse filter each cell has fewer keys. Peeling begins there, and so the filter needs
+//! fewer cells for all keys.
 //!
 //! Invariant: places ascend, and lie below `cell_count`. No cells: no keys.
 

@@ -255,7 +255,7 @@ fn a_shift_is_told_by_rates_before_and_after() {
         let is_open = report.guard == "none";
         assert_eq!(shift.guard_ns_per_insert == 0.0, is_open, "{}", report.guard);
         if is_open {
-            // One run before, seven after: nobody says which of them to leave out.
+            // One run before, seven after: it is not said which of them to leave out.
             assert!((0.9..=1.0).contains(&shift.before.point_miss), "{:?}", shift.before);
             assert!(shift.after.point_miss > 6.0, "{:?}", shift.after);
         }

@@ -1,5 +1,5 @@
-//! Laws of cost for who reads files from end to end: as much as the files are long; and for who
-//! changes a tree of many tables: no square of them.
+//! Laws of cost. Operations that read files from end to end are linear in the files' lengths.
+//! Operations that change a tree of many tables are not quadratic in their number.
 //! ```text
 //! Counted -> Memory       bytes that are read        of 1x and of 10x rows, in tables and in a log
 //! ```
@@ -158,7 +158,7 @@ fn file_bytes(world: &World, ending: &str) -> u64 {
 type Change = fn(&World);
 type Call = fn(&Counted, &Environment);
 
-/// Who reads which files from end to end, and how often at most.
+/// What reads which files from end to end, and how often at most.
 const READERS: [(&str, Call, &str, u64); 4] = [
     (
         "verify_files",

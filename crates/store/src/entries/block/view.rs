@@ -76,7 +76,7 @@ fn kind_of(tag: u64) -> Option<Kind> {
     }
 }
 
-/// The store's varint, made for numbers of one or two bytes; who is strict is `Reader`.
+/// The store's varint, made for numbers of one or two bytes; `Reader` is the strict one.
 #[inline]
 fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let first = *bytes.get(*at)?;
@@ -160,8 +160,8 @@ impl<'a> View<'a> {
     }
 
     /// The first entry that is not before (key, at). Its key begins with the first `shared` bytes
-    /// of `key`. No key is put together: how much of it each entry shares with the one before tells
-    /// most of them apart, also where it could share more.
+    /// of `key`. No key is put together: the bytes that each entry shares with the one before tell
+    /// most entries apart. That holds where an entry could share more, too.
     #[inline]
     pub(super) fn seek(self, key: &[u8], at: Sequence) -> Option<Sought> {
         self.load_heads();

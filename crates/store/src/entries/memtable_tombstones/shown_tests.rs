@@ -81,7 +81,7 @@ proptest! {
             let Some(next) = writes.get(last) else { break };
             write(&memtable, next, number);
             let written = &writes[..=last];
-            // Who reads now, and who has read at an earlier number.
+            // A reader now, and one at an earlier number.
             for at in 1..=number {
                 let seen = &written[..at as usize];
                 let Some(view) = ranges.at(Sequence(at)) else { continue };

@@ -4,7 +4,7 @@
 //! next                      one link
 //! next_newer, prev_newer    a descent by the numbers beside the links
 //! ```
-//! Invariant: whoever has a pointer into a list holds the list.
+//! Invariant: a holder of a pointer into a list holds the list.
 
 use std::ptr;
 

@@ -5,14 +5,14 @@
 //! level 0   o -> [a 3] -> [c 5] -> [d 7] -> [e 9] -> null       or leads to
 //! newer than 7, from a on: the first link is passed at once
 //! ```
-//! A memtable marks the entries that come after its first deletion of a range. Those before are
-//! older than all of them: whoever looks for what is newer than one does not look for these, and a
-//! memtable without such deletions marks none.
+//! A memtable marks the entries that come after its first deletion of a range. Entries before it
+//! are older than every such deletion, so a search for newer entries does not need them. A memtable
+//! without such deletions marks none.
 //!
 //! Invariant: of what a reader sees, no marked entry is newer than the number of a link that leads
 //! past or to it. (A number may be too great for a moment: the reader then looks behind the link in
-//! vain.) A link is loaded before its number: who sees a link that is the first of its level sees
-//! the number that was there before.
+//! vain.) A link is loaded before its number. So a reader that sees the first link of a level also
+//! sees the number that was stored before it.
 
 use std::ptr;
 
@@ -113,8 +113,8 @@ impl SkipList {
         ptr::null_mut()
     }
 
-    /// Of the links by which one descends to the last node before (key, at), the last that leads
-    /// past or to something newer: where it begins, its level, and where it ends.
+    /// The last link that leads past or to something newer, among those of a descent to the last
+    /// node before (key, at). Gives where it begins, its level, and where it ends.
     fn last_link_to_newer(
         &self,
         key: &[u8],
@@ -231,9 +231,9 @@ mod tests {
         numbers
     }
 
-    // A tall node could be reached before its upper links were there; the first link of a level had
-    // no number of what lay before; where a link's number was that of an entry behind a new node,
-    // the link's own node was passed over.
+    // A tall node could be reached before its upper links were there. The first link of a level had
+    // no number for what lay before it. Where a link's number was that of an entry behind a new
+    // node, the link's own node was passed over.
     #[test]
     #[cfg_attr(miri, ignore = "one thread does all of it: long, and nothing for Miri")]
     fn what_was_there_is_found_in_the_midst_of_an_insert() {

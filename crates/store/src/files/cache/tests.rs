@@ -9,7 +9,7 @@ use crate::entries::block::BlockBuilder;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::sync::{AtomicBool, Ordering};
 
-/// A block that says who it is, with a value of so many bytes.
+/// A block that says which it is, with a value of so many bytes.
 fn block(table: u64, number: usize, value_len: usize) -> Block {
     let key = [table.to_be_bytes(), (number as u64).to_be_bytes()].concat();
     let entry =

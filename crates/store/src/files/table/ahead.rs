@@ -49,7 +49,7 @@ struct Chunk {
     bytes: ReadBuffer,
 }
 
-/// A chunk that is being read, alone in its queue. Dropped, it is nobody's business.
+/// A chunk that is being read, alone in its queue. Dropped, it is forgotten.
 struct Coming {
     blocks: Range<usize>,
     reads: Box<dyn ReadQueue>,

@@ -1,10 +1,10 @@
-//! A table that is asked for many keys, or whose blocks someone else reads: the same steps as for
-//! one key, taken apart.
+//! A table that is asked for many keys, or whose blocks its caller reads: the same steps as for one
+//! key, taken apart.
 //! ```text
 //! ask_for_fences(key) ~~> block_for -> ask_for_slot ~~> ask_for_block ~~> cached_block
 //!                                                          \-missing-> read_blocks,
 //!     of many keys together
-//! block_place(number) -> file, offset, length ... read, whoever does it ... block_of_bytes
+//! block_place(number) -> file, offset, length ... read, by any means ... block_of_bytes
 //!     -> checked, in the cache
 //! ```
 //! Invariant: a block that is handed out was checked, as everywhere.

@@ -88,8 +88,8 @@ fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
     if holds { Ok(()) } else { Err(what) }
 }
 
-/// Whether each key shares with the one before all that they have in common, or nothing: a search
-/// relies on that, and would not find what a scan finds.
+/// Whether each key shares with the one before all that they have in common, or nothing. A search
+/// relies on that: otherwise it would miss entries that a scan finds.
 fn shares_all(block: &Block) -> bool {
     let (mut key, mut place) = (Vec::new(), block.first());
     while let Some((entry, end)) = block.entry_at(place) {
@@ -104,9 +104,9 @@ fn shares_all(block: &Block) -> bool {
     true
 }
 
-/// Whether a filter denies a key to nobody: who asks for it or counts it, for a range around it, or
-/// where the table goes on from some key on. `before`: the key that the table has before it, if it
-/// has one.
+/// Whether a filter never denies a key. It is asked for the key, for its count, for ranges around
+/// it, and where the table goes on from some key. `before`: the key that the table has before it,
+/// if it has one.
 fn knows(filter: &TableFilter, before: Option<&[u8]>, key: &[u8]) -> bool {
     let below = just_below(key).filter(|below| before.is_none_or(|before| before < &below[..]));
     let (from, after) = (before.map(successor), successor(key));

@@ -63,8 +63,8 @@ impl TableCursor {
         self
     }
 
-    /// For who walks over all of it, from its first entry to its last: in large chunks from the
-    /// start, which are not kept in the cache.
+    /// For a walk from its first entry to its last: reads in large chunks from the start, and keeps
+    /// none of them in the cache.
     #[must_use]
     pub(crate) fn end_to_end(mut self) -> Self {
         let (table, end) = (&self.table, self.table.block_count());

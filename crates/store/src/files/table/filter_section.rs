@@ -4,7 +4,7 @@
 //! tag 0x100       | length u8 | name | filter |  a kind without one
 //! ```
 //! Invariant: a filter that is given out has passed its section's checksum and is of the kind that
-//! the section names. A kind that nobody registered is no damage: the table is read without it.
+//! the section names. An unregistered kind is no damage: the table is read without it.
 
 use trommel_filters::{AlignedBytes, FilterKind};
 

@@ -100,7 +100,7 @@ pub(crate) const LIST_LEN_MAX: u64 = (size_of::<u16>() + u16::MAX as usize * SEC
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Section {
     pub(crate) tag: u16,
-    /// Who does not know the tag may skip it.
+    /// A reader that does not know the tag may skip it.
     pub(crate) optional: bool,
     pub(crate) offset: u64,
     pub(crate) len: u64,

@@ -3,7 +3,7 @@
 //! tail -> section list -> sections, one checksum each -> index -> blocks, one checksum each
 //! ```
 //! Invariant: a returned part has passed its checksum. Every other part is in the list of damage.
-//! Without the index nobody knows where blocks begin.
+//! Without the index it is unknown where blocks begin.
 
 use trommel_filters::FilterOptions;
 

@@ -8,7 +8,7 @@
 //! ```
 //! Invariants: a sub-filter in memory has passed its checksum. One that does not is not asked for
 //! again: what is left out says "maybe". Sub-filters change under the lock of the multi-queue (or
-//! before anybody else knows the table).
+//! before any other thread knows the table).
 
 use trommel_filters::{
     Corrupt, FilterKind, HashedKey, SubFilter, SubFilterDirectory, SubFilterKind, TableSubFilters,
@@ -169,7 +169,7 @@ impl Table {
         }
     }
 
-    /// Reads so many sub-filters into memory, fewer if some are damaged. Requires: nobody else
+    /// Reads so many sub-filters into memory, fewer if some are damaged. Requires: no other thread
     /// knows the table yet.
     pub(crate) fn load_sub_filters(&self, count: u8) -> Result<()> {
         let Some(sub_filters) = self.sub_filters() else { return Ok(()) };

@@ -4,9 +4,9 @@
 //!                                                                      whole tree is read
 //! if it fails    a view, and notes beside it that have no order       -> scans merge the runs
 //! ```
-//! A new key's place among the others is known to nobody who has not read them (GRF paper, section
-//! 3.2): that is what this guard costs. Invariant: a view that is whole has each entry of the
-//! guard's runs, at its rank.
+//! A new key's place among the others is known only after these are read (GRF paper, section 3.2):
+//! that is what this guard costs. Invariant: a view that is whole has each entry of the guard's
+//! runs, at its rank.
 
 use trommel_filters::{AnyRunLocator, RunLocatorKind, RunSlot, TreePlan};
 

@@ -188,8 +188,8 @@ fn units_are_an_odometer_under_every_policy() {
     }
 }
 
-// With Z between 1 and T - 1, the last level's runs are merged when they are more than Z, not when
-// their units are T.
+// With Z between 1 and T - 1, the last level's runs are merged when they exceed Z, not when their
+// units are T.
 #[test]
 fn a_last_level_of_a_few_runs_grows_a_little_beyond_its_units() {
     let (last_runs, size_ratio) = (4, 10);

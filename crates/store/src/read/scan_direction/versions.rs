@@ -42,8 +42,8 @@ impl Passed {
 
 impl Side {
     /// The newest entry of the key in hand that the scan sees, unless it is in a range that was
-    /// deleted later; all its entries are passed. Requires: the next entry is of this key, and has
-    /// this sequence number and kind.
+    /// deleted later. Passes all entries of the key. Requires: the next entry is of this key, and
+    /// has this sequence number and kind.
     #[inline]
     pub(super) fn newest_visible(
         &mut self,
@@ -127,9 +127,9 @@ impl Side {
         Ok(())
     }
 
-    /// Has the top source, which is at an entry of the key in hand with this number, go on: to its
-    /// next entry, or if it has had many of the key, to the next one that counts; which may be
-    /// noted on the way.
+    /// Moves the top source on, which is at an entry of the key in hand with this number. It goes
+    /// to its next entry. After many of the key, it goes to the next one that counts, and may note
+    /// the newest on the way.
     #[inline]
     fn pass_entry(
         &mut self,

@@ -47,7 +47,7 @@ fn one_handle_is_enough() {
     assert_eq!(disk.handles().most, 1);
 }
 
-// Who waited was told of files that were closed alone, not of one that nobody read any more: each
+// A waiting thread was told of files that were closed alone, not of one that was read no more: each
 // wait took its whole time.
 #[test]
 fn who_waits_for_a_file_is_told_when_it_is_read_no_more() {
@@ -132,7 +132,7 @@ fn threads_share_few_files() {
             });
         }
     });
-    // Who has waited in vain opens one all the same.
+    // A thread that has waited in vain opens one all the same.
     assert!(disk.handles().most <= 3 + THREADS, "{:?}", disk.handles());
     assert_eq!(disk.handles().open as u64, open.stats().open);
     assert!(open.stats().open <= 3 + THREADS as u64);

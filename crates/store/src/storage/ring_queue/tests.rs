@@ -1,4 +1,4 @@
-//! What every queue of reads does, whoever reads: the ring and its safe twins alike.
+//! What every queue of reads does: the ring and its safe twins alike.
 
 use std::collections::HashMap;
 use std::path::Path;

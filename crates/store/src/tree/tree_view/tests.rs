@@ -1,4 +1,4 @@
-//! Whoever follows a tree hears of everything that happens to it, and is told the truth about keys.
+//! A follower of a tree hears of everything that happens to it, and is told the truth about keys.
 
 use trommel_guards::kinds;
 

@@ -1,5 +1,5 @@
 //! Reads in chunks: how many there are, when they are done, and what becomes of those that fail or
-//! that nobody needs.
+//! are not needed.
 
 use std::io;
 use std::sync::{Condvar, Mutex};
@@ -272,7 +272,7 @@ fn a_cursor_that_is_dropped_or_jumps_waits_for_nothing_and_leaves_nothing() {
     log.0.lock().unwrap().is_closed = false;
     log.1.notify_all();
     drop((jumps, table));
-    // Threads that have read for nobody let go of the file.
+    // Threads whose reads are not wanted any more let go of the file.
     while file.strong_count() > 0 {
         std::thread::yield_now();
     }

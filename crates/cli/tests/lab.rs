@@ -61,9 +61,12 @@ fn a_plan_is_run_once_and_reported() {
     assert!(page.contains("<svg") && page.contains("binary-fuse") && page.contains("holds"));
     let report = "lab report --machine test --markdown results.md --csv tables";
     let claims = place.run(&format!("{report} --json")).json(0);
-    assert_eq!((&claims[0]["holds"], &claims[0]["plan"]), (&true.into(), &"alone".into()));
+    assert_eq!((&claims[0]["verdict"], &claims[0]["plan"]), (&"holds".into(), &"alone".into()));
     let text = place.run(report).with_status(0);
     assert!(text.contains("No key is denied") && text.contains("holds"), "{text}");
+    let checked = place.run("lab check --machine test --json");
+    assert_eq!(checked.status, 1, "{}", checked.out);
+    assert!(checked.out.contains("bits per key taken"), "{}", checked.out);
     let other = place.run("lab report --machine other");
     assert!(other.err.contains("--machine other; there are machines: test"), "{}", other.err);
     assert_eq!(other.status, 1, "nothing was measured");

@@ -15,6 +15,8 @@ pub struct ReadReport {
     pub runs_planned: u64,
     /// The runs of each level, newest level first.
     pub levels: Vec<LevelRuns>,
+    /// Entries of the smallest run.
+    pub smallest_run_keys: u64,
     /// The guard's memory in bits per key, everything included.
     pub guard_bits_per_key: f64,
     /// Bits per key that were asked for.
@@ -223,6 +225,8 @@ pub struct KindReport {
     pub ops: u64,
     /// Time per question, as a thread sees it: the median of the rounds.
     pub ns_per_op: f64,
+    /// The same of each round. In a round all guards of the report are asked, in turns.
+    pub ns_per_op_rounds: Vec<f64>,
     /// Questions per second that all threads have answered together, in that round.
     pub ops_per_s: f64,
     /// 99 of 100 questions took less, in a pass that reads the clock around each of them (and so

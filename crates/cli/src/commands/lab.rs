@@ -3,6 +3,7 @@
 //! lab list      plans/*.toml                        what can be measured, and how long it takes
 //! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
 //! lab report    records -> HTML; Markdown with figures beside it; CSV
+//! lab check     records -> what a reviewer would object to
 //! ```
 
 use std::io::Write;
@@ -11,8 +12,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use trommel_lab::experiment::{
-    Experiment, FIGURES_FOLDER, Heard, Keep, Machine, Outcome as StepOutcome, RunSummary, Scale,
-    Step, Study, csv, duration, figure_files, html, load_experiments, markdown, run_experiments,
+    Complaint, Experiment, FIGURES_FOLDER, Heard, Keep, Machine, Outcome as StepOutcome,
+    RunSummary, Scale, Step, Study, Verdict, complaints, csv, duration, figure_files, html,
+    load_experiments, markdown, run_experiments,
 };
 
 use crate::output::table::{TextTable, counted};
@@ -38,6 +40,10 @@ pub(crate) enum LabCommand {
         after_help = "Example: one page of what this machine has measured\n  trommel lab report --html report.html"
     )]
     Report(ReportArgs),
+    /// Find what a reviewer would object to: small runs, unlike trees, bits that were not asked
+    /// for, times without rounds, empty figures. Exit status 1: there is something.
+    #[command(after_help = "Example: the records of one plan\n  trommel lab check grf-fig10")]
+    Check(CheckArgs),
 }
 
 /// Which plans, of which size, and where their records are.
@@ -62,6 +68,12 @@ pub(crate) struct PlanArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {
+    #[command(flatten)]
+    plans: PlanArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
     #[command(flatten)]
     plans: PlanArgs,
 }
@@ -104,7 +116,29 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
         LabCommand::List(arguments) => list(&arguments.plans, json, out),
         LabCommand::Run(arguments) => measure(arguments, json, out),
         LabCommand::Report(arguments) => report(arguments, json, out),
+        LabCommand::Check(arguments) => check(&arguments.plans, json, out),
     }
+}
+
+fn check(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let studies = arguments.studies()?;
+    let found: Vec<Complaint> = studies.iter().flat_map(complaints).collect();
+    if json {
+        serde_json::to_writer(&mut *out, &found)?;
+        writeln!(out)?;
+    } else {
+        for Complaint { plan, problem, rows } in &found {
+            let times = if *rows > 1 { format!(" ({rows} times)") } else { String::new() };
+            writeln!(out, "{plan}: {problem}{times}")?;
+        }
+        writeln!(
+            out,
+            "{}, {} to object to",
+            counted(studies.len() as u64, "plan"),
+            counted(found.len() as u64, "thing")
+        )?;
+    }
+    Ok(if found.is_empty() { Status::Fine } else { Status::No })
 }
 
 impl PlanArgs {
@@ -253,9 +287,7 @@ struct Claimed {
     plan: String,
     claim: String,
     source: String,
-    holds: Option<bool>,
-    #[serde(skip)]
-    verdict: &'static str,
+    verdict: Verdict,
     found: String,
 }
 
@@ -287,7 +319,7 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     }
     let mut table = TextTable::new(4, &["plan", "claim", "", "found"]);
     for claim in claims {
-        table.row(vec![claim.plan, claim.claim, claim.verdict.into(), claim.found]);
+        table.row(vec![claim.plan, claim.claim, claim.verdict.words().into(), claim.found]);
     }
     out.write_all(table.render().as_bytes())?;
     Ok(status)
@@ -312,8 +344,7 @@ fn claimed(study: &Study) -> Vec<Claimed> {
             plan: study.experiment.name.clone(),
             claim: claim.says.clone(),
             source: claim.source.clone(),
-            holds: outcome.holds,
-            verdict: outcome.verdict(),
+            verdict: outcome.verdict,
             found: outcome.told(),
         })
         .collect()

@@ -17,7 +17,7 @@ use crate::bench::full_scan::measure_full_scans;
 use crate::bench::load::load;
 use crate::bench::many::measure_many;
 use crate::bench::pipelined::measure as measure_queue;
-use crate::bench::rounds::{ROUNDS, medians_ns, p99};
+use crate::bench::rounds::{ROUNDS, median, medians_ns, p99, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
@@ -313,17 +313,20 @@ fn measure_times(
     for readers in readers {
         let before = sides.iter().map(|side| Ok(all_kinds(&side.db.stats()?)));
         let before = before.collect::<Result<Vec<_>>>()?;
-        let medians = medians_ns(sides.len(), |side| {
+        let rounds = rounds_ns(sides.len(), |side| {
             readers.ask_all(&sides[side].db)?;
             progress.advance(1);
             progress.look(&sides[side].db);
             Ok::<_, LabError>(readers.len() as u64)
         })?;
-        for ((side, before), ns_per_op) in sides.iter_mut().zip(&before).zip(medians) {
+        for ((side, before), rounds) in sides.iter_mut().zip(&before).zip(rounds) {
             let after = all_kinds(&side.db.stats()?);
-            let report = kind_report(readers.len(), ns_per_op, before, &after);
-            let ns_per_op = ns_per_op * threads as f64;
-            side.kinds.push((readers.kind(), KindReport { ns_per_op, ..report }));
+            let report = kind_report(readers.len(), median(&mut rounds.clone()), before, &after);
+            let ns_per_op_rounds: Vec<f64> =
+                rounds.iter().map(|round| round * threads as f64).collect();
+            let ns_per_op = median(&mut ns_per_op_rounds.clone());
+            let report = KindReport { ns_per_op, ns_per_op_rounds, ..report };
+            side.kinds.push((readers.kind(), report));
         }
     }
     Ok(())
@@ -424,6 +427,8 @@ fn measured(
         .iter()
         .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
         .collect();
+    let sizes = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries);
+    let smallest_run_keys = sizes.min().unwrap_or(0);
     let of = |kind: Kind| {
         let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
         found.map_or_else(KindReport::default, |(_, report)| report.clone())
@@ -443,6 +448,7 @@ fn measured(
         runs: levels.iter().map(|level| level.runs).sum(),
         runs_planned: plan.tree.run_count(),
         levels,
+        smallest_run_keys,
         guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
         bits_per_key: plan.tree.bits_per_key,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,

@@ -14,8 +14,17 @@ pub(crate) const ROUNDS: usize = 7;
 /// one side once, and returns their number.
 pub(crate) fn medians_ns<E>(
     sides: usize,
-    mut run: impl FnMut(usize) -> Result<u64, E>,
+    run: impl FnMut(usize) -> Result<u64, E>,
 ) -> Result<Vec<f64>, E> {
+    let mut times = rounds_ns(sides, run)?;
+    Ok(times.iter_mut().map(|times| median(times)).collect())
+}
+
+/// As above, each round's, in the order in which they were made.
+pub(crate) fn rounds_ns<E>(
+    sides: usize,
+    mut run: impl FnMut(usize) -> Result<u64, E>,
+) -> Result<Vec<Vec<f64>>, E> {
     let mut times = vec![Vec::with_capacity(ROUNDS); sides];
     for round in 0..ROUNDS {
         for turn in 0..sides {
@@ -25,7 +34,7 @@ pub(crate) fn medians_ns<E>(
             times[side].push(start.elapsed().as_nanos() as f64 / ops.max(1) as f64);
         }
     }
-    Ok(times.iter_mut().map(|times| median(times)).collect())
+    Ok(times)
 }
 
 /// The middle one. Requires: there is one.

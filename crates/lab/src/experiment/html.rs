@@ -6,6 +6,7 @@
 //! Invariant: every text that comes from a file is escaped.
 
 use crate::experiment::chart::svg;
+use crate::experiment::claim::Verdict;
 use crate::experiment::figure::Figure;
 use crate::experiment::number::duration;
 use crate::experiment::study::Study;
@@ -48,7 +49,7 @@ fn overview(studies: &[Study]) -> String {
             rows.push_str(&format!(
                 "<tr><td><a href=\"#{name}\">{title}</a></td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 escaped(&claim.says),
-                verdict(outcome.holds, outcome.verdict()),
+                verdict(outcome.verdict),
                 escaped(&outcome.told()),
             ));
         }
@@ -59,13 +60,13 @@ fn overview(studies: &[Study]) -> String {
     )
 }
 
-fn verdict(holds: Option<bool>, words: &str) -> String {
-    let class = match holds {
-        Some(true) => "yes",
-        Some(false) => "no",
-        None => "unknown",
+fn verdict(verdict: Verdict) -> String {
+    let class = match verdict {
+        Verdict::Holds => "yes",
+        Verdict::DoesNotHold => "no",
+        Verdict::Tie | Verdict::NotMeasured => "unknown",
     };
-    format!("<span class=\"{class}\">{words}</span>")
+    format!("<span class=\"{class}\">{}</span>", verdict.words())
 }
 
 fn chapter(study: &Study) -> String {
@@ -92,7 +93,6 @@ fn claims(study: &Study) -> String {
         "<table class=\"words\">\n<tr><th>claim</th><th>by</th><th></th><th>found</th></tr>\n",
     );
     for (claim, outcome) in claims {
-        let why = claim.otherwise.as_ref().filter(|_| outcome.holds == Some(false));
         let outside = outcome.outside();
         let outside = match outside.iter().any(|label| !label.is_empty()) {
             true => {
@@ -100,14 +100,15 @@ fn claims(study: &Study) -> String {
             }
             false => String::new(),
         };
-        let why = why.map_or(String::new(), |why| {
-            format!("<br><span class=\"note\">{}</span>", escaped(why))
-        });
+        let why = match outcome.why.as_str() {
+            "" => String::new(),
+            why => format!("<br><span class=\"note\">{}</span>", escaped(why)),
+        };
         text.push_str(&format!(
             "<tr><td>{}{why}</td><td>{}</td><td>{}</td><td>{}{outside}</td></tr>\n",
             escaped(&claim.says),
             escaped(&claim.source),
-            verdict(outcome.holds, outcome.verdict()),
+            verdict(outcome.verdict),
             escaped(&outcome.told()),
         ));
     }

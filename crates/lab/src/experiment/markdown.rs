@@ -6,7 +6,7 @@
 //! Invariant: every claim has one row, and every figure that is linked is among `figure_files`.
 
 use crate::experiment::chart::svg;
-use crate::experiment::claim::{Claim, ClaimOutcome};
+use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
 use crate::experiment::study::Study;
 
 /// The folder of the figures, beside the Markdown.
@@ -37,34 +37,39 @@ fn figure_file(study: &Study) -> Option<FigureFile> {
 /// The text. `about` stands under its title.
 pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
     let mut text = format!("# {title}\n\n{about}\n\n{}", summary(studies));
-    for (holds, heading) in [(Some(false), "Claims that do not hold"), (None, "Not measured")] {
-        text.push_str(&failed(studies, holds, heading));
+    for (verdict, heading) in [
+        (Verdict::DoesNotHold, "Claims that do not hold"),
+        (Verdict::Tie, "Ties"),
+        (Verdict::NotMeasured, "Not measured"),
+    ] {
+        text.push_str(&failed(studies, verdict, heading));
     }
     studies.iter().for_each(|study| text.push_str(&chapter(study)));
     text
 }
 
 fn summary(studies: &[Study]) -> String {
-    let found: Vec<Option<bool>> =
-        studies.iter().flat_map(Study::claims).map(|(_, outcome)| outcome.holds).collect();
-    let count = |holds| found.iter().filter(|one| **one == holds).count();
+    let found: Vec<Verdict> =
+        studies.iter().flat_map(Study::claims).map(|(_, outcome)| outcome.verdict).collect();
+    let count = |verdict| found.iter().filter(|one| **one == verdict).count();
     format!(
-        "{} claims: {} hold, {} do not, {} were not measured.\n",
+        "{} claims: {} hold, {} do not, {} are ties, {} were not measured.\n",
         found.len(),
-        count(Some(true)),
-        count(Some(false)),
-        count(None),
+        count(Verdict::Holds),
+        count(Verdict::DoesNotHold),
+        count(Verdict::Tie),
+        count(Verdict::NotMeasured),
     )
 }
 
-/// The claims that do not hold, or were not measured, each with its reason.
-fn failed(studies: &[Study], holds: Option<bool>, heading: &str) -> String {
+/// The claims with a verdict other than that they hold, each with its reason.
+fn failed(studies: &[Study], verdict: Verdict, heading: &str) -> String {
     let mut rows = String::new();
     for study in studies {
         for (claim, outcome) in study.claims() {
-            if outcome.holds == holds {
+            if outcome.verdict == verdict {
                 let link = format!("[{0}](#{0})", study.experiment.name);
-                let why = claim.otherwise.clone().unwrap_or_default();
+                let why = outcome.why.clone();
                 let [says, source, found, bound] = cells(claim, &outcome);
                 rows.push_str(&line(&[says, source, link, found, bound, why]));
             }
@@ -90,7 +95,7 @@ fn chapter(study: &Study) -> String {
         text.push_str(&format!("\n![{}]({FIGURES_FOLDER}/{})\n", figure.title, figure.name));
     }
     let claims = study.claims();
-    let holds = claims.iter().filter(|(_, outcome)| outcome.holds == Some(true));
+    let holds = claims.iter().filter(|(_, outcome)| outcome.verdict == Verdict::Holds);
     let rows: String = holds.map(|(claim, outcome)| line(&cells(claim, outcome))).collect();
     if !rows.is_empty() {
         text.push_str(&format!("\n{}{rows}", head(&["claim", "by", "measured", "claimed"])));

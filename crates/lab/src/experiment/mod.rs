@@ -13,10 +13,12 @@
 //! that is stopped loses nothing.
 
 mod chart;
+mod check;
 mod claim;
 mod csv;
 mod figure;
 mod html;
+mod interval;
 mod machine;
 mod markdown;
 mod number;
@@ -29,7 +31,8 @@ mod steps;
 mod study;
 mod ticks;
 
-pub use claim::{Claim, ClaimOutcome, ClaimPair};
+pub use check::{Complaint, complaints};
+pub use claim::{Claim, ClaimOutcome, ClaimPair, Verdict};
 pub use csv::csv;
 pub use figure::{AxisScale, Curve, Figure, Mark, Panel};
 pub use html::html;

@@ -5,10 +5,11 @@ use std::path::Path;
 use crate::error::Result;
 use crate::experiment::claim::{Claim, ClaimOutcome};
 use crate::experiment::figure::Figure;
+use crate::experiment::interval::RECORD;
 use crate::experiment::machine::Machine;
 use crate::experiment::plan::{Experiment, Scale};
 use crate::experiment::records::{Record, RecordFile};
-use crate::experiment::rows::{Row, rows_of};
+use crate::experiment::rows::{Row, Scalar, rows_of};
 use crate::experiment::steps::Step;
 
 /// A plan at a scale, and its records on one machine.
@@ -40,8 +41,15 @@ impl Study {
                 (step, record)
             })
             .collect();
-        let rows = steps.iter().flat_map(|(step, record)| {
-            record.iter().flat_map(|one| rows_of(&one.printed, step.rows.as_deref(), &step.fields))
+        let numbered = (0..).zip(&steps);
+        let rows = numbered.flat_map(|(nth, (step, record))| {
+            let rows = record
+                .iter()
+                .flat_map(|one| rows_of(&one.printed, step.rows.as_deref(), &step.fields));
+            rows.map(move |mut row| {
+                row.0.insert(RECORD.to_string(), Scalar::Number(f64::from(nth)));
+                row
+            })
         });
         Ok(Study { rows: rows.collect(), experiment, scale, steps })
     }

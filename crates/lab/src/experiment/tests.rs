@@ -208,10 +208,10 @@ fn figures_and_claims_are_made_of_rows() {
     assert_eq!(table, [["bits per key", "grf", "bloom"], ["8", "1", "1"], ["10.5", "1", "1"]]);
     assert!(nothing.panels.is_empty());
     let claims = study.claims();
-    assert_eq!(claims[0].1.holds, Some(false));
+    assert_eq!(claims[0].1.verdict, Verdict::DoesNotHold);
     assert_eq!(claims[0].1.outside(), ["bits_per_key 10.5"]);
     assert_eq!(claims[0].1.told(), "ratio 0.333 to 1; claimed at most 0.5, in 1 of 2 within it");
-    assert_eq!(claims[1].1.holds, None);
+    assert_eq!(claims[1].1.verdict, Verdict::NotMeasured);
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn results_have_each_claim_once_and_link_the_figures_that_they_come_with() {
     measure(folder.path(), "", Keep::ThisCommit);
     let studies = [study_in(folder.path())];
     let text = markdown("Results", "about", &studies);
-    assert!(text.contains("2 claims: 0 hold, 1 do not, 1 were not measured"), "{text}");
-    let row = "| GRF is twice as fast | the paper | [misses](#misses) | 0.333 to 1× | ≤ 0.5×, 1 of 2 | It is small. |";
+    assert!(text.contains("2 claims: 0 hold, 1 do not, 0 are ties, 1 were not measured"), "{text}");
+    let row = "| GRF is twice as fast | the paper | [misses](#misses) | 0.333 to 1× | ≤ 0.5×, 1 of 2 | Untested: It is small. |";
     assert!(text.contains(row), "{text}");
     assert_eq!(text.matches("GRF is twice as fast").count(), 1);
     let unknown = "| nothing is known | nobody | [misses](#misses) | - | ≥ 1 |  |";
@@ -257,7 +257,7 @@ fn results_show_what_holds_below_its_figure() {
     let folder = tempfile::tempdir().expect("a folder");
     measure(folder.path(), "10.5", Keep::ThisCommit);
     let text = markdown("Results", "about", &[study_in(folder.path())]);
-    assert!(text.contains("2 claims: 1 hold, 0 do not, 1 were not measured"), "{text}");
+    assert!(text.contains("2 claims: 1 hold, 0 do not, 0 are ties, 1 were not measured"), "{text}");
     assert!(!text.contains("## Claims that do not hold"), "{text}");
     assert!(text.ends_with("| GRF is twice as fast | the paper | 0.333× | ≤ 0.5× |\n"), "{text}");
     assert!(
@@ -289,4 +289,80 @@ fn wrong_plans_are_told_with_their_file() {
     }
     let error = load_experiments(folder.path(), &["no-such".into()]).expect_err("there is none");
     assert!(error.to_string().contains("there are: wrong"), "{error}");
+}
+
+/// The plan with another claim in the place of its first.
+fn outcome_of(claim: &str, rows: &[Row]) -> ClaimOutcome {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("claims.toml");
+    let head = "title = \"t\"\nsource = \"s\"\nabout = \"a\"\n[[run]]\ncommand = \"bench read\"\n";
+    let text = format!("{head}[[claim]]\nsays = \"it is faster\"\nsource = \"s\"\n{claim}");
+    std::fs::write(&path, text).expect("a plan");
+    load_experiment(&path).expect("it is well formed").claims[0].outcome(rows)
+}
+
+fn rate_row(guard: &str, law: &str, rate: f64) -> Row {
+    let text = |text: &str| Scalar::Text(text.into());
+    let fields = [
+        ("guard", text(guard)),
+        ("law", text(law)),
+        ("miss.ops", Scalar::Number(1000.0)),
+        ("miss.false_positive_rate", Scalar::Number(rate)),
+    ];
+    Row(fields.into_iter().map(|(name, value)| (name.to_string(), value)).collect())
+}
+
+#[test]
+fn a_bound_within_the_interval_is_a_tie() {
+    let claim = "value = \"miss.false_positive_rate\"\nof = { guard = \"grf\" }\n\
+                 than = { guard = \"bloom\" }\nat_most = 1.0\n";
+    for (rate, verdict) in [
+        (0.005, Verdict::Holds),
+        (0.09, Verdict::Tie),
+        (0.11, Verdict::Tie),
+        (0.2, Verdict::DoesNotHold),
+    ] {
+        let outcome =
+            outcome_of(claim, &[rate_row("grf", "all", rate), rate_row("bloom", "all", 0.1)]);
+        assert_eq!(outcome.verdict, verdict, "{outcome:?}");
+        let [low, high] = outcome.pairs[0].interval;
+        assert!(low < outcome.pairs[0].found && outcome.pairs[0].found < high && low > 0.0);
+    }
+}
+
+#[test]
+fn a_cause_counts_if_the_claim_holds_without_it() {
+    let claim = "value = \"miss.false_positive_rate\"\nof = { guard = \"grf\" }\n\
+                 than = { guard = \"bloom\" }\nwhere = { law = \"clustered\" }\nat_most = 1.0\n\
+                 otherwise = \"Perhaps.\"\n\
+                 cause = { says = \"Keys crowd.\", where = { law = \"uniform\" } }\n";
+    let rows = |uniform: f64| {
+        let clustered = [rate_row("grf", "clustered", 0.5), rate_row("bloom", "clustered", 0.1)];
+        let uniform = [rate_row("grf", "uniform", uniform), rate_row("bloom", "uniform", 0.1)];
+        [clustered, uniform].concat()
+    };
+    let why = |rows: &[Row]| {
+        let outcome = outcome_of(claim, rows);
+        assert_eq!(outcome.verdict, Verdict::DoesNotHold);
+        outcome.why
+    };
+    assert_eq!(why(&rows(0.01)), "Keys crowd. Without that it holds.");
+    assert!(why(&rows(0.3)).starts_with("Unexplained; "), "{}", why(&rows(0.3)));
+    assert_eq!(why(&rows(0.3)[..2]), "Untested: Perhaps.", "no run without the cause");
+}
+
+#[test]
+fn reviewers_are_told_what_was_not_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    measure(folder.path(), "10.5", Keep::ThisCommit);
+    let found = complaints(&study_in(folder.path()));
+    let problems: Vec<&str> = found.iter().map(|one| one.problem.as_str()).collect();
+    assert_eq!(
+        problems,
+        [
+            "1 of 2 measurements have no record",
+            "claim \"nothing is known\": nothing was measured for it",
+            "figure \"Nothing was measured for it\": nothing was measured",
+        ]
+    );
 }

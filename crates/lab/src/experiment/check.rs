@@ -1,0 +1,186 @@
+//! What a reviewer would object to: records that cannot carry what is drawn and claimed of them.
+//! ```text
+//! missing      a measurement without a record
+//! small runs   a run of under 1,000 keys: a filter of one is mostly header
+//! unlike       guards of one measurement whose trees have other numbers of runs
+//! bits         a filter that takes more than 3 % more, or less, than was asked for
+//! intervals    a claim judged by times whose rounds were not recorded
+//! figures      a figure without rows, or without a guard that was asked for
+//! ```
+//! Invariant: a study without a complaint shows nothing of the above.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+use crate::experiment::claim::Verdict;
+use crate::experiment::interval::RECORD;
+use crate::experiment::number::readable;
+use crate::experiment::rows::{Row, Scalar};
+use crate::experiment::study::Study;
+
+/// The least keys of a run: headers of the filters of tables are below 3 % there.
+const RUN_KEYS_MIN: f64 = 1_000.0;
+/// How far memory may be from what was asked for.
+const BITS_TOLERANCE: f64 = 0.03;
+
+/// Something that a record, a claim or a figure lacks.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Complaint {
+    /// The plan.
+    pub plan: String,
+    /// What is wrong, and where.
+    pub problem: String,
+    /// How many rows it is true of.
+    pub rows: usize,
+}
+
+/// Everything that is wrong with a study. Of rows that are alike, one complaint.
+pub fn complaints(study: &Study) -> Vec<Complaint> {
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    let mut add = |problem: String| *found.entry(problem).or_default() += 1;
+    let (measured, all) = study.measured();
+    if measured < all {
+        add(format!("{} of {all} measurements have no record", all - measured));
+    }
+    study.rows.iter().filter_map(of_runs).for_each(&mut add);
+    study.rows.iter().filter_map(of_bits).for_each(&mut add);
+    unlike_runs(&study.rows).into_iter().for_each(&mut add);
+    of_claims(study).into_iter().for_each(&mut add);
+    of_figures(study).into_iter().for_each(&mut add);
+    let plan = &study.experiment.name;
+    let complaint = |(problem, rows)| Complaint { plan: plan.clone(), problem, rows };
+    found.into_iter().map(complaint).collect()
+}
+
+fn guard_of(row: &Row) -> String {
+    match row.get("guard").or(row.get("engine")) {
+        Some(guard) => guard.to_string(),
+        None => "the filter".into(),
+    }
+}
+
+/// A tree whose smallest run is too small, or is not known.
+fn of_runs(row: &Row) -> Option<String> {
+    let (runs, keys) = (row.number("runs")?, readable(row.number("keys")?));
+    if runs < 2.0 {
+        return None;
+    }
+    match row.number("smallest_run_keys") {
+        None => {
+            Some(format!("trees of {keys} keys: how many the smallest run has is not recorded"))
+        }
+        Some(least) if least < RUN_KEYS_MIN => {
+            let least = readable(least);
+            Some(format!("trees of {keys} keys: the smallest run has {least}, not 1,000"))
+        }
+        Some(_) => None,
+    }
+}
+
+/// A filter that does not take what was asked for. A plan says `unfit = true` of one that cannot.
+fn of_bits(row: &Row) -> Option<String> {
+    let (asked, taken) = (row.number("bits_per_key")?, row.number("guard_bits_per_key")?);
+    let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
+    if asked <= 0.0 || taken == 0.0 || is_told || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
+        return None;
+    }
+    let guard = guard_of(row);
+    Some(format!("{guard}: {} bits per key taken, {} asked for", readable(taken), readable(asked)))
+}
+
+/// Measurements whose guards have trees of other shapes: the same question is another one then.
+fn unlike_runs(rows: &[Row]) -> Vec<String> {
+    let mut runs: BTreeMap<(String, String), BTreeSet<u64>> = BTreeMap::new();
+    for row in rows {
+        // Rows of theory have runs and no keys.
+        let of = (row.get(RECORD), row.number("runs"), row.number("keys"));
+        if let (Some(record), Some(count), Some(_)) = of {
+            let workload = row.get("workload").map_or(String::new(), Scalar::to_string);
+            runs.entry((record.to_string(), workload)).or_default().insert(count as u64);
+        }
+    }
+    let unlike = runs.into_iter().filter(|(_, counts)| counts.len() > 1);
+    let told = unlike.map(|((_, workload), counts)| {
+        let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
+        let of =
+            if workload.is_empty() { String::new() } else { format!(" of workload {workload}") };
+        format!("guards of one measurement{of} have trees of {} runs", counts.join(", "))
+    });
+    told.collect()
+}
+
+fn of_claims(study: &Study) -> Vec<String> {
+    let mut found = Vec::new();
+    for (claim, outcome) in study.claims() {
+        let says = &claim.says;
+        if outcome.pairs.iter().any(|pair| !pair.is_known) {
+            found.push(format!("claim \"{says}\": judged by times whose rounds are not recorded"));
+        }
+        if outcome.verdict == Verdict::NotMeasured {
+            found.push(format!("claim \"{says}\": nothing was measured for it"));
+        }
+    }
+    found
+}
+
+/// Figures without rows, and those that lack a guard.
+fn of_figures(study: &Study) -> Vec<String> {
+    let asked: BTreeSet<&str> = study
+        .steps
+        .iter()
+        .flat_map(|(step, _)| &step.fields)
+        .filter(|(name, _)| name == "guard")
+        .filter_map(|(_, value)| match value {
+            Scalar::Text(names) => Some(names.split(',')),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    let measured: BTreeSet<String> = study.rows.iter().map(guard_of).collect();
+    let lacking = asked.into_iter().filter(|guard| !measured.contains(*guard));
+    let lacking = lacking.map(|guard| format!("the guard {guard} has no row"));
+    let figures = study.figures().into_iter().filter(|figure| figure.panels.is_empty());
+    let empty = figures.map(|figure| format!("figure \"{}\": nothing was measured", figure.title));
+    lacking.chain(empty).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(fields: &[(&str, f64)]) -> Row {
+        let fields = fields.iter().map(|(name, value)| (name.to_string(), Scalar::Number(*value)));
+        let guard = ("guard".to_string(), Scalar::Text("snarf".into()));
+        Row(fields.chain([guard]).collect())
+    }
+
+    #[test]
+    fn small_runs_and_other_bits_are_told() {
+        let runs =
+            |least| of_runs(&row(&[("runs", 19.0), ("keys", 6e4), ("smallest_run_keys", least)]));
+        assert!(runs(60.0).expect("small").contains("has 60"), "{:?}", runs(60.0));
+        assert_eq!(runs(1000.0), None);
+        let unknown = of_runs(&row(&[("runs", 19.0), ("keys", 6e4)])).expect("not known");
+        assert!(unknown.contains("not recorded"), "{unknown}");
+        assert_eq!(of_runs(&row(&[("runs", 1.0), ("keys", 5.0)])), None);
+        let bits = |taken| of_bits(&row(&[("bits_per_key", 8.0), ("guard_bits_per_key", taken)]));
+        assert_eq!(bits(74.0).expect("far off"), "snarf: 74 bits per key taken, 8 asked for");
+        assert_eq!((bits(8.2), bits(7.8), bits(0.0)), (None, None, None));
+        let mut told = row(&[("bits_per_key", 8.0), ("guard_bits_per_key", 13.0)]);
+        told.0.insert("unfit".into(), Scalar::Flag(true));
+        assert_eq!(of_bits(&told), None);
+    }
+
+    #[test]
+    fn trees_of_one_measurement_must_be_alike() {
+        let rows = |second| {
+            [
+                row(&[(RECORD, 3.0), ("runs", 2.0), ("keys", 5.0)]),
+                row(&[(RECORD, second), ("runs", 1.0), ("keys", 5.0)]),
+            ]
+        };
+        assert_eq!(unlike_runs(&rows(3.0)), ["guards of one measurement have trees of 1, 2 runs"]);
+        assert_eq!(unlike_runs(&rows(4.0)), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,173 @@
+//! Where the true value of a measurement is, as good as surely.
+//! ```text
+//! a time       seven rounds that take turns   least and greatest round: they hold the median
+//!                                             98 times of 100
+//! its ratio    both in one record             least and greatest ratio of a round
+//! a count      so many in so many questions   95 %, as of Poisson's law
+//! NAME_interval                               what the command says
+//! others       bits, runs, bytes              the value itself
+//! ```
+//! Invariant: the value lies in its interval.
+
+use crate::experiment::rows::Row;
+
+/// A value of a row, and its interval.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Measured {
+    pub(crate) value: f64,
+    pub(crate) interval: [f64; 2],
+    /// False: it is a time, and how far rounds differ was not recorded.
+    pub(crate) is_known: bool,
+    /// The record that it is of, and its rounds.
+    pub(crate) rounds: Option<(u64, Vec<f64>)>,
+}
+
+/// The field of a row that tells which record it is of.
+pub(crate) const RECORD: &str = "record";
+
+/// What is counted, and may be so many times a question.
+const COUNTS: [&str; 4] =
+    ["false_positive_rate", "blocks_read_per_op", "disk_reads_per_op", "needless_runs_per_op"];
+
+/// What a name has in it if it is a time, or made of times.
+const TIMES: [&str; 5] = ["ns_per_", "_ns", "ops_per_s", "seconds", "times_as_fast"];
+
+/// A field of a row. None: it has none of that name, or it is no number.
+pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
+    let value = row.number(name)?;
+    let exact = Measured { value, interval: [value; 2], is_known: true, rounds: None };
+    let around = name.rsplit_once('.').map_or("", |(around, _)| around);
+    let beside = |own: &str| match around {
+        "" => own.to_string(),
+        around => format!("{around}.{own}"),
+    };
+    let own = name.rsplit('.').next().unwrap_or(name);
+    let of_share = (own == "false_positive_rate").then(|| beside("interval_95"));
+    for told in [Some(format!("{name}_interval")), of_share].into_iter().flatten() {
+        let ends = [0, 1].map(|end| row.number(&format!("{told}.{end}")));
+        if let [Some(low), Some(high)] = ends {
+            return Some(Measured { interval: [low.min(value), high.max(value)], ..exact });
+        }
+    }
+    // A filter alone has its rates by the question, and as many questions of each.
+    let ops = match around {
+        "false_positive_rate" => row.number("queries"),
+        _ => row.number(&beside("ops")).filter(|_| COUNTS.contains(&own)),
+    };
+    if let Some(ops) = ops {
+        return Some(Measured { interval: poisson(value, ops), ..exact });
+    }
+    if !TIMES.iter().any(|word| name.contains(word)) {
+        return Some(exact);
+    }
+    let times = if own == "ops_per_s" { beside("ns_per_op") } else { name.to_string() };
+    let rounds = (0..).map_while(|nth| row.number(&format!("{times}_rounds.{nth}")));
+    let mut rounds: Vec<f64> = rounds.collect();
+    if own == "ops_per_s" {
+        let middle = row.number(&times).unwrap_or(0.0);
+        rounds.iter_mut().for_each(|round| *round = value * middle / *round);
+    }
+    if rounds.is_empty() {
+        return Some(Measured { is_known: false, ..exact });
+    }
+    let (low, high) = ends_of(rounds.iter().copied());
+    let record = row.number(RECORD).unwrap_or(0.0) as u64;
+    let interval = [low.min(value), high.max(value)];
+    Some(Measured { interval, rounds: Some((record, rounds)), ..exact })
+}
+
+/// How many times the other one it is. None: both are zero.
+pub(crate) fn ratio(one: &Measured, other: &Measured) -> Option<Measured> {
+    let value = one.value / other.value;
+    let is_known = one.is_known && other.is_known;
+    let interval = match (&one.rounds, &other.rounds) {
+        (Some((record, times)), Some((same, others)))
+            if record == same && times.len() == others.len() =>
+        {
+            let (low, high) = ends_of(times.iter().zip(others).map(|(one, other)| one / other));
+            [low.min(value), high.max(value)]
+        }
+        _ => [one.interval[0] / other.interval[1], one.interval[1] / other.interval[0]],
+    };
+    let is_ratio = other.value != 0.0 || one.value != 0.0;
+    is_ratio.then_some(Measured { value, interval, is_known, rounds: None })
+}
+
+/// What a count may truly be, by the law of the square root: `ops` times `value` were counted.
+fn poisson(value: f64, ops: f64) -> [f64; 2] {
+    const HALF_WIDTH: f64 = 0.98; // of a 95 % interval, on the scale of roots
+    if ops <= 0.0 {
+        return [value; 2];
+    }
+    let count = value * ops;
+    let low = (count.sqrt() - HALF_WIDTH).max(0.0).powi(2);
+    let high = ((count + 1.0).sqrt() + HALF_WIDTH).powi(2);
+    [low / ops, high / ops]
+}
+
+fn ends_of(numbers: impl Iterator<Item = f64> + Clone) -> (f64, f64) {
+    let low = numbers.clone().fold(f64::INFINITY, f64::min);
+    (low, numbers.fold(f64::NEG_INFINITY, f64::max))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::experiment::rows::Scalar;
+
+    fn row(fields: &[(&str, f64)]) -> Row {
+        let fields = fields.iter().map(|(name, value)| (name.to_string(), Scalar::Number(*value)));
+        Row(BTreeMap::from_iter(fields))
+    }
+
+    #[test]
+    fn counts_have_the_intervals_of_the_tables() {
+        let of = |rate: f64, ops: f64| {
+            let row = row(&[("miss.false_positive_rate", rate), ("miss.ops", ops)]);
+            measured(&row, "miss.false_positive_rate").expect("is there").interval.map(|e| e * ops)
+        };
+        // Garwood's exact intervals: none counted 0 to 3.69; 10: 4.80 to 18.39; 100: 81.4 to 121.6.
+        let near = |found: [f64; 2], exact: [f64; 2]| {
+            found.iter().zip(exact).all(|(found, exact)| (found - exact).abs() < 0.4)
+        };
+        assert!(near(of(0.0, 1000.0), [0.0, 3.69]), "{:?}", of(0.0, 1000.0));
+        assert!(near(of(0.01, 1000.0), [4.80, 18.39]), "{:?}", of(0.01, 1000.0));
+        assert!(near(of(0.1, 1000.0), [81.4, 121.6]), "{:?}", of(0.1, 1000.0));
+    }
+
+    #[test]
+    fn ratios_of_one_record_are_taken_round_by_round() {
+        let times = |record: f64, rounds: [f64; 3]| {
+            let names = ["ns_per_op_rounds.0", "ns_per_op_rounds.1", "ns_per_op_rounds.2"];
+            let mut fields = vec![("ns_per_op", rounds[1]), (RECORD, record)];
+            fields.extend(names.into_iter().zip(rounds));
+            measured(&row(&fields), "ns_per_op").expect("is there")
+        };
+        let (slow, fast) = (times(1.0, [100.0, 200.0, 400.0]), times(1.0, [52.0, 100.0, 199.0]));
+        assert_eq!(slow.interval, [100.0, 400.0]);
+        let paired = ratio(&slow, &fast).expect("a ratio").interval;
+        assert!(paired[0] > 1.9 && paired[1] < 2.1, "{paired:?}: the machine was slow to both");
+        let apart = ratio(&slow, &times(2.0, [52.0, 100.0, 199.0])).expect("a ratio").interval;
+        assert!(apart[0] < 0.6 && apart[1] > 7.0, "{apart:?}");
+        let alone = measured(&row(&[("seek.ns_per_op", 5.0)]), "seek.ns_per_op").expect("is there");
+        assert!(!alone.is_known, "a time without rounds");
+        let bits = measured(&row(&[("bits", 5.0)]), "bits").expect("is there");
+        assert!(bits.is_known && bits.interval == [5.0; 2]);
+        assert_eq!(measured(&row(&[]), "bits"), None);
+    }
+
+    #[test]
+    fn what_a_command_says_of_its_own_counts_is_taken() {
+        let fields = [("rate", 0.5), ("rate_interval.0", 0.4), ("rate_interval.1", 0.7)];
+        assert_eq!(measured(&row(&fields), "rate").expect("is there").interval, [0.4, 0.7]);
+        let speed = [
+            ("ops_per_s", 10.0),
+            ("ns_per_op", 4.0),
+            ("ns_per_op_rounds.0", 4.0),
+            ("ns_per_op_rounds.1", 5.0),
+        ];
+        assert_eq!(measured(&row(&speed), "ops_per_s").expect("is there").interval, [8.0, 10.0]);
+    }
+}

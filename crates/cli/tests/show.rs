@@ -99,7 +99,7 @@ fn what_filters_are_told_is_shown_as_it_is_typed() {
     let place = loaded();
     let surf = "--db s --guard surf-mixed --surf-suffix hash:2+real:6 --surf-size-ratio 9";
     let told = "surf-suffix hash:2+real:6, surf-size-ratio 9";
-    assert_eq!(place.run(&format!("stats {surf} --json")).json(0)["guard"]["told"], told);
+    assert_eq!(place.run(&format!("stats {surf} --json")).json(0)["guard"]["tuning"], told);
     for command in ["stats", "inspect"] {
         let text = place.run(&format!("{command} {surf}")).with_status(0);
         assert!(text.contains("new filters") && text.contains(told), "{text}");

@@ -102,7 +102,7 @@ pub use grf::{
 };
 pub use locators::kind::{AnyRunLocator, AnyRunLocatorBuilder, RunLocatorKind};
 pub use locators::run_locator::{
-    RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
+    Move, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, Selected, SlotSet, SortedView,
     SortedWalk, TreePlan,
 };
 pub use point::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};

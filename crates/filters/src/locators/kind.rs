@@ -13,9 +13,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use crate::base::filter::Trace;
+use crate::base::key_list::KeyList;
 use crate::base::query::Query;
 use crate::locators::run_locator::{
-    RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, SortedView, TreePlan,
+    Move, RunLocator, RunLocatorBuilder, RunLocatorSize, RunSlot, SlotSet, SortedView, TreePlan,
 };
 
 /// A kind of filter that knows in which run each key is now.
@@ -68,6 +69,8 @@ pub trait AnyRunLocator: Send + Sync {
     fn boxed_clone(&self) -> Box<dyn AnyRunLocator>;
     /// See [`RunLocator::note`].
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
+    /// See [`RunLocator::note_all`].
+    fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move);
     /// See [`RunLocator::note_hash`].
     fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>);
     /// See [`RunLocator::vacate`].
@@ -93,6 +96,10 @@ impl<F: RunLocator + 'static> AnyRunLocator for F {
 
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
         RunLocator::note(self, key, from, to);
+    }
+
+    fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
+        RunLocator::note_all(self, keys, of);
     }
 
     fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {

@@ -19,6 +19,7 @@
 use std::sync::Arc;
 
 use crate::base::filter::Trace;
+use crate::base::key_list::KeyList;
 use crate::base::query::Query;
 
 /// A run of the tree, by its slot: slots of a newer level are smaller.
@@ -125,6 +126,9 @@ impl TreePlan {
     }
 }
 
+/// From where and to where a key moves. None: from, or to, no slot.
+pub type Move = (Option<RunSlot>, Option<RunSlot>);
+
 /// How large such a filter is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLocatorSize {
@@ -146,6 +150,14 @@ pub trait RunLocator: Clone + Send + Sync {
     /// take another one. For a run without a slot, `from` is None. Keys may come in any order;
     /// ascending ones are cheaper for some.
     fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>);
+
+    /// As `note` for all of these keys, in their order. `of`: from where and to where the nth moves.
+    fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
+        for (nth, key) in keys.iter().enumerate() {
+            let (from, to) = of(nth);
+            self.note(key, from, to);
+        }
+    }
 
     /// As `note`, for a key by its hash for [`HashUse::Chucky`](crate::HashUse). Requires: the kind
     /// takes hashes.

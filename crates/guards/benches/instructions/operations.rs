@@ -383,7 +383,7 @@ fn run_chucky() {
         waiting_runs: 0,
         size_ratio: 5,
         entries: keys.len() as u64,
-        bits_per_key: 10.0,
+        bits_per_key: 11.0,
     };
     let mut filter = ChuckyBuilder::new(&plan).finish();
     count("chucky-build", oldest.len(), || {

@@ -11,8 +11,8 @@
 //! a slot, and no filter helps with them until they are merged.
 
 use trommel_filters::{
-    AnyRunLocator, Codes, KeyList, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet, Span,
-    Trace, TreePlan,
+    AnyRunLocator, Codes, KeyList, Move, Query, RunLocatorKind, RunLocatorSize, RunSlot, SlotSet,
+    Span, Trace, TreePlan,
 };
 
 use crate::error::Result;
@@ -135,8 +135,8 @@ impl LocatorGuard {
         slot
     }
 
-    pub(crate) fn note(&mut self, key: &[u8], from: Option<RunSlot>, to: Option<RunSlot>) {
-        self.filter.note(key, from, to);
+    pub(crate) fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
+        self.filter.note_all(keys, of);
     }
 
     /// Takes a slot for the output of a merge into a level: that of its largest input there, whose
@@ -265,7 +265,7 @@ pub(crate) fn with_flush(
     }
     let mut next = guard.clone();
     if let Some(slot) = next.add_run(id, 0, span, keys.len() as u64) {
-        keys.iter().for_each(|key| next.note(key, None, Some(slot)));
+        next.note_all(keys, &|_| (None, Some(slot)));
     }
     next
 }

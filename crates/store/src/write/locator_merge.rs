@@ -14,7 +14,7 @@
 
 use std::collections::HashMap;
 
-use trommel_filters::{AnyRunLocatorBuilder, KeyList, RunLocatorKind, RunSlot, TreePlan};
+use trommel_filters::{AnyRunLocatorBuilder, KeyList, Move, RunLocatorKind, RunSlot, TreePlan};
 
 use crate::files::placed_run::PlacedRun;
 use crate::files::table::Table;
@@ -39,7 +39,7 @@ pub(crate) struct LocatorMerge {
     had_by: Vec<usize>,
     is_kept: bool,
     moved: KeyList,
-    moves: Vec<(Option<RunSlot>, Option<RunSlot>)>,
+    moves: Vec<Move>,
 }
 
 enum Next {
@@ -135,11 +135,7 @@ impl LocatorMerge {
     fn apply(&mut self, tree: &OpenTree) {
         tree.counters.time_guard(|| match &mut self.next {
             Next::New { builder, .. } => self.moved.iter().for_each(|key| builder.push(key)),
-            Next::Changed { guard, .. } => {
-                for (key, &(from, to)) in self.moved.iter().zip(&self.moves) {
-                    guard.note(key, from, to);
-                }
-            }
+            Next::Changed { guard, .. } => guard.note_all(&self.moved, &|nth| self.moves[nth]),
         });
         self.moved.clear();
         self.moves.clear();

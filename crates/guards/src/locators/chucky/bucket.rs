@@ -70,6 +70,9 @@ impl Lanes {
     /// The same entries, slots ascending.
     pub(super) fn sorted(&self) -> Self {
         let mut sorted = *self;
+        if self.slots.is_sorted() {
+            return sorted;
+        }
         for end in 1..BUCKET_SLOTS {
             for lane in (0..end).rev() {
                 if sorted.slots[lane] > sorted.slots[lane + 1] {

@@ -288,6 +288,13 @@ impl CodeBook {
         filled(self.codes[symbol], self.bucket_bits)
     }
 
+    /// What a bucket with fingerprints holds. None: it has overflowed.
+    #[inline(always)]
+    fn read(&self, value: impl BucketBits) -> Option<Lanes> {
+        let symbol = self.symbol(value);
+        (symbol != self.escape).then(|| self.symbols[symbol].read(value))
+    }
+
     /// What a bucket's number says: its slots, if they have a name.
     fn named(&self, value: u128) -> Option<Combination> {
         let number = value & !(u128::MAX << self.number_bits);
@@ -473,18 +480,22 @@ impl BucketCodec for Combinations {
 
     fn decode(&self, value: u128) -> Decoded {
         let value = value ^ self.0.blank;
-        let symbol = self.0.symbol(value);
-        if symbol == self.0.escape {
-            return Decoded::Overflowed(self.0.named(value));
-        }
-        Decoded::Whole(self.0.symbols[symbol].read(value))
+        // Shifts of a word are one instruction each.
+        let whole = match self.0.bucket_bits {
+            ..=u64::BITS => self.0.read(value as u64),
+            _ => self.0.read(value),
+        };
+        whole.map_or_else(|| Decoded::Overflowed(self.0.named(value)), Decoded::Whole)
     }
 
     fn encode(&self, lanes: &Lanes) -> Encoded {
         let book = &*self.0;
         let number = book.recoding.get(lanes.slots).map(|number| number as usize);
         if let Some(symbol) = number.filter(|&number| number < book.symbols.len()) {
-            let prints = book.symbols[symbol].write(&lanes.prints);
+            let prints = match book.bucket_bits {
+                ..=u64::BITS => u128::from(book.symbols[symbol].write_word(&lanes.prints)),
+                _ => book.symbols[symbol].write(&lanes.prints),
+            };
             let value = (book.code(symbol) | prints) ^ book.blank;
             return Encoded { value, overflowed: false };
         }

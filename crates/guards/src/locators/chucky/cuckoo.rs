@@ -22,7 +22,7 @@ use std::sync::Arc;
 use trommel_filters::bits::simd::fastest;
 use trommel_filters::hash::{HashUse, hash_key, scattered};
 use trommel_filters::{
-    Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
+    KeyList, Move, Query, RunLocator, RunLocatorSize, RunSlot, SlotSet, Trace, TreePlan, Untraced,
 };
 
 use super::bucket::{BUCKET_SLOTS, BucketCodec, Decoded, Entry, Lanes};
@@ -36,6 +36,9 @@ const MOVES_MAX: u64 = 500;
 /// As above, in a filter that is fuller than it was made for: a place is rarely found there. Merges
 /// that are late leave it so, and hundreds of moves for each key would make them later.
 const MOVES_MAX_OVERFULL: u64 = 16;
+
+/// Keys whose buckets are asked for together.
+const KEYS_AHEAD: usize = 16;
 
 /// What a filter keeps by bucket number, shared until it changes.
 type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
@@ -166,7 +169,11 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// What a bucket holds.
     fn lanes(&self, bucket: u32) -> Lanes {
-        match self.codec.decode(self.pages.read(bucket, &mut Untraced)) {
+        let value = match self.pages.are_words() {
+            true => u128::from(self.pages.read_word(bucket, &mut Untraced)),
+            false => self.pages.read(bucket, &mut Untraced),
+        };
+        match self.codec.decode(value) {
             Decoded::Whole(lanes) => lanes,
             Decoded::Overflowed(named) => {
                 let lanes =
@@ -185,6 +192,26 @@ impl<C: BucketCodec> Cuckoo<C> {
             Arc::make_mut(&mut self.overflow).remove(&bucket);
         }
         self.pages.write(bucket, encoded.value);
+    }
+
+    /// See [`RunLocator::note`].
+    fn note_at(&mut self, place: &BucketPair, (from, to): Move) {
+        let slot = |slot: Option<RunSlot>| {
+            slot.inspect(|slot| assert!(usize::from(slot.0) < self.slots, "{slot:?}")).map(|s| s.0)
+        };
+        match (slot(from), slot(to)) {
+            (None, None) => {}
+            (None, Some(to)) => self.insert(place, self.entry(place, to)),
+            (Some(from), None) => {
+                self.replace(place, self.entry(place, from), None);
+            }
+            (Some(from), Some(to)) => {
+                let (old, new) = (self.entry(place, from), self.entry(place, to));
+                if !self.replace(place, old, Some(new)) {
+                    self.insert(place, new);
+                }
+            }
+        }
     }
 
     /// Puts a new entry where it finds a place; there is always one.
@@ -334,22 +361,21 @@ impl<C: BucketCodec> RunLocator for Cuckoo<C> {
     }
 
     fn note_hash(&mut self, hash: u64, from: Option<RunSlot>, to: Option<RunSlot>) {
-        let slot = |slot: Option<RunSlot>| {
-            slot.inspect(|slot| assert!(usize::from(slot.0) < self.slots, "{slot:?}")).map(|s| s.0)
-        };
         let place = self.geometry.place(hash);
-        match (slot(from), slot(to)) {
-            (None, None) => {}
-            (None, Some(to)) => self.insert(&place, self.entry(&place, to)),
-            (Some(from), None) => {
-                self.replace(&place, self.entry(&place, from), None);
+        self.note_at(&place, (from, to));
+    }
+
+    /// The buckets of some keys are asked for before the first of them is waited for.
+    fn note_all(&mut self, keys: &KeyList, of: &dyn Fn(usize) -> Move) {
+        let mut places = [BucketPair::default(); KEYS_AHEAD];
+        for first in (0..keys.len()).step_by(KEYS_AHEAD) {
+            let places = &mut places[..KEYS_AHEAD.min(keys.len() - first)];
+            for (nth, place) in places.iter_mut().enumerate() {
+                *place = self.geometry.place(Self::key_hash(keys.get(first + nth)));
+                self.pages.prefetch(place.first);
+                self.pages.prefetch(place.second);
             }
-            (Some(from), Some(to)) => {
-                let (old, new) = (self.entry(&place, from), self.entry(&place, to));
-                if !self.replace(&place, old, Some(new)) {
-                    self.insert(&place, new);
-                }
-            }
+            places.iter().enumerate().for_each(|(nth, place)| self.note_at(place, of(first + nth)));
         }
     }
 

@@ -103,7 +103,14 @@ impl Pages {
     pub(super) fn write(&mut self, bucket: u32, value: u128) {
         let (mask, (page, byte, shift)) = (self.mask(), self.place(bucket));
         debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
+        let are_words = self.are_words();
         let page = Arc::make_mut(&mut Arc::make_mut(&mut self.table)[page]);
+        if are_words {
+            let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
+            let word = u64::from_le_bytes(*chunk) & !((mask as u64) << shift);
+            *chunk = (word | (value as u64) << shift).to_le_bytes();
+            return;
+        }
         let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
         let word = u128::from_le_bytes(*chunk) & !(mask << shift) | value << shift;
         *chunk = word.to_le_bytes();

@@ -31,7 +31,7 @@ const PRINT_SEED: u64 = 0xbb67_ae85_84ca_a73b;
 const OFFSETS: usize = 1 << PRINT_BITS_MIN;
 
 /// The two buckets of a key, and its print.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct BucketPair {
     pub(super) first: u32,
     pub(super) second: u32,

@@ -11,8 +11,8 @@ use super::combinations::{Combination, combinations, rank};
 use super::hasher::QuickHash;
 
 /// There is an array if there are at most so many combinations for each that has a number: a hash
-/// table takes thrice as much for one.
-const ARRAY_PART: usize = 3;
+/// table takes nearly four times as much for one.
+const ARRAY_PART: usize = 4;
 
 /// In the array: no number.
 const NONE: u32 = u32::MAX;

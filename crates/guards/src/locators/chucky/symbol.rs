@@ -111,9 +111,17 @@ impl Symbol {
     }
 
     /// What a bucket with this symbol's code holds.
-    pub(super) fn read(&self, value: u128) -> Lanes {
+    #[inline(always)]
+    pub(super) fn read(&self, value: impl BucketBits) -> Lanes {
         let prints = std::array::from_fn(|lane| self.print(value, lane));
         Lanes { slots: self.slots, prints }
+    }
+
+    /// The bits of the fingerprints. Requires: the bucket has at most 64.
+    #[inline(always)]
+    pub(super) fn write_word(&self, prints: &[u32; BUCKET_SLOTS]) -> u64 {
+        let shifted = prints.iter().zip(self.shifts).map(|(&print, by)| u64::from(print) << by);
+        shifted.fold(0, |all, print| all | print)
     }
 
     /// The bits of the fingerprints.
@@ -139,6 +147,7 @@ mod tests {
                 let cut = |lane: usize| prints[lane] >> (32 - lengths[lane]);
                 let held = std::array::from_fn(cut);
                 let value = symbol.write(&held);
+                assert_eq!(u128::from(symbol.write_word(&held)), value);
                 assert_eq!(symbol.read(value), Lanes { slots, prints: held });
                 for (lane, &print) in prints.iter().enumerate() {
                     let mut found = SlotSet::default();

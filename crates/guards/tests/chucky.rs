@@ -360,37 +360,40 @@ fn lazy(levels: u32) -> (LevelModel, Vec<u8>) {
 fn false_positives_are_as_equation_16_says() {
     let (model, runs) = lazy(6);
     let keys = tree(&model, 1_000_000);
-    let filter = filter_of::<ChuckyBuilder>(&plan(&runs, keys.len() as u64, 10.0), &keys);
+    let asked = 11.5;
+    let filter = filter_of::<ChuckyBuilder>(&plan(&runs, keys.len() as u64, asked), &keys);
     let rate = needless(&filter, 200_000);
     let expected = model.rate_of_chucky(4, filter.entry_bits());
-    assert!((0.7..1.3).contains(&(rate / expected)), "{rate}, expected {expected}");
+    assert!((0.7..1.2).contains(&(rate / expected)), "{rate}, expected {expected}");
     let shape = filter.shape();
     assert_eq!(shape.unplaced_entries, 0, "{shape:?}");
-    assert!(shape.frequent_share >= 0.999, "{shape:?}");
+    assert!(shape.frequent_share >= 0.9999, "{shape:?}");
     let overflowed = shape.overflowed_buckets as f64 / (keys.len() as f64 / 3.8);
-    assert!(overflowed < 1e-3, "{overflowed}");
+    assert!(overflowed < 2e-4, "{overflowed}");
     for (key, slot) in &keys {
         assert!(candidates(&filter, &key.to_be_bytes()).contains(RunSlot(*slot)));
     }
     let bits = 8.0 * filter.size().bytes as f64 / keys.len() as f64;
-    assert!((9.5..10.2).contains(&bits), "{bits} bits per key: ten were asked for");
-    assert!(filter.entry_bits() > 8.5, "{} of them for an entry", filter.entry_bits());
+    assert!((0.95 * asked..1.02 * asked).contains(&bits), "{bits} bits per key");
+    assert!(filter.entry_bits() >= 9.75, "{} of them for an entry", filter.entry_bits());
 }
 
 #[test]
 fn the_rate_does_not_grow_with_levels_where_that_of_whole_numbers_does() {
     let rates = [3, 4, 5, 6].map(|levels| {
         let (model, runs) = lazy(levels);
-        let keys = tree(&model, 500_000);
-        let plan = plan(&runs, keys.len() as u64, 13.0);
-        let chucky = filter_of::<ChuckyBuilder>(&plan, &keys);
-        let plain = filter_of::<ChuckyPlainBuilder>(&plan, &keys);
-        // Tables take a little more with each level, so an entry has a little less.
-        let as_ever = 2f64.powf(chucky.entry_bits() - 12.0);
-        (needless(&chucky, 150_000) * as_ever, needless(&plain, 150_000))
+        let keys = tree(&model, 150_000);
+        let plan = |bits_per_key| plan(&runs, keys.len() as u64, bits_per_key);
+        // As the paper has it: entries of ten bits, whatever tables and free places take.
+        let asked = (0..100).map(|step| 10.5 + 0.05 * f64::from(step));
+        let has_ten = |asked: &f64| empty::<ChuckyBuilder>(&plan(*asked)).entry_bits() >= 10.0;
+        let asked = asked.into_iter().find(has_ten).expect("few bits are enough");
+        let chucky = filter_of::<ChuckyBuilder>(&plan(asked), &keys);
+        let plain = filter_of::<ChuckyPlainBuilder>(&plan(11.3), &keys);
+        (needless(&chucky, 150_000), needless(&plain, 150_000))
     });
     let least = rates.iter().map(|rate| rate.0).fold(f64::INFINITY, f64::min);
-    assert!(rates.iter().all(|rate| rate.0 < 1.4 * least), "{rates:?}");
+    assert!(rates.iter().all(|rate| rate.0 < 1.2 * least), "{rates:?}");
     assert!(rates[3].1 > 1.7 * rates[0].1, "{rates:?}");
     assert!(rates.iter().all(|rate| rate.0 < rate.1), "{rates:?}");
 }

@@ -78,11 +78,10 @@ fn of_runs(row: &Row) -> Option<String> {
     }
 }
 
-/// A filter that does not take what was asked for. A plan says `unfit = true` of one that cannot.
+/// A filter that does not take what was asked for.
 fn of_bits(row: &Row) -> Option<String> {
     let (asked, taken) = (row.number("bits_per_key")?, row.number("guard_bits_per_key")?);
-    let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
-    if asked <= 0.0 || taken == 0.0 || is_told || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
+    if asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
         return None;
     }
     let guard = guard_of(row);
@@ -167,9 +166,6 @@ mod tests {
         let bits = |taken| of_bits(&row(&[("bits_per_key", 8.0), ("guard_bits_per_key", taken)]));
         assert_eq!(bits(74.0).expect("far off"), "snarf: 74 bits per key taken, 8 asked for");
         assert_eq!((bits(8.2), bits(7.8), bits(0.0)), (None, None, None));
-        let mut told = row(&[("bits_per_key", 8.0), ("guard_bits_per_key", 13.0)]);
-        told.0.insert("unfit".into(), Scalar::Flag(true));
-        assert_eq!(of_bits(&told), None);
     }
 
     #[test]

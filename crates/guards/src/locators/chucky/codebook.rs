@@ -12,8 +12,8 @@
 //! Frequent are the likeliest combinations, as many as make up nearly all buckets. Their Huffman
 //! tree is made of the room that each leaves for a code. Codes that are never written take what is
 //! left, so that lengths are exactly those. The tables are part of the filter's memory, so small
-//! filters have fewer frequent combinations: as many as save more memory than their entries in the
-//! tables take. Those that have names are bounded, too.
+//! filters have fewer frequent combinations: as many as are worth their entries in
+//! the tables. Those that have names are bounded, too.
 //!
 //! Invariant: the bits of an empty bucket are zero: what a bucket holds is its code and prints,
 //! less (xor) those of an empty one.
@@ -44,8 +44,10 @@ const NAMED_MAX: usize = 1 << 16;
 /// Bytes of a frequent combination in all tables, and of another one with a name.
 const FREQUENT_BYTES: f64 = 44.0;
 const NAMED_BYTES: f64 = 17.0;
-/// Bytes of a bucket in the overflow table.
+/// Bytes of a bucket in the overflow table, and how many times its memory it counts where a
+/// combination is weighed: looking into that table takes longer than both buckets of a key.
 const OVERFLOW_BYTES: f64 = 48.0;
+const OVERFLOW_WEIGHT: f64 = 32.0;
 /// Of a filter's memory, the part that names take at most; and that tables are charged at most: a
 /// filter of few keys takes more than it is to have.
 const NAMED_PART: f64 = 1.0 / 128.0;
@@ -104,6 +106,14 @@ impl BookKey {
         self.buckets() * f64::from(self.bits_of_bucket) / 128.0
     }
 
+    /// What all tables take, where frequent combinations have this share of buckets.
+    fn tables_bytes(&self, frequent: usize, named: usize, share: f64) -> f64 {
+        frequent as f64 * FREQUENT_BYTES
+            + named as f64 * NAMED_BYTES
+            + (1.0 - share).max(0.0) * self.buckets() * OVERFLOW_BYTES
+            + size_of::<CodeBook>() as f64
+    }
+
     /// What is left of a bucket's bits beside tables of so many bytes.
     fn bucket_bits(&self, tables: f64) -> u32 {
         let tables = tables.min(self.budget_bytes() * TABLES_PART);
@@ -116,7 +126,7 @@ impl BookKey {
         let runs: Vec<u32> = self.runs_of_levels.iter().map(|&runs| u32::from(runs)).collect();
         let mut shares = slot_shares(f64::from(self.size_ratio), &runs);
         let newest = usize::from(self.runs_of_levels[0]);
-        let usual = newest - usize::from(self.waiting_runs);
+        let usual = newest.saturating_sub(usize::from(self.waiting_runs));
         if (1..newest).contains(&usual) {
             let level = shares[0] * newest as f64;
             let of = |share: f64, runs: usize| level * share / runs as f64;
@@ -178,20 +188,20 @@ impl CodeBook {
         let last_slot = u8::try_from(shares.len() - 1).expect("a plan has at most 256 slots");
         let names = (key.budget_bytes() * NAMED_PART / NAMED_BYTES) as usize;
         let mut named = likeliest(&shares, NAMED_MAX);
-        let (frequent, share) = frequent_of(&named, last_slot, key.buckets());
+        let frequent = frequent_of(&named, last_slot, key.buckets());
         named.truncate(names.max(frequent.len()));
-        let tables = frequent.len() as f64 * FREQUENT_BYTES
-            + named.len().saturating_sub(frequent.len()) as f64 * NAMED_BYTES
-            + (1.0 - share).max(0.0) * key.buckets() * OVERFLOW_BYTES
-            + size_of::<CodeBook>() as f64;
-        let bucket_bits = key.bucket_bits(tables);
+        let known: HashSet<Combination> = frequent.iter().copied().collect();
+        let of_known = named.iter().filter(|(combination, _)| known.contains(combination));
+        let share = of_known.map(|pair| pair.1).sum();
+        let others = named.len().saturating_sub(frequent.len());
+        let bucket_bits = key.bucket_bits(key.tables_bytes(frequent.len(), others, share));
         let fitted = Fitted::new(&key, bucket_bits, frequent, &level_of, named.len());
         let known: HashSet<Combination> = fitted.frequent.iter().copied().collect();
         let (frequent, others): (Vec<_>, Vec<_>) =
             named.into_iter().partition(|(combination, _)| known.contains(combination));
         let share = frequent.iter().map(|pair| pair.1).sum();
-        let others = others.into_iter().map(|(combination, _)| combination);
-        CodeBook::assemble((key, bucket_bits), fitted, others.collect(), share, last_slot)
+        let others = others.into_iter().map(|(combination, _)| combination).collect();
+        CodeBook::assemble((key, bucket_bits), fitted, others, share, last_slot)
     }
 
     /// Makes the tables. `named`: the combinations that have a name and are not frequent.
@@ -333,16 +343,12 @@ fn filled(code: u32, bucket_bits: u32) -> u128 {
 }
 
 /// The frequent ones of combinations in the order of their likelihood, for a filter of so many
-/// buckets, and how likely one of them is. Always there: that of an empty bucket.
-fn frequent_of(
-    named: &[(Combination, f64)],
-    last_slot: u8,
-    buckets: f64,
-) -> (Vec<Combination>, f64) {
+/// buckets. Always there: that of an empty bucket.
+fn frequent_of(named: &[(Combination, f64)], last_slot: u8, buckets: f64) -> Vec<Combination> {
     let (mut sum, mut frequent) = (0.0, vec![[last_slot; BUCKET_SLOTS]]);
     for (combination, share) in named {
-        let is_worth = share * buckets * OVERFLOW_BYTES > FREQUENT_BYTES;
-        if sum >= FREQUENT_SHARE || frequent.len() == FREQUENT_MAX || !is_worth {
+        let saved = share * buckets * OVERFLOW_BYTES * OVERFLOW_WEIGHT;
+        if sum >= FREQUENT_SHARE || frequent.len() == FREQUENT_MAX || saved < FREQUENT_BYTES {
             break;
         }
         sum += share;
@@ -350,7 +356,7 @@ fn frequent_of(
             frequent.push(*combination);
         }
     }
-    (frequent, sum)
+    frequent
 }
 
 fn code_bits_of(bucket_bits: u32, slots: Combination, print_bits: &[u8]) -> u32 {
@@ -369,7 +375,7 @@ struct Fitted {
 
 impl Fitted {
     /// Finds the lengths. If buckets are too small for so many frequent combinations, the less
-    /// likely half is dropped, until they fit. The empty combination always fits.
+    /// likely eighth is dropped, until they fit. The empty combination always fits.
     fn new(
         key: &BookKey,
         bucket_bits: u32,
@@ -392,7 +398,7 @@ impl Fitted {
                 return Fitted { frequent, print_bits, escape_bits };
             }
             assert!(frequent.len() > 1, "{bucket_bits} bits hold no four fingerprints");
-            frequent.truncate(frequent.len().div_ceil(2));
+            frequent.truncate(frequent.len() * 7 / 8);
         }
     }
 }

@@ -127,12 +127,13 @@ fn fingerprints_are_longer_in_older_levels() {
 
 #[test]
 fn nearly_all_buckets_have_a_frequent_combination() {
-    for (bits_per_key, least) in [(8.0, 0.998), (10.0, 0.999), (12.0, 0.999), (16.0, 0.999)] {
+    // With a free twentieth and tables, entries have 8, 10, 12 and 16 bits.
+    for bits_per_key in [8.9, 11.0, 13.1, 17.3] {
         for runs_of_levels in [&[4, 4, 4, 4, 4, 1][..], &[7, 4, 4, 4, 4, 4, 1], &[1; 6]] {
             let plan = plan(runs_of_levels, 5, bits_per_key);
             let book = CodeBook::of_plan(&plan, buckets(&plan));
             let (count, share) = book.frequent();
-            assert!(share >= least, "{runs_of_levels:?}, {bits_per_key}: {count}, {share}");
+            assert!(share >= 0.9999, "{runs_of_levels:?}, {bits_per_key}: {count}, {share}");
         }
     }
 }
@@ -178,7 +179,7 @@ fn filled(plan: &TreePlan, levels: [u64; 3]) -> super::Chucky {
 
 #[test] // Figures were drawn over what was asked for, when tables came on top of it.
 fn filter_and_tables_take_what_was_asked_for() {
-    for (entries, levels) in [(1_000_000, [9, 90, 901]), (1_370_000, [0, 0, 1000])] {
+    for entries in [1_000_000, 1_370_000] {
         for bits_per_key in [8.0, 12.0] {
             for (runs_of_levels, waiting_runs) in
                 [(vec![22, 9, 1], 12), (vec![22, 1, 1], 20), (vec![4, 4, 1], 0)]
@@ -190,7 +191,7 @@ fn filter_and_tables_take_what_was_asked_for() {
                     entries,
                     bits_per_key,
                 };
-                let filter = filled(&plan, levels);
+                let filter = filled(&plan, [9, 90, 901]);
                 let taken = filter.size().bytes as f64 * 8.0 / entries as f64;
                 assert!((0.95..=1.05).contains(&(taken / bits_per_key)), "{plan:?}: {taken}");
             }

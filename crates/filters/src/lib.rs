@@ -85,7 +85,7 @@ pub use base::hash::{HashUse, hash_key};
 
 pub use base::key_list::KeyList;
 pub use base::kind::{FilterKind, FilterOptions, Question, TableKind, read_filter};
-pub use base::monkey::{PointRate, Split};
+pub use base::monkey::{RateLaw, Split};
 pub use base::query::{KeyRange, Query};
 pub use base::rank::{CountBounds, RankBounds};
 pub use base::shape::{Codes, FlushNumber, RunIndex, Shape, Span};

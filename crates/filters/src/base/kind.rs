@@ -13,7 +13,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use crate::base::any_filter::{AnyFilter, AnyFilterBuilder};
-use crate::base::monkey::PointRate;
+use crate::base::monkey::RateLaw;
 use crate::base::sub_filters::SubFilterKind;
 use crate::base::tuning::FilterTuning;
 use crate::base::wire::{Corrupt, Reader};
@@ -40,10 +40,9 @@ pub trait FilterKind: Any + Send + Sync {
     /// by its kind, or this is an error. (The owner of the bytes has checked a checksum of them.)
     fn read(&self, bytes: AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>;
 
-    /// How false positives of single keys fall with memory, so that a budget can be divided among
-    /// runs. None: the filter answers for more than points, or its rate does not follow from its
-    /// bits.
-    fn point_rate(&self) -> Option<PointRate> {
+    /// How false positives fall with memory, of single keys, or of short ranges if it answers for
+    /// them, so that a budget can be divided among runs. None: the rate does not follow from bits.
+    fn rate_law(&self) -> Option<RateLaw> {
         None
     }
 
@@ -127,7 +126,7 @@ pub struct TableKind {
     name: &'static str,
     tag: Option<u16>,
     knows_ranges: bool,
-    point_rate: Option<PointRate>,
+    rate_law: Option<RateLaw>,
     tuning_text: fn(&FilterTuning) -> Option<String>,
     builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
     read: fn(AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>,
@@ -144,7 +143,7 @@ impl TableKind {
             name,
             tag: None,
             knows_ranges: false,
-            point_rate: None,
+            rate_law: None,
             tuning_text: |_| None,
             builder,
             read,
@@ -165,8 +164,8 @@ impl TableKind {
 
     /// With the rate by which its false positives fall.
     #[must_use]
-    pub const fn with_point_rate(self, rate: PointRate) -> Self {
-        TableKind { point_rate: Some(rate), ..self }
+    pub const fn with_rate_law(self, rate: RateLaw) -> Self {
+        TableKind { rate_law: Some(rate), ..self }
     }
 
     /// With the text of its options in a tuning, as people read and type them.
@@ -197,8 +196,8 @@ impl FilterKind for TableKind {
         (self.read)(bytes)
     }
 
-    fn point_rate(&self) -> Option<PointRate> {
-        self.point_rate
+    fn rate_law(&self) -> Option<RateLaw> {
+        self.rate_law
     }
 
     fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {

@@ -9,78 +9,102 @@
 //! by a fixed factor, and costs as many bits as the run has entries. At the optimum, rates are
 //! therefore in proportion to entries. (Monkey: Dayan, Athanassoulis and Idreos, SIGMOD 2017.)
 //!
-//! Invariant: the bits that all runs get together are the budget, and no run gets fewer than none.
+//! Invariant: the bits that all runs get together are at most the budget, and as many where each
+//! bit tells something. No run gets fewer than none.
 
-/// How the false positive rate of a point filter falls with its bits per key: by the same factor
-/// with each.
+/// How the false positive rate of a filter falls with its bits per key: from some number of bits
+/// on, by the same factor with each.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct PointRate {
-    /// The rate is e^-(slope · bits per key).
+pub struct RateLaw {
+    /// The rate is e^-(slope · (bits per key - floor)), and at most 1.
     slope: f64,
+    /// Bits per key that tell nothing yet.
+    floor: f64,
 }
 
-impl PointRate {
+impl RateLaw {
     /// A Bloom filter with the best number of probes: 0.6185 per bit.
-    pub const BLOOM: PointRate =
-        PointRate { slope: std::f64::consts::LN_2 * std::f64::consts::LN_2 };
+    pub const BLOOM: RateLaw = RateLaw::of_slope(std::f64::consts::LN_2 * std::f64::consts::LN_2);
 
     /// A filter that compares fingerprints, and takes so many bits of memory for each bit of them.
     pub const fn of_fingerprints(bits_per_bit: f64) -> Self {
-        PointRate { slope: std::f64::consts::LN_2 / bits_per_bit }
+        RateLaw::of_slope(std::f64::consts::LN_2 / bits_per_bit)
     }
 
     /// A filter whose rate is e^-(slope · bits per key).
     pub const fn of_slope(slope: f64) -> Self {
-        PointRate { slope }
+        RateLaw { slope, floor: 0.0 }
+    }
+
+    /// The same law from so many bits per key on; fewer tell nothing. Filters of ranges know the
+    /// order of keys first, and tell them apart by what is left.
+    #[must_use]
+    pub const fn from(self, floor: f64) -> Self {
+        RateLaw { floor, ..self }
     }
 
     /// The rate with so many bits per key.
     pub fn at(self, bits_per_key: f64) -> f64 {
-        (-self.slope * bits_per_key).exp()
+        (-self.slope * (bits_per_key - self.floor).max(0.0)).exp()
     }
 }
 
 /// How a budget is divided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    rate: PointRate,
-    /// The logarithm of how many entries a run has whose filter would be of no bits at all: rates
-    /// are in proportion to it.
+    law: RateLaw,
+    /// The logarithm of how many entries a run has whose rate would be 1: rates are in proportion
+    /// to entries.
     log_largest: f64,
+    /// Entries of the largest run that has a filter.
+    largest: u64,
 }
 
 impl Split {
     /// Divides so many bits among runs with so many entries each: the exact optimum. None: no run
     /// has entries.
-    pub fn of(rate: PointRate, runs: &[u64], budget_bits: f64) -> Option<Self> {
-        let mut sizes: Vec<f64> =
-            runs.iter().filter(|&&entries| entries > 0).map(|&entries| entries as f64).collect();
-        sizes.sort_by(f64::total_cmp);
-        let logs = |entries: f64| entries * entries.ln();
-        let mut entries = *sizes.first()?;
-        let mut bits_and_logs = rate.slope * budget_bits.max(0.0) + logs(entries);
-        // The rule is water filling. A run takes part as soon as the smaller runs have rates so low
-        // that the next bit belongs to it.
-        for &size in &sizes[1..] {
-            if size.ln() >= bits_and_logs / entries {
+    pub fn of(law: RateLaw, runs: &[u64], budget_bits: f64) -> Option<Self> {
+        let mut sizes: Vec<u64> = runs.iter().copied().filter(|&entries| entries > 0).collect();
+        sizes.sort_unstable();
+        // A run without a filter costs a rate of 1 whatever its size, so these are the largest.
+        // Bits for all others follow from their number: the best number is the one that counts.
+        let (mut entries, mut logs) = (0.0, 0.0);
+        let none = Split { law, log_largest: f64::NEG_INFINITY, largest: 0 };
+        let mut best = (none, sizes.len() as f64);
+        for (nth, &size) in sizes.iter().enumerate() {
+            let log = (size as f64).ln();
+            entries += size as f64;
+            logs += size as f64 * log;
+            let telling = budget_bits.max(0.0) - law.floor * entries;
+            let log_largest = (law.slope * telling + logs) / entries;
+            if log > log_largest {
                 break;
             }
-            entries += size;
-            bits_and_logs += logs(size);
+            let rates = entries * (-log_largest).exp() + (sizes.len() - nth - 1) as f64;
+            if rates <= best.1 {
+                best = (Split { law, log_largest, largest: size }, rates);
+            }
         }
-        Some(Split { rate, log_largest: bits_and_logs / entries })
+        (!sizes.is_empty()).then(|| best.0.open_above(&sizes))
+    }
+
+    /// A run larger than all that there are gets what a run of its size would, if all have filters.
+    fn open_above(self, sizes: &[u64]) -> Self {
+        let is_all = sizes.last() == Some(&self.largest);
+        Split { largest: if is_all { u64::MAX } else { self.largest }, ..self }
     }
 
     /// What a run with so many entries gets. One that the budget was not divided for too: it gets
     /// what a run of its size would.
     pub fn bits_per_key(&self, entries: u64) -> f64 {
         let log = (entries.max(1) as f64).ln();
-        ((self.log_largest - log) / self.rate.slope).max(0.0)
+        let telling = (self.log_largest - log) / self.law.slope;
+        if entries > self.largest || telling <= 0.0 { 0.0 } else { self.law.floor + telling }
     }
 
     /// The false positive rate of a run with so many entries.
     pub fn rate(&self, entries: u64) -> f64 {
-        self.rate.at(self.bits_per_key(entries))
+        self.law.at(self.bits_per_key(entries))
     }
 }
 
@@ -90,7 +114,7 @@ mod tests {
 
     fn split(runs: &[u64], bits_per_key: f64) -> Split {
         let entries: u64 = runs.iter().sum();
-        Split::of(PointRate::BLOOM, runs, bits_per_key * entries as f64).expect("entries")
+        Split::of(RateLaw::BLOOM, runs, bits_per_key * entries as f64).expect("entries")
     }
 
     fn bits(split: &Split, runs: &[u64]) -> f64 {
@@ -111,15 +135,15 @@ mod tests {
                 assert!((spent - budget).abs() < 1e-6 * budget.max(1.0), "{spent} of {budget}");
             }
         }
-        assert_eq!(Split::of(PointRate::BLOOM, &[], 100.0), None);
-        assert_eq!(Split::of(PointRate::BLOOM, &[0, 0], 100.0), None);
+        assert_eq!(Split::of(RateLaw::BLOOM, &[], 100.0), None);
+        assert_eq!(Split::of(RateLaw::BLOOM, &[0, 0], 100.0), None);
     }
 
     /// Every way to divide the budget among three runs in steps of a twentieth bit.
-    fn least_by_trying(runs: [u64; 3], bits_per_key: f64) -> f64 {
+    fn least_by_trying(rate: RateLaw, runs: [u64; 3], bits_per_key: f64) -> f64 {
         let budget = bits_per_key * runs.iter().sum::<u64>() as f64;
         let [a, b, c] = runs.map(|run| run as f64);
-        let (rate, step) = (PointRate::BLOOM, 0.05);
+        let step = 0.05;
         let mut least = f64::INFINITY;
         for first in (0..).map(|n| f64::from(n) * step).take_while(|bits| bits * a <= budget) {
             let left = budget - first * a;
@@ -143,7 +167,7 @@ mod tests {
         ];
         for (runs, bits_per_key) in cases {
             let ours = sum_of_rates(&split(&runs, bits_per_key), &runs);
-            let least = least_by_trying(runs, bits_per_key);
+            let least = least_by_trying(RateLaw::BLOOM, runs, bits_per_key);
             // What is tried lies on a grid: it comes near the optimum, and not below.
             assert!(ours <= least + 1e-9, "{runs:?}: {ours}, but {least} can be had");
             assert!(ours > least * 0.98, "{runs:?}: {ours} is better than can be, {least}");
@@ -151,9 +175,26 @@ mod tests {
     }
 
     #[test]
+    fn no_other_division_is_better_where_the_first_bits_tell_nothing() {
+        let law = RateLaw::of_fingerprints(1.0).from(3.0);
+        let cases = [([10, 100, 1000], 8.0), ([10, 100, 1000], 3.1), ([10, 100, 1000], 1.5)];
+        for (runs, bits_per_key) in cases.into_iter().chain([([100, 100, 100], 2.0)]) {
+            let budget = bits_per_key * runs.iter().sum::<u64>() as f64;
+            let split = Split::of(law, &runs, budget).expect("entries");
+            assert!(bits(&split, &runs) <= budget * (1.0 + 1e-9), "{runs:?}, {bits_per_key}");
+            let (ours, least) =
+                (sum_of_rates(&split, &runs), least_by_trying(law, runs, bits_per_key));
+            assert!(ours <= least + 1e-9, "{runs:?}: {ours}, but {least} can be had");
+            assert!(ours > least * 0.95, "{runs:?}: {ours} is better than can be, {least}");
+        }
+        let none = Split::of(law, &[100, 100], 10.0).expect("entries");
+        assert_eq!((none.bits_per_key(100), none.rate(100)), (0.0, 1.0), "too few for any run");
+    }
+
+    #[test]
     fn a_run_that_is_too_large_gets_nothing() {
         let runs = [1, 1_000_000];
-        let split = Split::of(PointRate::BLOOM, &runs, 5.0).expect("entries");
+        let split = Split::of(RateLaw::BLOOM, &runs, 5.0).expect("entries");
         assert_eq!(split.bits_per_key(1_000_000), 0.0);
         assert!((split.bits_per_key(1) - 5.0).abs() < 1e-9);
     }
@@ -171,7 +212,7 @@ mod tests {
             let step = split.rate(level(l + 1)) / split.rate(level(l));
             assert!((step - ratio as f64).abs() < 1e-9, "{step}");
         }
-        let uniform = runs.len() as f64 * PointRate::BLOOM.at(bits_per_key);
+        let uniform = runs.len() as f64 * RateLaw::BLOOM.at(bits_per_key);
         let ours = sum_of_rates(&split, &runs);
         assert!(ours < uniform / 10.0, "{ours}, uniform {uniform}");
     }

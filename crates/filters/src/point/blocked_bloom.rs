@@ -18,7 +18,7 @@ use crate::base::filter::{
 };
 use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
-use crate::base::monkey::PointRate;
+use crate::base::monkey::RateLaw;
 use crate::base::wire::{Corrupt, Reader, Writer};
 
 /// `blocked-bloom`: a Bloom filter whose bits for a key lie in one cache line.
@@ -31,7 +31,7 @@ pub const BLOCKED_BLOOM: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(BlockedBloom::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_point_rate(PointRate::of_slope(0.45));
+.with_rate_law(RateLaw::of_slope(0.45));
 const TAG: u16 = 1;
 
 const LINE_BYTES: usize = 64;

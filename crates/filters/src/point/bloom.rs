@@ -17,7 +17,7 @@ use crate::base::filter::{
 };
 use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
-use crate::base::monkey::PointRate;
+use crate::base::monkey::RateLaw;
 use crate::base::wire::{Corrupt, Reader, Signature};
 
 /// `bloom`: a Bloom filter.
@@ -27,7 +27,7 @@ pub const BLOOM: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(Bloom::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_point_rate(PointRate::BLOOM);
+.with_rate_law(RateLaw::BLOOM);
 const TAG: u16 = 2;
 
 /// A multiplier whose powers lie well in up to eight dimensions.

@@ -47,7 +47,7 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
         write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
         guard,
         bits_per_key: plan.bits_per_key,
-        monkey: plan.monkey && guard.point_rate().is_some(),
+        monkey: plan.monkey && guard.rate_law().is_some(),
         point_bits: plan.point_bits,
         block_cache_bytes: plan.block_cache_bytes.unwrap_or(2 * key_count * entry_bytes),
         direct: if plan.direct { DirectIo::ALL } else { DirectIo::default() },

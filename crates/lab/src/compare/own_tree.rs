@@ -66,7 +66,7 @@ impl OwnTree {
             granularity: self.granularity.parse()?,
             partition_bytes: self.partition_bytes,
             table_bytes: self.table_bytes,
-            monkey: self.monkey && guard.point_rate().is_some(),
+            monkey: self.monkey && guard.rate_law().is_some(),
             point_bits: self.point_bits,
             filter: self.filter.clone().with(self.elastic.clone()),
             ..others

@@ -243,7 +243,7 @@ fn variant(number: usize) -> Options {
         merge_piece_bytes: 1 << 20,
         max_open_files: None,
     };
-    options.monkey = options.guard.point_rate().is_some() && one_of(&[false, true], rng);
+    options.monkey = options.guard.rate_law().is_some() && one_of(&[false, true], rng);
     options.policy = policy(rng);
     options.merges_at_once = one_of(&[None, Some(2), Some(4)], rng);
     options.merge_piece_bytes = one_of(&[1 << 10, 1 << 13], rng);

@@ -49,7 +49,7 @@ pub(crate) fn options(seed: u64) -> Options {
         merge_piece_bytes: 1 << 20,
         max_open_files: None,
     };
-    options.monkey = options.guard.point_rate().is_some() && rng.below(2) == 0;
+    options.monkey = options.guard.rate_law().is_some() && rng.below(2) == 0;
     options.filter = filter(&mut rng).with(options.filter.get::<ElasticOptions>());
     options.policy = policy(&mut rng);
     options.merges_at_once = [None, Some(2), Some(4)][rng.place(3)];

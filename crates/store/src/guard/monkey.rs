@@ -15,7 +15,7 @@
 //! Invariant: a run gets more than the average only out of what the filters that stay have left of
 //! the budget.
 
-use trommel_filters::{PointRate, Split};
+use trommel_filters::{RateLaw, Split};
 
 use crate::files::placed_run::PlacedRun;
 use crate::plan::options::Options;
@@ -39,7 +39,7 @@ pub(crate) fn filter_bits(
     inputs: &[u64],
     entries: u64,
 ) -> Option<f64> {
-    let rate = options.guard.point_rate().filter(|_| options.monkey)?;
+    let rate = options.guard.rate_law().filter(|_| options.monkey)?;
     let runs = runs.iter().map(|placed| {
         let filter_bytes = placed.run.tables().iter().map(|table| table.table.filter_bytes());
         TreeRun {
@@ -55,7 +55,7 @@ pub(crate) fn filter_bits(
 
 /// The bits per key of a new run with so many entries.
 fn share(
-    rate: PointRate,
+    rate: RateLaw,
     (bits_per_key, schedule): (f64, Schedule<'_>),
     runs: &[TreeRun],
     entries: u64,
@@ -120,7 +120,7 @@ mod tests {
     }
 
     fn bits(runs: &[TreeRun], entries: u64) -> f64 {
-        share(PointRate::BLOOM, asked(8.0), runs, entries)
+        share(RateLaw::BLOOM, asked(8.0), runs, entries)
     }
 
     #[test]
@@ -139,9 +139,9 @@ mod tests {
         let entries: u64 = runs.iter().map(|run| run.entries).sum();
         let spent: f64 = runs.iter().map(|run| run.filter_bits).sum::<f64>() / entries as f64;
         assert!((7.95..8.0 + 1e-9).contains(&spent), "{spent} bits per key");
-        let of = |run: &TreeRun| PointRate::BLOOM.at(run.filter_bits / run.entries as f64);
+        let of = |run: &TreeRun| RateLaw::BLOOM.at(run.filter_bits / run.entries as f64);
         let rates: f64 = runs.iter().map(of).sum();
-        let uniform = runs.len() as f64 * PointRate::BLOOM.at(8.0);
+        let uniform = runs.len() as f64 * RateLaw::BLOOM.at(8.0);
         assert!(rates < uniform / 4.0, "{rates}, uniform {uniform}");
     }
 
@@ -192,6 +192,6 @@ mod tests {
     #[test]
     fn runs_that_are_too_large_get_nothing() {
         let merged = [vec![input(1000, 10); 9], vec![input(81_000, 1)]].concat();
-        assert_eq!(share(PointRate::BLOOM, asked(0.6), &merged, 90_000), 0.0);
+        assert_eq!(share(RateLaw::BLOOM, asked(0.6), &merged, 90_000), 0.0);
     }
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use trommel_filters::{
-    FilterKind, FilterTuning, Fingerprints, PointRate, RunCodes, RunLocatorKind, kinds,
+    FilterKind, FilterTuning, Fingerprints, RateLaw, RunCodes, RunLocatorKind, kinds,
 };
 
 use crate::error::{Error, Result};
@@ -157,7 +157,7 @@ impl Options {
             ("size_ratio", (2..=255).contains(&self.size_ratio), "must be 2 to 255"),
             ("write_buffer_bytes", sensible_buffer(self.write_buffer_bytes), BUFFER_LIMITS),
             ("bits_per_key", bits.is_finite() && (1.0..=64.0).contains(&bits), "must be 1 to 64"),
-            ("monkey", !self.monkey || self.guard.point_rate().is_some(), NO_MONKEY),
+            ("monkey", !self.monkey || self.guard.rate_law().is_some(), NO_MONKEY),
             ("point_bits", self.point_bits <= 16, "must be 0 to 16"),
             ("block_bytes", (256..=1 << 20).contains(&self.block_bytes), "must be 256 to 1048576"),
             ("stop_runs", stops_late, "must be above slow_down_runs and size_ratio (of level 0)"),
@@ -230,7 +230,8 @@ fn sensible_buffer(bytes: usize) -> bool {
 }
 
 /// Why a store may not be opened with `monkey`.
-const NO_MONKEY: &str = "needs a guard with a point filter for each table, such as bloom";
+const NO_MONKEY: &str =
+    "needs a guard with a filter for each table whose rate follows from its bits, such as bloom";
 
 /// What answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -332,9 +333,9 @@ impl GuardKind {
     }
 
     /// How the false positives of its tables' filters fall with their memory, which Monkey divides.
-    /// None: the guard has no point filter for each table.
-    pub fn point_rate(self) -> Option<PointRate> {
-        self.table_filter().and_then(FilterKind::point_rate)
+    /// None: it has no filter for each table, or one whose rate does not follow from its memory.
+    pub fn rate_law(self) -> Option<RateLaw> {
+        self.table_filter().and_then(FilterKind::rate_law)
     }
 
     /// Whether it can answer for ranges of keys.
@@ -417,10 +418,10 @@ mod tests {
     }
 
     #[test]
-    fn monkey_needs_point_filters() {
+    fn monkey_needs_filters_whose_rate_follows_from_bits() {
         for guard in GuardKind::all() {
             let checked = Options { guard, monkey: true, ..Options::default() }.check();
-            assert_eq!(checked.is_ok(), guard.point_rate().is_some(), "{guard}");
+            assert_eq!(checked.is_ok(), guard.rate_law().is_some(), "{guard}");
         }
         let refused = Options { monkey: true, ..Options::default() }.check();
         let message = refused.expect_err("grf is one filter").to_string();

@@ -123,7 +123,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
     WritePlan {
         guard,
         bits_per_key: arguments.bits_per_key,
-        monkey: arguments.memory.monkey && guard.point_rate().is_some(),
+        monkey: arguments.memory.monkey && guard.rate_law().is_some(),
         point_bits: arguments.memory.point_bits,
         filter: arguments.filter.tuning(),
         elastic: arguments.filter.elastic(),

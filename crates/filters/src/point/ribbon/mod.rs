@@ -23,7 +23,7 @@ use crate::base::filter::{
 };
 use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
 use crate::base::kind::{FilterKind, TableKind};
-use crate::base::monkey::PointRate;
+use crate::base::monkey::RateLaw;
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::simd::fastest;
 
@@ -34,7 +34,7 @@ pub const RIBBON: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(Ribbon::read(bytes)?)),
 )
 .with_tag(TAG)
-.with_point_rate(PointRate::of_fingerprints(1.047));
+.with_rate_law(RateLaw::of_fingerprints(1.047));
 const TAG: u16 = 3;
 
 /// Bits of a row, and slots of a block.

@@ -3,6 +3,7 @@
 //! Invariant: a kind's tag is no other kind's.
 
 use crate::base::kind::{FilterKind, FilterOptions, TableKind};
+use crate::base::monkey::RateLaw;
 use crate::base::tuning::{FilterTuning, Tuning};
 use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
@@ -31,15 +32,22 @@ pub const SURF_BASE: &dyn FilterKind =
 
 /// `surf-hash`: the same, with some bits of each key's hash.
 pub const SURF_HASH: &dyn FilterKind =
-    &kind("surf-hash", SurfKind::Hash, |options| builder(SurfKind::Hash, options));
+    &kind("surf-hash", SurfKind::Hash, |options| builder(SurfKind::Hash, options))
+        .with_rate_law(SUFFIX);
 
 /// `surf-real`: the same, with some more bits of each key.
 pub const SURF_REAL: &dyn FilterKind =
-    &kind("surf-real", SurfKind::Real, |options| builder(SurfKind::Real, options));
+    &kind("surf-real", SurfKind::Real, |options| builder(SurfKind::Real, options))
+        .with_rate_law(SUFFIX);
 
 /// `surf-mixed`: the same, with some of both.
 pub const SURF_MIXED: &dyn FilterKind =
-    &kind("surf-mixed", SurfKind::Mixed, |options| builder(SurfKind::Mixed, options));
+    &kind("surf-mixed", SurfKind::Mixed, |options| builder(SurfKind::Mixed, options))
+        .with_rate_law(SUFFIX);
+
+/// Each bit of a suffix halves the rate; the trie takes about eleven bits of an even key, and more
+/// of other keys.
+const SUFFIX: RateLaw = RateLaw::of_fingerprints(1.0).from(11.0);
 
 type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;
 

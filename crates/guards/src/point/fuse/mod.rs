@@ -23,7 +23,7 @@ use std::marker::PhantomData;
 use cells::{Cells, READ_BYTES};
 use trommel_filters::hash::{HashUse, grouped, hash_key, remix, scattered};
 use trommel_filters::{
-    Corrupt, FilterKind, HashedKey, OutOfOrder, PointRate, Reader, Signature, TableFilter,
+    Corrupt, FilterKind, HashedKey, OutOfOrder, RateLaw, Reader, Signature, TableFilter,
     TableFilterBuilder, TableKind, Trace, Untraced, Writer, payload_bits,
 };
 
@@ -36,7 +36,7 @@ pub const BINARY_FUSE: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(BinaryFuse::read(bytes)?)),
 )
 .with_tag(Fuse::TAG)
-.with_point_rate(PointRate::of_fingerprints(1.125));
+.with_rate_law(RateLaw::of_fingerprints(1.125));
 
 /// `xor`: an xor filter of three cells a key.
 pub const XOR: &dyn FilterKind = &TableKind::new(
@@ -45,7 +45,7 @@ pub const XOR: &dyn FilterKind = &TableKind::new(
     |bytes| Ok(Box::new(Xor::read(bytes)?)),
 )
 .with_tag(Xored::TAG)
-.with_point_rate(PointRate::of_fingerprints(1.23));
+.with_rate_law(RateLaw::of_fingerprints(1.23));
 
 /// Fields: u32 size, u32 wide, u8 shape, u8 cell bits.
 const FIELDS_BYTES: usize = 4 + 4 + 1 + 1;

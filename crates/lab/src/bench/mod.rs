@@ -8,6 +8,7 @@ pub(crate) mod amplification;
 pub(crate) mod by_level;
 pub(crate) mod chucky_codes;
 pub(crate) mod counts;
+pub(crate) mod fit_bits;
 pub(crate) mod folder_size;
 pub(crate) mod fpr;
 pub(crate) mod fpr_tree;

@@ -17,10 +17,27 @@ pub struct ReadReport {
     pub levels: Vec<LevelRuns>,
     /// Entries of the smallest run.
     pub smallest_run_keys: u64,
-    /// The guard's memory in bits per key, everything included.
+    /// The guard's memory in bits per entry of the tree, everything included. Without deletions
+    /// that is per key.
     pub guard_bits_per_key: f64,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
+    /// Bits per key that the guard was told so that it takes what was asked for, if that was
+    /// searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bits_setting: Option<f64>,
+    /// No setting takes what was asked for, within 3 %.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub unfit: bool,
+    /// Whether runs share the memory as Monkey divides it.
+    pub monkey: bool,
+    /// Bytes of all tables.
+    pub data_bytes: u64,
+    /// Memory for blocks, if it was limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub block_cache_bytes: Option<u64>,
+    /// Whether tables went past the operating system's cache.
+    pub direct: bool,
     /// The most memory that one rebuild of the guard took, in bytes.
     pub guard_rebuild_peak_bytes: u64,
     /// Where the keys come from.
@@ -151,6 +168,8 @@ pub struct ShiftReport {
     pub guard_ns_per_base_key: f64,
     /// Time that went into the guard from then on, per key of newer runs.
     pub guard_ns_per_insert: f64,
+    /// The same of each load.
+    pub guard_ns_per_insert_rounds: Vec<f64>,
     /// When the last level alone was there.
     pub before: ShiftRates,
     /// When all was loaded: the same questions.
@@ -215,6 +234,8 @@ pub struct LoadReport {
     pub guard_seconds: f64,
     /// The times of all loads, in the order they were made.
     pub seconds_of_all: Vec<f64>,
+    /// Keys per second of all loads.
+    pub ops_per_s_rounds: Vec<f64>,
 }
 
 /// What one kind of question cost. Of a kind that was not asked everything is 0, and it is left out
@@ -464,6 +485,12 @@ pub struct PipelinedReport {
     pub queue_ns: f64,
     /// How many times as many gets the queue answers in the same time.
     pub times_as_fast: f64,
+    /// `one_by_one_ns` of each round.
+    pub one_by_one_ns_rounds: Vec<f64>,
+    /// `queue_ns` of each round.
+    pub queue_ns_rounds: Vec<f64>,
+    /// `times_as_fast` of each round.
+    pub times_as_fast_rounds: Vec<f64>,
     /// Wrong answers of the queue. Must be 0.
     pub wrong: u64,
 }

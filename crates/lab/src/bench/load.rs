@@ -90,6 +90,7 @@ pub(crate) fn load(
         write_amplification: stats.write_amplification(),
         guard_seconds: stats.guard.seconds,
         seconds_of_all: vec![seconds],
+        ops_per_s_rounds: vec![key_count as f64 / seconds],
     };
     Ok(Loaded { db, report })
 }

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use trommel::{Answer, Answered, Db, Queue};
 use trommel_filters::Query;
 
-use crate::bench::rounds::medians_ns;
+use crate::bench::rounds::{median, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::values::fill_value;
@@ -33,7 +33,7 @@ pub(crate) fn measure(
         wrong += u64::from(!is_right);
         Ok(())
     })?;
-    let medians = medians_ns(2, |side| {
+    let rounds = rounds_ns(2, |side| {
         match side {
             0 => keys.iter().try_for_each(|key| db.get(key).map(|value| drop(black_box(value))))?,
             _ => ask(db, &keys, depth, |_, answer| {
@@ -46,15 +46,21 @@ pub(crate) fn measure(
         }
         Ok::<_, LabError>(keys.len() as u64)
     })?;
+    let [one_by_one, queued] = [&rounds[0], &rounds[1]];
+    let times_as_fast = one_by_one.iter().zip(queued).map(|(one, queued)| one / queued);
+    let times_as_fast: Vec<f64> = times_as_fast.collect();
     let io = db.stats()?.io;
     Ok(PipelinedReport {
         depth: depth as u64,
         overlap: io.overlap.name(),
         direct: io.direct.reads,
         ops: keys.len() as u64,
-        one_by_one_ns: medians[0],
-        queue_ns: medians[1],
-        times_as_fast: medians[0] / medians[1],
+        one_by_one_ns: median(&mut one_by_one.clone()),
+        queue_ns: median(&mut queued.clone()),
+        times_as_fast: median(&mut times_as_fast.clone()),
+        one_by_one_ns_rounds: one_by_one.clone(),
+        queue_ns_rounds: queued.clone(),
+        times_as_fast_rounds: times_as_fast,
         wrong,
     })
 }

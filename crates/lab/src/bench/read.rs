@@ -13,6 +13,7 @@ use trommel::{Db, GuardKind, QueryStats, Stats};
 
 use crate::bench::by_level::{asks_by_table, costs_by_level};
 use crate::bench::counts::CountQueries;
+use crate::bench::fit_bits::{Fit, search};
 use crate::bench::full_scan::measure_full_scans;
 use crate::bench::load::load;
 use crate::bench::many::measure_many;
@@ -29,7 +30,7 @@ use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::Draw;
 use crate::questions::read_workload::{ReadWorkload, Stored};
 use crate::questions::reader_threads::ReaderThreads;
-use crate::questions::shift::BaseSeen;
+use crate::questions::shift::{BaseSeen, shift_report};
 use crate::report::{
     CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
     PipelinedReport, ReadReport, ShiftRates, TableAsks,
@@ -70,6 +71,9 @@ pub struct ReadPlan {
     pub by_level: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
+    /// Whether guards are told another number of bits where they take more, or less, than they are
+    /// told.
+    pub fit_bits: bool,
     /// Where the stores are made: a folder for each guard in it.
     pub folder: PathBuf,
 }
@@ -90,6 +94,7 @@ const THREADS_MAX: usize = 256;
 struct MeasuredStore {
     guard: GuardKind,
     db: Db,
+    fit: Option<Fit>,
     load: LoadReport,
     false_negatives: u64,
     kinds: Vec<(Kind, KindReport)>,
@@ -99,7 +104,8 @@ struct MeasuredStore {
     by_level: Vec<LevelCost>,
     by_table: Vec<TableAsks>,
     pipelined: Option<PipelinedReport>,
-    base_seen: BaseSeen,
+    /// Of each load.
+    base_seen: Vec<BaseSeen>,
 }
 
 /// Measures. The stores stay in `plan.folder`.
@@ -159,31 +165,108 @@ fn load_sides(
     readers: &[ReaderThreads],
     progress: &mut dyn Progress,
 ) -> Result<Vec<MeasuredStore>> {
-    let mut open: Vec<Option<Db>> = plan.guards.iter().map(|_| None).collect();
-    let mut reports: Vec<Vec<LoadReport>> = vec![Vec::new(); plan.guards.len()];
-    let mut seen = vec![BaseSeen::default(); plan.guards.len()];
+    let mut loaders: Vec<SideLoader<'_>> =
+        plan.guards.iter().map(|guard| SideLoader::new(plan, *guard, stored, readers)).collect();
+    for loader in &mut loaders {
+        loader.fit(progress)?;
+    }
     for _ in 0..plan.loads {
-        for (place, guard) in plan.guards.iter().enumerate() {
-            let folder = plan.folder.join(guard.name());
-            if let Some(db) = open[place].take() {
-                db.close()?;
-                remove_folder(&folder)?;
-            }
-            let value_bytes = plan.tree.value_bytes;
-            let mut look = |db: &Db| {
-                seen[place] = BaseSeen::look(db, readers, stored.keys.stored(), value_bytes)?;
-                Ok(())
-            };
-            make_folder(&folder)?;
-            let content = stored.content();
-            let loaded = load(&folder, &plan.tree, *guard, content, &mut look, progress)?;
-            seen[place].guard_seconds_in_all = loaded.report.guard_seconds;
-            open[place] = Some(loaded.db);
-            reports[place].push(loaded.report);
+        loaders.iter_mut().try_for_each(|loader| loader.load(progress))?;
+    }
+    Ok(loaders.into_iter().map(SideLoader::measured).collect())
+}
+
+/// Loads one guard's store, again and again in the same folder.
+struct SideLoader<'p> {
+    plan: &'p ReadPlan,
+    guard: GuardKind,
+    stored: &'p Stored,
+    readers: &'p [ReaderThreads],
+    tree: TreePlan,
+    fit: Option<Fit>,
+    open: Option<Db>,
+    reports: Vec<LoadReport>,
+    seen: Vec<BaseSeen>,
+}
+
+impl<'p> SideLoader<'p> {
+    fn new(
+        plan: &'p ReadPlan,
+        guard: GuardKind,
+        stored: &'p Stored,
+        readers: &'p [ReaderThreads],
+    ) -> Self {
+        let (tree, fit, open) = (plan.tree.clone(), None, None);
+        let (reports, seen) = (Vec::new(), Vec::new());
+        SideLoader { plan, guard, stored, readers, tree, fit, open, reports, seen }
+    }
+
+    /// Looks for the setting with which the guard takes what was asked for, by loading.
+    fn fit(&mut self, progress: &mut dyn Progress) -> Result<()> {
+        if !self.plan.fit_bits || self.guard == GuardKind::Open {
+            return Ok(());
+        }
+        let fit = search(self.plan.tree.bits_per_key, |setting| {
+            self.tree.bits_per_key = setting;
+            self.load(progress)?;
+            let db = self.open.as_ref().expect("it was just loaded");
+            Ok::<_, LabError>(bits_per_entry(&db.stats()?))
+        })?;
+        self.tree.bits_per_key = fit.setting;
+        self.fit = Some(fit);
+        self.reports.clear();
+        self.seen.clear();
+        Ok(())
+    }
+
+    fn load(&mut self, progress: &mut dyn Progress) -> Result<()> {
+        let folder = self.plan.folder.join(self.guard.name());
+        if let Some(db) = self.open.take() {
+            db.close()?;
+            remove_folder(&folder)?;
+        }
+        let (readers, keys) = (self.readers, self.stored.keys.stored());
+        let mut seen = BaseSeen::default();
+        let mut look = |db: &Db| {
+            seen = BaseSeen::look(db, readers, keys, self.tree.value_bytes)?;
+            Ok(())
+        };
+        make_folder(&folder)?;
+        let content = self.stored.content();
+        let loaded = load(&folder, &self.tree, self.guard, content, &mut look, progress)?;
+        seen.guard_seconds_in_all = loaded.report.guard_seconds;
+        self.open = Some(loaded.db);
+        self.reports.push(loaded.report);
+        self.seen.push(seen);
+        Ok(())
+    }
+
+    /// Requires: it was loaded.
+    fn measured(self) -> MeasuredStore {
+        let false_negatives = self.seen.iter().map(|seen| seen.wrong).sum();
+        MeasuredStore {
+            guard: self.guard,
+            db: self.open.expect("it was loaded"),
+            fit: self.fit,
+            load: median_load(self.reports),
+            false_negatives,
+            kinds: Vec::new(),
+            count: None,
+            many: None,
+            full_scan: None,
+            by_level: Vec::new(),
+            by_table: Vec::new(),
+            pipelined: None,
+            base_seen: self.seen,
         }
     }
-    let sides = plan.guards.iter().zip(open.into_iter().flatten()).zip(reports).zip(seen);
-    Ok(sides.map(|(((guard, db), reports), seen)| side(*guard, db, reports, seen)).collect())
+}
+
+/// The guard's memory by the entries of all runs: what is deleted is an entry, too.
+fn bits_per_entry(stats: &Stats) -> f64 {
+    let runs = stats.levels.iter().flat_map(|level| &level.runs);
+    let entries = runs.map(|run| run.entries).sum::<u64>();
+    stats.guard.memory_bytes as f64 * 8.0 / entries.max(1) as f64
 }
 
 impl MeasuredStore {
@@ -222,29 +305,13 @@ impl MeasuredStore {
     }
 }
 
-fn side(guard: GuardKind, db: Db, reports: Vec<LoadReport>, base_seen: BaseSeen) -> MeasuredStore {
-    MeasuredStore {
-        guard,
-        db,
-        load: median_load(reports),
-        false_negatives: base_seen.wrong,
-        kinds: Vec::new(),
-        count: None,
-        many: None,
-        full_scan: None,
-        by_level: Vec::new(),
-        by_table: Vec::new(),
-        pipelined: None,
-        base_seen,
-    }
-}
-
 /// The report with the median time. Requires: there is one.
 fn median_load(mut reports: Vec<LoadReport>) -> LoadReport {
     let seconds_of_all = reports.iter().map(|report| report.seconds).collect();
+    let ops_per_s_rounds = reports.iter().map(|report| report.ops_per_s).collect();
     reports.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let middle = reports.swap_remove(reports.len() / 2);
-    LoadReport { seconds_of_all, ..middle }
+    LoadReport { seconds_of_all, ops_per_s_rounds, ..middle }
 }
 
 /// Makes a folder, or finds it empty.
@@ -441,7 +508,7 @@ fn measured(
         point_miss: point_miss.false_positive_rate,
         empty_range: empty_range.false_positive_rate,
     };
-    let shift = side.base_seen.report(stored, after);
+    let shift = shift_report(&side.base_seen, stored, after);
     let report = ReadReport {
         guard: side.guard.name(),
         keys: key_count as u64,
@@ -449,8 +516,14 @@ fn measured(
         runs_planned: plan.tree.run_count(),
         levels,
         smallest_run_keys,
-        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
+        guard_bits_per_key: bits_per_entry(&stats),
         bits_per_key: plan.tree.bits_per_key,
+        bits_setting: side.fit.map(|fit| fit.setting),
+        unfit: side.fit.is_some_and(|fit| fit.unfit),
+        monkey: plan.tree.monkey && side.guard.rate_law().is_some(),
+        data_bytes: stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum(),
+        block_cache_bytes: plan.tree.block_cache_bytes.map(|bytes| bytes as u64),
+        direct: plan.tree.direct,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
         dist: keys.dist().to_string(),
         key_shape: keys.shape(),

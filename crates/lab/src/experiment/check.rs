@@ -3,7 +3,8 @@
 //! missing      a measurement without a record
 //! small runs   a run of under 1,000 keys: a filter of one is mostly header
 //! unlike       guards of one measurement whose trees have other numbers of runs
-//! bits         a filter that takes more than 3 % more, or less, than was asked for
+//! bits         a filter that takes more than 3 % more, or less, than was asked for, and does not
+//!              say that it cannot do else (claims leave such out)
 //! intervals    a claim judged by times whose rounds were not recorded
 //! figures      a figure without rows, or without a guard that was asked for
 //! ```
@@ -81,6 +82,9 @@ fn of_runs(row: &Row) -> Option<String> {
 /// A filter that does not take what was asked for.
 fn of_bits(row: &Row) -> Option<String> {
     let (asked, taken) = (row.number("bits_per_key")?, row.number("guard_bits_per_key")?);
+    if row.get("unfit") == Some(&Scalar::Flag(true)) {
+        return None;
+    }
     if asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
         return None;
     }

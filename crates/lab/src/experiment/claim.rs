@@ -46,6 +46,10 @@ pub struct Claim {
     each: Vec<String>,
     at_most: Option<f64>,
     at_least: Option<f64>,
+    /// Filters that cannot take what was asked for count, too: they have one size, or it is what is
+    /// claimed of them.
+    #[serde(default)]
+    unfit: bool,
 }
 
 /// A cause, and the rows that were measured without it. What it does not name is the claim's.
@@ -169,7 +173,9 @@ impl Claim {
     /// The medians of one side, by the fields that both sides share.
     fn side(&self, rows: &[Row], of: &Wanted) -> BTreeMap<String, Measured> {
         let mut found: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
-        for row in rows.iter().filter(|row| has(row, &self.wanted) && has(row, of)) {
+        let is_fit = |row: &Row| self.unfit || row.get("unfit") != Some(&Scalar::Flag(true));
+        let of_side = |row: &&Row| has(row, &self.wanted) && has(row, of) && is_fit(row);
+        for row in rows.iter().filter(of_side) {
             if let (Some(label), Some(value)) = (self.label(row), measured(row, &self.value)) {
                 found.entry(label).or_default().push(value);
             }

@@ -352,6 +352,17 @@ fn a_cause_counts_if_the_claim_holds_without_it() {
 }
 
 #[test]
+fn filters_that_cannot_take_what_was_asked_for_are_judged_where_the_claim_says_so() {
+    let claim = "value = \"miss.false_positive_rate\"\nof = { guard = \"grf\" }\n\
+                 than = { guard = \"bloom\" }\nat_most = 1.0\n";
+    let mut rows = [rate_row("grf", "all", 0.001), rate_row("bloom", "all", 0.1)];
+    rows[1].0.insert("unfit".into(), Scalar::Flag(true));
+    assert_eq!(outcome_of(claim, &rows).verdict, Verdict::NotMeasured);
+    let all = format!("{claim}unfit = true\n");
+    assert_eq!(outcome_of(&all, &rows).verdict, Verdict::Holds);
+}
+
+#[test]
 fn reviewers_are_told_what_was_not_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     measure(folder.path(), "10.5", Keep::ThisCommit);

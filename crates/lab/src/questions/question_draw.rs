@@ -3,7 +3,8 @@
 //! misses     like the keys     a draw like the stored keys that is none of them
 //!            behind them       a stored key, and a distance up to a limit      (correlated)
 //!            deleted           a key that was stored, and is no more
-//! skew       misses like the keys are behind a hot key then, if they are gets
+//! skew       misses, ranges and seeks: a pool of them is drawn like the keys, and of it some are
+//!            asked for far more often, as of the stored keys    (behind them: behind hot keys)
 //! closed     [n, n + width - 1] where n is the first eight bytes of a key, as a number
 //! ```
 //! Invariant: of misses and empty ranges none has a stored key; the same seed gives the same
@@ -12,7 +13,7 @@
 use crate::error::{LabError, Result};
 use crate::keys::key_list::{KeyList, SortedKeys, key_after, key_before};
 use crate::keys::keyset::KeySet;
-use crate::keys::rng::Rng;
+use crate::keys::rng::{Rng, scramble};
 use crate::keys::skew::{Places, Skew};
 use crate::questions::queries::{Kind, Queries};
 
@@ -40,8 +41,8 @@ pub(crate) enum Misses<'k> {
     Deleted(&'k SortedKeys),
 }
 
-/// The logarithm of the largest distance between a stored key and a miss of skewed gets.
-const MISS_REACH_BITS: u32 = 12;
+/// The most keys of a pool of which some are hot.
+const POOL_MAX: usize = 1 << 20;
 /// Draws per question before a range width counts as too wide.
 const DRAWS_PER_QUERY: usize = 1000;
 /// Draws without any miss before looking for some ends.
@@ -78,7 +79,9 @@ impl Queries {
     ) -> Result<Self> {
         let (mut lowers, mut uppers) = (KeyList::new(), KeyList::new());
         let places = Places::new(draw.skew, keys.stored().len());
-        let source = QuestionSource { keys, draw, places, longest: keys.stored().longest() };
+        let longest = keys.stored().longest();
+        let mut source = QuestionSource { keys, draw, places, pool: None, longest };
+        source.pool = source.pool_of(kind)?;
         for _ in 0..draw.count {
             let (lower, upper) = source.question(kind, rng)?;
             lowers.push(&lower);
@@ -137,37 +140,80 @@ fn leading_number(key: &[u8]) -> u64 {
     u64::from_be_bytes(word)
 }
 
+/// Keys of which some are hot.
+struct Pool {
+    keys: SortedKeys,
+    places: Places,
+}
+
 /// Makes questions, one after the other.
 struct QuestionSource<'k> {
     keys: &'k KeySet,
     draw: Draw<'k>,
     places: Places,
+    /// First keys of questions that no stored key is part of, if some are hot.
+    pool: Option<Pool>,
     /// Bytes of the longest key.
     longest: usize,
 }
 
 impl QuestionSource<'_> {
+    /// As many keys as there are stored ones, drawn like them: the same for all threads. None: all
+    /// questions of this kind are as likely.
+    fn pool_of(&self, kind: Kind) -> Result<Option<Pool>> {
+        let is_even = self.draw.skew == Skew::None;
+        let is_like_keys = matches!(self.draw.misses, Misses::LikeKeys);
+        let drawn: fn(&Self, &mut Rng) -> Result<Vec<u8>> = match kind {
+            _ if is_even => return Ok(None),
+            Kind::PointMiss | Kind::PointHalf if is_like_keys => Self::miss,
+            Kind::EmptyRange if is_like_keys => Self::empty_range,
+            Kind::Seek | Kind::SeekNext50 | Kind::ClosedSeek => Self::any,
+            _ => return Ok(None),
+        };
+        let mut rng = Rng::new(scramble(self.keys.stored().len() as u64));
+        let count = self.keys.stored().len().min(POOL_MAX);
+        let mut keys = KeyList::new();
+        for _ in 0..count {
+            keys.push(&drawn(self, &mut rng)?);
+        }
+        let keys = SortedKeys::from_list(&keys);
+        let places = Places::new(self.draw.skew, keys.len());
+        Ok(Some(Pool { keys, places }))
+    }
+
+    /// A key of the pool, or what is drawn without one.
+    fn hot_or(
+        &self,
+        rng: &mut Rng,
+        drawn: impl Fn(&Self, &mut Rng) -> Result<Vec<u8>>,
+    ) -> Result<Vec<u8>> {
+        match &self.pool {
+            Some(Pool { keys, places }) => Ok(keys.get(places.draw(rng)).to_vec()),
+            None => drawn(self, rng),
+        }
+    }
+
     /// The first key of a question, and the last one if it is a closed range.
     fn question(&self, kind: Kind, rng: &mut Rng) -> Result<(Vec<u8>, Option<Vec<u8>>)> {
         let (stored, reach) = (self.keys.stored(), self.draw.width.max(1) - 1);
         match kind {
-            Kind::PointMiss => Ok((self.miss(rng)?, None)),
+            Kind::PointMiss => Ok((self.hot_or(rng, Self::miss)?, None)),
             Kind::PointHit => Ok((self.hit(rng), None)),
             Kind::PointHalf if rng.below(2) == 0 => Ok((self.hit(rng), None)),
-            Kind::PointHalf => Ok((self.miss(rng)?, None)),
+            Kind::PointHalf => Ok((self.hot_or(rng, Self::miss)?, None)),
             Kind::EmptyRange => {
-                let lower = self.empty_range(reach, rng)?;
+                let lower = self.hot_or(rng, Self::empty_range)?;
                 let upper = key_after(&lower, reach);
                 Ok((lower, Some(upper)))
             }
             Kind::RangeHit => {
-                let key = stored.get(rng.place(stored.len()));
+                let key = stored.get(self.places.draw(rng));
                 let before = if reach == 0 { 0 } else { rng.below(reach) };
                 Ok((key_before(key, before), Some(key_after(key, reach - before))))
             }
-            Kind::Seek | Kind::SeekNext50 => Ok((self.keys.draw(rng), None)),
+            Kind::Seek | Kind::SeekNext50 => Ok((self.hot_or(rng, Self::any)?, None)),
             Kind::ClosedSeek => {
-                let first = leading_number(&self.keys.draw(rng));
+                let first = leading_number(&self.hot_or(rng, Self::any)?);
                 let mut upper = first.saturating_add(reach).to_be_bytes().to_vec();
                 upper.resize(self.longest.max(upper.len()), u8::MAX);
                 Ok((first.to_be_bytes().to_vec(), Some(upper)))
@@ -184,22 +230,19 @@ impl QuestionSource<'_> {
         let stored = self.keys.stored();
         let is_free = |key: &[u8]| !stored.holds(key);
         match self.draw.misses {
-            Misses::Behind(most) => self.behind(&is_free, rng, |_| most),
+            Misses::Behind(most) => self.behind(&is_free, rng, most),
             Misses::Deleted(keys) => Ok(keys.get(rng.place(keys.len())).to_vec()),
-            Misses::LikeKeys if self.draw.skew == Skew::None => self.redrawn(&is_free, rng),
-            Misses::LikeKeys => {
-                self.behind(&is_free, rng, |rng| 1 << rng.below(u64::from(MISS_REACH_BITS)))
-            }
+            Misses::LikeKeys => self.redrawn(&is_free, rng),
         }
     }
 
     /// The first key of a range without a stored key.
-    fn empty_range(&self, reach: u64, rng: &mut Rng) -> Result<Vec<u8>> {
-        let stored = self.keys.stored();
+    fn empty_range(&self, rng: &mut Rng) -> Result<Vec<u8>> {
+        let (stored, reach) = (self.keys.stored(), self.draw.width.max(1) - 1);
         let is_empty = |key: &[u8]| stored.first_in(key, &key_after(key, reach)).is_none();
         match self.draw.misses {
             Misses::LikeKeys => self.redrawn(&is_empty, rng),
-            Misses::Behind(most) => self.behind(&is_empty, rng, |_| most),
+            Misses::Behind(most) => self.behind(&is_empty, rng, most),
             Misses::Deleted(keys) => {
                 let around = |rng: &mut Rng| {
                     let key = keys.get(rng.place(keys.len()));
@@ -217,16 +260,15 @@ impl QuestionSource<'_> {
         first_that(fits, rng, |rng| self.keys.draw(rng), what)
     }
 
-    /// A key behind a stored one, at most as far as `reach` says.
-    fn behind(
-        &self,
-        fits: &dyn Fn(&[u8]) -> bool,
-        rng: &mut Rng,
-        reach: impl Fn(&mut Rng) -> u64,
-    ) -> Result<Vec<u8>> {
+    /// Any key, drawn like the stored ones.
+    fn any(&self, rng: &mut Rng) -> Result<Vec<u8>> {
+        Ok(self.keys.draw(rng))
+    }
+
+    /// A key behind a stored one, at most so far.
+    fn behind(&self, fits: &dyn Fn(&[u8]) -> bool, rng: &mut Rng, reach: u64) -> Result<Vec<u8>> {
         let stored = self.keys.stored();
         let behind = |rng: &mut Rng| {
-            let reach = reach(rng);
             let key = stored.get(self.places.draw(rng));
             key_after(key, 1 + rng.below(reach))
         };

@@ -8,6 +8,7 @@
 
 use trommel::Db;
 
+use crate::bench::rounds::median;
 use crate::error::Result;
 use crate::keys::key_list::SortedKeys;
 use crate::questions::queries::Kind;
@@ -50,21 +51,32 @@ impl BaseSeen {
         Ok(seen)
     }
 
-    /// The report, with the measurements after all was loaded.
-    pub(crate) fn report(&self, stored: &Stored, after: ShiftRates) -> Option<ShiftReport> {
-        let content = stored.content();
-        let (base_keys, new_keys) = (content.keys.len() as u64, content.newer?.len() as u64);
-        let guard_seconds = self.guard_seconds_in_all - self.guard_seconds;
-        Some(ShiftReport {
-            inserts: stored.inserts()?.to_string(),
-            base_keys,
-            new_keys,
-            guard_ns_per_base_key: self.guard_seconds * 1e9 / base_keys as f64,
-            guard_ns_per_insert: guard_seconds * 1e9 / new_keys as f64,
-            before: self.rates,
-            after,
-        })
+    /// Time in the guard for each key of newer runs.
+    fn ns_per_insert(&self, new_keys: u64) -> f64 {
+        (self.guard_seconds_in_all - self.guard_seconds) * 1e9 / new_keys as f64
     }
+}
+
+/// The report of several loads, with the measurements after all was loaded. None: nothing shifted.
+pub(crate) fn shift_report(
+    seen: &[BaseSeen],
+    stored: &Stored,
+    after: ShiftRates,
+) -> Option<ShiftReport> {
+    let content = stored.content();
+    let (base_keys, new_keys) = (content.keys.len() as u64, content.newer?.len() as u64);
+    let rounds: Vec<f64> = seen.iter().map(|load| load.ns_per_insert(new_keys)).collect();
+    let base: Vec<f64> = seen.iter().map(|load| load.guard_seconds).collect();
+    Some(ShiftReport {
+        inserts: stored.inserts()?.to_string(),
+        base_keys,
+        new_keys,
+        guard_ns_per_base_key: median(&mut base.clone()) * 1e9 / base_keys as f64,
+        guard_ns_per_insert: median(&mut rounds.clone()),
+        guard_ns_per_insert_rounds: rounds,
+        before: seen.last()?.rates,
+        after,
+    })
 }
 
 fn needless_runs(db: &Db) -> Result<u64> {

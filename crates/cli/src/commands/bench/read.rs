@@ -86,6 +86,10 @@ pub(crate) struct BenchReadArgs {
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,
+    /// Load a guard again, up to four times, with other --bits-per-key, if it takes over 3 % more or
+    /// less than that: filters round, and some have a least size.
+    #[arg(long)]
+    pub(crate) fit_bits: bool,
     /// Do not wait until the disk has what flushes and merges wrote: loading then measures the
     /// store, not the disk.
     #[arg(long)]
@@ -161,6 +165,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
         full_scan: arguments.full_scan,
         by_level: arguments.by_level,
         loads: arguments.loads,
+        fit_bits: arguments.fit_bits,
         folder,
     };
     let mut listener = Listener::new(arguments.watch, json, out)?;

@@ -40,8 +40,15 @@ fn plan(folder: &Path) -> ReadPlan {
         full_scan: true,
         by_level: true,
         loads: 2,
+        fit_bits: false,
         folder: folder.to_path_buf(),
     }
+}
+
+fn guards(names: &[&str]) -> Vec<GuardKind> {
+    let known = trommel_guards::all_guards();
+    let named = |name: &&str| *known.iter().find(|guard| guard.name() == *name).expect("a guard");
+    names.iter().map(named).collect()
 }
 
 #[test]
@@ -89,6 +96,26 @@ fn assert_places(open: &ReadReport, grf: &ReadReport) {
     let [newest, .., oldest] = &open.by_table[..] else { panic!("{:?}", open.by_table) };
     assert!(newest.level == 0 && oldest.level == 2 && newest.asked > oldest.asked);
     assert!(newest.asked <= 200 && oldest.asked >= 100, "{:?}", open.by_table);
+}
+
+#[test]
+fn guards_take_what_was_asked_for_or_say_that_they_cannot() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["none", "surf-real", "remix", "blocked-bloom"];
+    let guards = guards(&names);
+    let mut plan = ReadPlan { guards, fit_bits: true, loads: 2, ..plan(folder.path()) };
+    plan.dist = Dist::Uniform;
+    plan.tree.bits_per_key = 20.0;
+    let measured = bench_read(&plan, &mut Silent).expect("measured");
+    let [none, surf, remix, bloom] = &measured[..] else { panic!("four guards") };
+    for Measured { report, .. } in [surf, remix, bloom] {
+        let off = (report.guard_bits_per_key / 20.0 - 1.0).abs();
+        assert_eq!(report.unfit, off > 0.03, "{}: {}", report.guard, report.guard_bits_per_key);
+        assert!(report.bits_setting.is_some(), "{}", report.guard);
+        assert_eq!(report.load.seconds_of_all.len(), 2, "{}: as asked for", report.guard);
+        assert_eq!(report.false_negatives, 0, "{}", report.guard);
+    }
+    assert!(!none.report.unfit && none.report.bits_setting.is_none());
 }
 
 #[test]
@@ -222,7 +249,7 @@ fn keys_of_text_are_answered_rightly_by_every_guard() {
 fn reports(workload: ReadWorkload) -> Vec<ReadReport> {
     let folder = tempfile::tempdir().expect("a folder");
     let names = ["none", "blocked-bloom", "grf", "chucky", "remix", "surf-real"];
-    let guards = names.map(|name| name.parse().expect("a guard")).to_vec();
+    let guards = guards(&names);
     let plan = ReadPlan { guards, workload, loads: 1, ..plan(folder.path()) };
     let measured = bench_read(&plan, &mut Silent).expect("measured").into_iter();
     measured.map(|measured| measured.report).collect()

@@ -5,6 +5,7 @@ use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::key_before;
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::Rng;
+use crate::keys::skew::Skew;
 use crate::questions::question_draw::{Draw, Misses, closed_width};
 
 #[test]
@@ -50,6 +51,44 @@ fn correlated_misses_begin_close_behind_stored_keys() {
                 let nearest = stored.first_in(&key_before(lower, most), lower);
                 assert!(nearest.is_some(), "{dist}, {}: nothing close before", kind.name());
             }
+        }
+    }
+}
+
+/// How often the most frequent of the first keys is asked for.
+fn most_frequent(queries: &Queries) -> usize {
+    let mut counts = std::collections::HashMap::new();
+    (0..queries.len()).for_each(|place| *counts.entry(queries.lower(place)).or_insert(0) += 1);
+    counts.into_values().max().expect("a question")
+}
+
+#[test]
+fn hot_misses_ranges_and_seeks_are_drawn_like_keys_and_asked_for_often() {
+    let dist = Dist::Uniform;
+    let keys = KeySet::new(&dist, FileFormat::Lines, Some(20_000), 1).expect("keys");
+    let stored = keys.stored();
+    let drawn = |kind, skew, seed| {
+        let draw = Draw { skew, ..Draw::even(2000, 64) };
+        Queries::draw_as(kind, &keys, draw, &mut Rng::new(seed)).expect("drawn")
+    };
+    for kind in [Kind::PointMiss, Kind::EmptyRange, Kind::Seek] {
+        for skew in [Skew::Zipf(1.2), Skew::ScatteredZipf(1.2)] {
+            let queries = drawn(kind, skew, 2);
+            let most = most_frequent(&queries);
+            assert!(most > 300, "{skew}, {}: the hottest {most} times", kind.name());
+            assert!(most_frequent(&drawn(kind, Skew::None, 2)) < 3, "{}", kind.name());
+            for place in (0..2000).filter(|_| kind != Kind::Seek) {
+                let lower = queries.lower(place);
+                let upper = queries.upper(place).unwrap_or(lower);
+                assert!(stored.first_in(lower, upper).is_none(), "{skew}, {}", kind.name());
+                // Gaps are 2^35 wide: a key that is drawn by law is not close behind another.
+                let close = stored.first_in(&key_before(lower, 1 << 20), lower);
+                assert!(close.is_none(), "{skew}, {}", kind.name());
+            }
+            let other_thread = drawn(kind, skew, 3);
+            let first = (0..2000).map(|place| other_thread.lower(place).to_vec());
+            let shared = first.filter(|key| (0..2000).any(|place| queries.lower(place) == key));
+            assert!(shared.count() > 1000, "threads have the same hot keys");
         }
     }
 }

@@ -45,9 +45,9 @@ pub const SURF_MIXED: &dyn FilterKind =
     &kind("surf-mixed", SurfKind::Mixed, |options| builder(SurfKind::Mixed, options))
         .with_rate_law(SUFFIX);
 
-/// Each bit of a suffix halves the rate; the trie takes about eleven bits of an even key, and more
-/// of other keys.
-const SUFFIX: RateLaw = RateLaw::of_fingerprints(1.0).from(11.0);
+/// Each bit of a suffix halves the rate. How much the trie takes is not known before, so none of it
+/// is reckoned with.
+const SUFFIX: RateLaw = RateLaw::of_fingerprints(1.0);
 
 type Builder = Box<dyn crate::base::any_filter::AnyFilterBuilder>;
 

@@ -6,6 +6,7 @@
 
 pub(crate) mod amplification;
 pub(crate) mod by_level;
+pub(crate) mod caches;
 pub(crate) mod chucky_codes;
 pub(crate) mod counts;
 pub(crate) mod fit_bits;
@@ -21,6 +22,7 @@ pub(crate) mod partial_writes;
 pub(crate) mod pipelined;
 pub(crate) mod probe;
 pub(crate) mod probe_filters;
+pub(crate) mod probe_questions;
 pub(crate) mod put_ns;
 pub(crate) mod read;
 pub(crate) mod readers;

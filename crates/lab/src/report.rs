@@ -349,7 +349,8 @@ pub struct ProbeReport {
     pub line_ns: f64,
     /// Share of misses for which the filter says "maybe".
     pub false_positive_rate: ProbeRates,
-    /// Stored keys, and ranges around them, that the filter denies. Must be 0.
+    /// Stored keys, and ranges around them, that the filter denies, of a million or fewer keys.
+    /// Must be 0.
     pub false_negatives: u64,
 }
 

@@ -15,9 +15,6 @@ use crate::process::failure::{Outcome, Status};
 pub(crate) struct MapArgs {
     #[arg(long, value_name = "NAME", default_value = "uniform64", help = crate::args::workload::dist_help())]
     dist: Dist,
-    /// How a file of keys is written: lines, u64le.
-    #[arg(long, value_name = "NAME", default_value = "lines")]
-    file_format: FileFormat,
     /// How many keys. [default: 1000000, or all of a file]
     #[arg(long, value_name = "N")]
     keys: Option<usize>,
@@ -32,7 +29,7 @@ pub(crate) struct MapArgs {
 pub(crate) fn run(arguments: &MapArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let plan = MapPlan {
         dist: arguments.dist.clone(),
-        file_format: arguments.file_format,
+        file_format: FileFormat::Lines,
         keys: arguments.keys,
         queries: arguments.queries,
         seed: arguments.seed,

@@ -186,6 +186,9 @@ pub(crate) enum BenchCommand {
     /// Measure what each of the things that make SuRF's trie fast is worth: the paper's Figure 7.
     #[command(after_help = "Example: addresses\n  trommel bench surf-steps --dist emails")]
     SurfSteps(bench::surf_steps::SurfStepsArgs),
+    /// Measure SuRF's trie as an ordered map in memory beside others: the paper's Figures 5 and 6.
+    #[command(after_help = "Example: addresses\n  trommel bench map --dist emails")]
+    Map(bench::map::MapArgs),
 }
 
 #[cfg(test)]

@@ -75,6 +75,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::ChuckyCodes(codes)) => {
             bench::chucky_codes::run(codes, json, out)
         }
+        Command::Bench(BenchCommand::Map(map)) => bench::map::run(map, json, out),
         Command::Bench(BenchCommand::SurfSteps(steps)) => bench::surf_steps::run(steps, json, out),
         Command::Lab(lab) => lab::run(lab, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),

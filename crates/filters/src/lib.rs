@@ -57,6 +57,7 @@
 //! | to | begin with |
 //! |---|---|
 //! | keep a filter as a file | [`Part::write_image`], [`Part::read_image`]; bytes: FORMAT.md |
+//! | keep sorted keys and their values in little memory | [`FstMap`] |
 //! | ask for many keys at once | [`Part::candidates_many`] |
 //! | go through a range, run by run | [`Part::cursor`] |
 //! | choose bits per key and fingerprints | [`GrfOptions`] |
@@ -109,7 +110,8 @@ pub use point::blocked_bloom::{BlockedBloom, BlockedBloomBuilder};
 pub use point::bloom::{Bloom, BloomBuilder};
 pub use point::ribbon::{Ribbon, RibbonBuilder};
 pub use range::surf::{
-    Surf, SurfBuilder, SurfCursor, SurfEffort, SurfKind, SurfOptions, SurfSuffix,
+    FstCursor, FstKeys, FstMap, FstMapBuilder, Surf, SurfBuilder, SurfCursor, SurfEffort, SurfKind,
+    SurfOptions, SurfSuffix,
 };
 
 /// The kinds of filters of one table that this crate has.

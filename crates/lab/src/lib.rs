@@ -25,6 +25,7 @@ pub use bench::chucky_codes::{
     chucky_codes,
 };
 pub use bench::fpr::{FprPlan, bench_fpr, fingerprints_name, fingerprints_named};
+pub use bench::map::{MapPlan, MapReport, MapTimes, bench_map};
 pub use bench::open::{OpenPlan, OpenReport, bench_open};
 pub use bench::probe::{ProbePlan, bench_probe};
 pub use bench::put_ns::PutNs;

@@ -327,10 +327,31 @@ pub struct ProbeReport {
     /// Misses and empty ranges begin at most so far behind a stored key, if that was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub correlated: Option<u64>,
+    /// Questions of each kind.
+    pub queries: u64,
+    /// How many neighbouring keys a range takes in.
+    pub range_width: u64,
+    /// Ranges that trained the filters that learn from them, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub training: Option<u64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
-    /// Bits per key that it takes, everything included.
+    /// Bits per key that the filter was told.
+    pub bits_setting: f64,
+    /// Whether no setting was found that takes what was asked for, within 3 percent. None: none was
+    /// looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unfit: Option<bool>,
+    /// Bits per key that it takes, everything included. For per-table guards: the one filter that
+    /// holds all keys.
     pub guard_bits_per_key: f64,
+    /// For per-table guards: what the filters of the tables of a tree of 19 runs take.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tree_bits_per_key: Option<f64>,
+    /// The same filter's bytes, to be compared with the caches.
+    pub filter_bytes: u64,
+    /// The processor's largest cache. None: the system does not tell.
+    pub cache_bytes: Option<u64>,
     /// Time to build the static part, per key of it.
     pub build_ns_per_key: f64,
     /// Time to add the keys of one flush, per key. For per-table guards: to build that table's
@@ -349,7 +370,8 @@ pub struct ProbeReport {
     pub line_ns: f64,
     /// Share of misses for which the filter says "maybe".
     pub false_positive_rate: ProbeRates,
-    /// Stored keys, and ranges around them, that the filter denies. Must be 0.
+    /// Stored keys, and ranges around them, that the filter denies, of a million or fewer keys.
+    /// Must be 0.
     pub false_negatives: u64,
 }
 
@@ -362,6 +384,42 @@ pub struct ProbeNs {
     pub point_hit: Option<f64>,
     /// A range without a key.
     pub empty_range: Option<f64>,
+    /// A range of those that train filters are like: with a key or without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mixed_range: Option<f64>,
+    /// The rounds of which the median is above; all guards took turns within each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub point_miss_rounds: Vec<f64>,
+    /// As above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub point_hit_rounds: Vec<f64>,
+    /// As above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub empty_range_rounds: Vec<f64>,
+    /// As above.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub mixed_range_rounds: Vec<f64>,
+}
+
+impl ProbeNs {
+    /// The medians of rounds: misses, hits, empty ranges, mixed ranges. No rounds: no time.
+    pub(crate) fn of(rounds: [Vec<f64>; 4]) -> Self {
+        let [point_miss, point_hit, empty_range, mixed_range] =
+            [0, 1, 2, 3].map(|kind: usize| rounds[kind].clone()).map(|mut rounds| {
+                (!rounds.is_empty()).then(|| crate::bench::rounds::median(&mut rounds))
+            });
+        let [point_miss_rounds, point_hit_rounds, empty_range_rounds, mixed_range_rounds] = rounds;
+        ProbeNs {
+            point_miss,
+            point_hit,
+            empty_range,
+            mixed_range,
+            point_miss_rounds,
+            point_hit_rounds,
+            empty_range_rounds,
+            mixed_range_rounds,
+        }
+    }
 }
 
 /// Rates by kind of question. None: the filter has no answer for that kind.

@@ -6,6 +6,7 @@
 
 pub(crate) mod amplification;
 pub(crate) mod by_level;
+pub(crate) mod caches;
 pub(crate) mod chucky_codes;
 pub(crate) mod counts;
 pub(crate) mod fit_bits;
@@ -15,12 +16,15 @@ pub(crate) mod fpr_tree;
 pub(crate) mod full_scan;
 pub(crate) mod load;
 pub(crate) mod many;
+pub(crate) mod map;
 pub(crate) mod open;
+pub(crate) mod ordered_maps;
 pub(crate) mod pace;
 pub(crate) mod partial_writes;
 pub(crate) mod pipelined;
 pub(crate) mod probe;
 pub(crate) mod probe_filters;
+pub(crate) mod probe_questions;
 pub(crate) mod put_ns;
 pub(crate) mod read;
 pub(crate) mod readers;

@@ -9,19 +9,23 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use trommel::{FilterTuning, GuardKind, Options};
-use trommel_filters::{Codes, HashedKey, Query};
+use trommel_filters::{Codes, HashedKey, Part, Query, Question};
 use trommel_guards::ElasticOptions;
 
-use crate::bench::probe_filters::{Built, ProbedFilter, Table, build, flush_keys, per_key};
-use crate::bench::rounds::{median, medians_ns};
+use crate::bench::caches::largest_cache;
+use crate::bench::fit_bits::{Fit, search};
+use crate::bench::probe_filters::{
+    Built, ProbedFilter, Table, build, flush_keys, per_key, size_bytes,
+};
+use crate::bench::probe_questions::ProbeQuestions;
+use crate::bench::rounds::{median, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::keyset::KeySet;
-use crate::keys::rng::{Rng, scramble};
+use crate::keys::rng::Rng;
 use crate::progress::Progress;
-use crate::questions::queries::{Kind, Queries};
-use crate::questions::question_draw::{Draw, Misses};
+use crate::questions::queries::Queries;
 use crate::report::{ProbeNs, ProbeRates, ProbeReport};
 
 /// What to measure.
@@ -37,6 +41,8 @@ pub struct ProbePlan {
     pub keys: Option<usize>,
     /// Memory of the filter, in bits per key.
     pub bits_per_key: f64,
+    /// Filters are told what makes them take that memory, not that memory itself.
+    pub fit_bits: bool,
     /// What filters of tables are told beside their memory.
     pub filter: FilterTuning,
     /// Sub-filters of the guard `elastic`; None: as many as are usual.
@@ -50,56 +56,86 @@ pub struct ProbePlan {
     /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
     /// drawn as the keys are.
     pub correlated: Option<u64>,
+    /// So many ranges train the filters that learn from them (`arf`). Then all ranges begin at one
+    /// of twice as many keys as are stored, as YCSB draws them. None: no filter is trained.
+    pub training: Option<usize>,
     /// The seed of keys and questions.
     pub seed: u64,
 }
 
-const KINDS: [Kind; 3] = [Kind::PointMiss, Kind::PointHit, Kind::EmptyRange];
 /// Measures each filter of the plan.
 pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<ProbeReport>> {
     check(plan)?;
     progress.stage("building filters", plan.guards.len() as u64 + 1);
     let keys = KeySet::new(&plan.dist, plan.file_format, plan.keys, plan.seed)?;
-    let mut rng = Rng::new(scramble(plan.seed ^ 1));
-    let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
-    let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
-    let mut draw = |kind| Queries::draw_as(kind, &keys, how, &mut rng);
-    let queries = [draw(KINDS[0])?, draw(KINDS[1])?, draw(KINDS[2])?];
+    let questions = ProbeQuestions::draw(plan, &keys)?;
     progress.advance(1);
     let mut built = Vec::new();
     for guard in &plan.guards {
-        built.push(build(*guard, plan, keys.stored())?);
+        built.push(fitted(*guard, plan, keys.stored(), &questions.training)?);
         progress.advance(1);
     }
-    progress.stage("probing", built.len() as u64);
+    progress.stage("probing", 3 + built.len() as u64);
+    let filters: Vec<&Built> = built.iter().map(|(built, _)| built).collect();
+    let probe_ns = probe_times(&filters, &questions, keys.stored());
+    progress.advance(1);
+    let probe_all_ns = tree_times(&filters, &questions, keys.stored());
+    progress.advance(1);
+    let batch_ns = batch_times(&filters, &questions);
+    progress.advance(1);
     let key_shape = keys.shape();
-    let times = probe_times(&built, &queries, keys.stored());
-    let all_times = probe_all_times(&built, &queries, keys.stored());
-    let reports =
-        built.iter().zip(times).zip(all_times).map(|((built, probe_ns), probe_all_ns)| {
-            let report = ProbeReport {
-                guard: built.guard.name(),
-                keys: keys.stored().len() as u64,
-                dist: keys.dist().to_string(),
-                key_shape: key_shape.clone(),
-                seed: plan.seed,
-                correlated: plan.correlated,
-                bits_per_key: plan.bits_per_key,
-                guard_bits_per_key: built.size_bytes as f64 * 8.0 / keys.stored().len() as f64,
-                build_ns_per_key: built.build_ns_per_key,
-                insert_ns_per_key: built.insert_ns_per_key,
-                flush_keys: flush_keys(plan, keys.stored().len()) as u64,
-                probe_ns,
-                probe_all_ns,
-                batch_ns: batch_times(&built.filter, &queries),
-                line_ns: line_ns(built.size_bytes),
-                false_positive_rate: rates(&built.filter, &queries, keys.stored()),
-                false_negatives: false_negatives(&built.filter, keys.stored(), plan.range_width),
-            };
-            progress.advance(1);
-            report
+    let mut reports = Vec::new();
+    let times = probe_ns.into_iter().zip(probe_all_ns).zip(batch_ns);
+    for ((built, fit), ((probe_ns, probe_all_ns), batch_ns)) in built.iter().zip(times) {
+        let per_key = |bytes: u64| bytes as f64 * 8.0 / keys.stored().len() as f64;
+        reports.push(ProbeReport {
+            guard: built.guard.name(),
+            keys: keys.stored().len() as u64,
+            dist: keys.dist().to_string(),
+            key_shape: key_shape.clone(),
+            seed: plan.seed,
+            correlated: plan.correlated,
+            queries: plan.queries as u64,
+            range_width: plan.range_width,
+            training: plan.training.map(|_| questions.training.len() as u64),
+            bits_per_key: plan.bits_per_key,
+            bits_setting: fit.setting,
+            unfit: plan.fit_bits.then_some(fit.unfit),
+            guard_bits_per_key: per_key(built.size_bytes),
+            tree_bits_per_key: built.tree_bytes().map(per_key),
+            filter_bytes: built.size_bytes,
+            cache_bytes: largest_cache(),
+            build_ns_per_key: built.build_ns_per_key,
+            insert_ns_per_key: built.insert_ns_per_key,
+            flush_keys: flush_keys(plan, keys.stored().len()) as u64,
+            probe_ns,
+            probe_all_ns,
+            batch_ns,
+            line_ns: line_ns(built.size_bytes),
+            false_positive_rate: rates(&built.filter, &questions, keys.stored()),
+            false_negatives: false_negatives(&built.filter, keys.stored(), plan.range_width),
         });
-    Ok(reports.collect())
+        progress.advance(1);
+    }
+    Ok(reports)
+}
+
+/// Builds a filter. If that is asked for, with the setting that takes the memory asked for.
+fn fitted(
+    guard: GuardKind,
+    plan: &ProbePlan,
+    keys: &SortedKeys,
+    training: &[Question],
+) -> Result<(Built, Fit)> {
+    let told = |setting| ProbePlan { bits_per_key: setting, ..plan.clone() };
+    let fit = match plan.fit_bits {
+        true => search(plan.bits_per_key, |setting| {
+            let bytes = size_bytes(guard, &told(setting), keys, training)?;
+            Ok::<_, LabError>(bytes as f64 * 8.0 / keys.len() as f64)
+        })?,
+        false => Fit { setting: plan.bits_per_key, taken: plan.bits_per_key, unfit: false },
+    };
+    Ok((build(guard, &told(fit.setting), keys, training)?, fit))
 }
 
 fn check(plan: &ProbePlan) -> Result<()> {
@@ -131,96 +167,109 @@ fn check(plan: &ProbePlan) -> Result<()> {
     Ok(Options { filter, ..Options::default() }.check()?)
 }
 
-/// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
-fn probe_times(built: &[Built], queries: &[Queries; 3], stored: &SortedKeys) -> Vec<ProbeNs> {
-    let mut codes = Codes::new();
-    let mut times = queries.iter().map(|queries| {
-        let medians = medians_ns(built.len(), |side| {
-            let filter = &built[side].filter;
-            if filter.answers(queries.kind()) {
-                for place in 0..queries.len() {
-                    black_box(filter.may_hold(&queries.query(place, stored), &mut codes));
-                }
-            }
-            Ok::<_, std::convert::Infallible>(queries.len() as u64)
-        });
-        medians.unwrap_or_else(|never| match never {})
+/// Rounds of one question: `ask` asks it all, of each side that has an answer. The others have no
+/// round.
+fn rounds_of(
+    built: &[&Built],
+    count: usize,
+    answers: impl Fn(&Built) -> bool,
+    mut ask: impl FnMut(&Built),
+) -> Vec<Vec<f64>> {
+    let sides: Vec<&Built> = built.iter().copied().filter(|built| answers(built)).collect();
+    let times = rounds_ns(sides.len(), |side| {
+        ask(sides[side]);
+        Ok::<_, std::convert::Infallible>(count as u64)
     });
-    let kinds = [times.next(), times.next(), times.next()].map(Option::unwrap_or_default);
-    let of = |kind: usize, side: usize| {
-        built[side].filter.answers(KINDS[kind]).then(|| kinds[kind][side])
+    let mut times = times.unwrap_or_else(|never| match never {}).into_iter();
+    let of = |built: &&Built| match answers(built) {
+        true => times.next().unwrap_or_default(),
+        false => Vec::new(),
     };
-    let sides = 0..built.len();
-    sides
-        .map(|side| ProbeNs {
-            point_miss: of(0, side),
-            point_hit: of(1, side),
-            empty_range: of(2, side),
+    built.iter().map(of).collect()
+}
+
+/// Probes each query of each kind; a filter that has no answer for a kind is not timed there.
+fn probe_times(built: &[&Built], questions: &ProbeQuestions, stored: &SortedKeys) -> Vec<ProbeNs> {
+    let mut codes = Codes::new();
+    let mut of = |queries: &Queries| {
+        let answers = |built: &Built| built.filter.answers(queries.kind());
+        rounds_of(built, queries.len(), answers, |built| {
+            for place in 0..queries.len() {
+                black_box(built.filter.may_hold(&queries.query(place, stored), &mut codes));
+            }
         })
-        .collect()
+    };
+    let (miss, hit) = (of(&questions.miss), of(&questions.hit));
+    let (empty, mixed) = (of(&questions.empty), questions.mixed.as_ref().map(&mut of));
+    let mixed = mixed.unwrap_or_else(|| vec![Vec::new(); built.len()]);
+    let kinds = miss.into_iter().zip(hit).zip(empty).zip(mixed);
+    kinds.map(|(((miss, hit), empty), mixed)| ProbeNs::of([miss, hit, empty, mixed])).collect()
 }
 
 /// Probes the tables of a tree, newest first, until one says "maybe"; None for global filters.
-fn probe_all_times(
-    built: &[Built],
-    queries: &[Queries; 3],
+fn tree_times(
+    built: &[&Built],
+    questions: &ProbeQuestions,
     stored: &SortedKeys,
 ) -> Vec<Option<ProbeNs>> {
-    let time = |tables: &[Table], queries: &Queries| {
-        let medians = medians_ns(1, |_| {
+    let of = |queries: &Queries| {
+        let answers =
+            |built: &Built| built.tables().is_some() && built.filter.answers(queries.kind());
+        rounds_of(built, queries.len(), answers, |built| {
+            let tables = built.tables().unwrap_or_default();
             for place in 0..queries.len() {
-                let maybe = match queries.query(place, stored) {
-                    Query::Point(key) => {
-                        let key = HashedKey::new(key);
-                        tables.iter().position(|table| table.may_contain_hashed(&key))
-                    }
-                    Query::Range(range) => {
-                        tables.iter().position(|table| table.may_overlap(&range))
-                    }
-                };
-                black_box(maybe);
+                black_box(first_maybe(tables, &queries.query(place, stored)));
             }
-            Ok::<_, std::convert::Infallible>(queries.len() as u64)
-        });
-        medians.unwrap_or_else(|never| match never {})[0]
+        })
     };
-    let of = |built: &Built| match &built.filter {
-        ProbedFilter::Global(_) | ProbedFilter::Locator { .. } => None,
-        ProbedFilter::PerTable { tables, .. } => Some(ProbeNs {
-            point_miss: Some(time(tables, &queries[0])),
-            point_hit: Some(time(tables, &queries[1])),
-            empty_range: built.filter.answers(Kind::EmptyRange).then(|| time(tables, &queries[2])),
-        }),
-    };
-    built.iter().map(of).collect()
+    let kinds = of(&questions.miss).into_iter().zip(of(&questions.hit)).zip(of(&questions.empty));
+    let times = kinds.map(|((miss, hit), empty)| ProbeNs::of([miss, hit, empty, Vec::new()]));
+    times.zip(built).map(|(times, built)| built.tables().is_some().then_some(times)).collect()
+}
+
+/// The first table that may hold what is asked for.
+#[inline]
+fn first_maybe(tables: &[Table], query: &Query<'_>) -> Option<usize> {
+    match query {
+        Query::Point(key) => {
+            let key = HashedKey::new(key);
+            tables.iter().position(|table| table.may_contain_hashed(&key))
+        }
+        Query::Range(range) => tables.iter().position(|table| table.may_overlap(range)),
+    }
 }
 
 /// Keys that are asked for at once.
 const BATCH: usize = 16;
 
 /// Probes the points of each kind in batches; None for per-table filters.
-fn batch_times(filter: &ProbedFilter, queries: &[Queries; 3]) -> Option<ProbeNs> {
-    let ProbedFilter::Global(part) = filter else { return None };
-    let time = |queries: &Queries| {
-        let medians = medians_ns(1, |_| {
-            for start in (0..queries.len()).step_by(BATCH) {
-                let count = BATCH.min(queries.len() - start);
-                let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-                let places = start..start + count;
-                keys.iter_mut().zip(places).for_each(|(key, place)| *key = queries.lower(place));
-                part.candidates_many(&keys[..count], |_, codes| {
-                    black_box(codes.is_empty());
-                });
+fn batch_times(built: &[&Built], questions: &ProbeQuestions) -> Vec<Option<ProbeNs>> {
+    let is_global = |built: &Built| matches!(built.filter, ProbedFilter::Global(_));
+    let of = |queries: &Queries| {
+        rounds_of(built, queries.len(), is_global, |built| {
+            if let ProbedFilter::Global(part) = &built.filter {
+                ask_in_batches(part, queries);
             }
-            Ok::<_, std::convert::Infallible>(queries.len() as u64)
-        });
-        medians.unwrap_or_else(|never| match never {})[0]
+        })
     };
-    let (point_miss, point_hit) = (Some(time(&queries[0])), Some(time(&queries[1])));
-    Some(ProbeNs { point_miss, point_hit, empty_range: None })
+    let kinds = of(&questions.miss).into_iter().zip(of(&questions.hit));
+    let times = kinds.map(|(miss, hit)| ProbeNs::of([miss, hit, Vec::new(), Vec::new()]));
+    times.zip(built).map(|(times, built)| is_global(built).then_some(times)).collect()
 }
 
-fn rates(filter: &ProbedFilter, queries: &[Queries; 3], stored: &SortedKeys) -> ProbeRates {
+fn ask_in_batches(part: &Part, queries: &Queries) {
+    for start in (0..queries.len()).step_by(BATCH) {
+        let count = BATCH.min(queries.len() - start);
+        let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+        let places = start..start + count;
+        keys.iter_mut().zip(places).for_each(|(key, place)| *key = queries.lower(place));
+        part.candidates_many(&keys[..count], |_, codes| {
+            black_box(codes.is_empty());
+        });
+    }
+}
+
+fn rates(filter: &ProbedFilter, questions: &ProbeQuestions, stored: &SortedKeys) -> ProbeRates {
     let mut codes = Codes::new();
     let mut rate = |queries: &Queries| {
         let maybe = (0..queries.len())
@@ -228,14 +277,19 @@ fn rates(filter: &ProbedFilter, queries: &[Queries; 3], stored: &SortedKeys) -> 
             .count();
         filter.answers(queries.kind()).then(|| maybe as f64 / queries.len() as f64)
     };
-    ProbeRates { point_miss: rate(&queries[0]), empty_range: rate(&queries[2]) }
+    ProbeRates { point_miss: rate(&questions.miss), empty_range: rate(&questions.empty) }
 }
 
-/// Asks for every key, and for a range that begins `width` before it.
+/// The most keys that are asked for to see whether one is denied.
+const CHECKED_MAX: usize = 1_000_000;
+
+/// Asks for every key, or of many for every so many-th, and for a range that begins `width` before
+/// it.
 fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 {
     let mut codes = Codes::new();
     let mut denied = 0;
-    for key in keys.iter() {
+    let every = keys.len().div_ceil(CHECKED_MAX);
+    for key in keys.iter().step_by(every) {
         denied += u64::from(!filter.may_hold(&Query::Point(key), &mut codes));
         let lower = crate::keys::key_list::key_before(key, width);
         if let Some(range) = trommel_filters::KeyRange::new(&lower, Some(key)) {
@@ -244,7 +298,7 @@ fn false_negatives(filter: &ProbedFilter, keys: &SortedKeys, width: u64) -> u64 
     }
     if let ProbedFilter::PerTable { tables, .. } = filter {
         let held = |key: &[u8]| tables.iter().any(|table| table.may_contain(key));
-        denied += keys.iter().filter(|key| !held(key)).count() as u64;
+        denied += keys.iter().step_by(every).filter(|key| !held(key)).count() as u64;
     }
     denied
 }
@@ -292,12 +346,14 @@ mod tests {
             file_format: FileFormat::Lines,
             keys: Some(70_000),
             bits_per_key: 12.0,
+            fit_bits: false,
             filter: FilterTuning::default(),
             elastic_units: None,
             size_ratio: 10,
             queries: 500,
             range_width: 64,
             correlated: None,
+            training: None,
             seed: 1,
         }
     }
@@ -330,6 +386,42 @@ mod tests {
             assert_eq!(report.false_negatives, 0, "{}", report.guard);
             assert!(report.guard_bits_per_key > 0.0, "{}", report.guard);
         }
+    }
+
+    #[test]
+    fn memory_is_brought_to_what_was_asked_for_or_told_not_to_be() {
+        let guards = [kinds::SURF_BASE, kinds::BLOOM, kinds::SNARF].map(GuardKind::Table).to_vec();
+        let plan = ProbePlan { guards, keys: Some(5000), queries: 100, fit_bits: true, ..plan() };
+        for report in bench_probe(&plan, &mut Silent).expect("measured") {
+            let off = (report.guard_bits_per_key / 12.0 - 1.0).abs();
+            assert_eq!(report.unfit, Some(off > 0.03), "{}: {off}", report.guard);
+            assert_eq!(report.unfit == Some(true), report.guard == "surf-base", "{off}");
+            assert!(report.tree_bits_per_key.is_some_and(|bits| bits > 0.0));
+            assert_eq!(report.probe_ns.point_miss_rounds.len(), 7);
+        }
+    }
+
+    #[test]
+    fn training_helps_a_filter_that_learns() {
+        let guards = vec![GuardKind::Table(kinds::ARF), GuardKind::Table(kinds::SURF_REAL)];
+        let plan = |training| ProbePlan {
+            guards: guards.clone(),
+            dist: Dist::Uniform64,
+            keys: Some(2000),
+            queries: 500,
+            range_width: 1 << 51,
+            training: Some(training),
+            ..plan()
+        };
+        let rates = |training| {
+            let reports = bench_probe(&plan(training), &mut Silent).expect("measured");
+            assert!(reports.iter().all(|report| report.probe_ns.mixed_range.is_some()));
+            assert!(reports.iter().all(|report| report.false_negatives == 0));
+            assert_eq!(reports[0].training, Some(training as u64));
+            [0, 1].map(|nth| reports[nth].false_positive_rate.empty_range.expect("ranges"))
+        };
+        let (untrained, trained) = (rates(0), rates(4000));
+        assert!(trained[0] < 0.7 * untrained[0], "{untrained:?}, {trained:?}");
     }
 
     #[test]

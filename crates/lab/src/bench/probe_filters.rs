@@ -11,7 +11,7 @@ use std::time::Instant;
 use trommel::GuardKind;
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber,
-    GrfOptions, Part, PartBuilder, Query, RunLocatorKind, Shape, SlotSet, TreePlan,
+    GrfOptions, Part, PartBuilder, Query, Question, RunLocatorKind, Shape, SlotSet, TreePlan,
 };
 use trommel_guards::ElasticUnits;
 
@@ -36,6 +36,7 @@ pub(crate) struct Built {
     pub(crate) filter: ProbedFilter,
     pub(crate) build_ns_per_key: f64,
     pub(crate) insert_ns_per_key: f64,
+    /// Of the filter of all keys.
     pub(crate) size_bytes: u64,
 }
 
@@ -53,10 +54,46 @@ pub(crate) enum ProbedFilter {
     },
 }
 
-pub(crate) fn build(guard: GuardKind, plan: &ProbePlan, keys: &SortedKeys) -> Result<Built> {
+impl Built {
+    /// The filters of the tables of a tree; None: one filter is enough for it.
+    pub(crate) fn tables(&self) -> Option<&[Table]> {
+        match &self.filter {
+            ProbedFilter::PerTable { tables, .. } => Some(tables),
+            ProbedFilter::Global(_) | ProbedFilter::Locator { .. } => None,
+        }
+    }
+
+    /// What these take together.
+    pub(crate) fn tree_bytes(&self) -> Option<u64> {
+        let tables = self.tables()?;
+        Some(tables.iter().map(|table| table.size_bytes() as u64).sum())
+    }
+}
+
+/// What the filter of all keys would take.
+pub(crate) fn size_bytes(
+    guard: GuardKind,
+    plan: &ProbePlan,
+    keys: &SortedKeys,
+    training: &[Question],
+) -> Result<u64> {
+    match guard {
+        GuardKind::Table(kind) => {
+            Ok(table(keys.iter(), &options(plan, kind, training))?.size_bytes() as u64)
+        }
+        other => Ok(build(other, plan, keys, training)?.size_bytes),
+    }
+}
+
+pub(crate) fn build(
+    guard: GuardKind,
+    plan: &ProbePlan,
+    keys: &SortedKeys,
+    training: &[Question],
+) -> Result<Built> {
     match guard {
         GuardKind::Open => unreachable!("the plan was checked"),
-        GuardKind::Table(kind) => build_tables(plan, kind, keys),
+        GuardKind::Table(kind) => build_tables(plan, kind, keys, training),
         GuardKind::Locator(kind) => Ok(build_locator(plan, kind, keys)),
         guard => Ok(build_grf(plan, guard, keys)),
     }
@@ -149,16 +186,30 @@ fn table<'k>(keys: impl Iterator<Item = &'k [u8]>, options: &FilterOptions) -> R
     read.map_err(|error| LabError::Plan(format!("a filter that was just built: {error}")))
 }
 
+fn options(
+    plan: &ProbePlan,
+    kind: &'static dyn FilterKind,
+    training: &[Question],
+) -> FilterOptions {
+    let tuning = plan.filter.clone().with(ElasticUnits(plan.elastic_units));
+    let mut options = FilterOptions::new(kind, plan.bits_per_key).tuned(tuning);
+    if kind.questions_kept(&options.tuning) > 0 {
+        options.questions = training.to_vec();
+    }
+    options
+}
+
 fn build_tables(
     plan: &ProbePlan,
     kind: &'static dyn FilterKind,
     keys: &SortedKeys,
+    training: &[Question],
 ) -> Result<Built> {
-    let tuning = plan.filter.clone().with(ElasticUnits(plan.elastic_units));
-    let options = FilterOptions::new(kind, plan.bits_per_key).tuned(tuning);
     let start = Instant::now();
-    let whole = table(keys.iter(), &options)?;
+    let whole = table(keys.iter(), &options(plan, kind, training))?;
     let build_ns_per_key = per_key(start, keys.len());
+    // Training takes as long for a small table as for a large one: theirs are not trained.
+    let options = options(plan, kind, &[]);
     let mut rng = Rng::new(scramble(plan.seed ^ 2));
     let flush_count = keys.len().div_ceil(flush_keys(plan, keys.len()));
     let mut flushes: Vec<Vec<&[u8]>> = vec![Vec::new(); flush_count];
@@ -169,7 +220,7 @@ fn build_tables(
     }
     let insert_ns_per_key = per_key(start, keys.len());
     let tables = tables_of_a_tree(plan, &options, keys, &mut rng)?;
-    let size_bytes = tables.iter().map(|table| table.size_bytes() as u64).sum();
+    let size_bytes = whole.size_bytes() as u64;
     let (guard, filter) = (GuardKind::Table(kind), ProbedFilter::PerTable { whole, tables });
     Ok(Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes })
 }

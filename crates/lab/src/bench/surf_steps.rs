@@ -12,7 +12,7 @@ use trommel_filters::{
     AlignedBytes, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, TableFilterBuilder,
 };
 
-use crate::bench::rounds::medians_ns;
+use crate::bench::rounds::{median, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
@@ -49,6 +49,8 @@ pub struct SurfStep {
     pub keys: u64,
     /// Time of a point.
     pub ns_per_op: f64,
+    /// Its rounds, in which steps took turns.
+    pub ns_per_op_rounds: Vec<f64>,
     /// Size of the trie.
     pub filter_bits_per_key: f64,
     /// Points that were not answered as by the last step. Must be 0.
@@ -92,19 +94,20 @@ pub fn surf_steps(plan: &SurfStepsPlan, progress: &mut dyn Progress) -> Result<V
     let plain = Way { step: "LOUDS-Sparse alone", trie: &sparse, effort: SurfEffort::Plain };
     let ways: Vec<Way<'_>> = std::iter::once(plain).chain(efforts).collect();
     progress.stage("measuring", 1);
-    let times = medians_ns(ways.len(), |side| {
+    let times = rounds_ns(ways.len(), |side| {
         let found = points.iter().filter(|key| ways[side].ask(key)).count();
         std::hint::black_box(found);
         Ok::<_, LabError>(points.len() as u64)
     })?;
     progress.advance(1);
     let last = &ways[ways.len() - 1];
-    let row = |(nth, (way, ns_per_op)): (u64, (&Way<'_>, f64))| SurfStep {
+    let row = |(nth, (way, rounds)): (u64, (&Way<'_>, Vec<f64>))| SurfStep {
         step: way.step,
         nth,
         dist: keys.dist().to_string(),
         keys: keys.stored().len() as u64,
-        ns_per_op,
+        ns_per_op: median(&mut rounds.clone()),
+        ns_per_op_rounds: rounds,
         filter_bits_per_key: way.trie.bits_per_key,
         wrong_answers: points.iter().filter(|key| way.ask(key) != last.ask(key)).count() as u64,
     };

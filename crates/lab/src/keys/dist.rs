@@ -20,6 +20,8 @@ use crate::keys::real_sets::RealSet;
 pub enum Dist {
     /// 50 random bits.
     Uniform,
+    /// 64 random bits (as in the SuRF paper, section 4).
+    Uniform64,
     /// A normal distribution over 2^50 (GRF paper, section 6.1).
     Normal,
     /// A lognormal distribution over 2^50 (as in SOSD).
@@ -48,8 +50,9 @@ pub enum Dist {
     Sosd(PathBuf),
 }
 
-const NAMED: [(&str, Dist); 10] = [
+const NAMED: [(&str, Dist); 11] = [
     ("uniform", Dist::Uniform),
+    ("uniform64", Dist::Uniform64),
     ("normal", Dist::Normal),
     ("lognormal", Dist::Lognormal),
     ("clustered", Dist::Clustered),
@@ -173,7 +176,7 @@ mod tests {
         }
         for unknown in ["zipf", "file:", "sosd:", "", "-stand-in", "uniform-stand-in"] {
             let message = unknown.parse::<Dist>().expect_err("unknown").to_string();
-            assert!(message.contains("uniform, normal, lognormal, clustered"), "{message}");
+            assert!(message.contains("uniform, uniform64, normal, lognormal"), "{message}");
             assert!(message.contains("osm, ") && message.contains("sosd:PATH"), "{message}");
         }
         let message = "u32".parse::<FileFormat>().expect_err("unknown").to_string();

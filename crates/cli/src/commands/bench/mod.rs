@@ -3,6 +3,7 @@
 pub(crate) mod chucky_codes;
 pub(crate) mod compare;
 pub(crate) mod fpr;
+pub(crate) mod map;
 pub(crate) mod open;
 pub(crate) mod probe;
 pub(crate) mod read;

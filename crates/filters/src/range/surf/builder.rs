@@ -45,6 +45,17 @@ pub struct SurfBuilder {
     /// The key that is placed when the next one comes, and what it shares with the one before.
     last: Vec<u8>,
     shared: usize,
+    leaves: Leaves,
+}
+
+/// Where the leaves of a trie are, and what is behind them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Leaves {
+    /// At the shortest prefixes, with suffixes.
+    Suffixes,
+    /// Of a map: at the shortest prefixes, or at the ends of the keys, with a word in place of a
+    /// suffix. The word is that of the last key.
+    Words { whole: bool, last: u64 },
 }
 
 impl SurfBuilder {
@@ -66,6 +77,36 @@ impl SurfBuilder {
             edges_max: EDGES_MAX,
             last: Vec::new(),
             shared: 0,
+            leaves: Leaves::Suffixes,
+        }
+    }
+
+    /// The trie of a map. `whole`: its leaves are at the ends of the keys.
+    pub(super) fn of_map(whole: bool, size_ratio: u32) -> Self {
+        let suffix = SurfSuffix::Bits { hash: u64::BITS, real: 0 };
+        let mut builder = Self::new(SurfKind::Hash, 0.0, &SurfOptions { suffix, size_ratio });
+        builder.leaves = Leaves::Words { whole, last: 0 };
+        builder
+    }
+
+    /// As `add`, with the word that is to be found with the key. Requires: it is a map's trie.
+    pub(super) fn add_word(&mut self, key: &[u8], word: u64) -> Result<(), OutOfOrder> {
+        if self.shape.keys > 0 && self.last == key {
+            return Err(OutOfOrder { last: self.last.clone(), key: key.to_vec() });
+        }
+        self.add(key)?;
+        let Leaves::Words { last, .. } = &mut self.leaves else {
+            unreachable!("a filter has no words");
+        };
+        *last = word;
+        Ok(())
+    }
+
+    /// The word of the last key. None: it is a filter.
+    pub(super) fn last_word(&self) -> Option<u64> {
+        match self.leaves {
+            Leaves::Suffixes => None,
+            Leaves::Words { last, .. } => Some(last),
         }
     }
 
@@ -88,7 +129,10 @@ impl SurfBuilder {
 
     /// Places the last key, which shares `shared_next` bytes with the next one.
     fn place_last(&mut self, shared_next: usize) {
-        let leaf = self.shared.max(shared_next);
+        let leaf = match self.leaves {
+            Leaves::Words { whole: true, .. } => self.last.len().saturating_sub(1).max(shared_next),
+            _ => self.shared.max(shared_next),
+        };
         self.edges += (leaf - self.shared) as u64 + 1;
         if self.edges > self.edges_max {
             self.levels = Vec::new();
@@ -100,12 +144,14 @@ impl SurfBuilder {
         }
         let Some(&label) = self.last.get(leaf) else {
             self.edge(leaf, Edge::mark());
-            self.push_suffix(leaf, 0);
+            self.push_suffix(leaf, self.last_word().unwrap_or(0));
             return;
         };
         self.edge(leaf, Edge::new(label, false, leaf >= first_new));
         let kept = self.shape.kept;
-        if kept.total() > 0 {
+        if let Some(word) = self.last_word() {
+            self.push_suffix(leaf, word);
+        } else if kept.total() > 0 {
             let hash = if kept.hash > 0 { hash_key(&self.last, HashUse::Table) } else { 0 };
             self.push_suffix(leaf, kept.of(&self.last[leaf + 1..], hash));
         }

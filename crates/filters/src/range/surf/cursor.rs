@@ -75,6 +75,14 @@ impl<'a> SurfCursor<'a> {
         Some(key)
     }
 
+    /// What is kept behind the leaf or the mark here. None: the cursor is at none.
+    pub(super) fn stored_suffix(&self) -> Option<u64> {
+        match self.place {
+            LeafPosition::At(level) => Some(self.trie().suffix(level, self.slots[level])),
+            LeafPosition::Alone | LeafPosition::BeforeAll | LeafPosition::AfterAll => None,
+        }
+    }
+
     /// The real bits that are kept behind the prefix, as the lowest ones, and how many they are.
     pub(super) fn real_suffix(&self) -> (u64, u32) {
         match self.place {

@@ -10,14 +10,23 @@ use crate::base::filter::{HashedKey, Trace};
 use crate::range::surf::layout::{EDGES_MAX, FANOUT};
 use crate::range::surf::trie::Trie;
 
+/// Where a walk along a key's bytes ends.
+pub(super) enum End {
+    /// No key begins so.
+    Nowhere,
+    /// At a node where the bytes end, and a key with them: at its mark.
+    Mark { is_dense: bool, slot: usize },
+    /// At a leaf, with so many bytes of the key used.
+    Leaf { is_dense: bool, slot: usize, used: usize },
+}
+
 /// Where a walk through the dense levels ends.
 enum Dense {
-    /// With an answer.
-    Answer(bool),
-    /// At a leaf, with so many bytes of the key used.
-    Leaf { leaf: usize, used: usize },
+    Here(End),
     /// At a sparse node, by its number among these.
-    Below { number: usize },
+    Below {
+        number: usize,
+    },
 }
 
 impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
@@ -27,9 +36,18 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         if counts.height == 0 {
             return counts.keys > 1 || (counts.keys == 1 && key.key().is_empty());
         }
-        match self.walk_dense(key.key()) {
-            Dense::Answer(answer) => answer,
-            Dense::Leaf { leaf, used } => self.has_suffix(leaf, used, key),
+        match self.walk(key.key()) {
+            End::Nowhere => false,
+            End::Mark { .. } => true,
+            End::Leaf { is_dense, slot, used } => self.has_suffix(is_dense, slot, used, key),
+        }
+    }
+
+    /// Walks along a key. Requires: there are levels.
+    #[inline(always)]
+    pub(super) fn walk(&mut self, key: &[u8]) -> End {
+        match self.walk_dense(key) {
+            Dense::Here(end) => end,
             Dense::Below { number } => self.walk_sparse(number, key),
         }
     }
@@ -44,18 +62,18 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
                 break;
             }
             let Some(&label) = key.get(depth) else {
-                return Dense::Answer(self.dense_mark(number));
+                let slot = number * EDGES_MAX;
+                return Dense::Here(match self.dense_mark(number) {
+                    true => End::Mark { is_dense: true, slot },
+                    false => End::Nowhere,
+                });
             };
             let slot = number * EDGES_MAX + 1 + usize::from(label);
             if !self.dense_has_child(slot) {
-                if !self.dense_has_label(number, label) {
-                    return Dense::Answer(false);
-                }
-                let leaf = match self.layout.suffix.total() {
-                    0 => 0,
-                    _ => self.dense_leaves_before(slot),
-                };
-                return Dense::Leaf { leaf, used: depth + 1 };
+                return Dense::Here(match self.dense_has_label(number, label) {
+                    true => End::Leaf { is_dense: true, slot, used: depth + 1 },
+                    false => End::Nowhere,
+                });
             }
             number = self.dense_children_before(slot) + 1;
         }
@@ -63,41 +81,56 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     }
 
     #[inline(always)]
-    fn walk_sparse(&mut self, first: usize, key: &HashedKey<'_>) -> bool {
+    fn walk_sparse(&mut self, first: usize, key: &[u8]) -> End {
         let counts = &self.layout.counts;
         let mut number = first;
         for depth in counts.dense_levels as usize..self.height() {
-            let label = key.key().get(depth);
+            let label = key.get(depth);
             if let Some(&label) = label {
                 self.load_about(number, label);
             }
             let Some(node) = self.sparse_node(number) else {
-                return false;
+                return End::Nowhere;
             };
             let Some(&label) = label else {
                 let end = self.sparse_end(node);
-                return self.sparse_mark(node, end);
+                return match self.sparse_mark(node, end) {
+                    true => End::Mark { is_dense: false, slot: node },
+                    false => End::Nowhere,
+                };
             };
             let Some(slot) = self.sparse_find(node, label) else {
-                return false;
+                return End::Nowhere;
             };
             if !self.sparse_has_child(slot) {
-                let leaf = match self.layout.suffix.total() {
-                    0 => 0,
-                    _ => self.sparse_leaf(slot),
-                };
-                return self.has_suffix(leaf, depth + 1, key);
+                return End::Leaf { is_dense: false, slot, used: depth + 1 };
             }
             number = counts.sparse_first as usize + self.sparse_children_before(slot);
         }
-        false
+        End::Nowhere
+    }
+
+    /// The number of the leaf, or of the mark, at a slot.
+    #[inline(always)]
+    pub(super) fn leaf_at(&mut self, is_dense: bool, slot: usize) -> usize {
+        if is_dense { self.dense_leaves_before(slot) } else { self.sparse_leaf(slot) }
     }
 
     /// Whether a leaf's suffix is that of a key, of which `used` bytes lead to the leaf.
     #[inline(always)]
-    fn has_suffix(&mut self, leaf: usize, used: usize, key: &HashedKey<'_>) -> bool {
+    fn has_suffix(
+        &mut self,
+        is_dense: bool,
+        slot: usize,
+        used: usize,
+        key: &HashedKey<'_>,
+    ) -> bool {
         let suffix = self.layout.suffix;
-        suffix.total() == 0 || self.suffix_of(leaf) == suffix.of(&key.key()[used..], key.hash())
+        if suffix.total() == 0 {
+            return true;
+        }
+        let leaf = self.leaf_at(is_dense, slot);
+        self.suffix_of(leaf) == suffix.of(&key.key()[used..], key.hash())
     }
 }
 

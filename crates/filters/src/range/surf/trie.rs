@@ -249,11 +249,7 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
         if self.layout.suffix.total() == 0 {
             return 0;
         }
-        let leaf = if self.is_dense(level) {
-            self.dense_leaves_before(slot)
-        } else {
-            self.sparse_leaf(slot)
-        };
+        let leaf = self.leaf_at(self.is_dense(level), slot);
         self.suffix_of(leaf)
     }
 

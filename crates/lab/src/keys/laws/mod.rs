@@ -44,6 +44,7 @@ impl Law {
     pub(crate) fn of(dist: &Dist, count: usize) -> Option<Self> {
         let law = match dist {
             Dist::Uniform => Law::Numbers(NumberLaw::Uniform),
+            Dist::Uniform64 => Law::Numbers(NumberLaw::Uniform64),
             Dist::Normal => Law::Numbers(NumberLaw::Normal),
             Dist::Lognormal => Law::Numbers(NumberLaw::Lognormal),
             Dist::Clustered => Law::Numbers(NumberLaw::clustered()),

@@ -18,6 +18,7 @@ use crate::keys::rng::Rng;
 #[derive(Clone, Debug)]
 pub(crate) enum NumberLaw {
     Uniform,
+    Uniform64,
     Normal,
     Lognormal,
     Clustered(Clusters),
@@ -63,6 +64,7 @@ impl NumberLaw {
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             NumberLaw::Uniform => rng.next_u64() >> (64 - KEY_BITS),
+            NumberLaw::Uniform64 => rng.next_u64(),
             NumberLaw::Normal => {
                 let drawn = NORMAL_MEAN + NORMAL_DEVIATION * bounded_normal(rng);
                 let reach = NORMAL_DEVIATION * DEVIATIONS_MAX;

@@ -1,0 +1,282 @@
+//! The ordered maps that `bench map` compares, each built at once of sorted keys.
+//! ```text
+//! fst            the succinct trie, whole keys             fst-prefixes   what tells keys apart
+//! art            adaptive radix tree (crate blart)         btree          the standard library's
+//! sorted-array   keys side by side, binary search          automaton      minimal, acyclic (crate fst)
+//! ```
+//! Invariant: a key's value is its place in the order. Memory is told without the eight bytes of
+//! each value.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use blart::TreeMap;
+use blart::visitor::TreeStatsCollector;
+use fst::{IntoStreamer, Streamer};
+use trommel_filters::{FstKeys, FstMap, FstMapBuilder};
+
+use crate::error::{LabError, Result};
+use crate::keys::key_list::SortedKeys;
+
+const VALUE_BYTES: usize = size_of::<u64>();
+
+/// A key that is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct AskedKey<'a> {
+    pub(crate) key: &'a [u8],
+    /// The same, ended so that it is no prefix of another one.
+    pub(crate) ended: &'a [u8],
+}
+
+/// Keys and their places.
+pub(crate) trait OrderedMap {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64>;
+
+    /// The sum of the first `count` values from a key on, which shows that they were read.
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64;
+
+    /// Its bytes, without values.
+    fn key_bytes(&self) -> usize;
+}
+
+/// Builds a map.
+type Build = fn(&SortedKeys) -> Result<Box<dyn OrderedMap>>;
+
+/// All of them, by name. `is_numbers`: all keys have eight bytes.
+pub(crate) fn builders(is_numbers: bool) -> [(&'static str, Build); 6] {
+    let (art, btree, array): (Build, Build, Build) = match is_numbers {
+        true => (
+            |keys| art_of_numbers(keys),
+            |keys| btree_of_numbers(keys),
+            |keys| Ok(Box::new(Numbers(keys.iter().map(number).collect()))),
+        ),
+        false => (
+            |keys| art_of_strings(keys),
+            |keys| btree_of_strings(keys),
+            |keys| Ok(Box::new(Strings(keys.clone()))),
+        ),
+    };
+    [
+        ("fst", |keys| fst_map(keys, FstKeys::Whole)),
+        ("fst-prefixes", |keys| fst_map(keys, FstKeys::Prefixes)),
+        ("art", art),
+        ("btree", btree),
+        ("sorted-array", array),
+        ("automaton", automaton),
+    ]
+}
+
+fn number(key: &[u8]) -> u64 {
+    key.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
+}
+
+fn numbered(keys: &SortedKeys) -> impl Iterator<Item = (&[u8], u64)> {
+    keys.iter().zip(0..)
+}
+
+/// A key that no other one begins with, if keys have no zero byte.
+pub(crate) fn ended(key: &[u8]) -> Box<[u8]> {
+    [key, &[0]].concat().into()
+}
+
+fn fst_map(keys: &SortedKeys, what: FstKeys) -> Result<Box<dyn OrderedMap>> {
+    let mut builder = FstMapBuilder::new(what);
+    for (key, place) in numbered(keys) {
+        builder.add(key, place).map_err(|error| LabError::Plan(error.to_string()))?;
+    }
+    let map = builder.finish().ok_or_else(|| LabError::Plan("too many keys for a trie".into()))?;
+    Ok(Box::new(map))
+}
+
+impl OrderedMap for FstMap {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        FstMap::get(self, asked.key)
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        let mut cursor = self.cursor();
+        cursor.seek(asked.key);
+        let mut sum = 0u64;
+        for _ in 0..count {
+            let Some(value) = cursor.value() else { break };
+            sum += value;
+            cursor.next();
+        }
+        sum
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.size_bytes() - self.len() as usize * VALUE_BYTES
+    }
+}
+
+/// An adaptive radix tree whose leaves have the whole key.
+struct Art<K> {
+    tree: TreeMap<K, u64>,
+    /// Of the keys, outside of its leaves.
+    heap_bytes: usize,
+}
+
+fn art_of_numbers(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
+    let mut tree: TreeMap<[u8; 8], u64> = TreeMap::new();
+    for (key, place) in numbered(keys) {
+        tree.insert(number(key).to_be_bytes(), place);
+    }
+    Ok(Box::new(Art { tree, heap_bytes: 0 }))
+}
+
+fn art_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
+    let mut tree: TreeMap<Box<[u8]>, u64> = TreeMap::new();
+    for (key, place) in numbered(keys) {
+        tree.try_insert(ended(key), place)
+            .map_err(|_| LabError::Plan("a key with a zero byte begins another one".into()))?;
+    }
+    Ok(Box::new(Art { tree, heap_bytes: keys.size_bytes() + keys.len() }))
+}
+
+impl<K: blart::AsBytes + std::borrow::Borrow<[u8]>> OrderedMap for Art<K> {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        self.tree.get(asked.ended).copied()
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        let from = (Bound::Included(asked.ended), Bound::Unbounded);
+        self.tree.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
+    }
+
+    fn key_bytes(&self) -> usize {
+        let stats = TreeStatsCollector::collect(&self.tree);
+        let tree = stats.map_or(0, |stats| stats.total_memory_usage());
+        tree + self.heap_bytes - self.tree.len() * VALUE_BYTES
+    }
+}
+
+/// What a B-tree of the standard library takes without values if it is built at once, reckoned:
+/// nodes of eleven entries, full; one in twelve keys is in an inner node, beside twelve pointers.
+fn btree_bytes(keys: usize, key_size: usize) -> usize {
+    const ENTRIES: usize = 11;
+    const HEADER_BYTES: usize = 16;
+    let leaf = HEADER_BYTES + ENTRIES * (key_size + VALUE_BYTES);
+    let mut nodes = keys.div_ceil(ENTRIES + 1);
+    let mut bytes = nodes * leaf;
+    while nodes > 1 {
+        nodes = nodes.div_ceil(ENTRIES + 1);
+        bytes += nodes * (leaf + (ENTRIES + 1) * size_of::<usize>());
+    }
+    bytes.saturating_sub(keys * VALUE_BYTES)
+}
+
+struct NumberTree(BTreeMap<u64, u64>);
+
+struct StringTree {
+    tree: BTreeMap<Box<[u8]>, u64>,
+    heap_bytes: usize,
+}
+
+fn btree_of_numbers(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
+    Ok(Box::new(NumberTree(numbered(keys).map(|(key, place)| (number(key), place)).collect())))
+}
+
+fn btree_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
+    let tree = numbered(keys).map(|(key, place)| (Box::from(key), place)).collect();
+    Ok(Box::new(StringTree { tree, heap_bytes: keys.size_bytes() }))
+}
+
+impl OrderedMap for NumberTree {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        self.0.get(&number(asked.key)).copied()
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        self.0.range(number(asked.key)..).take(count).map(|(_, value)| *value).sum()
+    }
+
+    fn key_bytes(&self) -> usize {
+        btree_bytes(self.0.len(), size_of::<u64>())
+    }
+}
+
+impl OrderedMap for StringTree {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        self.tree.get(asked.key).copied()
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        let from = (Bound::Included(asked.key), Bound::Unbounded);
+        self.tree.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
+    }
+
+    fn key_bytes(&self) -> usize {
+        btree_bytes(self.tree.len(), size_of::<Box<[u8]>>()) + self.heap_bytes
+    }
+}
+
+/// Numbers in order: the place of one is its value.
+struct Numbers(Vec<u64>);
+
+impl OrderedMap for Numbers {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        self.0.binary_search(&number(asked.key)).ok().map(|place| place as u64)
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        let from = self.0.partition_point(|other| *other < number(asked.key));
+        (from as u64..self.0.len() as u64).take(count).sum()
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.0.len() * size_of::<u64>()
+    }
+}
+
+/// Strings in order, and where each ends.
+struct Strings(SortedKeys);
+
+impl OrderedMap for Strings {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        let place = self.0.place_from(asked.key);
+        (place < self.0.len() && self.0.get(place) == asked.key).then_some(place as u64)
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        (self.0.place_from(asked.key) as u64..self.0.len() as u64).take(count).sum()
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.0.size_bytes() + self.0.len() * size_of::<u32>()
+    }
+}
+
+/// A minimal automaton: it shares what keys begin with, and what they end with.
+struct Automaton {
+    map: fst::Map<Vec<u8>>,
+    /// Of an automaton of the same keys that has no values.
+    key_bytes: usize,
+}
+
+fn automaton(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
+    let problem = |error: fst::Error| LabError::Plan(error.to_string());
+    let map = fst::Map::from_iter(numbered(keys)).map_err(problem)?;
+    let key_bytes = fst::Set::from_iter(keys.iter()).map_err(problem)?.as_fst().size();
+    Ok(Box::new(Automaton { map, key_bytes }))
+}
+
+impl OrderedMap for Automaton {
+    fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
+        self.map.get(asked.key)
+    }
+
+    fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
+        let mut stream = self.map.range().ge(asked.key).into_stream();
+        let mut sum = 0;
+        for _ in 0..count {
+            let Some((_, value)) = stream.next() else { break };
+            sum += value;
+        }
+        sum
+    }
+
+    fn key_bytes(&self) -> usize {
+        self.key_bytes
+    }
+}

@@ -1,0 +1,141 @@
+//! What `bench probe` asks, and what trains the filters that learn from ranges.
+//! ```text
+//! points        a stored key, or one like them                       misses, hits
+//! ranges        from a key like the stored ones on                   empty ones
+//! with training from one of twice as many keys, half of them stored, by Zipf's law (YCSB's
+//!               workload C, as in SuRF, appendix B): first those that train, then mixed ones and
+//!               the empty ones among them
+//! ```
+//! Invariant: a range that is asked trained no filter, but others that begin at the same key may
+//! have.
+
+use trommel_filters::Question;
+
+use crate::bench::probe::ProbePlan;
+use crate::error::{LabError, Result};
+use crate::keys::key_list::{KeyList, SortedKeys, key_after};
+use crate::keys::keyset::KeySet;
+use crate::keys::rng::{Rng, scramble};
+use crate::keys::skew::{Places, Skew};
+use crate::questions::queries::{Kind, Queries};
+use crate::questions::question_draw::{Draw, Misses};
+
+/// YCSB's exponent.
+const ZIPF: f64 = 0.99;
+/// Draws per empty range before the width counts as too wide.
+const DRAWS_PER_RANGE: usize = 1000;
+
+/// The questions of a plan.
+pub(crate) struct ProbeQuestions {
+    pub(crate) miss: Queries,
+    pub(crate) hit: Queries,
+    pub(crate) empty: Queries,
+    /// Ranges with a key and without, as they are drawn. None: no filter is trained.
+    pub(crate) mixed: Option<Queries>,
+    pub(crate) training: Vec<Question>,
+}
+
+impl ProbeQuestions {
+    pub(crate) fn draw(plan: &ProbePlan, keys: &KeySet) -> Result<Self> {
+        let mut rng = Rng::new(scramble(plan.seed ^ 1));
+        let misses = plan.correlated.map_or(Misses::LikeKeys, Misses::Behind);
+        let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
+        let miss = Queries::draw_as(Kind::PointMiss, keys, how, &mut rng)?;
+        let hit = Queries::draw_as(Kind::PointHit, keys, how, &mut rng)?;
+        let Some(training) = plan.training else {
+            let empty = Queries::draw_as(Kind::EmptyRange, keys, how, &mut rng)?;
+            return Ok(ProbeQuestions { miss, hit, empty, mixed: None, training: Vec::new() });
+        };
+        let ranges = YcsbRanges::new(keys, plan.range_width, &mut rng)?;
+        let training = (0..training).map(|_| ranges.draw(&mut rng));
+        let training = training.map(|(lower, upper)| (lower, Some(upper))).collect();
+        let (empty, mixed) = ranges.asked(plan.queries, &mut rng)?;
+        Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), training })
+    }
+}
+
+/// Ranges of one width that begin at a key of a set of which half is stored.
+struct YcsbRanges<'k> {
+    stored: &'k SortedKeys,
+    others: SortedKeys,
+    places: Places,
+    reach: u64,
+}
+
+impl<'k> YcsbRanges<'k> {
+    fn new(keys: &'k KeySet, width: u64, rng: &mut Rng) -> Result<Self> {
+        let stored = keys.stored();
+        let mut free = KeyList::new();
+        for key in (0..stored.len()).map(|_| keys.draw(rng)) {
+            if !stored.holds(&key) {
+                free.push(&key);
+            }
+        }
+        if free.is_empty() {
+            return Err(LabError::Plan("there is no key like the stored ones that is not".into()));
+        }
+        let others = SortedKeys::from_list(&free);
+        let places = Places::new(Skew::ScatteredZipf(ZIPF), 2 * stored.len());
+        Ok(YcsbRanges { stored, others, places, reach: width.max(1) - 1 })
+    }
+
+    fn draw(&self, rng: &mut Rng) -> (Vec<u8>, Vec<u8>) {
+        let place = self.places.draw(rng);
+        // Hot keys of both halves take turns.
+        let key = match place % 2 {
+            0 => self.stored.get(place / 2),
+            _ => self.others.get(place / 2 % self.others.len()),
+        };
+        (key.to_vec(), key_after(key, self.reach))
+    }
+
+    /// So many empty ranges, and all that were drawn till then.
+    fn asked(&self, count: usize, rng: &mut Rng) -> Result<(Queries, Queries)> {
+        let lists = || (KeyList::new(), KeyList::new());
+        let (mut empty, mut mixed) = (lists(), lists());
+        for _ in 0..count.saturating_mul(DRAWS_PER_RANGE) {
+            if empty.0.len() == count {
+                break;
+            }
+            let (lower, upper) = self.draw(rng);
+            mixed.0.push(&lower);
+            mixed.1.push(&upper);
+            if self.stored.first_in(&lower, &upper).is_none() {
+                empty.0.push(&lower);
+                empty.1.push(&upper);
+            }
+        }
+        if empty.0.len() < count {
+            let problem = "too few ranges are empty: use a smaller --range-width";
+            return Err(LabError::Plan(problem.into()));
+        }
+        // To a filter both are closed ranges.
+        let of = |lists: (KeyList, KeyList)| Queries::of(Kind::EmptyRange, lists.0, lists.1);
+        Ok((of(empty), of(mixed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keys::dist::{Dist, FileFormat};
+
+    #[test]
+    fn half_of_the_keys_at_which_ranges_begin_are_stored() {
+        let keys = KeySet::new(&Dist::Uniform, FileFormat::Lines, Some(5000), 1).expect("keys");
+        let mut rng = Rng::new(3);
+        let ranges = YcsbRanges::new(&keys, 1 << 30, &mut rng).expect("there are others");
+        let (empty, mixed) = ranges.asked(500, &mut rng).expect("there is room");
+        assert_eq!(empty.len(), 500);
+        let from_stored = |place: &usize| keys.stored().holds(mixed.lower(*place));
+        let stored = (0..mixed.len()).filter(from_stored).count();
+        assert!((0.3..0.7).contains(&(stored as f64 / mixed.len() as f64)), "{stored}");
+        for place in 0..empty.len() {
+            let upper = empty.upper(place).expect("closed");
+            assert_eq!(keys.stored().first_in(empty.lower(place), upper), None);
+        }
+        assert!(
+            YcsbRanges::new(&keys, 1 << 49, &mut rng).expect("keys").asked(10, &mut rng).is_err()
+        );
+    }
+}

@@ -64,6 +64,9 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
         (0..).map_while(|nth| row.number(&format!("{times}_rounds.{nth}"))).collect()
     };
     let mut rounds = rounds_of(name);
+    if rounds.is_empty() {
+        rounds = rounds_of(&format!("{name}_of")); // as `bench ycsb` names them
+    }
     if own == "ops_per_s" && rounds.is_empty() {
         let times = beside("ns_per_op");
         rounds = rounds_of(&times);

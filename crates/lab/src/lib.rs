@@ -32,7 +32,7 @@ pub use bench::put_ns::PutNs;
 pub use bench::read::{Measured, ReadPlan, bench_read};
 pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use bench::surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
-pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write};
+pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write, bench_writes};
 pub use compare::{
     AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree, Peer,
     PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry, bench_compare,

@@ -26,15 +26,18 @@ pub(crate) fn rounds_ns<E>(
     mut run: impl FnMut(usize) -> Result<u64, E>,
 ) -> Result<Vec<Vec<f64>>, E> {
     let mut times = vec![Vec::with_capacity(ROUNDS); sides];
-    for round in 0..ROUNDS {
-        for turn in 0..sides {
-            let side = (round + turn) % sides;
-            let start = Instant::now();
-            let ops = run(side)?;
-            times[side].push(start.elapsed().as_nanos() as f64 / ops.max(1) as f64);
-        }
+    for (_, side) in turns(sides, ROUNDS) {
+        let start = Instant::now();
+        let ops = run(side)?;
+        times[side].push(start.elapsed().as_nanos() as f64 / ops.max(1) as f64);
     }
     Ok(times)
+}
+
+/// Round and side of each turn.
+pub(crate) fn turns(sides: usize, rounds: usize) -> impl Iterator<Item = (usize, usize)> {
+    let of_round = move |round| (0..sides).map(move |turn| (round, (round + turn) % sides));
+    (0..rounds).flat_map(of_round)
 }
 
 /// The middle one. Requires: there is one.

@@ -91,6 +91,8 @@ pub struct WritePlan {
     pub partition_bytes: u64,
     /// Threads that merge.
     pub merge_threads: usize,
+    /// Whether the only writer flushes and merges between its writes. No thread does it beside it.
+    pub is_stepped: bool,
     /// Bytes of a table.
     pub table_bytes: u64,
     /// Seed of keys and values.
@@ -132,6 +134,8 @@ pub struct WriteReport {
     pub partition_bytes: u64,
     /// Threads that merge.
     pub merge_threads: u64,
+    /// Who flushes and merges: threads, or the writer between its writes (stepped).
+    pub background: &'static str,
     /// Bytes of a table.
     pub table_bytes: u64,
     /// The seed.
@@ -159,8 +163,18 @@ pub struct WriteReport {
     pub space_peak_per_end: f64,
     /// How often and how long writers waited for flushes or merges.
     pub stalls: Stalls,
-    /// Time spent on building and updating the guard, per write.
+    /// Time spent on building and updating the guard, per write: the median of the rounds.
     pub guard_ns_per_key: f64,
+    /// How often everything was written anew.
+    pub rounds: u64,
+    /// Each round's `guard_ns_per_key`.
+    pub guard_ns_per_key_rounds: Vec<f64>,
+    /// Each round's `ops_per_s`.
+    pub ops_per_s_rounds: Vec<f64>,
+    /// From the first write until all merges have ended, per write.
+    pub ns_per_key: f64,
+    /// Each round's `ns_per_key`.
+    pub ns_per_key_rounds: Vec<f64>,
     /// Memtables that became runs.
     pub flushes: u64,
     /// Merges.
@@ -238,6 +252,9 @@ fn check(plan: &WritePlan) -> Result<()> {
     if !(1..=256).contains(&plan.threads) {
         return wrong("1 to 256 threads");
     }
+    if plan.is_stepped && plan.threads > 1 {
+        return wrong("one thread, if it flushes and merges itself");
+    }
     if plan.bytes_per_second == Some(0) {
         return wrong("at least one byte per second");
     }
@@ -266,7 +283,10 @@ fn options(plan: &WritePlan) -> Options {
         policy: plan.policy.clone(),
         granularity: plan.granularity,
         partition_bytes: plan.partition_bytes,
-        background: Background::Threads(plan.merge_threads),
+        background: match plan.is_stepped {
+            true => Background::Stepped,
+            false => Background::Threads(plan.merge_threads),
+        },
         table_bytes: plan.table_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
@@ -286,6 +306,9 @@ fn report(
     let user_bytes = (after.bytes_written_user - before.bytes_written_user) as f64;
     let expected = expected_between(plan, before.flushes, after.flushes);
     let held_bytes = plan.keys as f64 * (KEY_BYTES + plan.value_bytes) as f64;
+    let guard_ns_per_key = (after.guard.seconds - before.guard.seconds) * 1e9 / plan.keys as f64;
+    let ops_per_s = plan.keys as f64 / seconds;
+    let ns_per_key = (seconds + settle_seconds) * 1e9 / plan.keys as f64;
     WriteReport {
         guard: plan.guard.name(),
         threads: plan.threads as u64,
@@ -301,11 +324,12 @@ fn report(
         granularity: plan.granularity.name(),
         partition_bytes: plan.partition_bytes,
         merge_threads: plan.merge_threads as u64,
+        background: if plan.is_stepped { "stepped" } else { "threads" },
         table_bytes: plan.table_bytes,
         seed: plan.seed,
         seconds,
         settle_seconds,
-        ops_per_s: plan.keys as f64 / seconds,
+        ops_per_s,
         put_ns,
         write_amplification: (tables(after) - tables(before)) / user_bytes,
         table_writes: (tables(after) - tables(before))
@@ -318,7 +342,12 @@ fn report(
             count: after.stalls - before.stalls,
             seconds: after.stall_seconds - before.stall_seconds,
         },
-        guard_ns_per_key: (after.guard.seconds - before.guard.seconds) * 1e9 / plan.keys as f64,
+        guard_ns_per_key,
+        rounds: 1,
+        guard_ns_per_key_rounds: vec![guard_ns_per_key],
+        ops_per_s_rounds: vec![ops_per_s],
+        ns_per_key,
+        ns_per_key_rounds: vec![ns_per_key],
         flushes: after.flushes - before.flushes,
         merges: after.merges - before.merges,
         wrong_answers,
@@ -411,6 +440,7 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
         let start = pace.wait();
         db.put(key, &value)?;
         nanoseconds.push(start.elapsed().as_nanos() as u64);
+        while plan.is_stepped && db.step()? {}
         written.fetch_add(1, Ordering::Relaxed);
     }
     Ok(Share { nanoseconds, ended: Instant::now() })
@@ -455,6 +485,9 @@ fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result
     progress.advance(plan.keys);
     Ok(wrong + found.count() as u64)
 }
+
+mod rounds;
+pub use rounds::bench_writes;
 
 #[cfg(test)]
 mod tests;

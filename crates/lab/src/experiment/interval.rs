@@ -60,10 +60,16 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     if !TIMES.iter().any(|word| name.contains(word)) {
         return Some(exact);
     }
-    let times = if own == "ops_per_s" { beside("ns_per_op") } else { name.to_string() };
-    let rounds = (0..).map_while(|nth| row.number(&format!("{times}_rounds.{nth}")));
-    let mut rounds: Vec<f64> = rounds.collect();
-    if own == "ops_per_s" {
+    let rounds_of = |times: &str| -> Vec<f64> {
+        (0..).map_while(|nth| row.number(&format!("{times}_rounds.{nth}"))).collect()
+    };
+    let mut rounds = rounds_of(name);
+    if rounds.is_empty() {
+        rounds = rounds_of(&format!("{name}_of")); // as `bench ycsb` names them
+    }
+    if own == "ops_per_s" && rounds.is_empty() {
+        let times = beside("ns_per_op");
+        rounds = rounds_of(&times);
         let middle = row.number(&times).unwrap_or(0.0);
         rounds.iter_mut().for_each(|round| *round = value * middle / *round);
     }
@@ -169,5 +175,7 @@ mod tests {
             ("ns_per_op_rounds.1", 5.0),
         ];
         assert_eq!(measured(&row(&speed), "ops_per_s").expect("is there").interval, [8.0, 10.0]);
+        let own = [("ops_per_s", 10.0), ("ops_per_s_rounds.0", 9.0), ("ops_per_s_rounds.1", 12.0)];
+        assert_eq!(measured(&row(&own), "ops_per_s").expect("is there").interval, [9.0, 12.0]);
     }
 }

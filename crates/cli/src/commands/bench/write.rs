@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use trommel::{GuardKind, Sync};
-use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_write};
+use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_writes};
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
 use crate::args::guards::guard;
@@ -61,11 +61,18 @@ pub(crate) struct BenchWriteArgs {
     write_buffer: usize,
     #[command(flatten)]
     policy: PolicyArgs,
+    /// Who flushes and merges: threads, or the writer between its writes. Stepped, the same merges
+    /// are made on every machine.
+    #[arg(long, value_enum, default_value_t = BackgroundName::Threads)]
+    background: BackgroundName,
+    /// How often everything is written anew, by all guards in turns. Medians are printed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    rounds: usize,
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
-    /// Where to make the stores, a folder for each guard; they stay there. [default: a temporary
-    /// folder]
+    /// Where to make the stores, a folder for each guard; those of the last round stay there.
+    /// [default: a temporary folder]
     #[arg(long, value_name = "DIR")]
     db: Option<PathBuf>,
     #[command(flatten)]
@@ -83,6 +90,12 @@ enum SyncName {
     Never,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
+enum BackgroundName {
+    Threads,
+    Stepped,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum PatternName {
     Random,
@@ -97,14 +110,16 @@ pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -
     if arguments.record.is_asked_for() && arguments.guard.len() > 1 {
         return Err(Failure::Usage("--record: one guard at a time, a file for each".into()));
     }
-    let mut reports = Vec::new();
+    let mut plans = Vec::new();
     let mut listener = Listener::new(arguments.watch, json, out)?;
     for &guard in &arguments.guard {
         let mut plan = plan(arguments, guard, folder.join(guard.name()));
         let followed = || plan.some_keys(FOLLOWED);
         plan.record = arguments.record.plan(true, arguments.bits_per_key, followed)?;
-        reports.push(bench_write(&plan, &mut listener)?);
+        plans.push(plan);
     }
+    let keeps = arguments.db.is_some();
+    let reports = bench_writes(&plans, arguments.rounds, keeps, &mut listener)?;
     listener.end()?;
     if json {
         print_json(out, &reports)?;
@@ -147,6 +162,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         granularity: arguments.policy.granularity(),
         partition_bytes: arguments.policy.partition_bytes(),
         merge_threads: arguments.policy.merge_threads(),
+        is_stepped: arguments.background == BackgroundName::Stepped,
         table_bytes: arguments.policy.table_bytes(),
         seed: arguments.seed,
         folder,

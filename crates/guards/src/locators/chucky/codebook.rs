@@ -111,6 +111,7 @@ impl BookKey {
         frequent as f64 * FREQUENT_BYTES
             + named as f64 * NAMED_BYTES
             + (1.0 - share).max(0.0) * self.buckets() * OVERFLOW_BYTES
+            + Recoding::likely_bytes(frequent) as f64
             + size_of::<CodeBook>() as f64
     }
 
@@ -484,6 +485,7 @@ impl BucketCodec for Combinations {
         self.0.last_slot
     }
 
+    #[inline(always)]
     fn decode(&self, value: u128) -> Decoded {
         let value = value ^ self.0.blank;
         // Shifts of a word are one instruction each.
@@ -494,6 +496,7 @@ impl BucketCodec for Combinations {
         whole.map_or_else(|| Decoded::Overflowed(self.0.named(value)), Decoded::Whole)
     }
 
+    #[inline(always)]
     fn encode(&self, lanes: &Lanes) -> Encoded {
         let book = &*self.0;
         let number = book.recoding.get(lanes.slots).map(|number| number as usize);

@@ -40,6 +40,12 @@ const MOVES_MAX_OVERFULL: u64 = 16;
 /// Keys whose buckets are asked for together.
 const KEYS_AHEAD: usize = 16;
 
+/// What a bucket holds, and whether the overflow table has its fingerprints.
+struct Held {
+    lanes: Lanes,
+    overflowed: bool,
+}
+
 /// What a filter keeps by bucket number, shared until it changes.
 type Table<V> = Arc<HashMap<u32, V, QuickHash>>;
 
@@ -169,29 +175,50 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// What a bucket holds.
     fn lanes(&self, bucket: u32) -> Lanes {
+        self.held(bucket).lanes
+    }
+
+    /// What a bucket holds, and whether the overflow table has it.
+    #[inline(always)]
+    fn held(&self, bucket: u32) -> Held {
         let value = match self.pages.are_words() {
             true => u128::from(self.pages.read_word(bucket, &mut Untraced)),
             false => self.pages.read(bucket, &mut Untraced),
         };
         match self.codec.decode(value) {
-            Decoded::Whole(lanes) => lanes,
+            Decoded::Whole(lanes) => Held { lanes, overflowed: false },
             Decoded::Overflowed(named) => {
-                let lanes =
-                    self.overflow.get(&bucket).expect("an overflowed bucket is in the table");
-                Lanes { slots: named.unwrap_or(lanes.slots), prints: lanes.prints }
+                Held { lanes: self.overflowed(bucket, named), overflowed: true }
             }
         }
     }
 
-    fn set_lanes(&mut self, bucket: u32, lanes: &Lanes) {
-        let sorted = lanes.sorted();
+    #[cold]
+    #[inline(never)]
+    fn overflowed(&self, bucket: u32, named: Option<[u8; BUCKET_SLOTS]>) -> Lanes {
+        let lanes = self.overflow.get(&bucket).expect("an overflowed bucket is in the table");
+        Lanes { slots: named.unwrap_or(lanes.slots), prints: lanes.prints }
+    }
+
+    /// Writes what a bucket now holds.
+    #[inline(always)]
+    fn set_held(&mut self, bucket: u32, held: &Held) {
+        let sorted = held.lanes.sorted();
         let encoded = self.codec.encode(&sorted);
-        if encoded.overflowed {
-            Arc::make_mut(&mut self.overflow).insert(bucket, sorted);
-        } else if self.overflow.contains_key(&bucket) {
-            Arc::make_mut(&mut self.overflow).remove(&bucket);
+        if encoded.overflowed || held.overflowed {
+            self.set_overflow(bucket, encoded.overflowed.then_some(sorted));
         }
         self.pages.write(bucket, encoded.value);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_overflow(&mut self, bucket: u32, lanes: Option<Lanes>) {
+        let table = Arc::make_mut(&mut self.overflow);
+        match lanes {
+            Some(lanes) => table.insert(bucket, lanes),
+            None => table.remove(&bucket),
+        };
     }
 
     /// See [`RunLocator::note`].
@@ -228,10 +255,10 @@ impl<C: BucketCodec> Cuckoo<C> {
 
     /// Puts an entry into a free lane. False: there is none.
     fn put(&mut self, bucket: u32, entry: Entry) -> bool {
-        let mut lanes = self.lanes(bucket);
-        let Some(lane) = lanes.vacancy(self.codec.last_slot()) else { return false };
-        lanes.set(lane, entry);
-        self.set_lanes(bucket, &lanes);
+        let mut held = self.held(bucket);
+        let Some(lane) = held.lanes.vacancy(self.codec.last_slot()) else { return false };
+        held.lanes.set(lane, entry);
+        self.set_held(bucket, &held);
         true
     }
 
@@ -256,11 +283,11 @@ impl<C: BucketCodec> Cuckoo<C> {
         let seed = scattered(self.entries);
         let is_overfull = self.entries > self.geometry.room();
         for turn in 0..if is_overfull { MOVES_MAX_OVERFULL } else { MOVES_MAX } {
-            let mut lanes = self.lanes(bucket);
+            let mut held = self.held(bucket);
             let lane = (scattered(seed ^ turn) % BUCKET_SLOTS as u64) as usize;
-            let evicted = lanes.get(lane);
-            lanes.set(lane, entry);
-            self.set_lanes(bucket, &lanes);
+            let evicted = held.lanes.get(lane);
+            held.lanes.set(lane, entry);
+            self.set_held(bucket, &held);
             entry = evicted;
             bucket = self.other(bucket, entry);
             if self.put(bucket, entry) {
@@ -280,16 +307,16 @@ impl<C: BucketCodec> Cuckoo<C> {
     /// entry.
     fn replace(&mut self, place: &BucketPair, old: Entry, new: Option<Entry>) -> bool {
         for bucket in [place.first, place.second] {
-            let mut lanes = self.lanes(bucket);
-            let Some(lane) = lanes.position(old) else { continue };
+            let mut held = self.held(bucket);
+            let Some(lane) = held.lanes.position(old) else { continue };
             if new == Some(old) {
                 return true;
             }
             match new {
-                Some(new) => lanes.set(lane, new),
-                None => self.vacate(bucket, &mut lanes, lane),
+                Some(new) => held.lanes.set(lane, new),
+                None => self.vacate(bucket, &mut held.lanes, lane),
             }
-            self.set_lanes(bucket, &lanes);
+            self.set_held(bucket, &held);
             return true;
         }
         self.unplaced_entries > 0 && self.replace_unplaced(place, old, new)

@@ -28,7 +28,8 @@ const PADDING: usize = 16;
 /// Buckets by number.
 #[derive(Clone, Debug)]
 pub(super) struct Pages {
-    table: Arc<[Arc<[u8]>]>,
+    /// Of each clone its own: writing needs no look whether it is shared.
+    table: Box<[Arc<[u8]>]>,
     /// The page of those that nothing was written to.
     blank: Arc<[u8]>,
     bucket_bits: u32,
@@ -100,11 +101,12 @@ impl Pages {
     }
 
     /// Writes a bucket. Requires: no more bits than it has.
+    #[inline(always)]
     pub(super) fn write(&mut self, bucket: u32, value: u128) {
         let (mask, (page, byte, shift)) = (self.mask(), self.place(bucket));
         debug_assert!(value & !mask == 0, "{value:x} has more than {} bits", self.bucket_bits);
         let are_words = self.are_words();
-        let page = Arc::make_mut(&mut Arc::make_mut(&mut self.table)[page]);
+        let page = Arc::make_mut(&mut self.table[page]);
         if are_words {
             let chunk = page[byte..].first_chunk_mut().expect("pages are padded");
             let word = u64::from_le_bytes(*chunk) & !((mask as u64) << shift);

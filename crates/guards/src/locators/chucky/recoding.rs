@@ -1,5 +1,6 @@
 //! The recoding table: from a combination to the number of its code.
 //! ```text
+//! the likeliest       combination ──> a table that stays in the cache
 //! few combinations    rank ──> array
 //! many                rank ──> hash table of those that have a code
 //! ```
@@ -7,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use super::combinations::{Combination, combinations, rank};
+use super::combinations::{BUCKET_SLOTS, Combination, combinations, rank};
 use super::hasher::QuickHash;
 
 /// There is an array if there are at most so many combinations for each that has a number: a hash
@@ -17,40 +18,94 @@ const ARRAY_PART: usize = 4;
 /// In the array: no number.
 const NONE: u32 = u32::MAX;
 
+/// The most places for the likeliest combinations, a power of two: nearly every move finds its
+/// there.
+const LIKELY_MAX: usize = 512;
+
 /// Numbers of combinations.
 #[derive(Clone, Debug)]
-pub(super) enum Recoding {
+pub(super) struct Recoding {
+    /// Some combinations and their numbers, each at the place that its bytes give.
+    likely: Vec<(Combination, u32)>,
+    all: Numbers,
+}
+
+#[derive(Clone, Debug)]
+enum Numbers {
     Array(Vec<u32>),
     Hashed(HashMap<u32, u32, QuickHash>),
 }
 
 impl Recoding {
-    /// The table of these, for combinations of so many slots.
+    /// The table of these, the likeliest first, for combinations of so many slots.
     pub(super) fn new(slots: usize, numbered: Vec<(Combination, u32)>) -> Self {
+        let mut likely = vec![([0; BUCKET_SLOTS], NONE); likely_places(numbered.len())];
+        for &(combination, number) in &numbered {
+            let place = likely_place(combination, likely.len());
+            if likely[place].1 == NONE {
+                likely[place] = (combination, number);
+            }
+        }
+        Recoding { likely, all: Numbers::new(slots, numbered) }
+    }
+
+    /// The number of a combination. None: it has none.
+    #[inline(always)]
+    pub(super) fn get(&self, combination: Combination) -> Option<u32> {
+        let (known, number) = self.likely[likely_place(combination, self.likely.len())];
+        if known == combination && number != NONE {
+            return Some(number);
+        }
+        self.all.get(combination)
+    }
+
+    pub(super) fn size_bytes(&self) -> usize {
+        size_of_val(&*self.likely) + self.all.size_bytes()
+    }
+
+    /// Bytes of the table of the likeliest, if so many have a number.
+    pub(super) fn likely_bytes(numbered: usize) -> usize {
+        likely_places(numbered) * size_of::<(Combination, u32)>()
+    }
+}
+
+fn likely_places(numbered: usize) -> usize {
+    numbered.next_power_of_two().min(LIKELY_MAX)
+}
+
+/// Requires: a power of two of places.
+#[inline(always)]
+fn likely_place(combination: Combination, places: usize) -> usize {
+    const MIX: u32 = 0x9e37_79b1; // odd, without pattern: the golden ratio
+    (u32::from_le_bytes(combination).wrapping_mul(MIX) >> 16) as usize & (places - 1)
+}
+
+impl Numbers {
+    fn new(slots: usize, numbered: Vec<(Combination, u32)>) -> Self {
         let numbered = numbered.into_iter();
         if combinations(slots) > ARRAY_PART * numbered.len() {
-            return Recoding::Hashed(
+            return Numbers::Hashed(
                 numbered.map(|(slots, number)| (rank(slots), number)).collect(),
             );
         }
         let mut array = vec![NONE; combinations(slots)];
         numbered.for_each(|(slots, number)| array[rank(slots) as usize] = number);
-        Recoding::Array(array)
+        Numbers::Array(array)
     }
 
-    /// The number of a combination. None: it has none.
-    pub(super) fn get(&self, combination: Combination) -> Option<u32> {
+    #[inline(never)]
+    fn get(&self, combination: Combination) -> Option<u32> {
         let rank = rank(combination);
         match self {
-            Recoding::Array(array) => Some(array[rank as usize]).filter(|&number| number != NONE),
-            Recoding::Hashed(map) => map.get(&rank).copied(),
+            Numbers::Array(array) => Some(array[rank as usize]).filter(|&number| number != NONE),
+            Numbers::Hashed(map) => map.get(&rank).copied(),
         }
     }
 
-    pub(super) fn size_bytes(&self) -> usize {
+    fn size_bytes(&self) -> usize {
         match self {
-            Recoding::Array(array) => size_of_val(&**array),
-            Recoding::Hashed(map) => super::hasher::map_bytes(map),
+            Numbers::Array(array) => size_of_val(&**array),
+            Numbers::Hashed(map) => super::hasher::map_bytes(map),
         }
     }
 }
@@ -64,7 +119,7 @@ mod tests {
         let numbered = [([0, 0, 0, 1], 7), ([0, 1, 1, 1], 0), ([1; 4], 9)];
         for slots in [2, 200] {
             let recoding = Recoding::new(slots, numbered.to_vec());
-            assert_eq!(matches!(recoding, Recoding::Array(_)), slots == 2);
+            assert_eq!(matches!(recoding.all, Numbers::Array(_)), slots == 2);
             for (combination, number) in numbered {
                 assert_eq!(recoding.get(combination), Some(number));
             }

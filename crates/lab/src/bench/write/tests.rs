@@ -5,7 +5,7 @@ use std::path::Path;
 use super::*;
 use crate::progress::Silent;
 
-fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
+pub(super) fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
     WritePlan {
         guard: GuardKind::Grf,
         bits_per_key: 12.0,
@@ -25,6 +25,7 @@ fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> WritePlan {
         granularity: Granularity::Partitioned,
         partition_bytes: 1 << 14,
         merge_threads: threads,
+        is_stepped: false,
         table_bytes: 1 << 20,
         seed: 7,
         folder: folder.to_path_buf(),

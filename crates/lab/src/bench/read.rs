@@ -429,6 +429,8 @@ fn measured(
         .collect();
     let sizes = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries);
     let smallest_run_keys = sizes.min().unwrap_or(0);
+    // Deletions and what they hide are entries of the guard, too.
+    let guarded = if stored.deleted().is_some() { stats.entries() } else { key_count as u64 };
     let of = |kind: Kind| {
         let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
         found.map_or_else(KindReport::default, |(_, report)| report.clone())
@@ -449,7 +451,7 @@ fn measured(
         runs_planned: plan.tree.run_count(),
         levels,
         smallest_run_keys,
-        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / key_count as f64,
+        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / guarded as f64,
         bits_per_key: plan.tree.bits_per_key,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
         dist: keys.dist().to_string(),

@@ -357,7 +357,7 @@ pub(crate) fn open_new(
     engine.open(folder, filter, settings)
 }
 
-fn remove(folder: &Path) -> Result<()> {
+pub(crate) fn remove(folder: &Path) -> Result<()> {
     std::fs::remove_dir_all(folder).map_err(|error| {
         let problem = error.to_string();
         LabError::Folder { path: folder.to_path_buf(), problem }

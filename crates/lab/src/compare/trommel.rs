@@ -140,6 +140,16 @@ impl Peer for OpenStore {
         Ok(Some(self.db.stats()?.run_count() as u64))
     }
 
+    fn smallest_run(&self) -> Result<Option<u64>> {
+        let levels = self.db.stats()?.levels;
+        Ok(levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).min())
+    }
+
+    fn copy_to(&self, folder: &Path) -> Result<bool> {
+        self.db.checkpoint(folder)?;
+        Ok(true)
+    }
+
     fn filter_bytes(&self) -> Result<Option<u64>> {
         Ok(Some(self.db.stats()?.guard.memory_bytes))
     }
@@ -155,6 +165,7 @@ impl Peer for OpenStore {
             needless_runs: sum(|kind| kind.false_positives),
             table_bytes: stats.bytes_flushed + stats.bytes_merged,
             stall_seconds: stats.stall_seconds,
+            flushes: stats.flushes,
         })
     }
 

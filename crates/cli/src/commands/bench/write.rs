@@ -53,7 +53,8 @@ pub(crate) struct BenchWriteArgs {
     /// timed from when it was due. [default: as fast as writes go]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     rate: Option<usize>,
-    /// Which keys: each once in no order, each once ascending, or keys that are there already.
+    /// Which keys: each once in no order, each once ascending, keys that are there already, or each
+    /// once with every second one deleted again a twentieth of the keys later.
     #[arg(long, value_enum, default_value_t = PatternName::Random)]
     pattern: PatternName,
     /// Memory for new entries before they become a run on disk.
@@ -61,6 +62,9 @@ pub(crate) struct BenchWriteArgs {
     write_buffer: usize,
     #[command(flatten)]
     policy: PolicyArgs,
+    /// Merges drop a deletion when the guard says that no older run may have its key.
+    #[arg(long)]
+    eager_tombstones: bool,
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -88,6 +92,7 @@ enum PatternName {
     Random,
     Sequential,
     Update,
+    ShortLived,
 }
 
 pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -140,6 +145,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
             PatternName::Random => WritePattern::Random,
             PatternName::Sequential => WritePattern::Sequential,
             PatternName::Update => WritePattern::Update,
+            PatternName::ShortLived => WritePattern::ShortLived,
         },
         write_buffer_bytes: arguments.write_buffer,
         size_ratio: arguments.policy.size_ratio(),
@@ -148,6 +154,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         partition_bytes: arguments.policy.partition_bytes(),
         merge_threads: arguments.policy.merge_threads(),
         table_bytes: arguments.policy.table_bytes(),
+        eager_tombstones: arguments.eager_tombstones,
         seed: arguments.seed,
         folder,
         record: None,

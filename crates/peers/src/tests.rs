@@ -14,6 +14,7 @@ fn settings() -> PeerSettings {
         write_buffer_bytes: 64 << 20,
         merge_threads: 1,
         direct: false,
+        synced: true,
         shape: PeerShape::Default(OwnTree::default()),
     }
 }

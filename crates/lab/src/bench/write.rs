@@ -38,7 +38,7 @@ pub enum WritePattern {
     /// Keys that are there already, drawn at random.
     Update,
     /// Each key once, in no order. Every second one of a writer is deleted again, when the writer
-    /// has written a twentieth of its keys more.
+    /// has written a two-hundredth of its keys more.
     ShortLived,
 }
 
@@ -198,7 +198,7 @@ pub struct Stalls {
 impl WritePlan {
     /// How many places after a key a short-lived one before it is deleted.
     fn life(&self) -> u64 {
-        self.keys.div_ceil(20).next_multiple_of(self.threads as u64)
+        self.keys.div_ceil(200).next_multiple_of(self.threads as u64)
     }
 
     /// The place whose key is deleted when that of this place has been written.

@@ -257,6 +257,7 @@ impl ComparePlan {
             write_buffer_bytes: Options::default().write_buffer_bytes,
             merge_threads: 1,
             direct: false,
+            synced: true,
             shape: match self.shape {
                 ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),

@@ -46,6 +46,9 @@ pub struct PeerSettings {
     pub merge_threads: usize,
     /// Whether data goes past the operating system's cache, where an engine can do that.
     pub direct: bool,
+    /// Whether this store waits until the disk has what flushes and merges wrote. (Filling to many
+    /// flushes would measure the disk alone.)
+    pub synced: bool,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }

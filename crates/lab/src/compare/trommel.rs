@@ -1,9 +1,11 @@
 //! This store as a peer of others.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use trommel::{Background, Db, DirectIo, GuardKind, Options, QueryStats, Sync};
+use trommel::{Background, Db, DirectIo, Environment, GuardKind, Options, QueryStats, Sync};
 
+use crate::bench::unsynced::Unsynced;
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
 use crate::error::{LabError, Result};
 
@@ -51,7 +53,12 @@ impl Engine for Trommel {
                 ..defaults
             },
         };
-        Ok(Box::new(OpenStore { db: Db::open(folder, options.clone())?, options }))
+        let environment = match settings.synced {
+            true => Environment::default(),
+            false => Environment { storage: Arc::new(Unsynced), ..Environment::default() },
+        };
+        let db = Db::open_with(folder, options.clone(), environment)?;
+        Ok(Box::new(OpenStore { db, options }))
     }
 }
 

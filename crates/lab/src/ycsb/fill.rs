@@ -16,7 +16,7 @@ use trommel::FilterTuning;
 use trommel_guards::ElasticOptions;
 
 use crate::bench::fit_bits::{self, Fit};
-use crate::compare::{Contender, Engine, Peer, open_new, remove};
+use crate::compare::{Contender, Engine, Peer, PeerSettings, open_new, remove};
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
 use crate::tree_plan::TreePlan;
@@ -231,7 +231,7 @@ impl<'p> PlannedTrees<'p> {
         for old in folders.values().flatten().filter(|old| old.exists()) {
             remove(old)?;
         }
-        let settings = self.plan.settings(bits_setting);
+        let settings = PeerSettings { synced: false, ..self.plan.settings(bits_setting) };
         let peer = open_new(engine, &folder, &contender.filter, &settings)?;
         let records = Records::new(self.plan.keys, self.plan.value_bytes, self.plan.seed);
         let last = folders.keys().max().copied().unwrap_or(0);

@@ -249,6 +249,7 @@ impl YcsbPlan {
             write_buffer_bytes: self.write_buffer_bytes,
             merge_threads: self.merge_threads,
             direct: self.direct,
+            synced: true,
             shape: PeerShape::Default(self.tree.clone()),
         }
     }

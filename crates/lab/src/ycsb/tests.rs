@@ -427,7 +427,7 @@ fn planned_trees_are_alike_whatever_the_filter_and_known() {
     let workloads = [Workload::A, Workload::C, Workload::E];
     let plan = YcsbPlan {
         threads: vec![1, 2],
-        length: RunLength::Operations(1000),
+        length: RunLength::Operations(2000),
         warm_up: 50,
         begin: Some(YcsbTree { levels: 2, fill: 3 }),
         tree: OwnTree { size_ratio: 4, ..OwnTree::default() },
@@ -440,7 +440,7 @@ fn planned_trees_are_alike_whatever_the_filter_and_known() {
             (report.workload, report.threads, report.runs_filled, report.keys_filled)
         };
         assert!(cell.iter().all(|report| of(report) == of(&cell[0])), "{:?}", of(&cell[0]));
-        assert!(cell.iter().all(|report| report.wrong_answers == 0 && report.ops == 1000));
+        assert!(cell.iter().all(|report| report.wrong_answers == 0 && report.ops == 2000));
         assert!(cell.iter().all(|report| report.smallest_run_keys > Some(100)));
     }
     // Fifteen flushes of 200 keys. One run is the last level's, three are flushed.
@@ -448,7 +448,7 @@ fn planned_trees_are_alike_whatever_the_filter_and_known() {
     assert_eq!((alone.workload, alone.threads, together.threads), (Workload::C, 1, 2));
     assert_eq!((alone.runs_filled, alone.runs, alone.keys_filled), (Some(4), Some(4), 3000));
     assert_eq!((alone.flushes, alone.warm_up), (Some(0), 50));
-    // Five hundred updates need two more flushes.
+    // A thousand updates need more flushes.
     let updated = &reports[0];
     assert!(updated.keys_filled < 3000 && updated.runs_filled < Some(4), "room for flushes");
     assert!(updated.runs <= Some(4) && updated.flushes > Some(0), "{:?}", updated.flushes);

@@ -54,7 +54,7 @@ pub(crate) struct BenchWriteArgs {
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     rate: Option<usize>,
     /// Which keys: each once in no order, each once ascending, keys that are there already, or each
-    /// once with every second one deleted again a twentieth of the keys later.
+    /// once with every second one deleted again a two-hundredth of the keys later.
     #[arg(long, value_enum, default_value_t = PatternName::Random)]
     pattern: PatternName,
     /// Memory for new entries before they become a run on disk.

@@ -56,9 +56,9 @@ pub use replay::{
     ReplayRun, ReplayStep, RunRecorder, RunToRecord, read_recording, record_replay,
 };
 pub use report::{
-    ClosedSeekReport, DeletedReport, FprFilter, FprRate, FprReport, FullScanReport, KeysReport,
-    KindReport, LevelCost, LevelRuns, LoadReport, ManyReport, PipelinedReport, ProbeNs, ProbeRates,
-    ProbeReport, ReadReport, ShiftRates, ShiftReport, TableAsks, TurnsReport,
+    ClosedSeekReport, DeletedReport, FprFilter, FprGrowth, FprRate, FprReport, FullScanReport,
+    KeysReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport, PipelinedReport, ProbeNs,
+    ProbeRates, ProbeReport, ReadReport, ShiftRates, ShiftReport, TableAsks, TurnsReport,
 };
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
@@ -66,5 +66,5 @@ pub use tree_plan::TreePlan;
 pub use trommel_filters::Fingerprints;
 pub use ycsb::{
     CostReport, Distribution, LatencyReport, Operation, PeerTask, RunLength, TimesReport, Workload,
-    YcsbPlan, YcsbReport, bench_ycsb,
+    YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,
 };

@@ -461,6 +461,8 @@ pub struct FprFilter {
     pub levels: u64,
     /// Z: how full the last level is.
     pub fill: u64,
+    /// How much of the round is over, from one merge into the last level (0) to the next (1).
+    pub since: f64,
     /// Flushes that wait in level 0 since a merge into the last level is owed.
     pub owed: u64,
     /// Keys of the last level.
@@ -469,6 +471,9 @@ pub struct FprFilter {
     pub overlay_keys: u64,
     /// Bits per key that the filter takes, everything included.
     pub guard_bits_per_key: f64,
+    /// The same in the fullest tree, for which the budget is. None: it was not measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub guard_bits_per_key_filled: Option<f64>,
     /// Of that the base: bits per key of the last level.
     pub base_bits_per_key: f64,
     /// Of that the overlay: bits per key above the last level. None: there is no such key.
@@ -498,6 +503,29 @@ pub struct FprRate {
     pub interval_95: Option<[f64; 2]>,
     /// Runs searched needlessly per question; can exceed the share.
     pub needless_runs_per_op: Option<f64>,
+    /// The rate that the GRF paper gives for the start of a round: 2^-(bits - 5).
+    pub rate_of_paper: f64,
+    /// How many times that the share is.
+    pub times_paper: Option<f64>,
+    /// Its interval.
+    pub times_paper_interval: Option<[f64; 2]>,
+    /// At the start of a round: the mean of this round.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round: Option<FprGrowth>,
+    /// At the start of the last round: the mean of all rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub life: Option<FprGrowth>,
+}
+
+/// How far a rate is, on average, above that at the start of a round.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FprGrowth {
+    /// The mean rate.
+    pub rate: f64,
+    /// How many times the rate at the start it is.
+    pub times_start: f64,
+    /// Its 95 % interval.
+    pub times_start_interval: [f64; 2],
 }
 
 /// What gets of the keys of one level cost.

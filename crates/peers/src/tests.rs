@@ -14,6 +14,7 @@ fn settings() -> PeerSettings {
         write_buffer_bytes: 64 << 20,
         merge_threads: 1,
         direct: false,
+        synced: true,
         shape: PeerShape::Default(OwnTree::default()),
     }
 }
@@ -111,10 +112,13 @@ fn every_engine_runs_every_workload_of_ycsb_rightly() {
         distribution: None,
         keys: 5000,
         value_bytes: 100,
-        threads: 3,
+        threads: vec![3],
         length: RunLength::Operations(3000),
         rate: None,
         rounds: 2,
+        warm_up: 0,
+        begin: None,
+        fit_bits: false,
         bits_per_key: 10.0,
         block_cache_bytes: 8 << 20,
         write_buffer_bytes: 1 << 20,

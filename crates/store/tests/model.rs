@@ -416,6 +416,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
     for (place, world) in worlds.iter_mut().enumerate() {
         world.options.policy = policies()[place % policies().len()].clone();
         world.options.merges_at_once = [Some(3), None, Some(2)][place % 3];
+        world.options.eager_tombstones = place % 2 == 0;
         world.reopen();
     }
     for op in ops {
@@ -428,6 +429,7 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
                 world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
                 world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
                 world.options.merges_at_once = [None, Some(2), Some(4)][(place + shift) % 3];
+                world.options.eager_tombstones = (place + shift) % 3 > 0;
                 world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];
             }
         }

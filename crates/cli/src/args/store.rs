@@ -44,6 +44,10 @@ pub(crate) struct StoreArgs {
     /// [default: as fast as they can]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     merge_rate: Option<usize>,
+    /// Merges drop a deletion when the guard says that no older run may have its key. (With
+    /// `chucky`, `remix` and their like they do not.)
+    #[arg(long)]
+    eager_tombstones: bool,
     #[command(flatten)]
     io: IoArgs,
     #[command(flatten)]
@@ -62,6 +66,7 @@ impl StoreArgs {
             policy: self.policy.policy(),
             granularity: self.policy.granularity(),
             partition_bytes: self.policy.partition_bytes(),
+            eager_tombstones: self.eager_tombstones,
             background: Background::Threads(self.policy.merge_threads()),
             table_bytes: self.policy.table_bytes(),
             merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),

@@ -14,6 +14,7 @@ use trommel_filters::{
     Span,
 };
 
+use crate::bench::fpr_round::{add_growth, rate_of_paper};
 use crate::bench::fpr_tree::{FilledTree, Filling, SIZE_RATIO, runs};
 use crate::bench::wilson;
 use crate::error::{LabError, Result};
@@ -47,6 +48,8 @@ pub struct FprPlan {
     pub levels: Vec<u32>,
     /// Z: how full the last level is, 1 to 9.
     pub fills: Vec<u32>,
+    /// How much of the round is over, from one merge into the last level (0) to the next (1).
+    pub since: Vec<f64>,
     /// Flushes that wait in level 0 since a merge into the last level is owed, at most 100.
     pub owed: Vec<u32>,
     /// How many neighbouring keys a range takes in; 1: points.
@@ -121,6 +124,7 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
             }
         }
     }
+    add_growth(&mut report.filters);
     Ok(report)
 }
 
@@ -135,6 +139,9 @@ fn check(plan: &FprPlan) -> Result<()> {
     if let Some(fill) = plan.fills.iter().find(|fill| !(1..SIZE_RATIO).contains(*fill)) {
         return wrong(format!("--fill {fill}: must be 1 to {}", SIZE_RATIO - 1));
     }
+    if let Some(since) = plan.since.iter().find(|since| !(0.0..=1.0).contains(*since)) {
+        return wrong(format!("--since {since}: must be 0 to 1"));
+    }
     if let Some(levels) = plan.levels.iter().find(|levels| !(1..=4).contains(*levels)) {
         return wrong(format!("--levels {levels}: must be 1 to 4"));
     }
@@ -147,7 +154,7 @@ fn check(plan: &FprPlan) -> Result<()> {
     let filters = plan.fingerprints.len() * plan.bits_per_key.len();
     if filters * fillings(plan).len() * plan.range_widths.len() == 0 {
         return wrong(
-            "fingerprints, bits, a policy, levels, a filling, flushes owed, a width: at least one of each".into(),
+            "fingerprints, bits, a policy, levels, a filling, a moment, flushes owed, a width: at least one of each".into(),
         );
     }
     Ok(())
@@ -159,12 +166,10 @@ fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
     for policy in &plan.policies {
         for &levels in &plan.levels {
             for &fill in &plan.fills {
-                fillings.extend(plan.owed.iter().map(|&owed| Filling {
-                    policy,
-                    levels,
-                    fill,
-                    owed,
-                }));
+                for &since in &plan.since {
+                    let filling = |&owed: &u32| Filling { policy, levels, fill, since, owed };
+                    fillings.extend(plan.owed.iter().map(filling));
+                }
             }
         }
     }
@@ -225,10 +230,12 @@ impl TestedFilter<'_> {
             bits_per_key: self.options.bits_per_key,
             levels: u64::from(filling.levels),
             fill: u64::from(filling.fill),
+            since: filling.since,
             owed: u64::from(filling.owed),
             base_keys: base as u64,
             overlay_keys: newer as u64,
             guard_bits_per_key: bits(size.base_bytes + size.overlay_bytes, self.stored.len()),
+            guard_bits_per_key_filled: None,
             base_bits_per_key: bits(size.base_bytes, base),
             overlay_bits_per_key: (newer > 0).then(|| bits(size.overlay_bytes, newer)),
             hits,
@@ -270,14 +277,21 @@ impl TestedFilter<'_> {
             needless += self.tree.shape.resolve(&codes).count();
         }
         let share = |number: f64| (count > 0).then(|| number / count as f64);
+        let (interval, paper) =
+            (wilson::interval(positives, count as u64), rate_of_paper(self.options.bits_per_key));
         FprRate {
             range_width: misses.range_width,
             queries: count as u64,
             queries_distinct: misses.distinct as u64,
             false_positives: positives,
             false_positive_rate: share(positives as f64),
-            interval_95: wilson::interval(positives, count as u64),
+            interval_95: interval,
             needless_runs_per_op: share(needless as f64),
+            rate_of_paper: paper,
+            times_paper: share(positives as f64 / paper),
+            times_paper_interval: interval.map(|ends| ends.map(|end| end / paper)),
+            round: None,
+            life: None,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::keys::rng::random_order;
 /// T of all trees.
 pub(crate) const SIZE_RATIO: u32 = 10;
 
-/// How full a tree is, just before a merge into its last level.
+/// How full a tree is, from one merge into its last level to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Filling<'p> {
     pub(crate) policy: &'p Policy,
@@ -23,6 +23,8 @@ pub(crate) struct Filling<'p> {
     pub(crate) levels: u32,
     /// Z, at least 1.
     pub(crate) fill: u32,
+    /// How many of the flushes above the last level there are, 0 to 1.
+    pub(crate) since: f64,
     /// Flushes that came since that merge was due.
     pub(crate) owed: u32,
 }
@@ -43,7 +45,9 @@ impl Filling<'_> {
 
     /// All flushes.
     pub(crate) fn flushes(&self) -> u64 {
-        self.flushes_in_shape() + u64::from(self.owed)
+        let base = self.base_flushes();
+        let newer = (self.flushes_in_shape() - base) as f64 * self.since;
+        base + newer.round() as u64 + u64::from(self.owed)
     }
 
     fn flushes_in_shape(&self) -> u64 {

@@ -12,6 +12,7 @@ pub(crate) mod counts;
 pub(crate) mod fit_bits;
 pub(crate) mod folder_size;
 pub(crate) mod fpr;
+pub(crate) mod fpr_round;
 pub(crate) mod fpr_tree;
 pub(crate) mod full_scan;
 pub(crate) mod load;

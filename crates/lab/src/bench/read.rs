@@ -264,9 +264,7 @@ impl<'p> SideLoader<'p> {
 
 /// The guard's memory by the entries of all runs: what is deleted is an entry, too.
 fn bits_per_entry(stats: &Stats) -> f64 {
-    let runs = stats.levels.iter().flat_map(|level| &level.runs);
-    let entries = runs.map(|run| run.entries).sum::<u64>();
-    stats.guard.memory_bytes as f64 * 8.0 / entries.max(1) as f64
+    stats.guard.memory_bytes as f64 * 8.0 / stats.entries().max(1) as f64
 }
 
 impl MeasuredStore {

@@ -37,6 +37,9 @@ pub enum WritePattern {
     Sequential,
     /// Keys that are there already, drawn at random.
     Update,
+    /// Each key once, in no order. Every second one of a writer is deleted again, when the writer
+    /// has written a two-hundredth of its keys more.
+    ShortLived,
 }
 
 impl WritePattern {
@@ -46,6 +49,7 @@ impl WritePattern {
             WritePattern::Random => "random",
             WritePattern::Sequential => "sequential",
             WritePattern::Update => "update",
+            WritePattern::ShortLived => "short-lived",
         }
     }
 }
@@ -95,6 +99,8 @@ pub struct WritePlan {
     pub is_stepped: bool,
     /// Bytes of a table.
     pub table_bytes: u64,
+    /// Whether merges drop deletions that hide nothing, where the guard can tell.
+    pub eager_tombstones: bool,
     /// Seed of keys and values.
     pub seed: u64,
     /// Where the store is made: a new folder.
@@ -112,7 +118,7 @@ pub struct WriteReport {
     pub threads: u64,
     /// When a write is safe on disk: always, interval, never.
     pub sync: &'static str,
-    /// Which keys: random, sequential, update.
+    /// Which keys: random, sequential, update, short-lived.
     pub pattern: &'static str,
     /// Writes.
     pub keys: u64,
@@ -138,6 +144,8 @@ pub struct WriteReport {
     pub background: &'static str,
     /// Bytes of a table.
     pub table_bytes: u64,
+    /// Whether merges dropped deletions that hide nothing, where the guard could tell.
+    pub eager_tombstones: bool,
     /// The seed.
     pub seed: u64,
     /// From the first write to the end of the last.
@@ -175,6 +183,15 @@ pub struct WriteReport {
     pub ns_per_key: f64,
     /// Each round's `ns_per_key`.
     pub ns_per_key_rounds: Vec<f64>,
+    /// Keys in the store at the end.
+    pub keys_left: u64,
+    /// Entries of all runs at the end, for each key that is left: more than 1 are deletions, and
+    /// what they or updates hide.
+    pub entries_per_key_left: f64,
+    /// Bytes of tables at the end, for each byte of keys and values that are left.
+    pub space_amplification_end: f64,
+    /// Memory of the guard at the end, in bits per entry of the runs.
+    pub guard_bits_per_key: f64,
     /// Memtables that became runs.
     pub flushes: u64,
     /// Merges.
@@ -193,6 +210,23 @@ pub struct Stalls {
 }
 
 impl WritePlan {
+    /// How many places after a key a short-lived one before it is deleted.
+    fn life(&self) -> u64 {
+        self.keys.div_ceil(200).next_multiple_of(self.threads as u64)
+    }
+
+    /// The place whose key is deleted when that of this place has been written.
+    fn deleted_after(&self, place: u64) -> Option<u64> {
+        let is_short_lived = |place: &u64| (place / self.threads as u64) % 2 == 1;
+        let old = place.checked_sub(self.life()).filter(is_short_lived);
+        old.filter(|_| self.pattern == WritePattern::ShortLived)
+    }
+
+    /// The places whose keys are deleted in the end.
+    fn deleted(&self) -> impl Iterator<Item = u64> + '_ {
+        (0..self.keys).filter_map(|place| self.deleted_after(place))
+    }
+
     /// So many of the keys that are written, spread over them.
     pub fn some_keys(&self, count: u64) -> Vec<Vec<u8>> {
         let places = (0..count.min(self.keys)).map(|nth| nth * self.keys / count.min(self.keys));
@@ -290,6 +324,7 @@ fn options(plan: &WritePlan) -> Options {
         table_bytes: plan.table_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
+        eager_tombstones: plan.eager_tombstones,
         ..Options::default()
     }
 }
@@ -305,10 +340,12 @@ fn report(
     let tables = |stats: &Stats| (stats.bytes_flushed + stats.bytes_merged) as f64;
     let user_bytes = (after.bytes_written_user - before.bytes_written_user) as f64;
     let expected = expected_between(plan, before.flushes, after.flushes);
-    let held_bytes = plan.keys as f64 * (KEY_BYTES + plan.value_bytes) as f64;
     let guard_ns_per_key = (after.guard.seconds - before.guard.seconds) * 1e9 / plan.keys as f64;
     let ops_per_s = plan.keys as f64 / seconds;
     let ns_per_key = (seconds + settle_seconds) * 1e9 / plan.keys as f64;
+    let keys_left = plan.keys - plan.deleted().count() as u64;
+    let held_bytes = keys_left as f64 * (KEY_BYTES + plan.value_bytes) as f64;
+    let entries = after.entries() as f64;
     WriteReport {
         guard: plan.guard.name(),
         threads: plan.threads as u64,
@@ -326,6 +363,7 @@ fn report(
         merge_threads: plan.merge_threads as u64,
         background: if plan.is_stepped { "stepped" } else { "threads" },
         table_bytes: plan.table_bytes,
+        eager_tombstones: plan.eager_tombstones,
         seed: plan.seed,
         seconds,
         settle_seconds,
@@ -348,6 +386,10 @@ fn report(
         ops_per_s_rounds: vec![ops_per_s],
         ns_per_key,
         ns_per_key_rounds: vec![ns_per_key],
+        keys_left,
+        entries_per_key_left: entries / keys_left as f64,
+        space_amplification_end: after.table_file_bytes as f64 / held_bytes,
+        guard_bits_per_key: after.guard.memory_bytes as f64 * 8.0 / entries.max(1.0),
         flushes: after.flushes - before.flushes,
         merges: after.merges - before.merges,
         wrong_answers,
@@ -379,7 +421,7 @@ const KEY_BYTES: usize = size_of::<u64>();
 fn key_of(plan: &WritePlan, place: u64) -> [u8; KEY_BYTES] {
     match plan.pattern {
         WritePattern::Sequential => place.to_be_bytes(),
-        WritePattern::Random | WritePattern::Update => scattered_key(plan.seed, place),
+        _ => scattered_key(plan.seed, place),
     }
 }
 
@@ -390,7 +432,7 @@ fn places(plan: &WritePlan, thread: usize) -> impl Iterator<Item = u64> {
     let own = (thread as u64..keys).step_by(plan.threads);
     own.map(move |place| match pattern {
         WritePattern::Update => rng.below(keys),
-        WritePattern::Random | WritePattern::Sequential => place,
+        _ => place,
     })
 }
 
@@ -439,6 +481,9 @@ fn write_share(db: &Db, plan: &WritePlan, thread: usize, written: &AtomicU64) ->
         value_of(&mut value, key, is_update, plan.value_bytes);
         let start = pace.wait();
         db.put(key, &value)?;
+        if let Some(old) = plan.deleted_after(place) {
+            db.delete(key_of(plan, old))?;
+        }
         nanoseconds.push(start.elapsed().as_nanos() as u64);
         while plan.is_stepped && db.step()? {}
         written.fetch_add(1, Ordering::Relaxed);
@@ -469,7 +514,10 @@ fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result
         let all = (0..plan.threads).flat_map(|thread| places(plan, thread));
         all.for_each(|place| updated[place as usize] = true);
     }
-    let mut expected: Vec<_> = (0..plan.keys).map(|place| (key_of(plan, place), place)).collect();
+    let mut is_gone = vec![false; plan.keys as usize];
+    plan.deleted().for_each(|place| is_gone[place as usize] = true);
+    let left = (0..plan.keys).filter(|place| !is_gone[*place as usize]);
+    let mut expected: Vec<_> = left.map(|place| (key_of(plan, place), place)).collect();
     expected.sort_unstable();
     let (mut wrong, mut value) = (0, Vec::new());
     let mut found = db.range::<&[u8]>(..);

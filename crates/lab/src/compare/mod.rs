@@ -257,6 +257,7 @@ impl ComparePlan {
             write_buffer_bytes: Options::default().write_buffer_bytes,
             merge_threads: 1,
             direct: false,
+            synced: true,
             shape: match self.shape {
                 ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),
@@ -357,7 +358,7 @@ pub(crate) fn open_new(
     engine.open(folder, filter, settings)
 }
 
-fn remove(folder: &Path) -> Result<()> {
+pub(crate) fn remove(folder: &Path) -> Result<()> {
     std::fs::remove_dir_all(folder).map_err(|error| {
         let problem = error.to_string();
         LabError::Folder { path: folder.to_path_buf(), problem }

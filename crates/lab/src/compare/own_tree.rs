@@ -18,6 +18,9 @@ pub struct OwnTree {
     /// When runs merge.
     #[serde(with = "PolicyForm")]
     pub policy: Policy,
+    /// Whether the policy delays merges for all guards but GRF's, which merge after T merges into a
+    /// level (GRF, section 6.4).
+    pub delay_others: bool,
     /// T.
     pub size_ratio: u32,
     /// How much of a level a merge rewrites at once, by its name.
@@ -45,6 +48,7 @@ impl Default for OwnTree {
         let Options { monkey, point_bits, filter, .. } = Options::default();
         OwnTree {
             policy,
+            delay_others: false,
             size_ratio,
             granularity: granularity.name().into(),
             partition_bytes,
@@ -60,8 +64,10 @@ impl Default for OwnTree {
 impl OwnTree {
     /// Options of a store that keeps its tree so.
     pub(crate) fn options(&self, guard: GuardKind, others: Options) -> Result<Options> {
+        let delays =
+            self.policy.delay_merges || (self.delay_others && guard.fingerprints().is_none());
         Ok(Options {
-            policy: self.policy.clone(),
+            policy: Policy { delay_merges: delays, ..self.policy.clone() },
             size_ratio: self.size_ratio,
             granularity: self.granularity.parse()?,
             partition_bytes: self.partition_bytes,
@@ -174,6 +180,7 @@ mod tests {
     fn what_is_told_arrives() {
         let told = OwnTree {
             policy: Policy { ratios: vec![3, 5], delay_merges: true, ..Policy::levelled_from(2) },
+            delay_others: true,
             size_ratio: 7,
             granularity: "partial".into(),
             partition_bytes: 1 << 40,
@@ -212,6 +219,10 @@ mod tests {
         let options = of(bloom).expect("known names");
         assert_eq!((options.monkey, options.point_bits, options.guard), (true, 4, bloom));
         assert_eq!(options.policy, Policy::levelled_from(2));
+        let tree = OwnTree { delay_others: true, ..tree.clone() };
+        let delays = |guard| tree.options(guard, Options::default()).map(|o| o.policy.delay_merges);
+        let both = [bloom, GuardKind::Grf].map(|guard| delays(guard).expect("known names"));
+        assert_eq!(both, [true, false]);
         assert!(!of(GuardKind::Grf).expect("known names").monkey, "it has no filters of tables");
         let wrong = OwnTree { granularity: "whole".into(), ..tree };
         assert!(wrong.options(bloom, Options::default()).is_err());

@@ -46,6 +46,9 @@ pub struct PeerSettings {
     pub merge_threads: usize,
     /// Whether data goes past the operating system's cache, where an engine can do that.
     pub direct: bool,
+    /// Whether this store waits until the disk has what flushes and merges wrote. (Filling to many
+    /// flushes would measure the disk alone.)
+    pub synced: bool,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }
@@ -74,6 +77,8 @@ pub struct PeerCounts {
     pub table_bytes: u64,
     /// How long writers were slowed down or stopped, all together.
     pub stall_seconds: f64,
+    /// Memtables that were written as runs.
+    pub flushes: u64,
 }
 
 /// A store. All reads and writes may come from several threads.
@@ -103,6 +108,15 @@ pub trait Peer: Sync {
     fn compact(&self) -> Result<()>;
     /// How many sorted runs are on disk. None: it has none.
     fn runs(&self) -> Result<Option<u64>>;
+    /// Entries of the smallest sorted run. None: unknown, or there is none.
+    fn smallest_run(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+    /// Makes another store in a new folder, with what this one has in the same runs. False: it
+    /// cannot.
+    fn copy_to(&self, _folder: &Path) -> Result<bool> {
+        Ok(false)
+    }
     /// Memory of filters, in bytes. None: unknown.
     fn filter_bytes(&self) -> Result<Option<u64>>;
     /// What it has counted. None: it does not tell.

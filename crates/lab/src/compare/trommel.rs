@@ -1,9 +1,11 @@
 //! This store as a peer of others.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use trommel::{Background, Db, DirectIo, GuardKind, Options, QueryStats, Sync};
+use trommel::{Background, Db, DirectIo, Environment, GuardKind, Options, QueryStats, Sync};
 
+use crate::bench::unsynced::Unsynced;
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
 use crate::error::{LabError, Result};
 
@@ -51,7 +53,12 @@ impl Engine for Trommel {
                 ..defaults
             },
         };
-        Ok(Box::new(OpenStore { db: Db::open(folder, options.clone())?, options }))
+        let environment = match settings.synced {
+            true => Environment::default(),
+            false => Environment { storage: Arc::new(Unsynced), ..Environment::default() },
+        };
+        let db = Db::open_with(folder, options.clone(), environment)?;
+        Ok(Box::new(OpenStore { db, options }))
     }
 }
 
@@ -140,6 +147,16 @@ impl Peer for OpenStore {
         Ok(Some(self.db.stats()?.run_count() as u64))
     }
 
+    fn smallest_run(&self) -> Result<Option<u64>> {
+        let levels = self.db.stats()?.levels;
+        Ok(levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).min())
+    }
+
+    fn copy_to(&self, folder: &Path) -> Result<bool> {
+        self.db.checkpoint(folder)?;
+        Ok(true)
+    }
+
     fn filter_bytes(&self) -> Result<Option<u64>> {
         Ok(Some(self.db.stats()?.guard.memory_bytes))
     }
@@ -155,6 +172,7 @@ impl Peer for OpenStore {
             needless_runs: sum(|kind| kind.false_positives),
             table_bytes: stats.bytes_flushed + stats.bytes_merged,
             stall_seconds: stats.stall_seconds,
+            flushes: stats.flushes,
         })
     }
 

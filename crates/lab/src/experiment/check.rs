@@ -61,10 +61,15 @@ fn guard_of(row: &Row) -> String {
     }
 }
 
+fn is_of_another_engine(row: &Row) -> bool {
+    row.get("engine").is_some_and(|engine| *engine != Scalar::Text("trommel".into()))
+}
+
 /// A tree whose smallest run is too small, or is not known.
 fn of_runs(row: &Row) -> Option<String> {
     let (runs, keys) = (row.number("runs")?, readable(row.number("keys")?));
-    if runs < 2.0 {
+    // How other engines divide their runs is their own affair, and unknown.
+    if runs < 2.0 || is_of_another_engine(row) {
         return None;
     }
     match row.number("smallest_run_keys") {
@@ -81,11 +86,11 @@ fn of_runs(row: &Row) -> Option<String> {
 
 /// A filter that does not take what was asked for.
 fn of_bits(row: &Row) -> Option<String> {
-    let (asked, taken) = (row.number("bits_per_key")?, row.number("guard_bits_per_key")?);
-    if row.get("unfit") == Some(&Scalar::Flag(true)) {
-        return None;
-    }
-    if asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
+    // Updates add entries, but no keys: then the memory before them counts.
+    let taken = row.number("guard_bits_per_key_filled").or(row.number("guard_bits_per_key"));
+    let (asked, taken) = (row.number("bits_per_key")?, taken?);
+    let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
+    if is_told || asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
         return None;
     }
     let guard = guard_of(row);
@@ -94,23 +99,34 @@ fn of_bits(row: &Row) -> Option<String> {
 
 /// Measurements whose guards have trees of other shapes: the same question is another one then.
 fn unlike_runs(rows: &[Row]) -> Vec<String> {
-    let mut runs: BTreeMap<(String, String), BTreeSet<u64>> = BTreeMap::new();
+    let mut runs: BTreeMap<Vec<String>, BTreeSet<u64>> = BTreeMap::new();
     for row in rows {
         // Rows of theory have runs and no keys.
-        let of = (row.get(RECORD), row.number("runs"), row.number("keys"));
-        if let (Some(record), Some(count), Some(_)) = of {
-            let workload = row.get("workload").map_or(String::new(), Scalar::to_string);
-            runs.entry((record.to_string(), workload)).or_default().insert(count as u64);
+        if row.number("keys").is_none() || is_of_another_engine(row) {
+            continue;
+        }
+        let cell: Vec<String> = ["workload", "threads"].map(|name| text_of(row, name)).into();
+        for (when, field) in [("at the begin ", "runs_filled"), ("", "runs")] {
+            let of = (row.get(RECORD), row.number(field));
+            if let (Some(record), Some(count)) = of {
+                let cell = [&[record.to_string(), when.to_string()], &cell[..]].concat();
+                runs.entry(cell).or_default().insert(count as u64);
+            }
         }
     }
     let unlike = runs.into_iter().filter(|(_, counts)| counts.len() > 1);
-    let told = unlike.map(|((_, workload), counts)| {
+    let told = unlike.map(|(cell, counts)| {
+        let (when, workload) = (&cell[1], &cell[2]);
         let counts: Vec<String> = counts.iter().map(u64::to_string).collect();
         let of =
             if workload.is_empty() { String::new() } else { format!(" of workload {workload}") };
-        format!("guards of one measurement{of} have trees of {} runs", counts.join(", "))
+        format!("guards of one measurement{of} {when}have trees of {} runs", counts.join(", "))
     });
     told.collect()
+}
+
+fn text_of(row: &Row, name: &str) -> String {
+    row.get(name).map_or(String::new(), Scalar::to_string)
 }
 
 fn of_claims(study: &Study) -> Vec<String> {

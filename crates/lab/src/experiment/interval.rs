@@ -60,19 +60,7 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     if !TIMES.iter().any(|word| name.contains(word)) {
         return Some(exact);
     }
-    let rounds_of = |times: &str| -> Vec<f64> {
-        (0..).map_while(|nth| row.number(&format!("{times}_rounds.{nth}"))).collect()
-    };
-    let mut rounds = rounds_of(name);
-    if rounds.is_empty() {
-        rounds = rounds_of(&format!("{name}_of")); // as `bench ycsb` names them
-    }
-    if own == "ops_per_s" && rounds.is_empty() {
-        let times = beside("ns_per_op");
-        rounds = rounds_of(&times);
-        let middle = row.number(&times).unwrap_or(0.0);
-        rounds.iter_mut().for_each(|round| *round = value * middle / *round);
-    }
+    let rounds = rounds_of(row, name, value);
     if rounds.is_empty() {
         return Some(Measured { is_known: false, ..exact });
     }
@@ -80,6 +68,25 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     let record = row.number(RECORD).unwrap_or(0.0) as u64;
     let interval = [low.min(value), high.max(value)];
     Some(Measured { interval, rounds: Some((record, rounds)), ..exact })
+}
+
+/// The rounds of a time or a speed; none if they were not recorded.
+fn rounds_of(row: &Row, name: &str, value: f64) -> Vec<f64> {
+    let numbers = |name: String| -> Vec<f64> {
+        (0..).map_while(|nth| row.number(&format!("{name}.{nth}"))).collect()
+    };
+    let Some(around) = name.strip_suffix("ops_per_s") else {
+        return numbers(format!("{name}_rounds"));
+    };
+    // Some commands record the speed of each round, others its time.
+    let speeds = ["of_rounds", "rounds"].map(|of| numbers(format!("{name}_{of}")));
+    if let Some(speeds) = speeds.into_iter().find(|speeds| !speeds.is_empty()) {
+        return speeds;
+    }
+    let time = format!("{around}ns_per_op");
+    let middle = row.number(&time).unwrap_or(0.0);
+    let times = numbers(format!("{time}_rounds"));
+    times.into_iter().map(|round| value * middle / round).collect()
 }
 
 /// How many times the other one it is. None: both are zero.
@@ -177,5 +184,8 @@ mod tests {
         assert_eq!(measured(&row(&speed), "ops_per_s").expect("is there").interval, [8.0, 10.0]);
         let own = [("ops_per_s", 10.0), ("ops_per_s_rounds.0", 9.0), ("ops_per_s_rounds.1", 12.0)];
         assert_eq!(measured(&row(&own), "ops_per_s").expect("is there").interval, [9.0, 12.0]);
+        let speed =
+            [("ops_per_s", 10.0), ("ops_per_s_of_rounds.0", 9.0), ("ops_per_s_of_rounds.1", 12.0)];
+        assert_eq!(measured(&row(&speed), "ops_per_s").expect("is there").interval, [9.0, 12.0]);
     }
 }

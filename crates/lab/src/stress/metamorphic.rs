@@ -241,6 +241,7 @@ fn variant(number: usize) -> Options {
         partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
         merges_at_once: None,
         merge_piece_bytes: 1 << 20,
+        eager_tombstones: false,
         max_open_files: None,
     };
     options.monkey = options.guard.rate_law().is_some() && one_of(&[false, true], rng);
@@ -248,6 +249,7 @@ fn variant(number: usize) -> Options {
     options.merges_at_once = one_of(&[None, Some(2), Some(4)], rng);
     options.merge_piece_bytes = one_of(&[1 << 10, 1 << 13], rng);
     options.max_open_files = one_of(&[None, Some(1), Some(4)], rng);
+    options.eager_tombstones = one_of(&[false, true], rng);
     options
 }
 

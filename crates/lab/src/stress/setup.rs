@@ -47,6 +47,7 @@ pub(crate) fn options(seed: u64) -> Options {
         partition_bytes: [1 << 10, 1 << 11, 1 << 13, 1 << 20][rng.place(4)],
         merges_at_once: None,
         merge_piece_bytes: 1 << 20,
+        eager_tombstones: false,
         max_open_files: None,
     };
     options.monkey = options.guard.rate_law().is_some() && rng.below(2) == 0;
@@ -55,6 +56,7 @@ pub(crate) fn options(seed: u64) -> Options {
     options.merges_at_once = [None, Some(2), Some(4)][rng.place(3)];
     options.merge_piece_bytes = [1 << 10, 1 << 12, 1 << 20][rng.place(3)];
     options.max_open_files = [None, Some(1), Some(4)][rng.place(3)];
+    options.eager_tombstones = rng.below(2) == 0;
     options
 }
 
@@ -105,6 +107,7 @@ pub(crate) fn tell(options: &Options) -> String {
     let Options { monkey, point_bits, compression, block_cache_bytes, table_bytes, sync, .. } =
         options;
     let Options { granularity, partition_bytes, merges_at_once, merge_piece_bytes, .. } = options;
+    let eager = options.eager_tombstones;
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
     let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
@@ -112,6 +115,6 @@ pub(crate) fn tell(options: &Options) -> String {
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(
         "guard {guard} {tuning}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
-         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}"
+         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}"
     )
 }

@@ -31,6 +31,10 @@ pub struct LatencyReport {
     pub p999_ns: u64,
     /// The longest.
     pub max_ns: u64,
+    /// The mean of each round.
+    pub mean_ns_rounds: Vec<f64>,
+    /// 99 of 100 took no longer, in each round.
+    pub p99_ns_rounds: Vec<u64>,
 }
 
 /// Times of operations of each kind.
@@ -73,24 +77,42 @@ impl Latencies {
             .sum()
     }
 
-    pub(crate) fn report(&self) -> TimesReport {
+    /// All together.
+    fn all(&self) -> Histogram<u64> {
         let mut all = empty();
         for histogram in self.of_kind.iter().flatten() {
             all.add(histogram).expect("all histograms here have the same bounds");
         }
-        let of_kind = |kind: Operation| self.of_kind[kind as usize].as_ref().map(report);
-        TimesReport {
-            all: report(&all),
-            read: of_kind(Operation::Read),
-            update: of_kind(Operation::Update),
-            insert: of_kind(Operation::Insert),
-            scan: of_kind(Operation::Scan),
-            read_modify_write: of_kind(Operation::ReadModifyWrite),
-        }
+        all
     }
 }
 
-fn report(times: &Histogram<u64>) -> LatencyReport {
+/// What the rounds took, together and each.
+pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
+    let mut sum = Latencies::default();
+    rounds.iter().for_each(|round| sum.add(round));
+    let of_kind = |kind: Operation| {
+        let of = |times: &Latencies| times.of_kind[kind as usize].clone();
+        of(&sum).map(|all| kind_report(&all, rounds.iter().map(|round| of(round))))
+    };
+    TimesReport {
+        all: kind_report(&sum.all(), rounds.iter().map(|round| Some(round.all()))),
+        read: of_kind(Operation::Read),
+        update: of_kind(Operation::Update),
+        insert: of_kind(Operation::Insert),
+        scan: of_kind(Operation::Scan),
+        read_modify_write: of_kind(Operation::ReadModifyWrite),
+    }
+}
+
+/// Rounds without such an operation are left out.
+fn kind_report(
+    times: &Histogram<u64>,
+    rounds: impl Iterator<Item = Option<Histogram<u64>>>,
+) -> LatencyReport {
+    let told = |round: Histogram<u64>| (round.mean(), round.value_at_quantile(0.99));
+    let rounds = rounds.flatten().filter(|round| !round.is_empty()).map(told);
+    let (mean_ns_rounds, p99_ns_rounds) = rounds.unzip();
     LatencyReport {
         ops: times.len(),
         mean_ns: times.mean(),
@@ -99,6 +121,8 @@ fn report(times: &Histogram<u64>) -> LatencyReport {
         p99_ns: times.value_at_quantile(0.99),
         p999_ns: times.value_at_quantile(0.999),
         max_ns: times.max(),
+        mean_ns_rounds,
+        p99_ns_rounds,
     }
 }
 
@@ -119,7 +143,9 @@ mod tests {
         clients[1].record(Operation::Scan, Duration::from_secs(2));
         let mut all = Latencies::default();
         clients.iter().for_each(|client| all.add(client));
-        let report = all.report();
+        let report = super::report(&clients);
+        assert_eq!(report.all.p99_ns_rounds.len(), 2);
+        near(report.all.mean_ns_rounds[0], 5_001_000.0);
         let read = report.read.expect("there were some");
         assert_eq!(read.ops, 10_000);
         near(read.mean_ns, 5_000_500.0);
@@ -143,7 +169,7 @@ mod tests {
         let mut latencies = Latencies::default();
         latencies.record(Operation::Insert, Duration::ZERO);
         latencies.record(Operation::Insert, Duration::MAX);
-        let report = latencies.report().insert.expect("there were some");
+        let report = super::report(&[latencies]).insert.expect("there were some");
         assert_eq!(report.ops, 2);
         near(report.max_ns as f64, LONGEST_NS as f64);
     }

@@ -2,16 +2,19 @@
 //! take turns.
 //! ```text
 //! fill each store, by all clients (timed) -> for each workload: rounds -> scan everything, compare
+//! planned trees (fill.rs): for each workload   copies of the stores -> rounds -> scan, compare
 //!
 //! round 1   [a: clients 0 1 2] settle   [b: clients 0 1 2] settle
 //! round 2   b, a      round 3   a, b  ...
 //! ```
 //! A round is a share of the operations, or of the seconds. Every store has its turn in every
 //! round, and then completes its background work, which is timed apart. So a noisy machine is noisy
-//! to all, and no merge disturbs another store. Workloads follow each other on the same stores.
+//! to all, and no merge disturbs another store. Workloads follow each other on the same stores,
+//! but with planned trees: then each begins with a tree of its own.
 //! Invariant: the same seed gives every store the same operations.
 
 mod client;
+mod fill;
 mod latency;
 mod peer_task;
 mod records;
@@ -20,6 +23,7 @@ mod request;
 mod stamps;
 mod workload;
 
+pub use fill::YcsbTree;
 pub use latency::LatencyReport;
 pub use peer_task::PeerTask;
 pub use report::{CostReport, TimesReport, YcsbReport};
@@ -34,15 +38,15 @@ use serde::{Deserialize, Serialize};
 use crate::bench::folder_size;
 use crate::bench::pace::Pace;
 use crate::compare::{
-    Contender, Engine, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, find_all, open_new,
+    Contender, Engine, OwnTree, PeerCounts, PeerSettings, PeerShape, find_all, remove,
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
 use crate::ycsb::client::{Client, Target, Until};
+use crate::ycsb::fill::{FilledStore, PlannedTrees};
 use crate::ycsb::latency::Latencies;
-use crate::ycsb::records::{Records, set_stamp};
+use crate::ycsb::records::Records;
 use crate::ycsb::request::Chooser;
-use crate::ycsb::stamps::Stamps;
 
 /// How long a workload is run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -68,8 +72,9 @@ pub struct YcsbPlan {
     pub keys: u64,
     /// Bytes of a value.
     pub value_bytes: usize,
-    /// Clients, each a thread.
-    pub threads: usize,
+    /// Clients, each a thread. Each workload is run with each of these numbers; the first one
+    /// fills.
+    pub threads: Vec<usize>,
     /// How long each workload is run.
     pub length: RunLength,
     /// Operations per second, of all clients together. An operation that is late because earlier
@@ -79,8 +84,15 @@ pub struct YcsbPlan {
     pub rate: Option<f64>,
     /// How many rounds a workload is cut into.
     pub rounds: usize,
+    /// Gets before the first round, of all clients together, as the workload asks for keys.
+    pub warm_up: u64,
+    /// The tree that each workload begins with. None: filling makes the tree, and workloads follow
+    /// each other on it.
+    pub begin: Option<YcsbTree>,
     /// Memory of filters.
     pub bits_per_key: f64,
+    /// Whether the setting is searched with which filters take that, where the tree is planned.
+    pub fit_bits: bool,
     /// Memory for blocks.
     pub block_cache_bytes: usize,
     /// Memory for new entries.
@@ -97,27 +109,19 @@ pub struct YcsbPlan {
     pub folder: PathBuf,
 }
 
-/// A store, what is known of it, and how it was filled.
-struct FilledStore {
-    contender: Contender,
-    folder: PathBuf,
-    peer: Box<dyn Peer>,
-    records: Records,
-    fill_seconds: f64,
-    fill_settle_seconds: f64,
-}
-
 /// What the rounds of one workload told of one store.
 struct Rounds {
     clients: Vec<Client>,
     /// Of each round.
     turns: Vec<Turn>,
     before: Option<PeerCounts>,
+    runs_before: [Option<u64>; 2],
+    filter_bits_before: Option<f64>,
 }
 
 /// What happened in one turn.
-#[derive(Clone, Copy, Default)]
 struct Turn {
+    latencies: Latencies,
     ops: u64,
     seconds: f64,
     settle_seconds: f64,
@@ -132,22 +136,81 @@ pub fn bench_ycsb(
 ) -> Result<Vec<YcsbReport>> {
     let (openers, contenders) = find_all(&plan.contenders, engines)?;
     check(plan)?;
+    let stores: Vec<_> = openers.into_iter().zip(contenders).collect();
+    match plan.begin {
+        None => bench_in_a_row(&stores, plan, progress),
+        Some(tree) => bench_apart(&stores, &PlannedTrees::new(plan, tree)?, plan, progress),
+    }
+}
+
+/// All workloads, one after the other on the same stores.
+fn bench_in_a_row(
+    stores: &[(&dyn Engine, Contender)],
+    plan: &YcsbPlan,
+    progress: &mut dyn Progress,
+) -> Result<Vec<YcsbReport>> {
     let mut sides = Vec::new();
-    for (engine, contender) in openers.into_iter().zip(contenders) {
-        sides.push(fill(engine, contender, plan, progress)?);
+    for (engine, contender) in stores {
+        sides.push(fill::fill(*engine, contender, plan, progress)?);
     }
     let mut reports = Vec::new();
-    for workload in &plan.workloads {
-        reports.extend(run_workload(&sides, *workload, plan, progress)?);
+    for (workload, threads) in plan.cells() {
+        reports.extend(run_workload(&sides, workload, threads, plan, progress)?);
     }
     let last = reports.len() - sides.len();
+    check_all(sides, &mut reports[last..], progress)?;
+    Ok(reports)
+}
+
+/// Each workload on stores of its own, whose trees are planned.
+fn bench_apart(
+    stores: &[(&dyn Engine, Contender)],
+    trees: &PlannedTrees<'_>,
+    plan: &YcsbPlan,
+    progress: &mut dyn Progress,
+) -> Result<Vec<YcsbReport>> {
+    let mut fillings = Vec::new();
+    for (engine, contender) in stores {
+        fillings.push(trees.fill(*engine, contender, progress)?);
+    }
+    let mut reports = Vec::new();
+    for (workload, threads) in plan.cells() {
+        let mut sides = Vec::new();
+        for ((engine, contender), filling) in stores.iter().zip(&fillings) {
+            let folder = trees.folder(contender, workload, threads);
+            let settings = plan.settings(filling.bits_setting);
+            let (keys, contender) = (trees.keys_before(workload), contender.clone());
+            sides.push(FilledStore {
+                peer: engine.open(&folder, &contender.filter, &settings)?,
+                records: Records::new(keys, plan.value_bytes, plan.seed),
+                contender,
+                folder,
+                keys,
+                filling: *filling,
+            });
+        }
+        let mut of_cell = run_workload(&sides, workload, threads, plan, progress)?;
+        let folders: Vec<PathBuf> = sides.iter().map(|side| side.folder.clone()).collect();
+        check_all(sides, &mut of_cell, progress)?;
+        folders.iter().try_for_each(|folder| remove(folder))?;
+        reports.extend(of_cell);
+    }
+    Ok(reports)
+}
+
+/// Compares every entry of the stores, and closes them.
+fn check_all(
+    sides: Vec<FilledStore>,
+    reports: &mut [YcsbReport],
+    progress: &mut dyn Progress,
+) -> Result<()> {
     progress.stage("checking", sides.len() as u64);
-    for (side, report) in sides.into_iter().zip(&mut reports[last..]) {
+    for (side, report) in sides.into_iter().zip(reports) {
         report.wrong_answers += side.records.count_wrong(side.peer.as_ref())?;
         side.peer.close()?;
         progress.advance(1);
     }
-    Ok(reports)
+    Ok(())
 }
 
 fn check(plan: &YcsbPlan) -> Result<()> {
@@ -160,12 +223,17 @@ fn check(plan: &YcsbPlan) -> Result<()> {
     let rules = [
         ((1..=1 << 32).contains(&plan.keys), "1 to 4294967296 keys"),
         ((least..=1 << 30).contains(&plan.value_bytes), "a value has 24 bytes to 1 GiB"),
-        ((1..=256).contains(&plan.threads), "1 to 256 threads"),
+        (!plan.threads.is_empty(), "one number of threads at least"),
+        (plan.threads.iter().all(|count| (1..=256).contains(count)), "1 to 256 threads"),
         (sensible_length, "one operation at least, or some seconds"),
         (plan.rate.is_none_or(sensible_rate), "a rate from one in a thousand seconds to 10^9"),
         ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
         (!plan.workloads.is_empty(), "one workload at least"),
         (plan.merge_threads > 0, "one thread at least that merges"),
+        (
+            plan.begin.is_none() || matches!(plan.length, RunLength::Operations(_)),
+            "operations by number, not by time, for a planned tree",
+        ),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(LabError::Plan(problem.into())),
@@ -174,28 +242,41 @@ fn check(plan: &YcsbPlan) -> Result<()> {
 }
 
 impl YcsbPlan {
-    fn settings(&self) -> PeerSettings {
+    fn settings(&self, bits_setting: f64) -> PeerSettings {
         PeerSettings {
-            bits_per_key: self.bits_per_key,
+            bits_per_key: bits_setting,
             block_cache_bytes: self.block_cache_bytes,
             write_buffer_bytes: self.write_buffer_bytes,
             merge_threads: self.merge_threads,
             direct: self.direct,
+            synced: true,
             shape: PeerShape::Default(self.tree.clone()),
         }
     }
 
-    /// Operations per second of one client.
-    fn rate_of_client(&self) -> Option<f64> {
-        self.rate.map(|rate| rate / self.threads as f64)
+    /// Each workload with each number of clients.
+    fn cells(&self) -> impl Iterator<Item = (Workload, usize)> + '_ {
+        let of = |workload: &Workload| {
+            let workload = *workload;
+            self.threads.iter().map(move |threads| (workload, *threads))
+        };
+        self.workloads.iter().flat_map(of)
     }
 
-    /// When a client stops in a round that begins now.
-    fn until(&self, round: usize, client: usize) -> Until {
+    /// How many operations a workload has. 0: as many as there is time for.
+    fn operations(&self) -> u64 {
+        match self.length {
+            RunLength::Operations(count) => count,
+            RunLength::Seconds(_) => 0,
+        }
+    }
+
+    /// When a client, one of so many, stops in a round that begins now.
+    fn until(&self, round: usize, client: usize, threads: usize) -> Until {
         match self.length {
             RunLength::Operations(count) => {
-                let parts = (self.rounds * self.threads) as u64;
-                let part = (round * self.threads + client) as u64;
+                let parts = (self.rounds * threads) as u64;
+                let part = (round * threads + client) as u64;
                 Until::Operations(share(count, part + 1, parts) - share(count, part, parts))
             }
             RunLength::Seconds(seconds) => Until::Moment(
@@ -220,64 +301,22 @@ fn share(count: u64, part: u64, parts: u64) -> u64 {
     (u128::from(count) * u128::from(part) / u128::from(parts)) as u64
 }
 
-/// Opens a store and writes every key once, in no order, by all clients.
-fn fill(
-    engine: &dyn Engine,
-    contender: Contender,
-    plan: &YcsbPlan,
-    progress: &mut dyn Progress,
-) -> Result<FilledStore> {
-    let folder = plan.folder.join(contender.folder_name());
-    progress.stage(&format!("filling {contender}"), 1);
-    let peer = open_new(engine, &folder, &contender.filter, &plan.settings())?;
-    let records = Records::new(plan.keys, plan.value_bytes, plan.seed);
-    let start = Instant::now();
-    std::thread::scope(|scope| {
-        let (peer, records) = (peer.as_ref(), &records);
-        let fill = |client| scope.spawn(move || fill_share(peer, records, plan, client));
-        let clients: Vec<_> = (0..plan.threads).map(fill).collect();
-        clients.into_iter().try_for_each(|client| client.join().expect("no client panics"))
-    })?;
-    let put = start.elapsed().as_secs_f64();
-    peer.flush()?;
-    peer.settle()?;
-    let fill_seconds = start.elapsed().as_secs_f64();
-    progress.advance(1);
-    let fill_settle_seconds = fill_seconds - put;
-    Ok(FilledStore { contender, folder, peer, records, fill_seconds, fill_settle_seconds })
-}
-
-fn fill_share(peer: &dyn Peer, records: &Records, plan: &YcsbPlan, client: usize) -> Result<()> {
-    let mut value = Vec::new();
-    for place in (client as u64..plan.keys).step_by(plan.threads) {
-        records.fill(&mut value, place);
-        set_stamp(&mut value, Stamps::LOADED);
-        peer.put(&records.key(place), &value)?;
-    }
-    Ok(())
-}
-
 fn run_workload(
     sides: &[FilledStore],
     workload: Workload,
+    threads: usize,
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
 ) -> Result<Vec<YcsbReport>> {
     let distribution = plan.distribution.unwrap_or(workload.distribution());
     progress.stage(&format!("workload {workload}"), (plan.rounds * sides.len()) as u64);
-    let mut all: Vec<Rounds> = sides
-        .iter()
-        .map(|side| {
-            let there = side.records.there();
-            let chooser = Chooser::new(distribution, there, plan.expected_inserts(workload, there));
-            let client = |nth| Client::new(workload, chooser.clone(), plan.seed, nth);
-            let clients = (0..plan.threads).map(client).collect();
-            Rounds { clients, turns: Vec::new(), before: side.peer.counts() }
-        })
-        .collect();
+    let mut all = Vec::with_capacity(sides.len());
+    for side in sides {
+        all.push(begin(side, workload, distribution, threads, plan)?);
+    }
     // Every store was filled with the same keys.
     let scans = workload.share(Operation::Scan) > 0;
-    let sorted = if scans { sides[0].records.sorted(plan.keys) } else { Vec::new() };
+    let sorted = if scans { sides[0].records.sorted(sides[0].keys) } else { Vec::new() };
     for round in 0..plan.rounds {
         for turn in 0..sides.len() {
             let place = (round + turn) % sides.len();
@@ -295,6 +334,34 @@ fn run_workload(
         .collect()
 }
 
+/// The clients of a workload, and what the store is like before it; it was warmed up.
+fn begin(
+    side: &FilledStore,
+    workload: Workload,
+    distribution: Distribution,
+    threads: usize,
+    plan: &YcsbPlan,
+) -> Result<Rounds> {
+    /// Warming up asks for other keys than the workload does.
+    const WARM_UP_SEED: u64 = 0x7761_726d;
+    let (peer, there) = (side.peer.as_ref(), side.records.there());
+    let chooser = Chooser::new(distribution, there, plan.expected_inserts(workload, there));
+    let mut warming = Client::new(Workload::C, chooser.clone(), plan.seed ^ WARM_UP_SEED, 0);
+    let target = Target { peer, records: &side.records, sorted: &[] };
+    warming.run(target, Pace::new(None), Until::Operations(plan.warm_up))?;
+    let client = |nth| Client::new(workload, chooser.clone(), plan.seed, nth);
+    let mut clients: Vec<Client> = (0..threads).map(client).collect();
+    clients[0].wrong += warming.wrong;
+    let bits = |bytes: u64| bytes as f64 * 8.0 / there as f64;
+    Ok(Rounds {
+        clients,
+        turns: Vec::new(),
+        before: peer.counts(),
+        runs_before: [peer.runs()?, peer.smallest_run()?],
+        filter_bits_before: peer.filter_bytes()?.map(bits),
+    })
+}
+
 /// All clients do their share of a round; then the store completes its background work.
 fn take_turn(
     clients: &mut [Client],
@@ -302,10 +369,7 @@ fn take_turn(
     plan: &YcsbPlan,
     round: usize,
 ) -> Result<Turn> {
-    let ops = |clients: &[Client]| -> u64 {
-        clients.iter().map(|client| client.latencies.count(|_| true)).sum()
-    };
-    let before = ops(clients);
+    let threads = clients.len();
     let start = Instant::now();
     let ended = std::thread::scope(|scope| {
         let run = |(nth, client): (usize, &mut Client)| {
@@ -313,8 +377,8 @@ fn take_turn(
                 // Clients are due in turns, not all at once.
                 Duration::from_secs_f64(nth as f64 / rate)
             });
-            let until = plan.until(round, nth);
-            let rate = plan.rate_of_client();
+            let until = plan.until(round, nth, threads);
+            let rate = plan.rate.map(|rate| rate / threads as f64);
             client.run(target, Pace::new(rate).after(later), until)
         };
         let spawned: Vec<_> =
@@ -325,8 +389,11 @@ fn take_turn(
     let last = ended.into_iter().max().unwrap_or(start);
     let settling = Instant::now();
     target.peer.settle()?;
+    let mut latencies = Latencies::default();
+    clients.iter_mut().for_each(|client| latencies.add(&std::mem::take(&mut client.latencies)));
     Ok(Turn {
-        ops: ops(clients) - before,
+        ops: latencies.count(|_| true),
+        latencies,
         seconds: last.duration_since(start).as_secs_f64(),
         settle_seconds: settling.elapsed().as_secs_f64(),
     })
@@ -339,45 +406,53 @@ fn report(
     distribution: Distribution,
     plan: &YcsbPlan,
 ) -> Result<YcsbReport> {
-    let Rounds { clients, turns, before } = rounds;
-    let mut latencies = Latencies::default();
-    clients.iter().for_each(|client| latencies.add(&client.latencies));
-    let reads = latencies.count(Operation::reads);
+    let Rounds { clients, turns, before, runs_before, filter_bits_before } = rounds;
     let sum = |field: fn(&Turn) -> f64| turns.iter().map(field).sum::<f64>();
     let ops = turns.iter().map(|turn| turn.ops).sum::<u64>();
-    let (seconds, keys) = (sum(|turn| turn.seconds), side.records.there());
-    let filter_bytes = side.peer.filter_bytes()?;
+    let reads = turns.iter().map(|turn| turn.latencies.count(Operation::reads)).sum();
+    let ops_per_s_of_rounds = turns.iter().map(|turn| turn.ops as f64 / turn.seconds).collect();
+    let (seconds, settle_seconds) = (sum(|turn| turn.seconds), sum(|turn| turn.settle_seconds));
+    let latencies: Vec<Latencies> = turns.into_iter().map(|turn| turn.latencies).collect();
+    let (keys, peer, filling) = (side.records.there(), side.peer.as_ref(), side.filling);
+    let (filter_bytes, counts) = (peer.filter_bytes()?, before.zip(peer.counts()));
     Ok(YcsbReport {
         engine: side.contender.engine.clone(),
         guard: side.contender.filter.clone(),
         workload,
         distribution,
-        threads: plan.threads as u64,
+        threads: clients.len() as u64,
         rate: plan.rate,
         ops,
         seconds,
-        settle_seconds: sum(|turn| turn.settle_seconds),
+        settle_seconds,
         ops_per_s: ops as f64 / seconds,
-        ops_per_s_of_rounds: turns.iter().map(|turn| turn.ops as f64 / turn.seconds).collect(),
+        ops_per_s_of_rounds,
         rounds: plan.rounds as u64,
-        times: latencies.report(),
-        costs: CostReport::of(reads, before.zip(side.peer.counts())),
+        warm_up: plan.warm_up,
+        times: latency::report(&latencies),
+        costs: CostReport::of(reads, counts),
         wrong_answers: clients.iter().map(|client| client.wrong).sum(),
         keys,
-        keys_filled: plan.keys,
+        keys_filled: side.keys,
         value_bytes: plan.value_bytes as u64,
-        fill_seconds: side.fill_seconds,
-        fill_settle_seconds: side.fill_settle_seconds,
-        fill_ops_per_s: plan.keys as f64 / (side.fill_seconds - side.fill_settle_seconds),
+        fill_seconds: filling.seconds,
+        fill_settle_seconds: filling.settle_seconds,
+        fill_ops_per_s: filling.ops_per_s,
         disk_bytes: folder_size::bytes(&side.folder),
-        runs: side.peer.runs()?,
+        runs_filled: runs_before[0],
+        runs: peer.runs()?,
+        smallest_run_keys: runs_before[1].into_iter().chain(peer.smallest_run()?).min(),
+        flushes: counts.map(|(before, after)| after.flushes - before.flushes),
+        guard_bits_per_key_filled: filter_bits_before,
         guard_bits_per_key: filter_bytes.map(|bytes| bytes as f64 * 8.0 / keys as f64),
         bits_per_key: plan.bits_per_key,
+        bits_setting: filling.bits_setting,
+        unfit: filling.unfit,
         block_cache_bytes: plan.block_cache_bytes as u64,
         direct: plan.direct,
         policy: plan.tree.policy.name().into(),
         seed: plan.seed,
-        settings: side.peer.settings(),
+        settings: peer.settings(),
     })
 }
 

@@ -35,6 +35,8 @@ pub struct YcsbReport {
     pub ops_per_s_of_rounds: Vec<f64>,
     /// How many rounds the operations were cut into.
     pub rounds: u64,
+    /// Gets before the first round, untimed.
+    pub warm_up: u64,
     /// Times of single operations.
     #[serde(flatten)]
     pub times: TimesReport,
@@ -58,12 +60,26 @@ pub struct YcsbReport {
     pub fill_ops_per_s: f64,
     /// Bytes of the store's folder at the end.
     pub disk_bytes: u64,
+    /// Sorted runs at the begin of this workload. None: the engine has none.
+    pub runs_filled: Option<u64>,
     /// Sorted runs at the end. None: the engine has none.
     pub runs: Option<u64>,
+    /// Entries of the smallest run, at the begin or at the end. None: unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
+    pub smallest_run_keys: Option<u64>,
+    /// Memtables that became runs during this workload. None: the engine does not tell.
+    pub flushes: Option<u64>,
+    /// Memory of filters at the begin of this workload, in bits per key.
+    pub guard_bits_per_key_filled: Option<f64>,
     /// Memory of filters at the end, in bits per key.
     pub guard_bits_per_key: Option<f64>,
     /// Bits per key that were asked for.
     pub bits_per_key: f64,
+    /// Bits per key that the filter was told.
+    pub bits_setting: f64,
+    /// No setting that was tried takes what was asked for, within 3 percent.
+    pub unfit: bool,
     /// Bytes of memory for blocks.
     pub block_cache_bytes: u64,
     /// Whether direct I/O was asked for.

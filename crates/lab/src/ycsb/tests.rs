@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, RwLock};
 
 use super::*;
-use crate::compare::Trommel;
+use crate::compare::{Peer, Trommel};
 use crate::progress::Silent;
 
 /// A map as a store, which may be wrong, and which remembers what was asked.
@@ -163,10 +163,13 @@ fn plan(names: &[&str], workloads: &[Workload], folder: &Path) -> YcsbPlan {
         distribution: None,
         keys: 3000,
         value_bytes: 60,
-        threads: 1,
+        threads: vec![1],
         length: RunLength::Operations(6000),
         rate: None,
         rounds: 3,
+        warm_up: 0,
+        begin: None,
+        fit_bits: false,
         bits_per_key: 12.0,
         block_cache_bytes: 1 << 20,
         write_buffer_bytes: 64 << 10,
@@ -194,7 +197,7 @@ fn every_workload_is_answered_rightly_by_this_store_and_by_a_map() {
     let names = ["trommel:grf", "trommel:blocked-bloom", "trommel:none", "map"];
     for threads in [1, 3] {
         let folder = folder.path().join(threads.to_string());
-        let plan = YcsbPlan { threads, ..plan(&names, &Workload::ALL, &folder) };
+        let plan = YcsbPlan { threads: vec![threads], ..plan(&names, &Workload::ALL, &folder) };
         let (reports, _) = measured(&plan, Fault::None);
         assert_eq!(reports.len(), names.len() * Workload::ALL.len());
         for (place, report) in reports.iter().enumerate() {
@@ -330,7 +333,7 @@ fn operations_by_time_and_by_rate() {
     let plan = YcsbPlan {
         length: RunLength::Seconds(0.3),
         rate: Some(1000.0),
-        threads: 2,
+        threads: vec![2],
         ..plan(&["map"], &[Workload::D], folder.path())
     };
     let (reports, _) = measured(&plan, Fault::None);
@@ -398,7 +401,7 @@ fn what_makes_no_sense_is_an_error() {
     };
     assert!(bad(YcsbPlan { keys: 0, ..good.clone() }).contains("keys"));
     assert!(bad(YcsbPlan { value_bytes: 23, ..good.clone() }).contains("24 bytes"));
-    assert!(bad(YcsbPlan { threads: 0, ..good.clone() }).contains("threads"));
+    assert!(bad(YcsbPlan { threads: vec![0], ..good.clone() }).contains("threads"));
     assert!(bad(YcsbPlan { rounds: 0, ..good.clone() }).contains("rounds"));
     assert!(bad(YcsbPlan { rate: Some(0.0), ..good.clone() }).contains("rate"));
     assert!(bad(YcsbPlan { rate: Some(f64::NAN), ..good.clone() }).contains("rate"));
@@ -415,4 +418,75 @@ fn what_makes_no_sense_is_an_error() {
     let tree = OwnTree { granularity: "whole".into(), ..OwnTree::default() };
     let granularity = YcsbPlan { contenders: contenders(&["trommel"]), tree, ..good };
     assert!(bad(granularity).contains("partial"));
+}
+
+#[test]
+fn planned_trees_are_alike_whatever_the_filter_and_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = ["trommel:grf", "trommel:blocked-bloom", "trommel:none"];
+    let workloads = [Workload::A, Workload::C, Workload::E];
+    let plan = YcsbPlan {
+        threads: vec![1, 2],
+        length: RunLength::Operations(2000),
+        warm_up: 50,
+        begin: Some(YcsbTree { levels: 2, fill: 3 }),
+        tree: OwnTree { size_ratio: 4, ..OwnTree::default() },
+        ..plan(&names, &workloads, folder.path())
+    };
+    let (reports, _) = measured(&plan, Fault::None);
+    assert_eq!(reports.len(), names.len() * workloads.len() * 2);
+    for cell in reports.chunks(names.len()) {
+        let of = |report: &YcsbReport| {
+            (report.workload, report.threads, report.runs_filled, report.keys_filled)
+        };
+        assert!(cell.iter().all(|report| of(report) == of(&cell[0])), "{:?}", of(&cell[0]));
+        assert!(cell.iter().all(|report| report.wrong_answers == 0 && report.ops == 2000));
+        assert!(cell.iter().all(|report| report.smallest_run_keys > Some(100)));
+    }
+    // Fifteen flushes of 200 keys. One run is the last level's, three are flushed.
+    let [alone, together] = [6, 9].map(|place| &reports[place]);
+    assert_eq!((alone.workload, alone.threads, together.threads), (Workload::C, 1, 2));
+    assert_eq!((alone.runs_filled, alone.runs, alone.keys_filled), (Some(4), Some(4), 3000));
+    assert_eq!((alone.flushes, alone.warm_up), (Some(0), 50));
+    // A thousand updates need more flushes.
+    let updated = &reports[0];
+    assert!(updated.keys_filled < 3000 && updated.runs_filled < Some(4), "room for flushes");
+    assert!(updated.runs <= Some(4) && updated.flushes > Some(0), "{:?}", updated.flushes);
+    assert!(!folder.path().join("trommel-grf").exists(), "what was copied is not kept");
+}
+
+#[test]
+fn settings_are_searched_that_take_what_was_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = YcsbPlan {
+        keys: 20_000,
+        length: RunLength::Operations(100),
+        begin: Some(YcsbTree { levels: 1, fill: 3 }),
+        fit_bits: true,
+        ..plan(&["trommel:ribbon", "trommel:none"], &[Workload::C], folder.path())
+    };
+    let (reports, _) = measured(&plan, Fault::None);
+    let taken = reports[0].guard_bits_per_key_filled.expect("told");
+    assert!(reports[0].unfit || (taken / 12.0 - 1.0).abs() <= 0.03, "{taken}");
+    assert_eq!((reports[1].bits_setting, reports[1].unfit), (12.0, false));
+}
+
+#[test]
+fn trees_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let begin = Some(YcsbTree { levels: 2, fill: 3 });
+    let tree = OwnTree { size_ratio: 4, ..OwnTree::default() };
+    let good = YcsbPlan { begin, tree, ..plan(&["map"], &[Workload::A], folder.path()) };
+    let engines = || -> Vec<Box<dyn Engine>> {
+        let asked = std::sync::Arc::default();
+        vec![Box::new(Trommel), Box::new(MapEngine { fault: Fault::None, asked })]
+    };
+    let bad =
+        |plan: YcsbPlan| bench_ycsb(&plan, &engines(), &mut Silent).expect_err("no").to_string();
+    assert!(bad(good.clone()).contains("needs"), "more updates than the levels take");
+    let fewer = YcsbPlan { length: RunLength::Operations(500), ..good };
+    assert!(bad(fewer.clone()).contains("map:none cannot be filled"));
+    let steep = Some(YcsbTree { levels: 2, fill: 4 });
+    assert!(bad(YcsbPlan { begin: steep, ..fewer.clone() }).contains("--fill"));
+    assert!(bad(YcsbPlan { length: RunLength::Seconds(1.0), ..fewer }).contains("by number"));
 }

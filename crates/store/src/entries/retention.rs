@@ -13,6 +13,9 @@ use std::time::Duration;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::tombstones::RangeTombstones;
 
+/// Says false only of a key that no run older than the inputs has.
+pub(crate) type AsksOlder = dyn Fn(&[u8]) -> bool + Send;
+
 /// Decides entry by entry, in the order of entries.
 pub(crate) struct Retention {
     /// Ascending; the last is the number that was visible when the merge began.
@@ -23,6 +26,8 @@ pub(crate) struct Retention {
     now: Duration,
     /// The ranges that the inputs delete.
     tombstones: RangeTombstones,
+    /// Whether runs older than the inputs may have a key. None: they may have any.
+    may_be_older: Option<Box<AsksOlder>>,
     key: Vec<u8>,
     /// The stripe of the entry of `key` that was kept or dropped last.
     stripe: Option<usize>,
@@ -37,7 +42,18 @@ impl Retention {
         now: Duration,
         tombstones: RangeTombstones,
     ) -> Self {
-        Retention { snapshots, bottom, now, tombstones, key: Vec::new(), stripe: None }
+        let (may_be_older, key) = (None, Vec::new());
+        Retention { snapshots, bottom, now, tombstones, may_be_older, key, stripe: None }
+    }
+
+    /// The same; a deletion goes where no older run may have its key, too.
+    pub(crate) fn asking(self, may_be_older: Box<AsksOlder>) -> Self {
+        Retention { may_be_older: Some(may_be_older), ..self }
+    }
+
+    /// Whether no run older than the inputs has the key.
+    fn is_oldest(&self, key: &[u8]) -> bool {
+        self.bottom || self.may_be_older.as_ref().is_some_and(|may_be_older| !may_be_older(key))
     }
 
     /// The deletions of ranges that must be kept.
@@ -74,8 +90,8 @@ impl Retention {
         let newest_of_stripe = self.stripe != Some(stripe);
         self.stripe = Some(stripe);
         let is_gone = || entry.kind == Kind::Delete || entry.has_expired(self.now);
-        let needless_deletion = self.bottom && stripe == 0 && is_gone();
-        newest_of_stripe && !needless_deletion && !self.is_hidden(entry, stripe)
+        let needless_deletion = || stripe == 0 && is_gone() && self.is_oldest(entry.key);
+        newest_of_stripe && !self.is_hidden(entry, stripe) && !needless_deletion()
     }
 }
 
@@ -107,6 +123,28 @@ mod tests {
         assert_eq!(kept(&[30], true, &entries), [0u64; 0]);
         assert_eq!(kept(&[30], false, &entries), [22]);
         assert_eq!(kept(&[10, 30], true, &entries), [22, 9]);
+    }
+
+    #[test]
+    fn a_deletion_goes_where_no_older_run_may_have_its_key() {
+        let entry = |key: &'static [u8], number, kind| Entry {
+            key,
+            sequence: Sequence(number),
+            kind,
+            value: b"",
+        };
+        let kept = |snapshots: &[u64]| {
+            let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
+            let retention =
+                Retention::new(snapshots, false, Duration::ZERO, RangeTombstones::default());
+            let mut retention = retention.asking(Box::new(|key| key == b"below"));
+            let entries = [b"above", b"below"].into_iter().flat_map(|key| {
+                [(22, Kind::Delete), (9, Kind::Put)].map(|(number, kind)| entry(key, number, kind))
+            });
+            entries.map(|entry| retention.keeps(&entry)).collect::<Vec<_>>()
+        };
+        assert_eq!(kept(&[30]), [false, false, true, false]);
+        assert_eq!(kept(&[10, 30]), [true, true, true, true], "a snapshot sees the older ones");
     }
 
     #[test]

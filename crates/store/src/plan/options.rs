@@ -83,6 +83,11 @@ pub struct Options {
     /// A tree with less has one. More: fewer parts of the filter, fewer blocks read twice; a merge
     /// needs more disk.
     pub partition_bytes: u64,
+    /// Whether merges above the last level drop a deletion, or what has expired, when the guard says
+    /// that no older run may have its key. Then it hides nothing. It costs a probe for each deletion
+    /// in a merge. Guards that know in which run each key is (`chucky`, `remix`, ...) do nothing of
+    /// it.
+    pub eager_tombstones: bool,
     /// The most merges that are open at once, each of other runs. A thread goes on with the one
     /// that began last, mostly a small one. None: one more than threads merge; in stepped mode one.
     /// It is one, whatever this says, with a guard that merges give every key (`chucky`, `remix`,
@@ -134,6 +139,7 @@ impl Default for Options {
             partition_bytes: 256 << 20,
             merges_at_once: None,
             merge_piece_bytes: 64 << 20,
+            eager_tombstones: false,
             max_open_files: None,
             sync: Sync::Interval(Duration::from_secs(1)),
             background: Background::Threads(1),

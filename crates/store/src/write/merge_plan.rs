@@ -32,6 +32,7 @@ use crate::tree::run_writer::RunOutput;
 use crate::tree::version::Version;
 use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
+use crate::write::older_runs::OlderRuns;
 use crate::write::parts_builder::PartsBuilder;
 use crate::write::split_merge::{SubmergeRange, divided, undivided};
 use crate::write::submerge::MergeOutput;
@@ -58,6 +59,8 @@ pub(crate) struct MergePlan {
     pub(crate) parts: Option<PartsBuilder>,
     /// Whether the guard's codes are runs, which an inner merge writes anew.
     pub(crate) recodes: bool,
+    /// Of an inner merge that drops deletions which hide nothing.
+    older: Option<OlderRuns>,
 }
 
 impl MergePlan {
@@ -93,6 +96,7 @@ impl MergePlan {
             None => submerges(options, &job, &inputs.merged)?,
         };
         let filter_bits = tree.filter_bits(&job.inputs, entries);
+        let older = (!is_last).then(|| OlderRuns::of(options, &version, oldest.id)).flatten();
         Ok(MergePlan {
             oldest: oldest.clone(),
             job,
@@ -105,6 +109,7 @@ impl MergePlan {
             filter_bits,
             parts,
             recodes,
+            older,
         })
     }
 
@@ -131,7 +136,11 @@ impl MergePlan {
     pub(crate) fn retention(&self, inputs: &[PlacedRun]) -> Retention {
         let tombstones = tombstones_of(inputs, &self.snapshots);
         let snapshots = self.snapshots.clone();
-        Retention::new(snapshots, self.is_last(), self.since_epoch, tombstones)
+        let retention = Retention::new(snapshots, self.is_last(), self.since_epoch, tombstones);
+        match self.older.clone() {
+            Some(older) => retention.asking(Box::new(move |key| older.may_have(key))),
+            None => retention,
+        }
     }
 
     /// The changes of a filter that knows in which run each key is. Such a merge has one submerge.

@@ -11,6 +11,7 @@ pub(crate) mod merge_inputs;
 pub(crate) mod merge_install;
 pub(crate) mod merge_plan;
 pub(crate) mod merge_scheduler;
+pub(crate) mod older_runs;
 pub(crate) mod open_merges;
 pub(crate) mod parts_builder;
 pub(crate) mod split_merge;

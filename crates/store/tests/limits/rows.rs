@@ -86,6 +86,7 @@ pub(crate) fn rows() -> Vec<Row> {
         partition_bytes,
         merges_at_once,
         merge_piece_bytes,
+        eager_tombstones,
         max_open_files,
         sync,
         background,
@@ -97,7 +98,7 @@ pub(crate) fn rows() -> Vec<Row> {
         file_rows(direct, overlap, table_bytes, max_open_files),
         tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
-        merge_rows(merges_at_once, merge_piece_bytes, background),
+        merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         session_rows(sync, create_if_missing),
         policy_rows(policy),
         elastic_rows(filter.get()),
@@ -250,6 +251,7 @@ fn stall_rows(
 fn merge_rows(
     merges_at_once: Option<usize>,
     merge_piece_bytes: u64,
+    eager_tombstones: bool,
     background: Background,
 ) -> Vec<Row> {
     let threads = |counts: &[usize]| counts.iter().copied().map(Background::Threads).collect();
@@ -270,6 +272,9 @@ fn merge_rows(
             vec![0, 1023],
             |o, v| o.merge_piece_bytes = v,
         ),
+        row("eager_tombstones", small(), eager_tombstones, vec![false, true], vec![], |o, v| {
+            o.eager_tombstones = v;
+        }),
         row(
             "background",
             small(),

@@ -1,7 +1,7 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  policy         bits  levels  z  owed  point          ...   base  overlay  total
-//! auto          lazy-leveling    12       3  9     0  0.55 % ± 0.03  ...   11.2     19.3   12.0
+//! fingerprints  policy         bits  levels  z  since  owed  point          ...   base  overlay  total
+//! auto          lazy-leveling    12       3  9      1     0  0.55 % ± 0.03  ...   11.2     19.3   12.0
 //! ```
 //! Invariant: without `--json` each table is printed when its distribution is done, so that a later
 //! error costs none.
@@ -68,6 +68,10 @@ pub(crate) struct BenchFprArgs {
     /// Z: how full the last level is, 1 to 9, with commas between the numbers.
     #[arg(long, value_name = "Z", value_delimiter = ',', default_value = "9,1")]
     fill: Vec<u32>,
+    /// How much of the round is over, from one merge into the last level (0) to the next (1), with
+    /// commas between the numbers.
+    #[arg(long, value_name = "SHARE", value_delimiter = ',', default_value = "1")]
+    since: Vec<f64>,
     /// Flushes that wait in level 0 since merges do not keep up, with commas between the numbers.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
     owed: Vec<u32>,
@@ -100,6 +104,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             policies: arguments.policy.clone(),
             levels: arguments.levels.clone(),
             fills: arguments.fill.clone(),
+            since: arguments.since.clone(),
             owed: arguments.owed.clone(),
             range_widths: arguments.range_width.clone(),
             queries: arguments.queries,
@@ -141,7 +146,7 @@ fn text(report: &FprReport) -> String {
     );
     let widths = report.filters.first().map_or(&[][..], |filter| &filter.rates);
     let widths: Vec<String> = widths.iter().map(|rate| width_text(rate.range_width)).collect();
-    let mut names = vec!["fingerprints", "policy", "bits", "levels", "z", "owed"];
+    let mut names = vec!["fingerprints", "policy", "bits", "levels", "z", "since", "owed"];
     names.extend(widths.iter().map(String::as_str));
     names.extend(["base", "overlay", "total"]);
     let mut table = TextTable::new(2, &names);
@@ -156,6 +161,7 @@ fn row(filter: &FprFilter) -> Vec<String> {
         filter.bits_per_key.to_string(),
         filter.levels.to_string(),
         filter.fill.to_string(),
+        filter.since.to_string(),
         filter.owed.to_string(),
     ];
     cells.extend(filter.rates.iter().map(rate_text));
@@ -198,6 +204,11 @@ mod tests {
             false_positive_rate: Some(share),
             interval_95: Some([share - half, share + half]),
             needless_runs_per_op: None,
+            rate_of_paper: 0.01,
+            times_paper: None,
+            times_paper_interval: None,
+            round: None,
+            life: None,
         };
         assert_eq!(rate_text(&rate(0.0055, 0.0003)), "0.55 % ± 0.03");
         assert_eq!(rate_text(&rate(0.0001, 0.00004)), "0.010 % ± 0.004");

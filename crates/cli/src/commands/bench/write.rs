@@ -53,7 +53,8 @@ pub(crate) struct BenchWriteArgs {
     /// timed from when it was due. [default: as fast as writes go]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     rate: Option<usize>,
-    /// Which keys: each once in no order, each once ascending, or keys that are there already.
+    /// Which keys: each once in no order, each once ascending, keys that are there already, or each
+    /// once with every second one deleted again a two-hundredth of the keys later.
     #[arg(long, value_enum, default_value_t = PatternName::Random)]
     pattern: PatternName,
     /// Memory for new entries before they become a run on disk.
@@ -68,6 +69,9 @@ pub(crate) struct BenchWriteArgs {
     /// How often everything is written anew, by all guards in turns. Medians are printed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
+    /// Merges drop a deletion when the guard says that no older run may have its key.
+    #[arg(long)]
+    eager_tombstones: bool,
     /// Seed of keys and values.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -101,6 +105,7 @@ enum PatternName {
     Random,
     Sequential,
     Update,
+    ShortLived,
 }
 
 pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -155,6 +160,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
             PatternName::Random => WritePattern::Random,
             PatternName::Sequential => WritePattern::Sequential,
             PatternName::Update => WritePattern::Update,
+            PatternName::ShortLived => WritePattern::ShortLived,
         },
         write_buffer_bytes: arguments.write_buffer,
         size_ratio: arguments.policy.size_ratio(),
@@ -164,6 +170,7 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         merge_threads: arguments.policy.merge_threads(),
         is_stepped: arguments.background == BackgroundName::Stepped,
         table_bytes: arguments.policy.table_bytes(),
+        eager_tombstones: arguments.eager_tombstones,
         seed: arguments.seed,
         folder,
         record: None,

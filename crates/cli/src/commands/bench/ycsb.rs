@@ -11,7 +11,7 @@ use clap::Args;
 use trommel::{GuardKind, Options};
 use trommel_lab::{
     Contender, Distribution, Engine, LatencyReport, OwnTree, PeerTask, RunLength, Trommel,
-    Workload, YcsbPlan, YcsbReport, bench_ycsb,
+    Workload, YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,
 };
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
@@ -62,9 +62,10 @@ pub(crate) struct BenchYcsbArgs {
     /// Bytes of a value. (YCSB has ten fields of a hundred bytes.)
     #[arg(long, value_name = "N", default_value_t = 1000)]
     value_bytes: usize,
-    /// How many clients, each a thread.
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    threads: usize,
+    /// How many clients, each a thread. Several numbers, with commas between them: each workload
+    /// is run with each.
+    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "1")]
+    threads: Vec<usize>,
     /// Operations of each workload, of all clients together. [default: 200000]
     #[arg(long, value_name = "N", conflicts_with = "seconds")]
     operations: Option<u64>,
@@ -79,6 +80,21 @@ pub(crate) struct BenchYcsbArgs {
     /// 1 for one store, else 7]
     #[arg(long, value_name = "N")]
     rounds: Option<usize>,
+    /// Gets before the first round, which are not timed.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    warm_up: u64,
+    /// L: each workload begins with a tree of so many levels, which the flushes of the workload
+    /// fill up to the next merge into the last level. (Other stores have no such trees.) [default:
+    /// workloads follow each other on one store]
+    #[arg(long, value_name = "L", conflicts_with_all = ["peer", "seconds"])]
+    levels: Option<u32>,
+    /// Z: how full the last level of this tree is, 1 to T - 1. [default: T - 1]
+    #[arg(long, value_name = "Z", requires = "levels")]
+    fill: Option<u32>,
+    /// Search the setting with which filters take what was asked for, within 3 percent: fill again
+    /// until one does.
+    #[arg(long, requires = "levels")]
+    fit_bits: bool,
     /// Memory of filters, in bits per key.
     #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
     bits_per_key: f64,
@@ -95,6 +111,10 @@ pub(crate) struct BenchYcsbArgs {
     memory: MemoryArgs,
     #[command(flatten)]
     policy: PolicyArgs,
+    /// As --delay-merges, but not for GRF, whose levels merge after T merges into them (as in the
+    /// GRF paper, section 6.4).
+    #[arg(long)]
+    delay_others: bool,
     /// Seed of keys and operations.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
@@ -136,23 +156,28 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
         guards.map(own).chain(arguments.peer.iter().cloned()).collect();
     let rounds = if contenders.len() == 1 { 1 } else { ROUNDS };
     let operations = arguments.operations.unwrap_or(OPERATIONS);
+    let fill = arguments.fill.unwrap_or(arguments.policy.size_ratio().saturating_sub(1));
     YcsbPlan {
         contenders,
         workloads: arguments.workload.clone(),
         distribution: arguments.distribution,
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,
-        threads: arguments.threads,
+        threads: arguments.threads.clone(),
         length: arguments.seconds.map_or(RunLength::Operations(operations), RunLength::Seconds),
         rate: arguments.rate,
         rounds: arguments.rounds.unwrap_or(rounds),
+        warm_up: arguments.warm_up,
+        begin: arguments.levels.map(|levels| YcsbTree { levels, fill: fill.max(1) }),
         bits_per_key: arguments.bits_per_key,
+        fit_bits: arguments.fit_bits,
         block_cache_bytes: arguments.block_cache,
         write_buffer_bytes: arguments.write_buffer,
         merge_threads: arguments.policy.merge_threads(),
         direct: arguments.direct,
         tree: OwnTree {
             policy: arguments.policy.policy(),
+            delay_others: arguments.delay_others,
             size_ratio: arguments.policy.size_ratio(),
             granularity: arguments.policy.granularity().name().into(),
             partition_bytes: arguments.policy.partition_bytes(),

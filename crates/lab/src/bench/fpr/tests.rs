@@ -14,6 +14,7 @@ fn plan(dist: Dist) -> FprPlan {
         policies: vec![Policy::default()],
         levels: vec![3],
         fills: vec![9, 1],
+        since: vec![1.0],
         owed: vec![0],
         range_widths: vec![1, 32],
         queries: 4000,
@@ -22,7 +23,7 @@ fn plan(dist: Dist) -> FprPlan {
 }
 
 fn filling(policy: &Policy, levels: u32, fill: u32, owed: u32) -> Filling<'_> {
-    Filling { policy, levels, fill, owed }
+    Filling { policy, levels, fill, since: 1.0, owed }
 }
 
 fn measured(plan: &FprPlan) -> FprReport {
@@ -114,6 +115,23 @@ fn a_tree_has_the_runs_of_lazy_leveling() {
         let in_base = |flush: &&u16| u64::from(**flush) < tree.base_end;
         assert_eq!(tree.flush_of.iter().filter(in_base).count(), base_keys);
     }
+}
+
+#[test]
+fn a_round_begins_with_the_last_level_alone() {
+    let policy = Policy::default();
+    let tree = |since| FilledTree::deal(4000, Filling { since, ..filling(&policy, 3, 2, 0) }, 1);
+    let runs = [0.0, 0.5, 1.0].map(|since| tree(since).shape.digits());
+    assert_eq!(runs, [vec![0, 0, 1], vec![0, 5, 1], vec![9, 9, 1]]);
+    assert!(tree(0.0).newer.is_empty() && tree(0.5).newer.len() == 50);
+    let since = vec![0.0, 1.0];
+    let fills = vec![1, 2];
+    let report = measured(&FprPlan { since, fills, ..plan(Dist::Uniform) });
+    let life = |place: usize| report.filters[place].rates[0].life.clone();
+    assert!(life(0).is_none() && life(2).expect("the fullest").times_start > 1.0, "{report:?}");
+    let bits = |place: usize| report.filters[place].guard_bits_per_key;
+    assert_eq!(report.filters[2].guard_bits_per_key_filled, Some(bits(3)));
+    assert_eq!(report.filters[0].rates[1].rate_of_paper, 1.0 / 32.0);
 }
 
 #[test]

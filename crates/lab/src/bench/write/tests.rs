@@ -27,6 +27,7 @@ pub(super) fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> Writ
         merge_threads: threads,
         is_stepped: false,
         table_bytes: 1 << 20,
+        eager_tombstones: false,
         seed: 7,
         folder: folder.to_path_buf(),
         record: None,
@@ -40,6 +41,7 @@ fn every_pattern_is_written_and_read_back() {
         (WritePattern::Random, 3),
         (WritePattern::Sequential, 2),
         (WritePattern::Update, 2),
+        (WritePattern::ShortLived, 2),
     ] {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let plan = plan(&folder.path().join("store"), pattern, threads);
@@ -53,6 +55,26 @@ fn every_pattern_is_written_and_read_back() {
         assert!(report.ops_per_s > 0.0 && report.guard_ns_per_key > 0.0, "{report:?}");
         let used = bench_write(&plan, &mut Silent).expect_err("the folder is in use");
         assert!(matches!(used, LabError::Folder { .. }));
+    }
+}
+
+#[test]
+fn short_lived_keys_are_gone_whether_or_not_deletions_go_early() {
+    for guard in ["grf", "bloom"] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let measured = |eager_tombstones: bool| {
+            let folder = folder.path().join(eager_tombstones.to_string());
+            let guard = guard.parse().expect("a guard");
+            let plan = plan(&folder, WritePattern::ShortLived, 1);
+            bench_write(&WritePlan { guard, eager_tombstones, ..plan }, &mut Silent)
+                .expect("measures")
+        };
+        let [late, early] = [false, true].map(measured);
+        assert_eq!((late.wrong_answers, early.wrong_answers), (0, 0), "{guard}");
+        // Of 5,000 keys every second one of the first 4,975 is gone.
+        assert_eq!((late.keys_left, early.keys_left), (2513, 2513));
+        let entries = [late.entries_per_key_left, early.entries_per_key_left];
+        assert!(entries[1] <= entries[0] && entries[1] >= 1.0, "{guard}: {entries:?}");
     }
 }
 

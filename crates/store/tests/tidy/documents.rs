@@ -15,13 +15,16 @@ const BYTES_MAX: [(&str, u64); 6] = [
     ("README.md", 7 << 10),
     ("CONTRIBUTING.md", 6 << 10),
     ("docs/architecture.md", 7 << 10),
-    ("docs/cli.md", 20 << 10),
-    ("docs/results.md", 20 << 10),
-    ("docs/figures", 300_000),
+    ("docs/cli.md", 22 << 10),
+    ("docs/results.md", 32 << 10),
+    ("docs/figures", 400_000),
 ];
 
-/// README, CONTRIBUTING and all Markdown below docs, together.
-const ALL_BYTES_MAX: u64 = 155 << 10;
+/// Documents that commands write: they are looked up in, not read from end to end.
+const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
+
+/// README, CONTRIBUTING and all Markdown below docs that people write, together.
+const ALL_BYTES_MAX: u64 = 124 << 10;
 
 /// Crates whose folders are listed in docs/architecture.md, each behind a heading with its path.
 const LISTED: [&str; 5] = [
@@ -139,7 +142,8 @@ fn documents_are_short() {
     }
     let mut found = Vec::new();
     documents("docs", &mut found);
-    let docs: u64 = found.iter().map(|document| document.text.len() as u64).sum();
+    let written = found.iter().filter(|one| !GENERATED.contains(&one.path.as_str()));
+    let docs: u64 = written.map(|document| document.text.len() as u64).sum();
     let all = docs + bytes(&root().join("README.md")) + bytes(&root().join("CONTRIBUTING.md"));
     assert!(all <= ALL_BYTES_MAX, "all documents have {all} bytes; at most {ALL_BYTES_MAX}");
 }

@@ -110,19 +110,16 @@ impl OrderedMap for FstMap {
     }
 }
 
-/// An adaptive radix tree whose leaves have the whole key.
-struct Art<K> {
-    tree: TreeMap<K, u64>,
-    /// Of the keys, outside of its leaves.
-    heap_bytes: usize,
-}
+/// An adaptive radix tree. Its inner nodes alone count as memory: in the paper a leaf is a pointer
+/// to the record, here it has the whole key, too.
+struct Art<K>(TreeMap<K, u64>);
 
 fn art_of_numbers(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
     let mut tree: TreeMap<[u8; 8], u64> = TreeMap::new();
     for (key, place) in numbered(keys) {
         tree.insert(number(key).to_be_bytes(), place);
     }
-    Ok(Box::new(Art { tree, heap_bytes: 0 }))
+    Ok(Box::new(Art(tree)))
 }
 
 fn art_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
@@ -131,23 +128,21 @@ fn art_of_strings(keys: &SortedKeys) -> Result<Box<dyn OrderedMap>> {
         tree.try_insert(ended(key), place)
             .map_err(|_| LabError::Plan("a key with a zero byte begins another one".into()))?;
     }
-    Ok(Box::new(Art { tree, heap_bytes: keys.size_bytes() + keys.len() }))
+    Ok(Box::new(Art(tree)))
 }
 
 impl<K: blart::AsBytes + std::borrow::Borrow<[u8]>> OrderedMap for Art<K> {
     fn get(&self, asked: AskedKey<'_>) -> Option<u64> {
-        self.tree.get(asked.ended).copied()
+        self.0.get(asked.ended).copied()
     }
 
     fn scan(&self, asked: AskedKey<'_>, count: usize) -> u64 {
         let from = (Bound::Included(asked.ended), Bound::Unbounded);
-        self.tree.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
+        self.0.range::<[u8], _>(from).take(count).map(|(_, value)| *value).sum()
     }
 
     fn key_bytes(&self) -> usize {
-        let stats = TreeStatsCollector::collect(&self.tree);
-        let tree = stats.map_or(0, |stats| stats.total_memory_usage());
-        tree + self.heap_bytes - self.tree.len() * VALUE_BYTES
+        TreeStatsCollector::collect(&self.0).map_or(0, |stats| stats.tree.mem_usage)
     }
 }
 

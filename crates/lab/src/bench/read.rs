@@ -414,6 +414,13 @@ fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
     lines.sum::<usize>() as f64 / count.max(1) as f64
 }
 
+/// Where keys were deleted: per entry. Deletions and what they hide are entries of the guard, too.
+fn bits_per_key(stats: &trommel::Stats, stored: &Stored) -> f64 {
+    let is_deleted = stored.deleted().is_some();
+    let keys = if is_deleted { stats.entries() } else { stored.keys.stored().len() as u64 };
+    stats.guard.memory_bytes as f64 * 8.0 / keys as f64
+}
+
 fn measured(
     side: MeasuredStore,
     plan: &ReadPlan,
@@ -429,8 +436,6 @@ fn measured(
         .collect();
     let sizes = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries);
     let smallest_run_keys = sizes.min().unwrap_or(0);
-    // Deletions and what they hide are entries of the guard, too.
-    let guarded = if stored.deleted().is_some() { stats.entries() } else { key_count as u64 };
     let of = |kind: Kind| {
         let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
         found.map_or_else(KindReport::default, |(_, report)| report.clone())
@@ -451,7 +456,7 @@ fn measured(
         runs_planned: plan.tree.run_count(),
         levels,
         smallest_run_keys,
-        guard_bits_per_key: stats.guard.memory_bytes as f64 * 8.0 / guarded as f64,
+        guard_bits_per_key: bits_per_key(&stats, stored),
         bits_per_key: plan.tree.bits_per_key,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,
         dist: keys.dist().to_string(),

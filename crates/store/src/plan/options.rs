@@ -83,10 +83,10 @@ pub struct Options {
     /// A tree with less has one. More: fewer parts of the filter, fewer blocks read twice; a merge
     /// needs more disk.
     pub partition_bytes: u64,
-    /// Whether merges above the last level drop a deletion, or what has expired, when the guard says
-    /// that no older run may have its key. Then it hides nothing. It costs a probe for each deletion
-    /// in a merge. Guards that know in which run each key is (`chucky`, `remix`, ...) do nothing of
-    /// it.
+    /// Whether merges above the last level drop a deletion, or what has expired, when the guard
+    /// says that no older run may have its key. Then it hides nothing. It costs a probe for each
+    /// deletion in a merge. Guards that know in which run each key is (`chucky`, `remix`, ...) do
+    /// nothing of it.
     pub eager_tombstones: bool,
     /// The most merges that are open at once, each of other runs. A thread goes on with the one
     /// that began last, mostly a small one. None: one more than threads merge; in stepped mode one.

@@ -1,7 +1,7 @@
 //! `bench fpr`: measure, then print a table for each distribution.
 //! ```text
-//! fingerprints  policy         bits  levels  z  since  owed  point          ...   base  overlay  total
-//! auto          lazy-leveling    12       3  9      1     0  0.55 % ± 0.03  ...   11.2     19.3   12.0
+//! fingerprints  policy         bits  levels  z  since  owed  point          ...  base  total
+//! auto          lazy-leveling    12       3  9      1     0  0.55 % ± 0.03  ...  11.2   12.0
 //! ```
 //! Invariant: without `--json` each table is printed when its distribution is done, so that a later
 //! error costs none.

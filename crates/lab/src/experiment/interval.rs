@@ -52,7 +52,11 @@ pub(crate) fn measured(row: &Row, name: &str) -> Option<Measured> {
     // A filter alone has its rates by the question, and as many questions of each.
     let ops = match around {
         "false_positive_rate" => row.number("queries"),
-        _ => row.number(&beside("ops")).filter(|_| COUNTS.contains(&own)),
+        _ if COUNTS.contains(&own) => {
+            // Costs by level have so many gets.
+            row.number(&beside("ops")).or_else(|| row.number(&beside("gets")))
+        }
+        _ => None,
     };
     if let Some(ops) = ops {
         return Some(Measured { interval: poisson(value, ops), ..exact });
@@ -148,6 +152,15 @@ mod tests {
         assert!(near(of(0.0, 1000.0), [0.0, 3.69]), "{:?}", of(0.0, 1000.0));
         assert!(near(of(0.01, 1000.0), [4.80, 18.39]), "{:?}", of(0.01, 1000.0));
         assert!(near(of(0.1, 1000.0), [81.4, 121.6]), "{:?}", of(0.1, 1000.0));
+    }
+
+    #[test]
+    fn counts_by_level_are_counts_of_gets() {
+        let row = row(&[("needless_runs_per_op", 0.5), ("gets", 1000.0)]);
+        let found = measured(&row, "needless_runs_per_op").expect("is there");
+        assert!(found.is_known && found.interval[0] > 0.4 && found.interval[1] < 0.6);
+        let fields = [("ops_per_s", 5.0), ("ops_per_s_of_rounds.0", 4.0)];
+        assert_eq!(measured(&self::row(&fields), "ops_per_s").expect("is there").interval[0], 4.0);
     }
 
     #[test]

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn shares_offsets_and_small_steps_are_found() {
-        let laws: [(&str, fn(f64) -> f64); 5] = [
+        type Law = fn(f64) -> f64;
+        let laws: [(&str, Law); 5] = [
             ("a share more", |setting| 1.3 * setting),
             ("a share less", |setting| 0.8 * setting),
             ("so much beside", |setting| setting + 3.0),

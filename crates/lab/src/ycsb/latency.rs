@@ -93,7 +93,7 @@ pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
     rounds.iter().for_each(|round| sum.add(round));
     let of_kind = |kind: Operation| {
         let of = |times: &Latencies| times.of_kind[kind as usize].clone();
-        of(&sum).map(|all| kind_report(&all, rounds.iter().map(|round| of(round))))
+        of(&sum).map(|all| kind_report(&all, rounds.iter().map(of)))
     };
     TimesReport {
         all: kind_report(&sum.all(), rounds.iter().map(|round| Some(round.all()))),

@@ -79,6 +79,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         full_scan: false,
         by_level: false,
         loads: 1,
+        loaders: 1,
         fit_bits: false,
         folder: folder.path().to_path_buf(),
     };

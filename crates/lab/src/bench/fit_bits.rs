@@ -9,6 +9,8 @@
 
 /// How far off is near enough.
 const TOLERANCE: f64 = 0.03;
+/// What differs less than that is the same size: headers and pages.
+const ONE_SIZE: f64 = 0.002;
 /// So many are built at most.
 const BUILDS_MAX: usize = 5;
 /// What filters can be told.
@@ -42,7 +44,7 @@ pub(crate) fn search<E>(
         if !unfit {
             break;
         }
-        next = next_setting(asked, &tried);
+        next = next_setting(asked, &tried).filter(|_| !is_least(asked, &tried));
     }
     Ok(best(asked, &tried))
 }
@@ -50,6 +52,11 @@ pub(crate) fn search<E>(
 /// Whether so much is near enough to what was asked for.
 pub(crate) fn fits(taken: f64, asked: f64) -> bool {
     (taken - asked).abs() <= TOLERANCE * asked
+}
+
+/// Whether a smaller setting has made no difference: it has one size, or its least.
+fn is_least(asked: f64, tried: &[Fit]) -> bool {
+    matches!(tried, [.., a, b] if b.taken > asked && (a.taken - b.taken).abs() <= ONE_SIZE * a.taken)
 }
 
 /// None: it would be one that was tried. Requires: one was tried, and none fits.

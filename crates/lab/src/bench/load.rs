@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Db, DirectIo, Environment, GuardKind, Options, Sync};
+use trommel::{Background, Batch, Db, DirectIo, Environment, GuardKind, Options, Sync};
 
 use crate::bench::unsynced::Unsynced;
 use crate::error::{LabError, Result};
@@ -24,6 +24,10 @@ use crate::tree_plan::TreePlan;
 
 /// Memory of an entry beside its key and value, generously.
 const ENTRY_OVERHEAD: usize = 160;
+
+/// Keys that are written at once: loading then measures flushes and merges, not calls of the
+/// system for each key.
+const BATCH_KEYS: usize = 100;
 
 const WRITE_BUFFER_LEAST: usize = 64 << 20;
 
@@ -115,10 +119,14 @@ fn write(
     let start = Instant::now();
     for flush in 1..=flushes {
         let end = (u128::from(flush) * keys.len() as u128 / u128::from(flushes)) as usize;
-        for &place in &order[written..end] {
-            let key = keys.get(place as usize);
-            fill_value(&mut value, key, plan.value_bytes);
-            db.put(key, &value)?;
+        for places in order[written..end].chunks(BATCH_KEYS) {
+            let mut batch = Batch::new();
+            for &place in places {
+                let key = keys.get(place as usize);
+                fill_value(&mut value, key, plan.value_bytes);
+                batch.put(key, &value);
+            }
+            db.write(batch)?;
         }
         deletions.as_ref().map_or(Ok(()), |deletions| deletions.delete(db, flush - 1))?;
         db.flush()?;

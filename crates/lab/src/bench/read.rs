@@ -24,7 +24,7 @@ use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::skew::Skew;
 use crate::keys::values::fill_value;
-use crate::progress::Progress;
+use crate::progress::{Progress, Silent};
 use crate::questions::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::Draw;
@@ -71,6 +71,9 @@ pub struct ReadPlan {
     pub by_level: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
+    /// How many stores are loaded at once, at least 1. More: the times of loading are not those of a
+    /// store that has the machine to itself.
+    pub loaders: usize,
     /// Whether guards are told another number of bits where they take more, or less, than they are
     /// told.
     pub fit_bits: bool,
@@ -110,7 +113,7 @@ struct MeasuredStore {
 
 /// Measures. The stores stay in `plan.folder`.
 pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Measured>> {
-    if plan.guards.is_empty() || plan.queries == 0 || plan.loads == 0 {
+    if plan.guards.is_empty() || plan.queries == 0 || plan.loads.min(plan.loaders) == 0 {
         return Err(LabError::Plan("a guard, a query and a load are the least to measure".into()));
     }
     if !(1..=THREADS_MAX).contains(&plan.threads) {
@@ -167,6 +170,14 @@ fn load_sides(
 ) -> Result<Vec<MeasuredStore>> {
     let mut loaders: Vec<SideLoader<'_>> =
         plan.guards.iter().map(|guard| SideLoader::new(plan, *guard, stored, readers)).collect();
+    if plan.loaders > 1 {
+        progress.stage(&format!("loading, {} stores at once", plan.loaders), loaders.len() as u64);
+        for some in loaders.chunks_mut(plan.loaders) {
+            load_at_once(some)?;
+            progress.advance(some.len() as u64);
+        }
+        return Ok(loaders.into_iter().map(SideLoader::measured).collect());
+    }
     for loader in &mut loaders {
         loader.fit(progress)?;
     }
@@ -174,6 +185,20 @@ fn load_sides(
         loaders.iter_mut().try_for_each(|loader| loader.load(progress))?;
     }
     Ok(loaders.into_iter().map(SideLoader::measured).collect())
+}
+
+/// Loads some stores, each by a thread of its own.
+fn load_at_once(loaders: &mut [SideLoader<'_>]) -> Result<()> {
+    std::thread::scope(|scope| {
+        let load = |loader: &mut SideLoader<'_>| {
+            loader.fit(&mut Silent)?;
+            (0..loader.plan.loads).try_for_each(|_| loader.load(&mut Silent))
+        };
+        let threads: Vec<_> =
+            loaders.iter_mut().map(|loader| scope.spawn(move || load(loader))).collect();
+        let mut joined = threads.into_iter().map(|thread| thread.join().expect("no loader panics"));
+        joined.try_for_each(|loaded| loaded)
+    })
 }
 
 /// Loads one guard's store, again and again in the same folder.

@@ -86,6 +86,9 @@ pub(crate) struct BenchReadArgs {
     /// How often each store is loaded, in turns; the median time counts.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loads: usize,
+    /// How many stores are loaded at once. More: loading then takes each of them longer.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) loaders: usize,
     /// Load a guard again, up to four times, with other --bits-per-key, if it takes over 3 % more or
     /// less than that: filters round, and some have a least size.
     #[arg(long)]
@@ -165,6 +168,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
         full_scan: arguments.full_scan,
         by_level: arguments.by_level,
         loads: arguments.loads,
+        loaders: arguments.loaders,
         fit_bits: arguments.fit_bits,
         folder,
     };

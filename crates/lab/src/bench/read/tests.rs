@@ -40,6 +40,7 @@ fn plan(folder: &Path) -> ReadPlan {
         full_scan: true,
         by_level: true,
         loads: 2,
+        loaders: 1,
         fit_bits: false,
         folder: folder.to_path_buf(),
     }
@@ -103,7 +104,7 @@ fn guards_take_what_was_asked_for_or_say_that_they_cannot() {
     let folder = tempfile::tempdir().expect("a folder");
     let names = ["none", "surf-real", "remix", "blocked-bloom"];
     let guards = guards(&names);
-    let mut plan = ReadPlan { guards, fit_bits: true, loads: 2, ..plan(folder.path()) };
+    let mut plan = ReadPlan { guards, fit_bits: true, loads: 2, loaders: 3, ..plan(folder.path()) };
     plan.dist = Dist::Uniform;
     plan.tree.bits_per_key = 20.0;
     let measured = bench_read(&plan, &mut Silent).expect("measured");

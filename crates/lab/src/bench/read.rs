@@ -13,7 +13,7 @@ use trommel::{Db, GuardKind, QueryStats, Stats};
 
 use crate::bench::by_level::{asks_by_table, costs_by_level};
 use crate::bench::counts::CountQueries;
-use crate::bench::fit_bits::{Fit, search};
+use crate::bench::fit_bits::{Fit, fits, search};
 use crate::bench::full_scan::measure_full_scans;
 use crate::bench::load::load;
 use crate::bench::many::measure_many;
@@ -542,7 +542,7 @@ fn measured(
         guard_bits_per_key: bits_per_entry(&stats),
         bits_per_key: plan.tree.bits_per_key,
         bits_setting: side.fit.map(|fit| fit.setting),
-        unfit: side.fit.is_some_and(|fit| fit.unfit),
+        unfit: side.fit.is_some() && !fits(bits_per_entry(&stats), plan.tree.bits_per_key),
         monkey: plan.tree.monkey && side.guard.rate_law().is_some(),
         data_bytes: stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum(),
         block_cache_bytes: plan.tree.block_cache_bytes.map(|bytes| bytes as u64),

@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::rounds::median;
 use crate::experiment::interval::{Measured, measured, ratio};
 use crate::experiment::number::readable;
+use crate::experiment::plan::Scale;
 use crate::experiment::rows::{Row, Scalar};
 
 /// Fields that rows must have.
@@ -46,6 +47,8 @@ pub struct Claim {
     each: Vec<String>,
     at_most: Option<f64>,
     at_least: Option<f64>,
+    /// It can be shown at this scale alone.
+    pub(crate) scale: Option<Scale>,
     /// Filters that cannot take what was asked for count, too: they have one size, or it is what is
     /// claimed of them.
     #[serde(default)]

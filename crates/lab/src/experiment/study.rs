@@ -59,9 +59,10 @@ impl Study {
         self.experiment.figures.iter().map(|plan| plan.figure(&self.rows)).collect()
     }
 
-    /// The claims, and what the rows say about them.
+    /// The claims that can be shown at this scale, and what the rows say about them.
     pub fn claims(&self) -> Vec<(&Claim, ClaimOutcome)> {
-        let claims = self.experiment.claims.iter();
+        let shown = |claim: &&Claim| claim.scale.is_none_or(|only| only == self.scale);
+        let claims = self.experiment.claims.iter().filter(shown);
         claims.map(|claim| (claim, claim.outcome(&self.rows))).collect()
     }
 

@@ -10,6 +10,7 @@ mod error;
 pub mod experiment;
 mod keys;
 mod kill;
+mod median;
 mod progress;
 mod questions;
 mod replay;

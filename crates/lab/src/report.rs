@@ -404,10 +404,9 @@ pub struct ProbeNs {
 impl ProbeNs {
     /// The medians of rounds: misses, hits, empty ranges, mixed ranges. No rounds: no time.
     pub(crate) fn of(rounds: [Vec<f64>; 4]) -> Self {
-        let [point_miss, point_hit, empty_range, mixed_range] =
-            [0, 1, 2, 3].map(|kind: usize| rounds[kind].clone()).map(|mut rounds| {
-                (!rounds.is_empty()).then(|| crate::bench::rounds::median(&mut rounds))
-            });
+        let [point_miss, point_hit, empty_range, mixed_range] = [0, 1, 2, 3]
+            .map(|kind: usize| rounds[kind].clone())
+            .map(|mut rounds| (!rounds.is_empty()).then(|| crate::median::median(&mut rounds)));
         let [point_miss_rounds, point_hit_rounds, empty_range_rounds, mixed_range_rounds] = rounds;
         ProbeNs {
             point_miss,

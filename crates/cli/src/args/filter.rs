@@ -15,8 +15,8 @@ use trommel_guards::{
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct MemoryArgs {
     /// Divide the guard's memory as Monkey does: more bits per key for small runs, fewer for large
-    /// ones, as many on average. For guards with a filter for each table whose rate follows from its
-    /// bits. (Where several guards are compared, others are as they are without it.)
+    /// ones, as many on average. For guards with a filter for each table whose rate follows from
+    /// its bits. (Where several guards are compared, others are as they are without it.)
     #[arg(long)]
     pub(crate) monkey: bool,
     /// Of a key's bits, those of a hash for single keys alone. They help if the keys that are asked

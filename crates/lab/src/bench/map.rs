@@ -14,12 +14,13 @@ use serde::Serialize;
 
 use crate::bench::caches::largest_cache;
 use crate::bench::ordered_maps::{AskedKey, OrderedMap, builders, ended};
-use crate::bench::rounds::{median, rounds_ns};
+use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, scramble};
 use crate::keys::skew::{Places, Skew};
+use crate::median::median;
 use crate::progress::Progress;
 
 /// YCSB's exponent.

@@ -16,10 +16,10 @@ use serde::Serialize;
 use trommel::{Background, Batch, Db, GuardKind, Options, Sync};
 
 use crate::bench::readers::cpu_time;
-use crate::bench::rounds::median;
 use crate::error::{LabError, Result};
 use crate::keys::rng::scramble;
 use crate::keys::values::fill_value;
+use crate::median::median;
 use crate::progress::Progress;
 
 /// What is to be measured.

@@ -2,7 +2,7 @@
 //! ```text
 //! fst            the succinct trie, whole keys             fst-prefixes   what tells keys apart
 //! art            adaptive radix tree (crate blart)         btree          the standard library's
-//! sorted-array   keys side by side, binary search          automaton      minimal, acyclic (crate fst)
+//! sorted-array   keys side by side, binary search          automaton      minimal (crate fst)
 //! ```
 //! Invariant: a key's value is its place in the order. Memory is told without the eight bytes of
 //! each value.

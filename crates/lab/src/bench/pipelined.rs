@@ -10,10 +10,11 @@ use std::hint::black_box;
 use trommel::{Answer, Answered, Db, Queue};
 use trommel_filters::Query;
 
-use crate::bench::rounds::{median, rounds_ns};
+use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::values::fill_value;
+use crate::median::median;
 use crate::questions::queries::Queries;
 use crate::report::PipelinedReport;
 

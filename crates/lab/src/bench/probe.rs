@@ -18,12 +18,13 @@ use crate::bench::probe_filters::{
     Built, ProbedFilter, Table, build, flush_keys, per_key, size_bytes,
 };
 use crate::bench::probe_questions::ProbeQuestions;
-use crate::bench::rounds::{median, rounds_ns};
+use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::Rng;
+use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
 use crate::report::{ProbeNs, ProbeRates, ProbeReport};

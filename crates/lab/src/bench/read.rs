@@ -18,12 +18,13 @@ use crate::bench::full_scan::measure_full_scans;
 use crate::bench::load::load;
 use crate::bench::many::measure_many;
 use crate::bench::pipelined::measure as measure_queue;
-use crate::bench::rounds::{ROUNDS, median, medians_ns, p99, rounds_ns};
+use crate::bench::rounds::{ROUNDS, medians_ns, p99, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::skew::Skew;
 use crate::keys::values::fill_value;
+use crate::median::median;
 use crate::progress::{Progress, Silent};
 use crate::questions::closed_seeks::{ClosedSeeks, closed_seek_reports, draw_closed_seeks};
 use crate::questions::queries::{Kind, Queries};
@@ -71,8 +72,8 @@ pub struct ReadPlan {
     pub by_level: bool,
     /// How often each store is loaded, in turns; the last one is measured.
     pub loads: usize,
-    /// How many stores are loaded at once, at least 1. More: the times of loading are not those of a
-    /// store that has the machine to itself.
+    /// How many stores are loaded at once, at least 1. More: the times of loading are not those of
+    /// a store that has the machine to itself.
     pub loaders: usize,
     /// Whether guards are told another number of bits where they take more, or less, than they are
     /// told.
@@ -504,6 +505,13 @@ fn lines_per_op(db: &Db, queries: &Queries, stored: &SortedKeys) -> f64 {
     lines.sum::<usize>() as f64 / count.max(1) as f64
 }
 
+fn levels_of(stats: &Stats) -> Vec<LevelRuns> {
+    let levels = stats.levels.iter();
+    levels
+        .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
+        .collect()
+}
+
 fn measured(
     side: MeasuredStore,
     plan: &ReadPlan,
@@ -512,13 +520,8 @@ fn measured(
 ) -> Result<Measured> {
     let (keys, stats) = (&stored.keys, side.db.stats()?);
     let key_count = keys.stored().len();
-    let levels: Vec<LevelRuns> = stats
-        .levels
-        .iter()
-        .map(|level| LevelRuns { level: level.level as u64, runs: level.runs.len() as u64 })
-        .collect();
-    let sizes = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries);
-    let smallest_run_keys = sizes.min().unwrap_or(0);
+    let levels = levels_of(&stats);
+    let runs = || stats.levels.iter().flat_map(|level| &level.runs);
     let of = |kind: Kind| {
         let found = side.kinds.iter().find(|(asked, _)| *asked == kind);
         found.map_or_else(KindReport::default, |(_, report)| report.clone())
@@ -527,10 +530,8 @@ fn measured(
         Kind::ALL.map(of);
     let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
     let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
-    let after = ShiftRates {
-        point_miss: point_miss.false_positive_rate,
-        empty_range: empty_range.false_positive_rate,
-    };
+    let [points, ranges] = [&point_miss, &empty_range].map(|kind| kind.false_positive_rate);
+    let after = ShiftRates { point_miss: points, empty_range: ranges };
     let shift = shift_report(&side.base_seen, stored, after);
     let report = ReadReport {
         guard: side.guard.name(),
@@ -538,13 +539,13 @@ fn measured(
         runs: levels.iter().map(|level| level.runs).sum(),
         runs_planned: plan.tree.run_count(),
         levels,
-        smallest_run_keys,
+        smallest_run_keys: runs().map(|run| run.entries).min().unwrap_or(0),
         guard_bits_per_key: bits_per_entry(&stats),
         bits_per_key: plan.tree.bits_per_key,
         bits_setting: side.fit.map(|fit| fit.setting),
         unfit: side.fit.is_some() && !fits(bits_per_entry(&stats), plan.tree.bits_per_key),
         monkey: plan.tree.monkey && side.guard.rate_law().is_some(),
-        data_bytes: stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.bytes).sum(),
+        data_bytes: runs().map(|run| run.bytes).sum(),
         block_cache_bytes: plan.tree.block_cache_bytes.map(|bytes| bytes as u64),
         direct: plan.tree.direct,
         guard_rebuild_peak_bytes: stats.guard.rebuild_peak_bytes,

@@ -16,10 +16,10 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use trommel::{Batch, Db, GuardKind, Options, Sync};
 
-use crate::bench::rounds::median;
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, scattered_key, scramble};
 use crate::keys::values::fill_value;
+use crate::median::median;
 use crate::progress::Progress;
 
 /// What is to be measured.

@@ -7,6 +7,8 @@
 
 use std::time::Instant;
 
+use crate::median::median;
+
 /// Rounds of which the median counts.
 pub(crate) const ROUNDS: usize = 7;
 
@@ -40,13 +42,6 @@ pub(crate) fn turns(sides: usize, rounds: usize) -> impl Iterator<Item = (usize,
     (0..rounds).flat_map(of_round)
 }
 
-/// The middle one. Requires: there is one.
-pub(crate) fn median(numbers: &mut [f64]) -> f64 {
-    assert!(!numbers.is_empty(), "nothing has no median");
-    numbers.sort_unstable_by(f64::total_cmp);
-    numbers[numbers.len() / 2]
-}
-
 /// 99 of 100 numbers are at or below it; 0 if there are none.
 pub(crate) fn p99(numbers: &mut [u64]) -> f64 {
     if numbers.is_empty() {
@@ -74,8 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_and_percentiles() {
-        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+    fn percentiles() {
         assert_eq!(p99(&mut (1..=200).rev().collect::<Vec<_>>()), 198.0);
         assert_eq!((p99(&mut [5]), p99(&mut [])), (5.0, 0.0));
     }

@@ -12,12 +12,13 @@ use trommel_filters::{
     AlignedBytes, Surf, SurfBuilder, SurfEffort, SurfKind, SurfOptions, TableFilterBuilder,
 };
 
-use crate::bench::rounds::{median, rounds_ns};
+use crate::bench::rounds::rounds_ns;
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, scramble};
+use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
 

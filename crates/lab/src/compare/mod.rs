@@ -28,7 +28,7 @@ use ::trommel_guards::ElasticOptions;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::readers::cpu_time;
-use crate::bench::rounds::{ROUNDS, median, medians_ns};
+use crate::bench::rounds::{ROUNDS, medians_ns};
 use crate::compare::asking::{Asked, count_wrong_entries};
 use crate::error::{LabError, Result};
 use crate::keys::dist::FileFormat;
@@ -36,6 +36,7 @@ use crate::keys::key_list::SortedKeys;
 use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, random_order, scramble};
 use crate::keys::values::fill_value;
+use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
 use crate::tree_plan::TreePlan;

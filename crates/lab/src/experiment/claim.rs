@@ -15,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::rounds::median;
 use crate::experiment::interval::{Measured, measured, ratio};
 use crate::experiment::number::readable;
 use crate::experiment::plan::Scale;
 use crate::experiment::rows::{Row, Scalar};
+use crate::median::median;
 
 /// Fields that rows must have.
 pub(crate) type Wanted = BTreeMap<String, Scalar>;

@@ -11,10 +11,10 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
-use crate::bench::rounds::median;
 use crate::experiment::claim::{Wanted, has};
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
+use crate::median::median;
 
 /// What to draw.
 #[derive(Clone, Debug, Deserialize)]

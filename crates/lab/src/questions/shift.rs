@@ -8,9 +8,9 @@
 
 use trommel::Db;
 
-use crate::bench::rounds::median;
 use crate::error::Result;
 use crate::keys::key_list::SortedKeys;
+use crate::median::median;
 use crate::questions::queries::Kind;
 use crate::questions::read_workload::Stored;
 use crate::questions::reader_threads::ReaderThreads;

@@ -41,6 +41,7 @@ const LAYERS: [House; 5] = [
         sources: "crates/lab/src/",
         layers: &[
             "error",
+            "median",
             "progress",
             "report",
             "tree_plan",

@@ -89,8 +89,8 @@ pub(crate) struct BenchReadArgs {
     /// How many stores are loaded at once. More: loading then takes each of them longer.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) loaders: usize,
-    /// Load a guard again, up to four times, with other --bits-per-key, if it takes over 3 % more or
-    /// less than that: filters round, and some have a least size.
+    /// Load a guard again, up to four times, with other --bits-per-key, if it takes over 3 % more
+    /// or less than that: filters round, and some have a least size.
     #[arg(long)]
     pub(crate) fit_bits: bool,
     /// Do not wait until the disk has what flushes and merges wrote: loading then measures the

@@ -7,9 +7,10 @@
 
 use std::path::Path;
 
-use crate::bench::rounds::{median, turns};
+use crate::bench::rounds::turns;
 use crate::bench::write::{WritePlan, WriteReport, bench_write};
 use crate::error::{LabError, Result};
+use crate::median::median;
 use crate::progress::Progress;
 
 /// Measures each plan once a round. `keeps`: the stores of the last round stay in their folders.

@@ -12,7 +12,7 @@ about = "Small."
 [[run]]
 command = "bench probe"
 [run.set]
-guard = "bloom,binary-fuse"
+guard = "bloom,binary-fuse,surf-base"
 keys = { small = 2000, full = 4000 }
 queries = 200
 bits-per-key = [8, 12]

@@ -66,8 +66,8 @@ fn short_lived_keys_are_gone_whether_or_not_deletions_go_early() {
             let folder = folder.path().join(eager_tombstones.to_string());
             let guard = guard.parse().expect("a guard");
             let plan = plan(&folder, WritePattern::ShortLived, 1);
-            bench_write(&WritePlan { guard, eager_tombstones, ..plan }, &mut Silent)
-                .expect("measures")
+            let plan = WritePlan { guard, eager_tombstones, is_stepped: true, ..plan };
+            bench_write(&plan, &mut Silent).expect("measures")
         };
         let [late, early] = [false, true].map(measured);
         assert_eq!((late.wrong_answers, early.wrong_answers), (0, 0), "{guard}");

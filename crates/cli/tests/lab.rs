@@ -46,7 +46,10 @@ fn a_plan_is_run_once_and_reported() {
     let listed = place.run("lab list --machine test").with_status(0);
     assert!(listed.contains("alone") && listed.contains("0 of 2"), "{listed}");
     let dry = place.run("lab run --dry-run --scale full").with_status(0);
-    assert!(dry.starts_with("trommel bench probe --guard bloom,binary-fuse --keys 4000"), "{dry}");
+    assert!(
+        dry.starts_with("trommel bench probe --guard bloom,binary-fuse,surf-base --keys 4000"),
+        "{dry}"
+    );
     let steps = place.run("lab run --dry-run --scale full --json").json(0);
     assert_eq!(
         (&steps[0]["plan"], &steps[0]["command"]),
@@ -78,7 +81,7 @@ fn a_plan_is_run_once_and_reported() {
     let figure = std::fs::read_to_string(place.path("figures/alone.svg")).expect("a figure");
     assert!(figure.starts_with("<svg") && figure.contains("binary-fuse"), "{figure}");
     let table = std::fs::read_to_string(place.path("tables/alone.csv")).expect("a table");
-    assert_eq!(table.lines().count(), 5, "a heading, and a row for each filter and budget");
+    assert_eq!(table.lines().count(), 7, "a heading, and a row for each filter and budget");
 }
 
 #[test]

@@ -61,8 +61,8 @@ pub struct Split {
 }
 
 impl Split {
-    /// Divides so many bits among runs with so many entries each: the exact optimum. None: no run
-    /// has entries.
+    /// Divides so many bits among runs with so many entries each: the exact optimum, where runs of
+    /// one size get the same. None: no run has entries.
     pub fn of(law: RateLaw, runs: &[u64], budget_bits: f64) -> Option<Self> {
         let mut sizes: Vec<u64> = runs.iter().copied().filter(|&entries| entries > 0).collect();
         sizes.sort_unstable();
@@ -81,7 +81,9 @@ impl Split {
                 break;
             }
             let rates = entries * (-log_largest).exp() + (sizes.len() - nth - 1) as f64;
-            if rates <= best.1 {
+            // Runs of one size get the same: all of them, or none.
+            let has_equals = sizes.get(nth + 1) == Some(&size);
+            if !has_equals && rates <= best.1 {
                 best = (Split { law, log_largest, largest: size }, rates);
             }
         }
@@ -178,7 +180,7 @@ mod tests {
     fn no_other_division_is_better_where_the_first_bits_tell_nothing() {
         let law = RateLaw::of_fingerprints(1.0).from(3.0);
         let cases = [([10, 100, 1000], 8.0), ([10, 100, 1000], 3.1), ([10, 100, 1000], 1.5)];
-        for (runs, bits_per_key) in cases.into_iter().chain([([100, 100, 100], 2.0)]) {
+        for (runs, bits_per_key) in cases {
             let budget = bits_per_key * runs.iter().sum::<u64>() as f64;
             let split = Split::of(law, &runs, budget).expect("entries");
             assert!(bits(&split, &runs) <= budget * (1.0 + 1e-9), "{runs:?}, {bits_per_key}");
@@ -189,6 +191,8 @@ mod tests {
         }
         let none = Split::of(law, &[100, 100], 10.0).expect("entries");
         assert_eq!((none.bits_per_key(100), none.rate(100)), (0.0, 1.0), "too few for any run");
+        let equal = Split::of(law, &[100, 100, 100], 600.0).expect("entries");
+        assert_eq!(equal.bits_per_key(100), 0.0, "enough for one of them, which is no other one");
     }
 
     #[test]

@@ -39,6 +39,9 @@ const CLUSTERS: u64 = 1000;
 /// More needless answers than this: the queries are not what they are meant to be, or the filter is
 /// broken.
 const NEEDLESS_MAX: usize = QUERIES / 20;
+/// The same of filters of one table that know ranges: suffixes of SuRF have whole bits, and never
+/// more than there is room for.
+const RANGES_NEEDLESS_MAX: usize = QUERIES / 10;
 const BLOOM_BITS_PER_KEY: f64 = 12.0;
 /// Cells of about a byte, as they are usually asked for.
 const FUSE_BITS_PER_KEY: f64 = 9.3;
@@ -430,7 +433,7 @@ fn run_ranges(kind: &'static dyn FilterKind) {
     let mut maybe = 0;
     let misses = source.misses(&keys, 1, &mut random);
     count(&name("point-miss"), QUERIES, || maybe = misses.iter().filter(may_hold).count());
-    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} points", kind.name());
+    assert!(maybe <= RANGES_NEEDLESS_MAX, "{}: {maybe} points", kind.name());
     let hits = hits(&keys, &mut random);
     count(&name("point-hit"), QUERIES, || maybe = hits.iter().filter(may_hold).count());
     assert_eq!(maybe, QUERIES, "{}: a stored key was denied", kind.name());
@@ -440,7 +443,7 @@ fn run_ranges(kind: &'static dyn FilterKind) {
         filter.may_overlap(&KeyRange::new(&low, Some(&high)).expect("it begins before it ends"))
     };
     count(&name("empty-range"), QUERIES, || maybe = lows.iter().filter(may_overlap).count());
-    assert!(maybe <= NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
+    assert!(maybe <= RANGES_NEEDLESS_MAX, "{}: {maybe} ranges", kind.name());
 }
 
 /// Keys as the store brings them to a builder: those of a block at once.

@@ -62,7 +62,9 @@ fn count(levels: &[Level], keys: u64, dense_levels: usize) -> Counts {
     }
 }
 
-/// Lengths of suffixes that bring the size nearest to what was asked for.
+/// The longest suffixes that there is room for. (To the nearest length, a large table could take
+/// more than its share, and nothing would be left for the small ones that Monkey's division gives
+/// the most.)
 fn fitted_suffix(shape: &Shape, counts: &Counts) -> SuffixBits {
     let Some(bits_per_key) = shape.fitted else {
         return shape.kept;
@@ -70,7 +72,7 @@ fn fitted_suffix(shape: &Shape, counts: &Counts) -> SuffixBits {
     let trie_bits = counts.image_bytes(SuffixBits::default()) as f64 * 8.0;
     let left = bits_per_key - trie_bits / counts.keys.max(1) as f64;
     let most = f64::from(shape.kept.total().min(SUFFIX_BITS_MAX));
-    SuffixBits::of_kind(shape.kind, left.round().clamp(0.0, most) as u32)
+    SuffixBits::of_kind(shape.kind, left.floor().clamp(0.0, most) as u32)
 }
 
 /// The image of a trie.

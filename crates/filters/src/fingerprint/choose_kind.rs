@@ -9,7 +9,8 @@
 //! few queries fall into these. Invariant: the choice changes what a filter costs and how often it
 //! errs, never its truth.
 
-use super::gap::{exponent, number};
+use super::gap::number;
+use super::settle::exponent;
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Gaps of a window.

@@ -1,27 +1,19 @@
 //! Gap fingerprints: a key is kept as finely as its nearer neighbour asks for, without a trie's
 //! boundaries.
 //! ```text
-//! keys          v0         v1  v2                        v3        as numbers
-//! exponents   e0        e1   e2            e3                 e4   floor(log2(distance))
-//! cell i      [S_i, S_i + 2^r_i)
-//!             with r_i = min(e_i, e_i+1) - s,  S_i = S_i-1 + D_i * 2^r_i <= v_i
-//!
 //! block: header u16: keys - 1 (6), spare bits s (4), base (6)
 //!        a nibble per key, and one for the key after:
 //!            0 the same cell; 1..14 exponent - base + 1; 15 the exponent is among the bits
 //!        per cell: [the next exponent: 6 bits] the bits of D below its highest one,
 //!            whose place the exponent tells
 //! ```
-//! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
-//! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
-//! cells ascend and are disjoint.
+//! Cells are those of `settle.rs`. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
+use super::settle::{Code, KEYS_MAX, Numbers, Settled};
 use crate::base::filter::Trace;
 use crate::bits::packed::BitWriter;
 use crate::bits::simd::fastest;
 
-/// Keys that a block can have.
-pub const KEYS_MAX: usize = 64;
 /// Spare bits that a cell can have.
 pub const SPARE_MAX: usize = 15;
 /// Bytes before the nibbles.
@@ -56,93 +48,24 @@ pub fn last_view(number: u64) -> u64 {
     number.min(u64::MAX >> 1) << 1 | 1
 }
 
-/// What a block is made of. Numbers have at most 63 bits.
-pub struct GapPlan<'a> {
-    /// The keys as numbers, ascending; equal ones share a cell.
-    pub numbers: &'a [u64],
-    /// Where the block begins: not above its first key.
-    pub anchor: u64,
-    /// The key after the block, if one is known.
-    pub next: Option<u64>,
-    /// A cell is at most 2^-spare as wide as the gaps around it.
-    pub spare: usize,
-}
-
-/// The exponent of the distance between two neighbours; None if there is none.
-#[inline(always)]
-pub fn exponent(before: u64, number: u64) -> Option<u32> {
-    number.wrapping_sub(before).checked_ilog2()
-}
-
-/// A cell to be written: its exponent, and the bits of its D.
-#[derive(Clone, Copy, Default)]
-struct Code {
-    exponent: u32,
-    bits: u64,
-    len: usize,
-}
-
 /// Appends the block to `out`.
 #[inline(always)]
-pub fn encode_gaps(plan: &GapPlan<'_>, out: &mut Vec<u8>) {
-    let count = plan.numbers.len();
-    assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");
-    assert!(plan.spare <= SPARE_MAX, "{} spare bits", plan.spare);
-    let mut codes = [Code::default(); KEYS_MAX + 1];
-    // Per key, whether it begins a cell; the cells lie at the front of `codes`, the next block's
-    // exponent behind.
-    let mut begins = [true; KEYS_MAX + 1];
-    let mut start = plan.anchor.wrapping_sub(1);
-    let mut number = plan.numbers[0];
-    codes[0].exponent = exponent(start, number).expect("a key not below its block");
-    let mut cell = 0;
-    for (place, &next) in plan.numbers.iter().enumerate().skip(1) {
-        let Some(apart) = exponent(number, next) else {
-            begins[place] = false;
-            continue;
-        };
-        let (mut width, mut at) = settle(start, number, codes[cell].exponent, apart, plan.spare);
-        let mut after = apart;
-        if exponent(at, next) != Some(apart) {
-            after += 1;
-            (width, at) = settle(start, number, codes[cell].exponent, after, plan.spare);
-        }
-        finish_code(&mut codes[cell], at.wrapping_sub(start), width);
-        cell += 1;
-        codes[cell].exponent = after;
-        (start, number) = (at, next);
-    }
-    let last = codes[cell].exponent;
-    let after = plan.next.and_then(|next| exponent(number, next)).unwrap_or(last);
-    let (width, at) = settle(start, number, last, after, plan.spare);
-    finish_code(&mut codes[cell], at.wrapping_sub(start), width);
-    codes[cell + 1].exponent = after;
-    write_block(plan, &codes[..cell + 2], &begins[..=count], out);
+pub fn encode_gaps(block: &Numbers<'_>, out: &mut Vec<u8>) {
+    assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
+    let settled = Settled::new(block);
+    write_block(block, &settled, out);
 }
 
-/// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
-#[inline(always)]
-fn settle(start: u64, number: u64, exponent: u32, after: u32, spare: usize) -> (u32, u64) {
-    let width = exponent.min(after).saturating_sub(spare as u32);
-    (width, start.wrapping_add(number.wrapping_sub(start) >> width << width))
-}
-
-#[inline(always)]
-fn finish_code(code: &mut Code, distance: u64, width: u32) {
-    code.len = (code.exponent - width) as usize;
-    let multiple = distance >> width;
-    debug_assert_eq!(multiple.checked_ilog2(), Some(code.len as u32), "the highest bit is known");
-    code.bits = multiple ^ 1 << code.len;
-}
-
-/// Writes the cells, of which the last one is the next block's exponent alone.
-fn write_block(plan: &GapPlan<'_>, codes: &[Code], begins: &[bool], out: &mut Vec<u8>) {
+/// Writes the cells, and behind them the next block's exponent.
+fn write_block(block: &Numbers<'_>, settled: &Settled, out: &mut Vec<u8>) {
+    let codes = &settled.codes[..settled.len];
+    let begins = &settled.begins[..=block.numbers.len()];
     let base = best_base(codes);
     let escaped = |code: &Code| {
         let exponent = code.exponent as usize;
         exponent < base || exponent >= base + NIBBLE_EXPONENTS
     };
-    let header = (plan.numbers.len() - 1) | plan.spare << 6 | base << 10;
+    let header = (block.numbers.len() - 1) | block.spare << 6 | base << 10;
     out.extend_from_slice(&(header as u16).to_le_bytes());
     let (mut cells, mut nibbles) = (codes.iter(), [0u8; KEYS_MAX / 2 + 1]);
     for (place, _) in begins.iter().enumerate().filter(|(_, begins)| **begins) {
@@ -511,7 +434,7 @@ mod tests {
 
     fn encoded(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
-        encode_gaps(&GapPlan { numbers, anchor, next, spare }, &mut bytes);
+        encode_gaps(&Numbers { numbers, anchor, next, spare }, &mut bytes);
         bytes.extend([0; WINDOW]);
         bytes
     }

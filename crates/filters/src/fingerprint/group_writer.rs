@@ -10,10 +10,11 @@ use super::cell::SPARE_MAX;
 use super::choose_kind::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::number;
-use super::gap::{GapPlan, encode_gaps};
+use super::gap::encode_gaps;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
 use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
+use super::settle::Numbers;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
 use std::ops::Range;
 
@@ -274,13 +275,13 @@ impl GroupPlan<'_> {
             writer.begin_block();
             let spare = writer.round(spare);
             let anchor = if start == 0 { self.low } else { self.head(writer.views[start]) };
-            let plan = GapPlan {
+            let block = Numbers {
                 numbers: &writer.numbers[start..end],
                 anchor: number(anchor),
                 next: writer.numbers.get(end).copied(),
                 spare,
             };
-            encode_gaps(&plan, &mut writer.blocks);
+            encode_gaps(&block, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
         }

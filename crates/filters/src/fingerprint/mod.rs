@@ -9,6 +9,7 @@
 pub mod builder;
 pub mod cell;
 mod choose_kind;
+pub mod coded;
 pub mod directory;
 pub mod encode;
 pub mod gap;
@@ -18,6 +19,7 @@ pub mod hashes;
 pub mod keys;
 pub mod line;
 pub mod separator_tails;
+pub mod settle;
 pub mod spline;
 pub mod starts;
 mod trie;

@@ -1,0 +1,327 @@
+//! Reads a block of coded cells.
+
+use super::classes::{ClassBytes, ESCAPE, ESCAPE_BITS, PLANES_MAX, SAME, SYMBOLS};
+use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
+use crate::base::filter::Trace;
+use crate::bits::simd::fastest;
+use crate::fingerprint::gap::{Fall, WINDOW};
+
+/// The most bits that are read at once.
+const READ_MAX: u32 = 56;
+/// Bits of the symbols of a stride that are looked at together.
+const SYMBOL_BITS: usize = 57;
+/// The bits of a class's byte that are a symbol.
+const SYMBOL_MASK: u8 = SYMBOLS as u8 - 1;
+
+/// A block to be read. Of damaged bytes, any: then what is found means nothing.
+#[derive(Clone, Copy)]
+pub struct CodedBlock<'a> {
+    window: &'a [u8; WINDOW],
+    class: &'a ClassBytes,
+    /// The bit behind the block.
+    end: usize,
+    count: usize,
+    spare: u32,
+    first: u32,
+}
+
+impl<'a> CodedBlock<'a> {
+    /// Reads the header. `classes` has the class of a number. Requires: `bytes` begin with a block
+    /// of `len` bytes and go on for [`WINDOW`] bytes.
+    #[inline(always)]
+    pub fn new(
+        bytes: &'a [u8],
+        len: usize,
+        classes: impl FnOnce(usize) -> &'a ClassBytes,
+    ) -> Self {
+        let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
+        let header = little(window, 0);
+        CodedBlock {
+            window,
+            class: classes((header >> 6 & 7) as usize),
+            end: 8 * len,
+            count: (header & 63) as usize + 1,
+            spare: (header >> SPARE_AT) as u32 & SPARE_MAX as u32,
+            first: (header >> FIRST_AT) as u32 & (SYMBOLS as u32 - 1),
+        }
+    }
+
+    /// The number of keys.
+    #[inline(always)]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The number of keys of the block that these bytes begin with. Requires: there are two bytes.
+    #[inline(always)]
+    pub fn count_of(bytes: &[u8]) -> usize {
+        usize::from(bytes[0] & 63) + 1
+    }
+
+    /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
+    #[inline(always)]
+    pub fn find<T: Trace>(&self, number: u64, anchor: u64, trace: &mut T) -> Fall {
+        let block = *self;
+        let (fall, symbols_end, mantissas) = fastest(
+            #[inline(always)]
+            move || block.find_at(number, anchor),
+        );
+        let address = self.window.as_ptr() as usize;
+        trace.touch(address, symbols_end / 8 + 1);
+        let from = (mantissas / 8).min(self.end / 8);
+        trace.touch(address + from, self.end / 8 - from);
+        fall
+    }
+
+    /// Where a number falls, and how far symbols and mantissas were read. A piece of work of its
+    /// own, so that the loop has all registers to itself.
+    #[inline(always)]
+    fn find_at(self, number: u64, anchor: u64) -> (Fall, usize, usize) {
+        // The last cell that begins at or before the number, and the keys before it and up to its
+        // end.
+        let (mut last, mut last_width, mut before, mut through) = (anchor, 0, 0, 0);
+        let mut next = None;
+        let mut walk = Walk::new(&self);
+        let mut start = anchor.wrapping_sub(1);
+        while walk.place < self.count {
+            if let Some(stride) = Stride::read(&self, start, &walk) {
+                let begun = stride.begun(number);
+                if begun > 0 {
+                    (last, last_width) = (stride.starts[begun - 1], stride.widths[begun - 1]);
+                    (before, through) = (walk.place + begun - 1, walk.place + begun);
+                }
+                walk.mantissas = stride.mantissas;
+                if begun < stride.len {
+                    next = Some(stride.starts[begun]);
+                    break;
+                }
+                (start, walk.place) = (last, walk.place + stride.len);
+                (walk.symbols, walk.exponent) = (stride.symbols, stride.exponent);
+                continue;
+            }
+            let cell;
+            (cell, walk) = self.cell(start, walk);
+            if cell.start > number {
+                next = Some(cell.start);
+                break;
+            }
+            start = cell.start;
+            (last, last_width) = (cell.start, cell.width);
+            (before, through) = (cell.before, walk.place);
+        }
+        let end = last.wrapping_add(u64::from(through > 0).wrapping_shl(last_width));
+        let fall = if number < end {
+            Fall::In { before, through, end }
+        } else {
+            Fall::Between { before: through, end, next }
+        };
+        (fall, walk.symbols, walk.mantissas)
+    }
+
+    /// Per key, in order, the least and the greatest number of its cell.
+    pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
+        let (mut walk, mut start) = (Walk::new(self), anchor.wrapping_sub(1));
+        while walk.place < self.count {
+            let cell;
+            (cell, walk) = self.cell(start, walk);
+            start = cell.start;
+            let last = start.wrapping_add(1u64.wrapping_shl(cell.width) - 1);
+            (cell.before..walk.place).for_each(|_| visit(start, last));
+        }
+    }
+
+    /// The next cell, whatever its symbols are. `start`: of the cell before.
+    #[cold]
+    #[inline(never)]
+    fn cell(&self, start: u64, mut walk: Walk) -> (Cell, Walk) {
+        let before = walk.place;
+        let mut after = u32::from(SAME);
+        while walk.place < self.count {
+            let symbol = walk.take_symbol(self);
+            if symbol != SAME || walk.place == self.count {
+                after = u32::from(symbol);
+                break;
+            }
+        }
+        let width = walk.exponent.min(after).saturating_sub(self.spare);
+        let len = walk.exponent - width;
+        walk.mantissas = walk.mantissas.wrapping_sub(len as usize);
+        let multiple = if len <= READ_MAX {
+            self.bits(walk.mantissas, len) | 1 << len
+        } else {
+            let high = self.bits(walk.mantissas + 32, len - 32);
+            1u64.wrapping_shl(len) | high << 32 | self.bits(walk.mantissas, 32)
+        };
+        walk.exponent = after;
+        let start = start.wrapping_add(multiple.wrapping_shl(width));
+        (Cell { start, width, before }, walk)
+    }
+
+    /// The number of `len` bits at bit `at`. Requires: at most 56 of them.
+    #[inline(always)]
+    fn bits(&self, at: usize, len: u32) -> u64 {
+        (little(self.window, at / 8) >> (at % 8)) & ((1 << len) - 1)
+    }
+
+    /// The symbol of a rank, or more than all symbols if it is among the bits.
+    #[inline(always)]
+    fn symbol(&self, place: usize, rank: usize) -> u8 {
+        self.class[(place % 2) * (ESCAPE + 1) + (rank & ESCAPE)]
+    }
+
+    /// Bits of a rank that are kept in planes.
+    #[inline(always)]
+    fn planes(&self) -> usize {
+        usize::from(self.class[ESCAPE] & 3).min(PLANES_MAX)
+    }
+}
+
+/// Eight bytes of the block, the first one lowest.
+#[inline(always)]
+fn little(window: &[u8; WINDOW], at: usize) -> u64 {
+    let at = at & (WINDOW - 9); // within the window; no block reaches beyond it
+    u64::from_le_bytes(*window[at..].first_chunk::<8>().expect("eight bytes of the window"))
+}
+
+/// A cell of some keys.
+struct Cell {
+    start: u64,
+    width: u32,
+    /// The keys before it.
+    before: usize,
+}
+
+/// How far a block has been read.
+#[derive(Clone, Copy)]
+struct Walk {
+    /// The key whose symbol comes next.
+    place: usize,
+    /// The exponent of the cell that comes next.
+    exponent: u32,
+    /// Where the next symbol is: its unary part, or at a stride's begin the planes.
+    symbols: usize,
+    /// Where the planes of the stride begin.
+    planes: usize,
+    /// Where the mantissas that were read begin.
+    mantissas: usize,
+}
+
+impl Walk {
+    #[inline(always)]
+    fn new(block: &CodedBlock<'_>) -> Walk {
+        let (exponent, mantissas) = (block.first, block.end);
+        Walk { place: 0, exponent, symbols: HEADER_BITS, planes: 0, mantissas }
+    }
+
+    /// The next symbol, wherever it is kept.
+    fn take_symbol(&mut self, block: &CodedBlock<'_>) -> u8 {
+        let lane = self.place % STRIDE;
+        let lanes = (block.count - (self.place - lane)).min(STRIDE);
+        let planes = block.planes();
+        if lane == 0 {
+            self.planes = self.symbols;
+            self.symbols += planes * lanes;
+        }
+        let zeros = (block.bits(self.symbols, READ_MAX) | 1 << ESCAPE).trailing_zeros() as usize;
+        self.symbols += zeros + 1;
+        let mut rank = zeros << planes;
+        for plane in 0..planes {
+            rank |= (block.bits(self.planes + plane * lanes + lane, 1) as usize) << plane;
+        }
+        let symbol = block.symbol(self.place, rank);
+        self.place += 1;
+        if rank < ESCAPE {
+            return symbol & SYMBOL_MASK;
+        }
+        self.mantissas = self.mantissas.wrapping_sub(ESCAPE_BITS);
+        block.bits(self.mantissas, ESCAPE_BITS as u32) as u8
+    }
+}
+
+/// Some cells in a row. A cell's bits do not wait for the cell before it, only the last sum does.
+/// Several are read in the time of one, in wide registers.
+struct Stride {
+    /// Cells of a key each; behind them, such as mean nothing.
+    len: usize,
+    starts: [u64; STRIDE],
+    widths: [u32; STRIDE],
+    /// The exponent of the cell after.
+    exponent: u32,
+    /// Where the next stride's symbols begin, and this one's mantissas.
+    symbols: usize,
+    mantissas: usize,
+}
+
+impl Stride {
+    /// The cells from that on which comes next in the walk. None: some of them are to be read one
+    /// by one.
+    #[inline(always)]
+    fn read(block: &CodedBlock<'_>, start: u64, walk: &Walk) -> Option<Stride> {
+        if walk.place % STRIDE != 0 {
+            return None;
+        }
+        let len = (block.count - walk.place).min(STRIDE);
+        let (symbols, symbols_end) = read_symbols(block, walk.symbols, len)?;
+        let mut exponents = [walk.exponent; STRIDE + 1];
+        for lane in 0..STRIDE {
+            exponents[lane + 1] = u32::from(symbols[lane]);
+        }
+        let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
+        for lane in 0..STRIDE {
+            let width = exponents[lane].min(exponents[lane + 1]).saturating_sub(block.spare);
+            (widths[lane], lens[lane]) = (width, exponents[lane] - width);
+        }
+        if lens.iter().any(|&len| len > READ_MAX) {
+            return None;
+        }
+        let (mut ats, mut at) = ([0; STRIDE], walk.mantissas);
+        for lane in 0..STRIDE {
+            at = at.wrapping_sub(lens[lane] as usize);
+            ats[lane] = at;
+        }
+        let mut starts = [0; STRIDE];
+        for lane in 0..STRIDE {
+            let word = little(block.window, ats[lane] / 8) >> (ats[lane] % 8);
+            let high = 1u64 << (lens[lane] & 63);
+            starts[lane] = (word & (high - 1) | high) << (widths[lane] & 63);
+        }
+        let mut sum = start;
+        for start in &mut starts {
+            sum = sum.wrapping_add(*start);
+            *start = sum;
+        }
+        let mantissas = ats[len - 1];
+        Some(Stride { len, starts, widths, exponent: exponents[len], symbols: symbols_end, mantissas })
+    }
+
+    /// How many of the cells begin at or before the number.
+    #[inline(always)]
+    fn begun(&self, number: u64) -> usize {
+        let begun = self.starts.iter().enumerate();
+        begun.map(|(lane, &start)| usize::from((start <= number) & (lane < self.len))).sum()
+    }
+}
+
+/// The symbols of the next `len` places, and where the next ones begin. None: one of them is no
+/// exponent, or is among the bits, or the ranks take too many bits.
+#[inline(always)]
+fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; STRIDE], usize)> {
+    let planes = block.planes();
+    let word = (little(block.window, at / 8) >> (at % 8)) & ((1 << SYMBOL_BITS) - 1);
+    let plane_bits = planes * len;
+    // A one for each lane that is not there, so that all can be read alike.
+    let mut unary = word >> plane_bits;
+    let (mut symbols, mut bit, mut is_rare) = ([0; STRIDE], 0, false);
+    for (lane, symbol) in symbols.iter_mut().enumerate().take(len) {
+        is_rare |= unary == 0;
+        let one = unary.trailing_zeros() as usize;
+        unary &= unary.wrapping_sub(1);
+        let low = (word >> lane & 1) & u64::from(planes > 0);
+        let high = (word >> (len + lane) & 1) & u64::from(planes > 1);
+        let rank = (one.wrapping_sub(bit) << planes) | low as usize | (high as usize) << 1;
+        bit = one + 1;
+        *symbol = block.symbol(lane, rank);
+        is_rare |= *symbol >= SAME || rank >= ESCAPE;
+    }
+    (!is_rare).then_some((symbols, at + plane_bits + bit))
+}

@@ -1,0 +1,127 @@
+//! Writes a block of coded cells: its symbols from the front, its mantissas from the back.
+
+use super::super::settle::{KEYS_MAX, Numbers, Settled};
+use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, PARITIES, SAME};
+use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
+
+/// The symbol of each key's gap to the next one, before cells are settled: what classes are learnt
+/// from. `next`: the key after the block, if one is known.
+pub fn gap_symbols(numbers: &[u64], next: Option<u64>, out: &mut Vec<u8>) {
+    use super::super::settle::exponent;
+    let symbol = |low: u64, high: u64| exponent(low, high).map_or(SAME, |it| it as u8);
+    out.extend(numbers.windows(2).map(|pair| symbol(pair[0], pair[1])));
+    let last = numbers[numbers.len() - 1];
+    let before = out.last().copied().unwrap_or(0);
+    out.push(next.map_or(before, |next| symbol(last, next)));
+}
+
+/// Appends the block to `out`. Requires: some classes.
+#[inline(always)]
+pub fn encode_coded(block: &Numbers<'_>, classes: &Classes, out: &mut Vec<u8>) {
+    assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
+    let count = block.numbers.len();
+    let settled = Settled::new(block);
+    let symbols = symbols_of(&settled, count);
+    let (number, class, symbol_bits) = classes.cheapest(&symbols[..count]);
+    let mantissas: usize = settled.codes[..settled.len].iter().map(|code| code.len).sum();
+    let bits = HEADER_BITS + symbol_bits as usize + mantissas;
+    let first = settled.codes[0].exponent as usize;
+    let header = (count - 1) | number << 6 | block.spare << SPARE_AT | first << FIRST_AT;
+    let mut writer = LowBits { out, word: 0, used: 0 };
+    writer.push(header as u64, HEADER_BITS);
+    write_symbols(&symbols[..count], class, &mut writer);
+    writer.push(0, bits.next_multiple_of(8) - bits);
+    write_mantissas(&settled, &symbols[..count], class, &mut writer);
+    writer.finish();
+}
+
+/// A symbol for each key: of the gap behind it, or `SAME` if the next key lies in its cell.
+#[inline(always)]
+fn symbols_of(settled: &Settled, count: usize) -> [u8; KEYS_MAX] {
+    let (mut symbols, mut cell) = ([SAME; KEYS_MAX], 0);
+    for (symbol, begins) in symbols[..count - 1].iter_mut().zip(&settled.begins[1..]) {
+        if *begins {
+            cell += 1;
+            *symbol = settled.codes[cell].exponent as u8;
+        }
+    }
+    symbols[count - 1] = settled.codes[cell + 1].exponent as u8;
+    symbols
+}
+
+fn rank(class: &Class, place: usize, symbol: u8) -> usize {
+    usize::from(class.ranks[place % PARITIES][usize::from(symbol)])
+}
+
+/// Stride by stride, the planes of all ranks, then their unary parts.
+#[inline(always)]
+fn write_symbols(symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
+    for stride in symbols.chunks(STRIDE) {
+        for plane in 0..class.planes {
+            let bit = |(place, &symbol)| (rank(class, place, symbol) >> plane & 1) << place;
+            let bits: usize = stride.iter().enumerate().map(bit).sum();
+            writer.push(bits as u64, stride.len());
+        }
+        for (place, &symbol) in stride.iter().enumerate() {
+            let zeros = rank(class, place, symbol) >> class.planes;
+            writer.push(1 << zeros, zeros + 1);
+        }
+    }
+}
+
+/// The last cell first. Behind a cell's bits, the symbols up to the next cell that are not told by
+/// their ranks.
+#[inline(always)]
+fn write_mantissas(settled: &Settled, symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
+    let mut cell = settled.len - 1;
+    let mut is_open = false;
+    for (place, &symbol) in symbols.iter().enumerate().rev() {
+        let ends_cell = place + 1 == symbols.len() || symbol != SAME;
+        if ends_cell {
+            cell -= 1;
+            let code = &settled.codes[cell];
+            writer.push_long(code.bits, code.len);
+            is_open = true;
+        }
+        debug_assert!(is_open, "symbols belong to a cell");
+        if rank(class, place, symbol) == ESCAPE {
+            writer.push(u64::from(symbol), ESCAPE_BITS);
+        }
+    }
+}
+
+/// Bits, low ones first.
+struct LowBits<'o> {
+    out: &'o mut Vec<u8>,
+    word: u64,
+    used: usize,
+}
+
+impl LowBits<'_> {
+    /// Requires: a number of so many bits, at most 32.
+    #[inline(always)]
+    fn push(&mut self, number: u64, len: usize) {
+        self.word |= number << self.used;
+        self.used += len;
+        if self.used >= 32 {
+            self.out.extend_from_slice(&(self.word as u32).to_le_bytes());
+            (self.word, self.used) = (self.word >> 32, self.used - 32);
+        }
+    }
+
+    /// As [`LowBits::push`], of at most 64 bits.
+    #[inline(always)]
+    fn push_long(&mut self, number: u64, len: usize) {
+        if len <= 32 {
+            self.push(number, len);
+        } else {
+            self.push(number & u64::from(u32::MAX), 32);
+            self.push(number >> 32, len - 32);
+        }
+    }
+
+    fn finish(self) {
+        let bytes = self.word.to_le_bytes();
+        self.out.extend_from_slice(&bytes[..self.used.div_ceil(8)]);
+    }
+}

@@ -1,0 +1,32 @@
+//! Coded cells: a key is kept as finely as its nearer neighbour asks for, and exponents take as few
+//! bits as their frequency allows.
+//! ```text
+//! block   keys - 1 (6) | class (3) | spare bits s (5) | exponent of the first cell (6)
+//!         symbols, from the front: eight places at once, their planes, then their unary parts
+//!         zeros up to a whole byte
+//!         from the back, per cell: symbols that ranks do not tell (6 each), the bits of D below
+//!             its highest one, whose place the exponent tells
+//! ```
+//! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
+//! cells are those of `settle.rs`. Cells of a single number end there: they take no spare bits,
+//! and are exact. Invariant: a key lies in its cell; cells ascend and are disjoint.
+
+mod block;
+pub mod classes;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+pub use block::CodedBlock;
+pub use encode::{encode_coded, gap_symbols};
+
+/// Spare bits that a cell can have.
+pub const SPARE_MAX: usize = 31;
+/// Where the header has the spare bits.
+const SPARE_AT: usize = 9;
+/// Where the header has the first exponent.
+const FIRST_AT: usize = 14;
+/// Bits before the symbols.
+const HEADER_BITS: usize = 20;
+/// Places whose symbols are kept, and cells that are read, at once.
+const STRIDE: usize = 8;

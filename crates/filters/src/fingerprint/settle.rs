@@ -1,0 +1,104 @@
+//! Cells of numbers: each as fine as the lesser gap beside it, and some spare bits more.
+//! ```text
+//! keys          v0         v1  v2                        v3        as numbers
+//! exponents   e0        e1   e2            e3                 e4   floor(log2(distance))
+//! cell i      [S_i, S_i + 2^r_i)
+//!             with r_i = max(min(e_i, e_i+1) - s, 0),  S_i = S_i-1 + D_i * 2^r_i <= v_i
+//! ```
+//! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
+//! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
+//! cells ascend and are disjoint.
+
+/// Keys that a block can have.
+pub const KEYS_MAX: usize = 64;
+
+/// What a block is made of. Numbers have at most 63 bits.
+#[derive(Clone, Copy)]
+pub struct Numbers<'a> {
+    /// The keys as numbers, ascending; equal ones share a cell.
+    pub numbers: &'a [u64],
+    /// Where the block begins: not above its first key.
+    pub anchor: u64,
+    /// The key after the block, if one is known.
+    pub next: Option<u64>,
+    /// A cell is at most 2^-spare as wide as the gaps around it.
+    pub spare: usize,
+}
+
+/// The exponent of the distance between two neighbours; None if there is none.
+#[inline(always)]
+pub fn exponent(before: u64, number: u64) -> Option<u32> {
+    number.wrapping_sub(before).checked_ilog2()
+}
+
+/// A cell to be written: its exponent, and the bits of its D below the highest one.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Code {
+    pub(super) exponent: u32,
+    pub(super) bits: u64,
+    pub(super) len: usize,
+}
+
+/// The cells of a block.
+pub(super) struct Settled {
+    /// The cells, and behind them the exponent of the next block's first one.
+    pub(super) codes: [Code; KEYS_MAX + 1],
+    /// How many codes there are.
+    pub(super) len: usize,
+    /// Per key, and for the key after the block, whether it begins a cell.
+    pub(super) begins: [bool; KEYS_MAX + 1],
+}
+
+impl Settled {
+    /// Requires: some keys, as many as a block can have.
+    #[inline(always)]
+    pub(super) fn new(block: &Numbers<'_>) -> Settled {
+        let count = block.numbers.len();
+        assert!((1..=KEYS_MAX).contains(&count), "{count} keys in a block");
+        let (mut codes, mut begins) = ([Code::default(); KEYS_MAX + 1], [true; KEYS_MAX + 1]);
+        let mut start = block.anchor.wrapping_sub(1);
+        let mut number = block.numbers[0];
+        codes[0].exponent = exponent(start, number).expect("a key not below its block");
+        let mut cell = 0;
+        for (place, &next) in block.numbers.iter().enumerate().skip(1) {
+            let Some(apart) = exponent(number, next) else {
+                begins[place] = false;
+                continue;
+            };
+            let of = codes[cell].exponent;
+            let (mut width, mut at) = settle(start, number, of, apart, block.spare);
+            let mut after = apart;
+            if exponent(at, next) != Some(apart) {
+                after += 1;
+                (width, at) = settle(start, number, of, after, block.spare);
+            }
+            codes[cell].finish(at.wrapping_sub(start), width);
+            cell += 1;
+            codes[cell].exponent = after;
+            (start, number) = (at, next);
+        }
+        let last = codes[cell].exponent;
+        let after = block.next.and_then(|next| exponent(number, next)).unwrap_or(last);
+        let (width, at) = settle(start, number, last, after, block.spare);
+        codes[cell].finish(at.wrapping_sub(start), width);
+        codes[cell + 1].exponent = after;
+        Settled { codes, len: cell + 2, begins }
+    }
+}
+
+impl Code {
+    #[inline(always)]
+    fn finish(&mut self, distance: u64, width: u32) {
+        self.len = (self.exponent - width) as usize;
+        let multiple = distance >> width;
+        debug_assert_eq!(multiple.checked_ilog2(), Some(self.len as u32), "the highest bit");
+        self.bits = multiple ^ 1 << self.len;
+    }
+}
+
+/// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
+#[inline(always)]
+fn settle(start: u64, number: u64, exponent: u32, after: u32, spare: usize) -> (u32, u64) {
+    let width = exponent.min(after).saturating_sub(spare as u32);
+    (width, start.wrapping_add(number.wrapping_sub(start) >> width << width))
+}

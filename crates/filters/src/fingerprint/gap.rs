@@ -7,7 +7,8 @@
 //!        per cell: [the next exponent: 6 bits] the bits of D below its highest one,
 //!            whose place the exponent tells
 //! ```
-//! Cells are those of `settle.rs`. Invariant: a key lies in its cell; cells ascend and are disjoint.
+//! Cells are those of `settle.rs`. Invariant: a key lies in its cell; cells ascend and are
+//! disjoint.
 
 use super::settle::{Code, KEYS_MAX, Numbers, Settled};
 use crate::base::filter::Trace;

@@ -12,6 +12,9 @@
 /// Keys that a block can have.
 pub const KEYS_MAX: usize = 64;
 
+/// The greatest exponent between two numbers: before the first one it may be one more.
+const BETWEEN_MAX: u32 = 62;
+
 /// What a block is made of. Numbers have at most 63 bits.
 #[derive(Clone, Copy)]
 pub struct Numbers<'a> {
@@ -78,7 +81,8 @@ impl Settled {
             (start, number) = (at, next);
         }
         let last = codes[cell].exponent;
-        let after = block.next.and_then(|next| exponent(number, next)).unwrap_or(last);
+        let after = block.next.and_then(|next| exponent(number, next));
+        let after = after.unwrap_or(last.min(BETWEEN_MAX));
         let (width, at) = settle(start, number, last, after, block.spare);
         codes[cell].finish(at.wrapping_sub(start), width);
         codes[cell + 1].exponent = after;

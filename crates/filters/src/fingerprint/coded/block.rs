@@ -1,6 +1,6 @@
 //! Reads a block of coded cells.
 
-use super::classes::{ClassBytes, ESCAPE, ESCAPE_BITS, PLANES_MAX, SAME, SYMBOLS};
+use super::classes::{ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PLANES_MAX, SAME, SYMBOLS};
 use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
@@ -22,16 +22,18 @@ pub struct CodedBlock<'a> {
     end: usize,
     count: usize,
     spare: u32,
+    turn: u32,
     first: u32,
 }
 
 impl<'a> CodedBlock<'a> {
-    /// Reads the header. `classes` has the class of a number. Requires: `bytes` begin with a block
-    /// of `len` bytes and go on for [`WINDOW`] bytes.
+    /// Reads the header. `turn` as it was written with, `classes` has the class of a number.
+    /// Requires: `bytes` begin with a block of `len` bytes and go on for [`WINDOW`] bytes.
     #[inline(always)]
     pub fn new(
         bytes: &'a [u8],
         len: usize,
+        turn: u32,
         classes: impl FnOnce(usize) -> &'a ClassBytes,
     ) -> Self {
         let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
@@ -39,7 +41,8 @@ impl<'a> CodedBlock<'a> {
         CodedBlock {
             window,
             class: classes((header >> 6 & 7) as usize),
-            end: 8 * len,
+            end: len.wrapping_mul(8),
+            turn,
             count: (header & 63) as usize + 1,
             spare: (header >> SPARE_AT) as u32 & SPARE_MAX as u32,
             first: (header >> FIRST_AT) as u32 & (SYMBOLS as u32 - 1),
@@ -135,11 +138,11 @@ impl<'a> CodedBlock<'a> {
     #[inline(never)]
     fn cell(&self, start: u64, mut walk: Walk) -> (Cell, Walk) {
         let before = walk.place;
-        let mut after = u32::from(SAME);
+        let mut after = 0;
         while walk.place < self.count {
             let symbol = walk.take_symbol(self);
             if symbol != SAME || walk.place == self.count {
-                after = u32::from(symbol);
+                after = self.exponent(symbol);
                 break;
             }
         }
@@ -147,9 +150,9 @@ impl<'a> CodedBlock<'a> {
         let len = walk.exponent - width;
         walk.mantissas = walk.mantissas.wrapping_sub(len as usize);
         let multiple = if len <= READ_MAX {
-            self.bits(walk.mantissas, len) | 1 << len
+            self.bits(walk.mantissas, len) | 1u64.wrapping_shl(len)
         } else {
-            let high = self.bits(walk.mantissas + 32, len - 32);
+            let high = self.bits(walk.mantissas.wrapping_add(32), len - 32);
             1u64.wrapping_shl(len) | high << 32 | self.bits(walk.mantissas, 32)
         };
         walk.exponent = after;
@@ -167,6 +170,13 @@ impl<'a> CodedBlock<'a> {
     #[inline(always)]
     fn symbol(&self, place: usize, rank: usize) -> u8 {
         self.class[(place % 2) * (ESCAPE + 1) + (rank & ESCAPE)]
+    }
+
+    /// The exponent of a symbol.
+    #[inline(always)]
+    fn exponent(&self, symbol: u8) -> u32 {
+        let turned = u32::from(symbol) + self.turn;
+        if turned >= EXPONENTS { turned - EXPONENTS } else { turned }
     }
 
     /// Bits of a rank that are kept in planes.
@@ -257,14 +267,14 @@ impl Stride {
     /// by one.
     #[inline(always)]
     fn read(block: &CodedBlock<'_>, start: u64, walk: &Walk) -> Option<Stride> {
-        if walk.place % STRIDE != 0 {
+        if !walk.place.is_multiple_of(STRIDE) {
             return None;
         }
         let len = (block.count - walk.place).min(STRIDE);
         let (symbols, symbols_end) = read_symbols(block, walk.symbols, len)?;
         let mut exponents = [walk.exponent; STRIDE + 1];
         for lane in 0..STRIDE {
-            exponents[lane + 1] = u32::from(symbols[lane]);
+            exponents[lane + 1] = block.exponent(symbols[lane]);
         }
         let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
         for lane in 0..STRIDE {
@@ -291,7 +301,14 @@ impl Stride {
             *start = sum;
         }
         let mantissas = ats[len - 1];
-        Some(Stride { len, starts, widths, exponent: exponents[len], symbols: symbols_end, mantissas })
+        Some(Stride {
+            len,
+            starts,
+            widths,
+            exponent: exponents[len],
+            symbols: symbols_end,
+            mantissas,
+        })
     }
 
     /// How many of the cells begin at or before the number.

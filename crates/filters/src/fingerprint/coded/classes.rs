@@ -2,16 +2,19 @@
 //! ```text
 //! class     ranking of even places (16 bytes) | of odd ones (16 bytes)
 //! ranking   the commonest symbol, the next one, ... fifteen of them; behind: plane bits, or 0
-//! symbol    0..62 exponent of a gap; 63: the key lies in the cell before
+//! symbol    0..62 exponent of a gap, turned; 63: the key lies in the cell before
 //! rank r    r mod 2^k in k planes, r >> k in unary; 15: the symbol itself is among the bits
 //! ```
 //! Neighbours that come in pairs have one ranking for either gap. Classes are learnt from some
-//! blocks, by k-means under the cost in bits. Invariant: every symbol can be written in every class.
+//! blocks, by k-means under the cost in bits. Invariant: every symbol can be written in every
+//! class.
 
 /// Places that have a ranking of their own: even and odd ones.
 pub const PARITIES: usize = 2;
 /// Symbols there are.
 pub const SYMBOLS: usize = 64;
+/// Exponents that symbols tell apart.
+pub const EXPONENTS: u32 = 63;
 /// The symbol of a key that lies in the cell before.
 pub const SAME: u8 = 63;
 /// The rank of a symbol that is among the bits.

@@ -1,27 +1,34 @@
 //! Writes a block of coded cells: its symbols from the front, its mantissas from the back.
 
-use super::super::settle::{KEYS_MAX, Numbers, Settled};
-use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, PARITIES, SAME};
+use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
+use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
 use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
 
-/// The symbol of each key's gap to the next one, before cells are settled: what classes are learnt
-/// from. `next`: the key after the block, if one is known.
-pub fn gap_symbols(numbers: &[u64], next: Option<u64>, out: &mut Vec<u8>) {
-    use super::super::settle::exponent;
-    let symbol = |low: u64, high: u64| exponent(low, high).map_or(SAME, |it| it as u8);
+/// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
+#[inline(always)]
+pub fn symbol_of(exponent: u32, turn: u32) -> u8 {
+    let turned = exponent + EXPONENTS - turn;
+    (if turned >= EXPONENTS { turned - EXPONENTS } else { turned }) as u8
+}
+
+/// Appends the symbol of each key's gap to the next one, before cells are settled: what classes are
+/// learnt from. `next`: the key after the block, if one is known.
+pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<u8>) {
+    let symbol = |low: u64, high: u64| exponent(low, high).map_or(SAME, |it| symbol_of(it, turn));
+    let first = out.len();
     out.extend(numbers.windows(2).map(|pair| symbol(pair[0], pair[1])));
     let last = numbers[numbers.len() - 1];
-    let before = out.last().copied().unwrap_or(0);
+    let before = out[first..].last().copied().unwrap_or(0);
     out.push(next.map_or(before, |next| symbol(last, next)));
 }
 
 /// Appends the block to `out`. Requires: some classes.
 #[inline(always)]
-pub fn encode_coded(block: &Numbers<'_>, classes: &Classes, out: &mut Vec<u8>) {
+pub fn encode_coded(block: &Numbers<'_>, turn: u32, classes: &Classes, out: &mut Vec<u8>) {
     assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
     let count = block.numbers.len();
     let settled = Settled::new(block);
-    let symbols = symbols_of(&settled, count);
+    let symbols = symbols_of(&settled, turn, count);
     let (number, class, symbol_bits) = classes.cheapest(&symbols[..count]);
     let mantissas: usize = settled.codes[..settled.len].iter().map(|code| code.len).sum();
     let bits = HEADER_BITS + symbol_bits as usize + mantissas;
@@ -37,15 +44,15 @@ pub fn encode_coded(block: &Numbers<'_>, classes: &Classes, out: &mut Vec<u8>) {
 
 /// A symbol for each key: of the gap behind it, or `SAME` if the next key lies in its cell.
 #[inline(always)]
-fn symbols_of(settled: &Settled, count: usize) -> [u8; KEYS_MAX] {
+fn symbols_of(settled: &Settled, turn: u32, count: usize) -> [u8; KEYS_MAX] {
     let (mut symbols, mut cell) = ([SAME; KEYS_MAX], 0);
     for (symbol, begins) in symbols[..count - 1].iter_mut().zip(&settled.begins[1..]) {
         if *begins {
             cell += 1;
-            *symbol = settled.codes[cell].exponent as u8;
+            *symbol = symbol_of(settled.codes[cell].exponent, turn);
         }
     }
-    symbols[count - 1] = settled.codes[cell + 1].exponent as u8;
+    symbols[count - 1] = symbol_of(settled.codes[cell + 1].exponent, turn);
     symbols
 }
 

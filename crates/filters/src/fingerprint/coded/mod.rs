@@ -8,7 +8,8 @@
 //!             its highest one, whose place the exponent tells
 //! ```
 //! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
-//! cells are those of `settle.rs`. Cells of a single number end there: they take no spare bits,
+//! exponents are turned, so that a gap has one symbol whatever a group's prefix. Cells are those of
+//! `settle.rs`. Cells of a single number end there: they take no spare bits,
 //! and are exact. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
 mod block;
@@ -18,7 +19,7 @@ mod encode;
 mod tests;
 
 pub use block::CodedBlock;
-pub use encode::{encode_coded, gap_symbols};
+pub use encode::{encode_coded, gap_symbols, symbol_of};
 
 /// Spare bits that a cell can have.
 pub const SPARE_MAX: usize = 31;

@@ -6,6 +6,8 @@ use super::{CodedBlock, SPARE_MAX, encode_coded, gap_symbols};
 use crate::base::filter::Untraced;
 use crate::fingerprint::gap::{Fall, WINDOW};
 
+const TURN: u32 = 11;
+
 fn mixed(number: u64) -> u64 {
     let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
@@ -16,7 +18,7 @@ fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
         .iter()
         .map(|numbers| {
             let mut symbols = Vec::new();
-            gap_symbols(numbers, None, &mut symbols);
+            gap_symbols(numbers, None, TURN, &mut symbols);
             symbols
         })
         .collect();
@@ -33,7 +35,7 @@ struct Encoded {
 impl Encoded {
     fn new(block: &Numbers<'_>, classes: &Classes) -> Encoded {
         let (mut bytes, mut written) = (Vec::new(), Vec::new());
-        encode_coded(block, classes, &mut bytes);
+        encode_coded(block, TURN, classes, &mut bytes);
         let len = bytes.len();
         // What follows is read, and means nothing.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
@@ -43,7 +45,7 @@ impl Encoded {
     }
 
     fn block(&self) -> CodedBlock<'_> {
-        CodedBlock::new(&self.bytes, self.len, |class| &self.classes[class])
+        CodedBlock::new(&self.bytes, self.len, TURN, |class| &self.classes[class])
     }
 }
 
@@ -135,7 +137,7 @@ fn the_edges_of_the_numbers() {
 
 #[test]
 fn pairs_become_exact_and_then_take_no_more_bits() {
-    let numbers: Vec<u64> = (0..62).map(|i| (i / 2) << 12 | mixed(i / 2) >> 54 | i % 2).collect();
+    let numbers: Vec<u64> = (0..62).map(|i| (i / 2) << 12 | mixed(i / 2) >> 54 | (i % 2)).collect();
     let classes = learnt(&[numbers.as_slice(); 40], 1);
     let encoded = |spare| {
         let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare };
@@ -165,7 +167,7 @@ fn damaged_blocks_lead_nowhere_else() {
             }
         }
         let all = [encoded.classes[0]; 8];
-        let read = CodedBlock::new(&encoded.bytes, encoded.len, |class| &all[class]);
+        let read = CodedBlock::new(&encoded.bytes, encoded.len, TURN, |class| &all[class]);
         let mut count = 0;
         read.for_each_bounds(numbers[0], |_, _| count += 1);
         assert_eq!(count, read.count());

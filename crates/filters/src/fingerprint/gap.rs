@@ -425,85 +425,28 @@ fn has_zero(nibbles: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::settle_laws::{assert_cells, for_drawn_blocks, for_edge_blocks};
     use super::*;
     use crate::base::filter::Untraced;
 
-    fn mixed(number: u64) -> u64 {
-        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
-    }
-
-    fn encoded(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) -> Vec<u8> {
+    fn assert_block(numbers: &Numbers<'_>) {
         let mut bytes = Vec::new();
-        encode_gaps(&Numbers { numbers, anchor, next, spare }, &mut bytes);
+        encode_gaps(numbers, &mut bytes);
         bytes.extend([0; WINDOW]);
-        bytes
-    }
-
-    /// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as
-    /// promised.
-    fn assert_block(numbers: &[u64], anchor: u64, next: Option<u64>, spare: usize) {
-        let bytes = encoded(numbers, anchor, next, spare);
-        let block = GapBlock::new(&bytes);
-        assert_eq!(block.count(), numbers.len());
-        let mut bounds = Vec::new();
-        block.for_each_bounds(anchor, |low, high| bounds.push((low, high)));
-        for (place, (&number, &(low, high))) in numbers.iter().zip(&bounds).enumerate() {
-            assert!((low..=high).contains(&number), "{place}: {number} in {low}..={high}");
-            if place > 0 {
-                let before = bounds[place - 1];
-                assert!(before == (low, high) && numbers[place - 1] == number || before.1 < low);
-                let apart = number - numbers[place - 1];
-                assert!(apart == 0 || high - low < ((2 * apart) >> spare).max(1), "{place}: wide");
-            }
-            let fall = block.find(number, anchor, &mut Untraced);
-            let before = numbers.partition_point(|&other| other < number);
-            let through = numbers.partition_point(|&other| other <= number);
-            assert_eq!(fall, Fall::In { before, through, end: high + 1 });
-        }
-        for asked in (0..200).map(|i| anchor + mixed(i) % (numbers[numbers.len() - 1] - anchor + 9))
-        {
-            let before = bounds.partition_point(|&(_, high)| high < asked);
-            let through = bounds.partition_point(|&(low, _)| low <= asked);
-            let expected = if before < through {
-                Fall::In { before, through, end: bounds[before].1 + 1 }
-            } else {
-                let end = before.checked_sub(1).map_or(anchor, |last| bounds[last].1 + 1);
-                Fall::Between { before, end, next: bounds.get(before).map(|cell| cell.0) }
-            };
-            assert_eq!(block.find(asked, anchor, &mut Untraced), expected, "{asked}");
-        }
+        let (block, mut bounds) = (GapBlock::new(&bytes), Vec::new());
+        assert_eq!(block.count(), numbers.numbers.len());
+        block.for_each_bounds(numbers.anchor, |low, high| bounds.push((low, high)));
+        let find = |number| block.find(number, numbers.anchor, &mut Untraced);
+        assert_cells(numbers, &bounds, find);
     }
 
     #[test]
     fn keys_of_every_distribution_lie_in_their_cells() {
-        for seed in 0..400u64 {
-            let count = 1 + (mixed(seed) % KEYS_MAX as u64) as usize;
-            let shift = 1 + mixed(seed ^ 99) % 60;
-            let skew = mixed(seed ^ 7) % 50;
-            let number = |i: u64| mixed(seed << 8 | i) >> shift >> (mixed(i ^ seed) % (skew + 1));
-            let mut numbers: Vec<u64> = (0..count as u64).map(number).collect();
-            numbers.sort_unstable();
-            let next = (seed % 3 > 0).then(|| numbers[count - 1].saturating_add(mixed(seed) >> 40));
-            let anchor = numbers[0] - mixed(seed ^ 3) % (numbers[0] + 1) / (1 + seed % 5);
-            for spare in [0, 1, 4, 15] {
-                assert_block(&numbers, anchor, next, spare);
-            }
-        }
+        for_drawn_blocks(&[0, 1, 4, SPARE_MAX], assert_block);
     }
 
     #[test]
     fn the_edges_of_the_numbers() {
-        let most = (1 << 63) - 1;
-        for spare in [0, 5, 15] {
-            assert_block(&[most], 0, None, spare);
-            assert_block(&[0], 0, Some(most), spare);
-            assert_block(&[0, most], 0, None, spare);
-            assert_block(&[0, 1, 2, 3, most - 1, most], 0, None, spare);
-            assert_block(&[7; KEYS_MAX], 7, Some(8), spare);
-            assert_block(&(0..63).map(|bit| 1 << bit).collect::<Vec<u64>>(), 1, None, spare);
-            let deep: Vec<u64> = (0..63).rev().map(|bit| most - (1 << bit) + 1).collect();
-            assert_block(&deep, 0, Some(most), spare);
-        }
+        for_edge_blocks(&[0, 5, SPARE_MAX], assert_block);
     }
 }

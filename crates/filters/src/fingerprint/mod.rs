@@ -4,6 +4,7 @@
 //!                                    cell, gap or spline       |
 //!                                group_writer writes a group, directory has the groups' separators
 //! ```
+//! `coded` has blocks of which no group is made yet.
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
 pub mod builder;
@@ -20,6 +21,8 @@ pub mod keys;
 pub mod line;
 pub mod separator_tails;
 pub mod settle;
+#[cfg(test)]
+mod settle_laws;
 pub mod spline;
 pub mod starts;
 mod trie;

@@ -1,6 +1,8 @@
 //! Reads a block of coded cells.
 
-use super::classes::{ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PLANES_MAX, SAME, SYMBOLS};
+use super::classes::{
+    ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, PLANES_MAX, SAME, SYMBOLS,
+};
 use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
@@ -53,12 +55,6 @@ impl<'a> CodedBlock<'a> {
     #[inline(always)]
     pub fn count(&self) -> usize {
         self.count
-    }
-
-    /// The number of keys of the block that these bytes begin with. Requires: there are two bytes.
-    #[inline(always)]
-    pub fn count_of(bytes: &[u8]) -> usize {
-        usize::from(bytes[0] & 63) + 1
     }
 
     /// Where `number` falls. Requires: it is not below `anchor`, with which the block was encoded.
@@ -166,10 +162,10 @@ impl<'a> CodedBlock<'a> {
         (little(self.window, at / 8) >> (at % 8)) & ((1 << len) - 1)
     }
 
-    /// The symbol of a rank, or more than all symbols if it is among the bits.
+    /// The symbol of a rank; of the last one, whose symbol is among the bits, any.
     #[inline(always)]
     fn symbol(&self, place: usize, rank: usize) -> u8 {
-        self.class[(place % 2) * (ESCAPE + 1) + (rank & ESCAPE)]
+        self.class[(place % PARITIES) * (ESCAPE + 1) + (rank & ESCAPE)]
     }
 
     /// The exponent of a symbol.
@@ -238,10 +234,10 @@ impl Walk {
         for plane in 0..planes {
             rank |= (block.bits(self.planes + plane * lanes + lane, 1) as usize) << plane;
         }
-        let symbol = block.symbol(self.place, rank);
+        let place = self.place;
         self.place += 1;
         if rank < ESCAPE {
-            return symbol & SYMBOL_MASK;
+            return block.symbol(place, rank) & SYMBOL_MASK;
         }
         self.mantissas = self.mantissas.wrapping_sub(ESCAPE_BITS);
         block.bits(self.mantissas, ESCAPE_BITS as u32) as u8
@@ -274,7 +270,8 @@ impl Stride {
         let (symbols, symbols_end) = read_symbols(block, walk.symbols, len)?;
         let mut exponents = [walk.exponent; STRIDE + 1];
         for lane in 0..STRIDE {
-            exponents[lane + 1] = block.exponent(symbols[lane]);
+            // Behind the last place any will do: no more bits than that of a cell that is there.
+            exponents[lane + 1] = block.exponent(symbols[lane.min(len - 1)]);
         }
         let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
         for lane in 0..STRIDE {
@@ -326,7 +323,6 @@ fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; S
     let planes = block.planes();
     let word = (little(block.window, at / 8) >> (at % 8)) & ((1 << SYMBOL_BITS) - 1);
     let plane_bits = planes * len;
-    // A one for each lane that is not there, so that all can be read alike.
     let mut unary = word >> plane_bits;
     let (mut symbols, mut bit, mut is_rare) = ([0; STRIDE], 0, false);
     for (lane, symbol) in symbols.iter_mut().enumerate().take(len) {

@@ -138,11 +138,6 @@ impl Classes {
         Classes { classes }
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.classes.is_empty()
-    }
-
     /// The cheapest class of a block, its number, and the bits of the block's symbols. Requires:
     /// there are classes.
     #[inline(always)]
@@ -154,16 +149,6 @@ impl Classes {
     /// Appends all of them.
     pub fn write(&self, out: &mut Vec<u8>) {
         self.classes.iter().for_each(|class| out.extend_from_slice(&class.bytes));
-    }
-
-    /// The bytes that they take.
-    pub fn size_bytes(&self) -> usize {
-        self.classes.len() * CLASS_BYTES
-    }
-
-    /// Heap bytes in use.
-    pub fn heap_bytes(&self) -> usize {
-        self.classes.capacity() * size_of::<Class>()
     }
 }
 

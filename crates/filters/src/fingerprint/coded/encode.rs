@@ -6,7 +6,7 @@ use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
 
 /// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
 #[inline(always)]
-pub fn symbol_of(exponent: u32, turn: u32) -> u8 {
+fn symbol_of(exponent: u32, turn: u32) -> u8 {
     let turned = exponent + EXPONENTS - turn;
     (if turned >= EXPONENTS { turned - EXPONENTS } else { turned }) as u8
 }
@@ -81,16 +81,12 @@ fn write_symbols(symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
 #[inline(always)]
 fn write_mantissas(settled: &Settled, symbols: &[u8], class: &Class, writer: &mut LowBits<'_>) {
     let mut cell = settled.len - 1;
-    let mut is_open = false;
     for (place, &symbol) in symbols.iter().enumerate().rev() {
-        let ends_cell = place + 1 == symbols.len() || symbol != SAME;
-        if ends_cell {
+        if place + 1 == symbols.len() || symbol != SAME {
             cell -= 1;
             let code = &settled.codes[cell];
             writer.push_long(code.bits, code.len);
-            is_open = true;
         }
-        debug_assert!(is_open, "symbols belong to a cell");
         if rank(class, place, symbol) == ESCAPE {
             writer.push(u64::from(symbol), ESCAPE_BITS);
         }

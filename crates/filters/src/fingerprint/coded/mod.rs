@@ -19,7 +19,7 @@ mod encode;
 mod tests;
 
 pub use block::CodedBlock;
-pub use encode::{encode_coded, gap_symbols, symbol_of};
+pub use encode::{encode_coded, gap_symbols};
 
 /// Spare bits that a cell can have.
 pub const SPARE_MAX: usize = 31;

@@ -1,17 +1,13 @@
 //! Keys of every distribution, under classes that were learnt from them and from others.
 
-use super::super::settle::{KEYS_MAX, Numbers};
+use super::super::settle::Numbers;
+use super::super::settle_laws::{assert_cells, for_drawn_blocks, for_edge_blocks, mixed};
 use super::classes::{CLASS_BYTES, ClassBytes, Classes};
 use super::{CodedBlock, SPARE_MAX, encode_coded, gap_symbols};
 use crate::base::filter::Untraced;
-use crate::fingerprint::gap::{Fall, WINDOW};
+use crate::fingerprint::gap::WINDOW;
 
 const TURN: u32 = 11;
-
-fn mixed(number: u64) -> u64 {
-    let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
-}
 
 fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
     let symbols: Vec<Vec<u8>> = blocks
@@ -40,7 +36,6 @@ impl Encoded {
         // What follows is read, and means nothing.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
         classes.write(&mut written);
-        assert_eq!(written.len(), classes.size_bytes());
         Encoded { bytes, len, classes: written.as_chunks::<CLASS_BYTES>().0.to_vec() }
     }
 
@@ -49,90 +44,30 @@ impl Encoded {
     }
 }
 
-/// Every key lies in a cell that has its place; cells ascend, are disjoint, and as narrow as
-/// promised; whatever is asked falls where the cells say.
-fn assert_block(block: &Numbers<'_>, classes: &Classes) {
-    let (numbers, anchor) = (block.numbers, block.anchor);
-    let encoded = Encoded::new(block, classes);
-    let read = encoded.block();
-    assert_eq!(read.count(), numbers.len());
-    let mut bounds = Vec::new();
-    read.for_each_bounds(anchor, |low, high| bounds.push((low, high)));
-    assert_eq!(bounds.len(), numbers.len());
-    for (place, (&number, &(low, high))) in numbers.iter().zip(&bounds).enumerate() {
-        assert!((low..=high).contains(&number), "{place}: {number} in {low}..={high}");
-        if place > 0 {
-            let before = bounds[place - 1];
-            assert!(before == (low, high) && numbers[place - 1] == number || before.1 < low);
-            let apart = number - numbers[place - 1];
-            let most = ((2 * u128::from(apart)) >> block.spare).max(1);
-            assert!(apart == 0 || u128::from(high - low) < most, "{place}: wide");
-        }
-        let fall = read.find(number, anchor, &mut Untraced);
-        let before = numbers.partition_point(|&other| other < number);
-        let through = numbers.partition_point(|&other| other <= number);
-        assert_eq!(fall, Fall::In { before, through, end: high + 1 }, "{number}");
-    }
-    let span = numbers[numbers.len() - 1] - anchor + 9;
-    for asked in (0..200).map(|i| anchor + mixed(i) % span) {
-        let before = bounds.partition_point(|&(_, high)| high < asked);
-        let through = bounds.partition_point(|&(low, _)| low <= asked);
-        let expected = if before < through {
-            Fall::In { before, through, end: bounds[before].1 + 1 }
-        } else {
-            let end = before.checked_sub(1).map_or(anchor, |last| bounds[last].1 + 1);
-            Fall::Between { before, end, next: bounds.get(before).map(|cell| cell.0) }
-        };
-        assert_eq!(read.find(asked, anchor, &mut Untraced), expected, "{asked}");
-    }
+fn assert_block(numbers: &Numbers<'_>, classes: &Classes) {
+    let encoded = Encoded::new(numbers, classes);
+    let (block, mut bounds) = (encoded.block(), Vec::new());
+    assert_eq!(block.count(), numbers.numbers.len());
+    block.for_each_bounds(numbers.anchor, |low, high| bounds.push((low, high)));
+    let find = |number| block.find(number, numbers.anchor, &mut Untraced);
+    assert_cells(numbers, &bounds, find);
 }
 
 #[test]
 fn keys_of_every_distribution_lie_in_their_cells() {
     let foreign: Vec<u64> = (0..60).map(|i| i << 50 | mixed(i) >> 40).collect();
     let foreign = learnt(&[&foreign], 100_000);
-    for seed in 0..300u64 {
-        let count = 1 + (mixed(seed) % KEYS_MAX as u64) as usize;
-        let shift = 1 + mixed(seed ^ 99) % 60;
-        let skew = mixed(seed ^ 7) % 50;
-        let number = |i: u64| mixed(seed << 8 | i) >> shift >> (mixed(i ^ seed) % (skew + 1));
-        let mut numbers: Vec<u64> = (0..count as u64).map(number).collect();
-        numbers.sort_unstable();
-        let next = (seed % 3 > 0).then(|| numbers[count - 1].saturating_add(mixed(seed) >> 40));
-        let anchor = numbers[0] - mixed(seed ^ 3) % (numbers[0] + 1) / (1 + seed % 5);
-        let own = learnt(&[&numbers], 1);
-        for spare in [0, 1, 4, 15, SPARE_MAX] {
-            let block = Numbers { numbers: &numbers, anchor, next, spare };
-            assert_block(&block, &own);
-            assert_block(&block, &foreign);
-        }
-    }
+    for_drawn_blocks(&[0, 1, 4, 15, SPARE_MAX], |block| {
+        assert_block(block, &learnt(&[block.numbers], 1));
+        assert_block(block, &foreign);
+    });
 }
 
 #[test]
 fn the_edges_of_the_numbers() {
-    let most = (1 << 63) - 1;
-    let powers: Vec<u64> = (0..63).map(|bit| 1 << bit).collect();
-    let deep: Vec<u64> = (0..63).rev().map(|bit| most - (1 << bit) + 1).collect();
-    let cases: [(&[u64], u64, Option<u64>); 9] = [
-        (&[most], 0, None),
-        (&[0], 0, Some(most)),
-        (&[0, most], 0, None),
-        (&[0, 1, 2, 3, most - 1, most], 0, None),
-        (&[7; KEYS_MAX], 7, Some(8)),
-        (&[7; 3], 7, None),
-        (&[7, 7, 7, 7, 7, 7, 7, 7, 7, 9, 9, 9, 9, 9, 9, 9, 9, 12], 1, None),
-        (&powers, 1, None),
-        (&deep, 0, Some(most)),
-    ];
-    for (numbers, anchor, next) in cases {
-        for spare in [0, 5, 15, SPARE_MAX] {
-            for (other, ..) in cases {
-                let block = Numbers { numbers, anchor, next, spare };
-                assert_block(&block, &learnt(&[other], 1));
-            }
-        }
-    }
+    for_edge_blocks(&[0, 5, 15, SPARE_MAX], |block| {
+        for_edge_blocks(&[0], |other| assert_block(block, &learnt(&[other.numbers], 1)));
+    });
 }
 
 #[test]

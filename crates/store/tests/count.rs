@@ -47,6 +47,7 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
         GuardKind::Grf
         | GuardKind::GrfSpline
         | GuardKind::GrfGap
+        | GuardKind::GrfCoded
         | GuardKind::GrfCell
         | GuardKind::GrfHuffman => 12,
         GuardKind::Open | GuardKind::Table(_) | GuardKind::Locator(_) => {

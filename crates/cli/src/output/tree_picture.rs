@@ -165,6 +165,7 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
         GuardKind::Grf
         | GuardKind::GrfSpline
         | GuardKind::GrfGap
+        | GuardKind::GrfCoded
         | GuardKind::GrfCell
         | GuardKind::GrfHuffman => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));

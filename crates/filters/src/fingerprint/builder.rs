@@ -1,13 +1,14 @@
 //! Builds the groups of sorted keys, streaming.
 //! ```text
 //! keys --> buffer --cut at the least common prefix--> blocks --up to 16--> group --> arena
-//!                                        Pace: bits of the next group <-- bits spent so far
+//!          up to a chapter                Pace: bits of the next group <-- bits spent so far
 //! ```
 //! Invariant: all keys of a group share its prefix; its separator is above the last key of the
 //! group before.
 
 use super::Fingerprints;
 use super::cell::CELLS_MAX;
+use super::chapter::Chapter;
 use super::directory::{Directory, DirectoryBuilder};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN};
 use super::group_writer::{GroupPlan, GroupWriter};
@@ -24,8 +25,6 @@ const BLOCK_KEYS_MIN: usize = 8;
 const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
 /// Ends of a group among which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
-/// A group ends early when it has so many bytes of keys.
-const BUFFER_BYTES_MAX: usize = 1 << 20;
 const HEAD_BITS_MAX: usize = 64;
 
 /// How the groups of a run of keys are to be made.
@@ -86,6 +85,7 @@ pub struct GroupsBuilder {
     entries: u64,
     arena: Vec<u8>,
     writer: GroupWriter,
+    chapter: Chapter,
     directory: DirectoryBuilder,
     starts: GroupStartsBuilder,
     pace: Pace,
@@ -98,13 +98,14 @@ impl GroupsBuilder {
         GroupsBuilder {
             plan,
             keys: KeyBuffer::default(),
-            cuts: Vec::with_capacity(BLOCKS_MAX),
+            cuts: Vec::new(),
             block_end_max: CELLS_MAX,
             zeros: Vec::new(),
             first: Vec::new(),
             entries: 0,
             arena: Vec::new(),
             writer: GroupWriter::default(),
+            chapter: Chapter::default(),
             directory: DirectoryBuilder::default(),
             starts: GroupStartsBuilder::default(),
             pace: Pace::new(plan.bits_per_key),
@@ -170,8 +171,13 @@ impl GroupsBuilder {
             #[inline(always)]
             || self.cut_block(),
         );
-        if self.cuts.len() == BLOCKS_MAX || self.keys.size_bytes() > BUFFER_BYTES_MAX {
+        let (blocks, bytes) = Chapter::sizes(self.plan.fingerprints);
+        if self.cuts.len() == blocks || self.keys.size_bytes() > bytes {
+            self.begin_chapter();
             self.write_group(self.cheapest_group());
+            while self.cuts.len() >= BLOCKS_MAX {
+                self.write_group(self.cheapest_group());
+            }
         }
         self.block_end_max = self.cut() + CELLS_MAX;
     }
@@ -182,8 +188,10 @@ impl GroupsBuilder {
         if self.keys.len() > self.cut() {
             self.cuts.push(self.keys.len());
         }
+        self.begin_chapter();
         while !self.cuts.is_empty() {
-            self.write_group(self.cuts.len());
+            let is_last = self.cuts.len() <= BLOCKS_MAX;
+            self.write_group(if is_last { self.cuts.len() } else { self.cheapest_group() });
         }
         Groups {
             arena: self.arena,
@@ -237,11 +245,16 @@ impl GroupsBuilder {
 
     /// The number of blocks after which the next group shares least with this one.
     fn cheapest_group(&self) -> usize {
-        let most = self.cuts.len();
+        let most = self.cuts.len().min(BLOCKS_MAX);
         let commons = self.keys.commons();
         let counts = most.saturating_sub(GROUP_CUT_CHOICES).max(1)..=most;
         let cheapest = counts.rev().min_by_key(|&count| commons[self.cuts[count - 1]]);
         cheapest.expect("there are choices")
+    }
+
+    /// Buffered keys are to be written in groups.
+    fn begin_chapter(&mut self) {
+        self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts);
     }
 
     /// Writes a group of at most `blocks_most` blocks.
@@ -278,7 +291,7 @@ impl GroupsBuilder {
             point_bits: self.plan.point_bits,
             bits: self.pace.grant(self.cuts[blocks - 1]),
         };
-        let blocks = plan.write(&mut self.writer, &mut self.arena);
+        let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);
         let rest = self.directory.push(&separator, prefix_bits, offset);
         let bytes = self.arena.len() - start;

@@ -1,15 +1,20 @@
 //! A group of the base: neighbouring blocks of one kind of fingerprints, behind one header.
 //! ```text
-//! u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), kind (2), 0 (2)
+//! u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), kind (3), 0 (1)
 //! spline           its model
 //! hash             how positions are laid out in blocks
-//! cell, gap, hash  heads of blocks 1..: the first bits of their first keys after the prefix
+//! coded            u32: where in the arena its classes are, in units of 8 bytes
+//! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
 //! offsets of blocks 1.. from block 0: two bytes; if wide: three
+//! coded            as many bytes: where the last block ends
 //! block 0, block 1, ...
 //! ```
 //! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key
 //! that is above the last key of the block before.
 
+use super::coded::CodedBlock;
+use super::coded::classes::{CLASS_BYTES, ClassBytes, EXPONENTS};
+use super::hashes::bytes_of;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
 use crate::bits::packed::{word, word_or_zero};
 
@@ -22,6 +27,8 @@ const _: () = assert!((BLOCKS_MAX - 2) * size_of::<u64>() <= HEADS_MASK);
 const HEADS_BYTES: usize = HEADS_MASK + 1 + size_of::<u64>();
 /// Bytes before the model or the heads.
 const HEADER_BYTES: usize = 4;
+/// Bytes that say where classes are.
+const CLASSES_AT_BYTES: usize = size_of::<u32>();
 const WIDE: u32 = 1 << 27;
 const NARROW_BYTES: usize = 2;
 const WIDE_BYTES: usize = 3;
@@ -41,6 +48,8 @@ pub enum Kind {
     Spline,
     /// Positions by hash: points alone are told apart.
     Hash,
+    /// Numbers as fine as the gaps around them, whose exponents take as few bits as they can.
+    Coded,
 }
 
 impl Kind {
@@ -50,27 +59,28 @@ impl Kind {
             Kind::Gap => 1,
             Kind::Spline => 2,
             Kind::Hash => 3,
+            Kind::Coded => 4,
         }
     }
 
     #[inline(always)]
     fn from_tag(tag: u32) -> Kind {
-        match tag & 3 {
+        match tag & 7 {
             0 => Kind::Cell,
             1 => Kind::Gap,
             2 => Kind::Spline,
-            _ => Kind::Hash,
+            3 => Kind::Hash,
+            _ => Kind::Coded,
         }
     }
 }
 
 /// What stands before the offsets.
 pub enum Lead<'a> {
-    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept; before them, how
-    /// hashed blocks are laid out.
+    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept.
     Heads {
-        /// Of hashed blocks.
-        layout: Option<Layout>,
+        /// What stands before them.
+        first: First,
         /// One for each block but the first.
         views: &'a [u64],
         /// So many of each are kept.
@@ -80,7 +90,30 @@ pub enum Lead<'a> {
     Model(&'a Model),
 }
 
-/// Appends a group's header. `offsets` has that of block 0 too, which is 0.
+/// What stands before the heads.
+#[derive(Clone, Copy, Default)]
+pub enum First {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// How hashed blocks are laid out.
+    Layout(Layout),
+    /// Where in the arena the classes of coded blocks are, in units of [`GROUP_ALIGN`] bytes.
+    ClassesAt(u32),
+}
+
+impl First {
+    fn write(&self, out: &mut Vec<u8>) {
+        match self {
+            First::Nothing => {}
+            First::Layout(layout) => layout.write(out),
+            First::ClassesAt(units) => out.extend_from_slice(&units.to_le_bytes()),
+        }
+    }
+}
+
+/// Appends a group's header. `offsets` has that of block 0 too, which is 0, and for coded groups
+/// where the last block ends.
 pub fn write_header(
     kind: Kind,
     prefix_bits: usize,
@@ -93,13 +126,14 @@ pub fn write_header(
         Lead::Heads { bytes, .. } => *bytes,
         Lead::Model(_) => 1,
     };
-    let counts = (offsets.len() - 1) << 20 | (head_bytes - 1) << 24;
+    let blocks = offsets.len() - usize::from(kind == Kind::Coded);
+    let counts = (blocks - 1) << 20 | (head_bytes - 1) << 24;
     let flag = if wide { WIDE } else { 0 };
     let header = (prefix_bits | counts) as u32 | flag | kind.tag() << 28;
     out.extend_from_slice(&header.to_le_bytes());
     match lead {
-        Lead::Heads { layout, views, bytes } => {
-            layout.iter().for_each(|layout| layout.write(out));
+        Lead::Heads { first, views, bytes } => {
+            first.write(out);
             views.iter().for_each(|view| out.extend_from_slice(&view.to_be_bytes()[..*bytes]));
         }
         Lead::Model(model) => model.write(out),
@@ -108,6 +142,51 @@ pub fn write_header(
     for offset in &offsets[1..] {
         out.extend_from_slice(&offset.to_be_bytes()[4 - bytes..]);
     }
+}
+
+/// Tells a coded group, which `group` is, where its classes are.
+pub fn set_classes_at(group: &mut [u8], units: u32) {
+    group[HEADER_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
+}
+
+/// What the symbols of a coded group are turned by: so that a gap has one symbol, whatever the
+/// group's prefix.
+#[inline(always)]
+pub fn turn_of(prefix_bits: usize) -> u32 {
+    prefix_bits as u32 % EXPONENTS
+}
+
+/// A coded block that is not read yet.
+#[derive(Clone, Copy)]
+pub struct CodedAt<'a> {
+    /// The block and what follows it.
+    pub bytes: &'a [u8],
+    len: usize,
+    /// Whether the length includes hashes of the block's keys.
+    has_hashes: bool,
+    classes: &'a [u8],
+    turn: u32,
+}
+
+impl<'a> CodedAt<'a> {
+    /// The block. `hash_bits`: of each key, behind it. Requires: bytes follow it as
+    /// [`WINDOW`](super::gap::WINDOW) says.
+    #[inline(always)]
+    pub fn read(&self, hash_bits: usize) -> CodedBlock<'a> {
+        let mut len = self.len;
+        if hash_bits > 0 && self.has_hashes {
+            len = len.wrapping_sub(bytes_of(CodedBlock::count_of(self.bytes), hash_bits));
+        }
+        CodedBlock::new(self.bytes, len, self.turn, |class| class_at(self.classes, class))
+    }
+}
+
+/// A class; of damaged bytes, any.
+#[inline(always)]
+fn class_at(classes: &[u8], class: usize) -> &ClassBytes {
+    static NONE: ClassBytes = [0; CLASS_BYTES];
+    let bytes = classes.get(class * CLASS_BYTES..).and_then(|rest| rest.first_chunk());
+    bytes.unwrap_or(&NONE)
 }
 
 /// A group's header and what follows it.
@@ -154,14 +233,19 @@ impl<'a> Group<'a> {
 
     #[inline(always)]
     fn heads_at(&self) -> usize {
-        HEADER_BYTES + if self.kind == Kind::Hash { LAYOUT_BYTES } else { 0 }
+        HEADER_BYTES
+            + match self.kind {
+                Kind::Hash => LAYOUT_BYTES,
+                Kind::Coded => CLASSES_AT_BYTES,
+                Kind::Cell | Kind::Gap | Kind::Spline => 0,
+            }
     }
 
     #[inline(always)]
     fn offsets_at(&self) -> usize {
         match self.kind {
             Kind::Spline => HEADER_BYTES + MODEL_BYTES,
-            Kind::Cell | Kind::Gap | Kind::Hash => {
+            Kind::Cell | Kind::Gap | Kind::Hash | Kind::Coded => {
                 self.heads_at() + (self.blocks - 1) * self.head_bytes
             }
         }
@@ -170,7 +254,8 @@ impl<'a> Group<'a> {
     /// Bytes before block 0.
     #[inline(always)]
     pub fn header_bytes(&self) -> usize {
-        self.offsets_at() + (self.blocks - 1) * self.offset_bytes
+        let offsets = self.blocks - usize::from(self.kind != Kind::Coded);
+        self.offsets_at() + offsets * self.offset_bytes
     }
 
     /// The view at which a block begins. Requires: not the first one, which begins at the
@@ -201,7 +286,7 @@ impl<'a> Group<'a> {
         (begun >> (BLOCKS_MAX - self.blocks)).count_ones() as usize
     }
 
-    /// Where a block begins.
+    /// Where a block begins; of a coded group also where the last one ends.
     #[inline(always)]
     pub fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
@@ -210,6 +295,22 @@ impl<'a> Group<'a> {
             at += (offset >> (64 - 8 * self.offset_bytes)) as usize;
         }
         at
+    }
+
+    /// Where a coded block is, without reading it. Requires: the group is coded; `arena` is what
+    /// all groups are in.
+    #[inline(always)]
+    pub fn coded_at(&self, block: usize, arena: &'a [u8]) -> CodedAt<'a> {
+        let units = self.bytes[HEADER_BYTES..].first_chunk().expect("a group has a header");
+        let classes = arena.get(u32::from_le_bytes(*units) as usize * GROUP_ALIGN..);
+        let (start, end) = (self.block_at(block), self.block_at(block + 1));
+        CodedAt {
+            bytes: self.bytes.get(start..).unwrap_or_default(),
+            len: end.wrapping_sub(start),
+            has_hashes: block + 1 < self.blocks,
+            classes: classes.unwrap_or_default(),
+            turn: turn_of(self.prefix_bits),
+        }
     }
 
     /// The bytes from a block on.

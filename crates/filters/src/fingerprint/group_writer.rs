@@ -7,10 +7,15 @@
 
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
+use super::chapter::Chapter;
 use super::choose_kind::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
+use super::coded::classes::Classes;
+use super::coded::{self, CodedCost, encode_coded};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::{encode_gaps, number};
-use super::group::{BLOCKS_MAX, GROUP_ALIGN, Kind, Lead, OFFSETS_END, write_header};
+use super::group::{
+    BLOCKS_MAX, First, GROUP_ALIGN, Kind, Lead, OFFSETS_END, set_classes_at, turn_of, write_header,
+};
 use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
 use super::settle::Numbers;
@@ -30,6 +35,8 @@ const GROUP_BITS: usize = 8 * 4 + 28;
 const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
 /// Bits of a spline block: its offset, its count, and what rounding up adds.
 const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
+/// Bits of a coded block beside its cells: its offset, and what rounding up adds.
+const CODED_BLOCK_BITS: usize = 16 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
 /// Where keys look alike and no fingerprint in key order promises less, points at least are told
@@ -76,6 +83,7 @@ pub struct GroupWriter {
 enum Choice {
     Cells { spare: f64 },
     Gaps { spare: f64 },
+    Coded { spare: f64 },
     Spline(Layout),
     Hashes(Layout),
 }
@@ -100,6 +108,12 @@ impl GroupWriter {
         group.keys.take_views(keys, group.prefix_bits, &mut self.views);
     }
 
+    /// Takes the numbers of the keys whose views it has.
+    fn take_numbers(&mut self) {
+        self.numbers.clear();
+        self.numbers.extend(self.views.iter().map(|&view| number(view)));
+    }
+
     /// Begins a block: behind the hashes of the one before.
     fn begin_block(&mut self) {
         self.blocks.append(&mut self.hashes);
@@ -115,9 +129,9 @@ impl GroupWriter {
     }
 
     /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
-    fn round(&mut self, wanted: f64) -> usize {
-        let exact = wanted.clamp(0.0, SPARE_MAX as f64) + self.rounded;
-        let spare = exact.floor().clamp(0.0, SPARE_MAX as f64);
+    fn round(&mut self, wanted: f64, most: usize) -> usize {
+        let exact = wanted.clamp(0.0, most as f64) + self.rounded;
+        let spare = exact.floor().clamp(0.0, most as f64);
         self.rounded = exact - spare;
         spare as usize
     }
@@ -128,39 +142,61 @@ impl GroupPlan<'_> {
         self.cuts[self.cuts.len() - 1]
     }
 
-    /// Appends the group to `out`. Gives how many of the blocks it has: fewer than planned if keys
-    /// are huge.
+    /// Appends the group to `out`, and the chapter's classes if it is the first one that needs
+    /// them. Gives how many of the blocks it has: fewer than planned if keys are huge.
     #[inline(always)]
-    pub fn write(&self, writer: &mut GroupWriter, out: &mut Vec<u8>) -> usize {
+    pub fn write(
+        &self,
+        writer: &mut GroupWriter,
+        chapter: &mut Chapter,
+        out: &mut Vec<u8>,
+    ) -> usize {
         writer.take_views(self);
         writer.blocks.clear();
         writer.offsets.clear();
         writer.hashes.clear();
-        let (mut layout, mut model) = (None, None);
-        let kind = match self.choose(writer) {
+        let (mut first, mut model) = (First::Nothing, None);
+        let kind = match self.choose(writer, chapter) {
             Choice::Cells { spare } => self.write_cells(spare, writer),
             Choice::Gaps { spare } => self.write_gaps(spare, writer),
+            Choice::Coded { spare } => {
+                first = First::ClassesAt(0);
+                self.write_coded(spare, &chapter.classes, writer)
+            }
             Choice::Spline(layout) => {
                 self.write_spline(*model.insert(self.model(layout, writer)), writer)
             }
-            Choice::Hashes(hashes) => self.write_hashes(*layout.insert(hashes), writer),
+            Choice::Hashes(layout) => {
+                first = First::Layout(layout);
+                self.write_hashes(layout, writer)
+            }
         };
-        let blocks = writer.offsets.len();
+        let is_coded = kind == Kind::Coded;
+        let blocks = writer.offsets.len() - usize::from(is_coded);
         let mut heads = [0; BLOCKS_MAX];
         for (head, &cut) in heads.iter_mut().zip(&self.cuts[..blocks - 1]) {
             *head = writer.views[cut];
         }
         let lead = match &model {
             Some(model) => Lead::Model(model),
-            None => Lead::Heads { layout, views: &heads[..blocks - 1], bytes: self.head_bytes },
+            None => Lead::Heads { first, views: &heads[..blocks - 1], bytes: self.head_bytes },
         };
+        let start = out.len();
         write_header(kind, self.prefix_bits, &lead, &writer.offsets, out);
         out.append(&mut writer.blocks);
+        if is_coded {
+            let classes_at = chapter.classes_at(out);
+            set_classes_at(&mut out[start..], classes_at);
+        }
         blocks
     }
 
     #[inline(always)]
-    fn choose(&self, writer: &GroupWriter) -> Choice {
+    fn choose(&self, writer: &mut GroupWriter, chapter: &Chapter) -> Choice {
+        if self.fingerprints == Fingerprints::Coded {
+            writer.take_numbers();
+            return Choice::Coded { spare: self.coded_spare(&chapter.classes, writer) };
+        }
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let bits = self.bits - (keys * self.point_bits) as f64;
         let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
@@ -191,7 +227,7 @@ impl GroupPlan<'_> {
             Fingerprints::Cell => return clear(Choice::Cells { spare: cells() }),
             Fingerprints::Gap => return clear(Choice::Gaps { spare: gaps }),
             Fingerprints::Spline => return clear(Choice::Spline(line)),
-            Fingerprints::Auto => {}
+            Fingerprints::Auto | Fingerprints::Coded => {}
         }
         let spline_rate = survey.spline_rate();
         let mut gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
@@ -256,7 +292,7 @@ impl GroupPlan<'_> {
                 keys: self.keys,
                 range: start..end,
                 prefix_bits: self.prefix_bits,
-                spare_bits: writer.round(spare),
+                spare_bits: writer.round(spare, SPARE_MAX),
                 lone_bits: (around + 1).saturating_sub(self.prefix_bits).max(LONE_BITS_MIN),
             };
             encode_block(&plan, &mut writer.blocks);
@@ -267,24 +303,68 @@ impl GroupPlan<'_> {
     }
 
     fn write_gaps(&self, spare: f64, writer: &mut GroupWriter) -> Kind {
-        writer.numbers.clear();
-        writer.numbers.extend(writer.views.iter().map(|&view| number(view)));
+        writer.take_numbers();
         let mut start = 0;
         for &end in self.cuts {
             writer.begin_block();
-            let spare = writer.round(spare);
-            let anchor = if start == 0 { self.low } else { self.head(writer.views[start]) };
-            let block = Numbers {
-                numbers: &writer.numbers[start..end],
-                anchor: number(anchor),
-                next: writer.numbers.get(end).copied(),
-                spare,
-            };
+            let spare = writer.round(spare, SPARE_MAX);
+            let block = self.block(start..end, spare, &writer.views, &writer.numbers);
             encode_gaps(&block, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
         }
         Kind::Gap
+    }
+
+    /// The spare bits of coded cells. Requires: the writer has taken numbers.
+    #[inline(always)]
+    fn coded_spare(&self, classes: &Classes, writer: &GroupWriter) -> f64 {
+        let (mut cost, mut start) = (CodedCost::default(), 0);
+        for &end in self.cuts {
+            let block = self.block(start..end, 0, &writer.views, &writer.numbers);
+            cost.add(&block, turn_of(self.prefix_bits), classes);
+            start = end;
+        }
+        let (keys, blocks) = (self.key_count(), self.cuts.len());
+        let heads = GROUP_BITS + blocks * (CODED_BLOCK_BITS + 8 * self.head_bytes);
+        let bits = self.bits - (keys * self.point_bits + heads) as f64;
+        let spare = cost.spare(bits);
+        if keys >= KEYS_FEW {
+            spare
+        } else {
+            spare.max(cost.spare(bits + BITS_OF_FEW).min(SPARE_OF_FEW))
+        }
+    }
+
+    #[inline(always)]
+    fn write_coded(&self, spare: f64, classes: &Classes, writer: &mut GroupWriter) -> Kind {
+        let mut start = 0;
+        for &end in self.cuts {
+            writer.begin_block();
+            let spare = writer.round(spare, coded::SPARE_MAX);
+            let block = self.block(start..end, spare, &writer.views, &writer.numbers);
+            encode_coded(&block, turn_of(self.prefix_bits), classes, &mut writer.blocks);
+            self.write_hashes_of(start..end, writer);
+            start = end;
+        }
+        // Mantissas are read from the end of a block.
+        writer.offsets.push(writer.blocks.len() as u32);
+        Kind::Coded
+    }
+
+    /// A block's keys as numbers, of all keys' views and numbers.
+    #[inline(always)]
+    fn block<'n>(
+        &self,
+        places: Range<usize>,
+        spare: usize,
+        views: &[u64],
+        numbers: &'n [u64],
+    ) -> Numbers<'n> {
+        let start = places.start;
+        let anchor = if start == 0 { self.low } else { self.head(views[start]) };
+        let next = numbers.get(places.end).copied();
+        Numbers { numbers: &numbers[places], anchor: number(anchor), next, spare }
     }
 
     /// A view as far as heads keep it.

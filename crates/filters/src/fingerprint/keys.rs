@@ -5,8 +5,8 @@
 //!                            (of the first: with the last key before the buffer)
 //! ```
 //! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends
-//! are kept. Invariant: the keys' bit strings ascend strictly; a key that adds only zero bits to
-//! the one before is not kept.
+//! are kept. Keys that are dropped stay until they are half of all. Invariant: the keys' bit strings
+//! ascend strictly; a key that adds only zero bits to the one before is not kept.
 
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::cmp::Ordering;
@@ -40,6 +40,8 @@ pub struct KeyBuffer {
     /// Where the last key begins, and the key itself if all keys are words.
     last: usize,
     last_word: u64,
+    /// Keys that are dropped and still there: fewer than half.
+    dropped: usize,
 }
 
 impl KeyBuffer {
@@ -122,6 +124,7 @@ impl KeyBuffer {
     /// Where a key begins, or the keys end.
     #[inline(always)]
     fn start(&self, place: usize) -> usize {
+        let place = self.dropped + place;
         match place.checked_sub(1) {
             None => 0,
             Some(_) if self.ends.is_empty() => place * WORD_BYTES,
@@ -132,7 +135,7 @@ impl KeyBuffer {
     /// The number of keys.
     #[inline]
     pub fn len(&self) -> usize {
-        self.commons.len()
+        self.commons.len() - self.dropped
     }
 
     /// Whether it has no key.
@@ -144,7 +147,7 @@ impl KeyBuffer {
     /// The bytes of all keys.
     #[inline]
     pub fn size_bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() - self.start(0)
     }
 
     /// Heap bytes in use.
@@ -167,7 +170,7 @@ impl KeyBuffer {
     /// Per key, the bits it shares with the key before it.
     #[inline(always)]
     pub fn commons(&self) -> &[u32] {
-        &self.commons
+        &self.commons[self.dropped..]
     }
 
     /// Puts of each of the first `count` keys 64 bits from bit `at` on into `out`, in place of what
@@ -176,7 +179,7 @@ impl KeyBuffer {
     pub fn take_views(&self, count: usize, at: usize, out: &mut Vec<u64>) {
         out.clear();
         if self.ends.is_empty() && at < 64 {
-            let (words, _) = self.bytes[..count * WORD_BYTES].as_chunks();
+            let (words, _) = self.bytes[self.start(0)..self.start(count)].as_chunks();
             out.extend(words.iter().map(|word| u64::from_be_bytes(*word) << at));
         } else {
             out.extend((0..count).map(|place| self.view(place, at)));
@@ -185,7 +188,7 @@ impl KeyBuffer {
 
     /// 64 bits of a key from bit `at` on.
     #[inline(always)]
-    fn view(&self, place: usize, at: usize) -> u64 {
+    pub fn view(&self, place: usize, at: usize) -> u64 {
         let (start, end) = (self.start(place), self.start(place + 1));
         let (byte, shift) = (at / 8, at % 8);
         // Bytes of the next key are read as well, and cut off.
@@ -201,7 +204,16 @@ impl KeyBuffer {
 
     /// Forgets the first `count` keys.
     pub fn drop_front(&mut self, count: usize) {
-        let start = self.start(count);
+        self.dropped += count;
+        if 2 * self.dropped >= self.commons.len() {
+            self.drop_now();
+        }
+    }
+
+    /// Moves the keys that are left to the front.
+    fn drop_now(&mut self) {
+        let start = self.start(0);
+        let count = std::mem::take(&mut self.dropped);
         self.bytes.drain(..start);
         self.commons.drain(..count);
         self.last = self.last.saturating_sub(start);

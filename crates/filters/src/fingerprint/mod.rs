@@ -1,14 +1,14 @@
 //! How a sorted run of keys becomes short, ordered fingerprints. A leaf that knows no filter.
 //! ```text
 //! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
-//!                                    cell, gap or spline       |
+//!                                    cell, gap, coded, spline  |
 //!                                group_writer writes a group, directory has the groups' separators
 //! ```
-//! `coded` has blocks of which no group is made yet.
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
 pub mod builder;
 pub mod cell;
+mod chapter;
 mod choose_kind;
 pub mod coded;
 pub mod directory;
@@ -39,10 +39,17 @@ pub enum Fingerprints {
     Gap,
     /// Prefixes that tell a key from its neighbours: plain, and the oracle of the others.
     Cell,
+    /// As `Gap`, in fewer bits: exponents take as many as their frequency asks for.
+    Coded,
 }
 
 impl Fingerprints {
     /// Every kind there is.
-    pub const ALL: [Fingerprints; 4] =
-        [Fingerprints::Auto, Fingerprints::Spline, Fingerprints::Gap, Fingerprints::Cell];
+    pub const ALL: [Fingerprints; 5] = [
+        Fingerprints::Auto,
+        Fingerprints::Spline,
+        Fingerprints::Gap,
+        Fingerprints::Cell,
+        Fingerprints::Coded,
+    ];
 }

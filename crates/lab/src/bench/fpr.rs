@@ -73,6 +73,7 @@ pub fn fingerprints_name(kind: Fingerprints) -> &'static str {
         Fingerprints::Spline => "spline",
         Fingerprints::Gap => "gap",
         Fingerprints::Cell => "cell",
+        Fingerprints::Coded => "coded",
     }
 }
 

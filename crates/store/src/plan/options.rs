@@ -252,6 +252,8 @@ pub enum GuardKind {
     GrfSpline,
     /// `grf-gap`: the same with fingerprints as fine as the gaps between keys.
     GrfGap,
+    /// `grf-coded`: as `grf-gap`, in fewer bits.
+    GrfCoded,
     /// `grf-cell`: the same with the plainest fingerprints, against which the others are tested.
     GrfCell,
     /// `grf-huffman`: the same with the run of each key in a Huffman code, which every merge
@@ -264,11 +266,12 @@ pub enum GuardKind {
 
 impl GuardKind {
     /// The guards that are not of an open family.
-    pub(crate) const CLOSED: [GuardKind; 6] = [
+    pub(crate) const CLOSED: [GuardKind; 7] = [
         GuardKind::Open,
         GuardKind::Grf,
         GuardKind::GrfSpline,
         GuardKind::GrfGap,
+        GuardKind::GrfCoded,
         GuardKind::GrfCell,
         GuardKind::GrfHuffman,
     ];
@@ -296,6 +299,7 @@ impl GuardKind {
             GuardKind::Grf => "grf",
             GuardKind::GrfSpline => "grf-spline",
             GuardKind::GrfGap => "grf-gap",
+            GuardKind::GrfCoded => "grf-coded",
             GuardKind::GrfCell => "grf-cell",
             GuardKind::GrfHuffman => "grf-huffman",
             GuardKind::Locator(kind) => kind.name(),
@@ -309,6 +313,7 @@ impl GuardKind {
             GuardKind::Grf | GuardKind::GrfHuffman => Some(Fingerprints::Auto),
             GuardKind::GrfSpline => Some(Fingerprints::Spline),
             GuardKind::GrfGap => Some(Fingerprints::Gap),
+            GuardKind::GrfCoded => Some(Fingerprints::Coded),
             GuardKind::GrfCell => Some(Fingerprints::Cell),
         }
     }

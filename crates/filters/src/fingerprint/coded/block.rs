@@ -51,6 +51,12 @@ impl<'a> CodedBlock<'a> {
         }
     }
 
+    /// The number of keys of the block with which `bytes` begin.
+    #[inline(always)]
+    pub fn count_of(bytes: &[u8]) -> usize {
+        bytes.first().map_or(0, |first| usize::from(first & 63)) + 1
+    }
+
     /// The number of keys.
     #[inline(always)]
     pub fn count(&self) -> usize {

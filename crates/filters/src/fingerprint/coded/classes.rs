@@ -29,8 +29,6 @@ pub const CLASS_BYTES: usize = PARITIES * (ESCAPE + 1);
 pub const PLANES_MAX: usize = 2;
 /// Keys that pay for a class.
 const KEYS_OF_CLASS: usize = 2048;
-/// Blocks from which classes are learnt, at most.
-const BLOCKS_LEARNT: usize = 512;
 /// Times that blocks look for a better class.
 const TURNS: usize = 4;
 
@@ -124,13 +122,11 @@ pub struct Classes {
 impl Classes {
     /// Learns classes from blocks of symbols. `keys`: those that are to be written with them.
     pub fn learn(blocks: &[&[u8]], keys: usize) -> Classes {
-        let step = blocks.len().div_ceil(BLOCKS_LEARNT).max(1);
-        let blocks: Vec<&[u8]> = blocks.iter().copied().step_by(step).collect();
         let wanted = (keys / KEYS_OF_CLASS).clamp(1, CLASSES_MAX);
-        let mut classes = by_mean(&blocks, wanted);
+        let mut classes = by_mean(blocks, wanted);
         for _ in 0..if classes.len() > 1 { TURNS } else { 0 } {
             let mut counts = vec![[[0; SYMBOLS]; PARITIES]; classes.len()];
-            for block in &blocks {
+            for block in blocks {
                 add(&mut counts[cheapest(&classes, block).0], block);
             }
             classes = counts.iter().filter(|counts| is_used(counts)).map(Class::new).collect();

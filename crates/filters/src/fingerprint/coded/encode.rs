@@ -6,7 +6,7 @@ use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
 
 /// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
 #[inline(always)]
-fn symbol_of(exponent: u32, turn: u32) -> u8 {
+pub(super) fn symbol_of(exponent: u32, turn: u32) -> u8 {
     let turned = exponent + EXPONENTS - turn;
     (if turned >= EXPONENTS { turned - EXPONENTS } else { turned }) as u8
 }

@@ -14,11 +14,13 @@
 
 mod block;
 pub mod classes;
+mod cost;
 mod encode;
 #[cfg(test)]
 mod tests;
 
 pub use block::CodedBlock;
+pub use cost::CodedCost;
 pub use encode::{encode_coded, gap_symbols};
 
 /// Spare bits that a cell can have.

@@ -41,7 +41,7 @@ impl Base {
                 let end = self.directory.end_view(index, group.prefix_bits);
                 self.line(index, group, block).views(end)
             }
-            Kind::Cell | Kind::Gap | Kind::Hash => {
+            Kind::Cell | Kind::Gap | Kind::Coded | Kind::Hash => {
                 (group.head(block), self.end_of(index, group, block))
             }
         }
@@ -130,6 +130,13 @@ impl BucketViews {
                 let extent = base.extent(index, &group, bucket);
                 let add = |low, high| cells.push((first_view(low), last_view(high)));
                 GapBlock::new(bytes).for_each_bounds(extent.start, add);
+                Scale::Gaps(extent)
+            }
+            Kind::Coded => {
+                let extent = base.extent(index, &group, bucket);
+                let add = |low, high| cells.push((first_view(low), last_view(high)));
+                let block = group.coded_at(bucket, &base.arena).read(base.point_bits);
+                block.for_each_bounds(extent.start, add);
                 Scale::Gaps(extent)
             }
             Kind::Hash => {

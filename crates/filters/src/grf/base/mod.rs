@@ -23,10 +23,11 @@ use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::FlushNumber;
 use crate::bits::simd::prefetch_lines;
 use crate::fingerprint::cell::{Block, Tail};
+use crate::fingerprint::coded::CodedBlock;
 use crate::fingerprint::directory::{Among, Directory};
 use crate::fingerprint::gap::number;
 use crate::fingerprint::gap::{Fall, GapBlock};
-use crate::fingerprint::group::{GROUP_ALIGN, Group, Kind};
+use crate::fingerprint::group::{CodedAt, GROUP_ALIGN, Group, Kind};
 use crate::fingerprint::hashes::{hash_bit_string, hash_position};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
@@ -88,6 +89,8 @@ enum Within<'a> {
     Cells { bytes: &'a [u8], tail: Tail<'a>, limits: Limits },
     /// Among numbers as fine as their gaps.
     Gaps { bytes: &'a [u8], extent: Extent },
+    /// As these, coded.
+    Coded { block: CodedAt<'a>, extent: Extent },
     /// Among hashes.
     Hashes { bytes: &'a [u8], layout: Layout, hash: u64 },
     /// Among positions on a line.
@@ -101,6 +104,7 @@ impl<'a> Site<'a> {
         match &self.within {
             Within::Edge | Within::AfterPrefix { .. } => {}
             Within::Positions(positions) => positions.load(),
+            Within::Coded { block, .. } => prefetch_lines(block.bytes, 0, 2),
             Within::Cells { bytes, .. }
             | Within::Gaps { bytes, .. }
             | Within::Hashes { bytes, .. } => {
@@ -319,6 +323,10 @@ impl Base {
                 let hash = hash_bit_string(key);
                 Within::Hashes { bytes, layout: group.layout(), hash }
             }
+            Kind::Coded => {
+                let block = group.coded_at(bucket, &self.arena);
+                Within::Coded { block, extent: self.extent(index, &group, bucket) }
+            }
             _ => Within::Gaps { bytes, extent: self.extent(index, &group, bucket) },
         };
         Site { list, bucket, view, within }
@@ -369,17 +377,13 @@ impl Base {
             }
             Within::Gaps { bytes, extent } => {
                 let block = GapBlock::new(bytes);
-                let number = number(site.view);
-                let known = match role {
-                    Role::High(low) if low.bucket_key() == site.bucket_key() => low.fall,
-                    _ => None,
-                };
-                let fall = match known {
-                    Some(fall) if fall.reaches(number) => fall,
-                    _ => block.find(number, extent.start, trace),
-                };
-                let fraction = extent.fraction(&fall, number, block.count(), bits);
-                Spot { fall: Some(fall), ..spot(fraction, fall.ranks(), block.count()) }
+                let find = |number| block.find(number, extent.start, trace);
+                place_by_gaps(site, role, extent, block.count(), find)
+            }
+            Within::Coded { block, extent } => {
+                let block = block.read(self.point_bits);
+                let find = |number| block.find(number, extent.start, trace);
+                place_by_gaps(site, role, extent, block.count(), find)
             }
             Within::Hashes { bytes, layout, hash } => {
                 let block = SplineBlock::new(bytes, *layout);
@@ -453,10 +457,34 @@ impl Base {
     }
 }
 
+/// The place of a key in a block of `count` keys which finds where numbers fall.
+#[inline(always)]
+fn place_by_gaps(
+    site: &Site<'_>,
+    role: Role<'_>,
+    extent: &Extent,
+    count: usize,
+    find: impl FnOnce(u64) -> Fall,
+) -> Spot {
+    let number = number(site.view);
+    let known = match role {
+        Role::High(low) if low.bucket_key() == site.bucket_key() => low.fall,
+        _ => None,
+    };
+    let fall = match known {
+        Some(fall) if fall.reaches(number) => fall,
+        _ => find(number),
+    };
+    let fraction = extent.fraction(&fall, number, count, FRACTION_BITS);
+    let spot = Spot::new(site.bucket_key(), fraction, fall.ranks(), count);
+    Spot { fall: Some(fall), ..spot }
+}
+
 pub(crate) fn block_count(bytes: &[u8], kind: Kind) -> usize {
     match kind {
         Kind::Cell => Block::new(bytes).count(),
         Kind::Gap => GapBlock::new(bytes).count(),
+        Kind::Coded => CodedBlock::count_of(bytes),
         Kind::Spline | Kind::Hash => spline_count(bytes),
     }
 }

@@ -46,6 +46,7 @@ impl Fingerprints {
             Fingerprints::Spline => 1,
             Fingerprints::Gap => 2,
             Fingerprints::Cell => 3,
+            Fingerprints::Coded => 4,
         }
     }
 }

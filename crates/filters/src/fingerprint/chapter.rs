@@ -1,0 +1,72 @@
+//! The keys of some dozen groups, whose coded cells share their classes.
+//! ```text
+//! arena   group | group, classes | group | group ...     classes behind the first group that is
+//!           spline   coded <-------- coded   coded        coded, which the others name
+//! ```
+//! Invariant: each group names classes that are there.
+
+use super::Fingerprints;
+use super::coded::classes::Classes;
+use super::coded::gap_symbols;
+use super::gap::number;
+use super::group::{BLOCKS_MAX, GROUP_ALIGN, turn_of};
+use super::keys::KeyBuffer;
+
+/// Blocks of a chapter.
+const BLOCKS: usize = 64 * BLOCKS_MAX;
+/// Blocks of a chapter from which classes are learnt.
+const BLOCKS_LEARNT: usize = 512;
+/// A chapter, or a group if there are no chapters, ends early when it has so many bytes of keys.
+const BYTES_MAX: usize = 4 << 20;
+const GROUP_BYTES_MAX: usize = 1 << 20;
+
+/// What the groups of a chapter share.
+#[derive(Default)]
+pub struct Chapter {
+    /// Empty where no group is coded.
+    pub classes: Classes,
+    at: Option<u32>,
+}
+
+impl Chapter {
+    /// The blocks and the bytes of keys that begin to be written together.
+    pub fn sizes(fingerprints: Fingerprints) -> (usize, usize) {
+        if is_coded(fingerprints) { (BLOCKS, BYTES_MAX) } else { (BLOCKS_MAX, GROUP_BYTES_MAX) }
+    }
+
+    /// The chapter of keys whose blocks end at `cuts`.
+    pub fn new(fingerprints: Fingerprints, keys: &KeyBuffer, cuts: &[usize]) -> Chapter {
+        let Some(&count) = cuts.last() else { return Chapter::default() };
+        if !is_coded(fingerprints) {
+            return Chapter::default();
+        }
+        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let (mut symbols, mut ends, mut numbers) = (Vec::new(), vec![0], Vec::new());
+        for (start, &end) in starts.zip(cuts).step_by(cuts.len().div_ceil(BLOCKS_LEARNT)) {
+            let commons = &keys.commons()[start + 1..end];
+            let prefix_bits = commons.iter().copied().min().unwrap_or(0) as usize;
+            numbers.clear();
+            numbers.extend((start..end).map(|place| number(keys.view(place, prefix_bits))));
+            gap_symbols(&numbers, None, turn_of(prefix_bits), &mut symbols);
+            ends.push(symbols.len());
+        }
+        let blocks: Vec<&[u8]> = ends.windows(2).map(|ends| &symbols[ends[0]..ends[1]]).collect();
+        Chapter { classes: Classes::learn(&blocks, count), at: None }
+    }
+
+    /// Where its classes are in the arena, in units of [`GROUP_ALIGN`] bytes; behind `out`, if they
+    /// are not there yet.
+    pub fn classes_at(&mut self, out: &mut Vec<u8>) -> u32 {
+        *self.at.get_or_insert_with(|| {
+            out.resize(out.len().next_multiple_of(GROUP_ALIGN), 0);
+            let units = out.len() / GROUP_ALIGN;
+            self.classes.write(out);
+            u32::try_from(units).expect("an arena of less than 32 GiB")
+        })
+    }
+}
+
+/// Whether groups may be coded.
+fn is_coded(fingerprints: Fingerprints) -> bool {
+    fingerprints == Fingerprints::Coded
+}

@@ -1,7 +1,9 @@
 //! How often a filter says "maybe" where nothing is, at a size that is measured too. Seeds are
 //! fixed; bounds are generous: `examples/grf_probe.rs` prints the figures of larger sets.
 
-use trommel_filters::{Codes, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape};
+use trommel_filters::{
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape,
+};
 
 const KEYS: usize = 200_000;
 const FLUSHES: usize = 99;
@@ -41,6 +43,15 @@ fn crowded(random: &mut Random) -> u64 {
     let cluster = random.next() % 4000;
     let centre = Random(cluster).next() >> 14;
     centre + (f64::from(1u32 << (11 + cluster % 20)) * random.unit().powi(3)) as u64
+}
+
+/// First and last numbers of ranges whose widths are powers of two: neighbours are close to each
+/// other, or far.
+fn ends_of_ranges(random: &mut Random) -> u64 {
+    let mut range = Random(random.next() % 100_000);
+    let bits = 4 + range.next() % 12;
+    let first = range.next() >> 32 >> bits << bits;
+    if random.next() % 2 == 0 { first } else { first + (1 << bits) - 1 }
 }
 
 /// Nine of ten keys in the base, the others in equal flushes.
@@ -120,6 +131,27 @@ fn clustered_keys() {
 fn keys_that_crowd_within_a_block() {
     assert_rates(crowded, 12.0, 0.09);
     assert_rates(crowded, 14.0, 0.03);
+}
+
+/// No kind alone is better, but for chance.
+#[test]
+fn auto_is_as_good_as_the_best_kind() {
+    let draws: [fn(&mut Random) -> u64; 4] = [uniform, clustered, crowded, ends_of_ranges];
+    for draw in draws {
+        let mut random = Random(3);
+        let mut keys: Vec<u64> = (0..KEYS).map(|_| draw(&mut random)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for bits_per_key in [8.0, 10.0, 12.0] {
+            let rates = Fingerprints::ALL.map(|fingerprints| {
+                let options = GrfOptions { bits_per_key, fingerprints, ..GrfOptions::default() };
+                (rate(&part_of(&keys, &options), &keys, draw, 0), fingerprints)
+            });
+            let (auto, best) = (rates[0].0, rates[1..].iter().map(|it| it.0).fold(1.0, f64::min));
+            let noise = 3.0 * (best / QUERIES as f64).sqrt();
+            assert!(auto <= 1.1 * best + noise, "{bits_per_key} bits: {rates:?}");
+        }
+    }
 }
 
 #[test]

@@ -108,7 +108,7 @@ fn arguments() -> Arguments {
         skew: 0,
     };
     let usage = "grf_probe [--keys N | --file PATH] [--bits B] [--flushes N] [--queries N] \
-                 [--only uniform|clustered] [--fingerprints auto|spline|gap|cell] [--skew N] \
+                 [--only uniform|clustered] [--fingerprints auto|spline|gap|cell|coded] [--skew N] \
                  [--run-codes shape|huffman]";
     let fingerprints = |value: &str| {
         let named = |kind: &Fingerprints| format!("{kind:?}").to_lowercase() == value;

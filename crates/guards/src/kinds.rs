@@ -9,17 +9,17 @@ pub use crate::locators::chucky::{CHUCKY, CHUCKY_PLAIN};
 pub use crate::locators::remix::{REMIX, REMIX_SORTED};
 pub use crate::point::fuse::{BINARY_FUSE, XOR};
 pub use crate::range::arf::ARF;
-pub use crate::range::fingerprint_filter::{CELL, GAP, SNARF};
+pub use crate::range::fingerprint_filter::{CELL, CODED, GAP, SNARF};
 pub use crate::range::prefix::PREFIX_BLOOM;
 pub use crate::range::rencoder::RENCODER;
 pub use crate::range::rosetta::ROSETTA;
 
 /// The filters of one table that this crate has.
-pub const FURTHER: [&dyn FilterKind; 10] =
-    [BINARY_FUSE, XOR, SNARF, CELL, GAP, ROSETTA, RENCODER, PREFIX_BLOOM, ARF, ELASTIC];
+pub const FURTHER: [&dyn FilterKind; 11] =
+    [BINARY_FUSE, XOR, SNARF, CELL, GAP, CODED, ROSETTA, RENCODER, PREFIX_BLOOM, ARF, ELASTIC];
 
 /// All filters of one table.
-pub const TABLE_FILTERS: [&dyn FilterKind; 17] = [
+pub const TABLE_FILTERS: [&dyn FilterKind; 18] = [
     BLOCKED_BLOOM,
     BLOOM,
     RIBBON,
@@ -32,6 +32,7 @@ pub const TABLE_FILTERS: [&dyn FilterKind; 17] = [
     SNARF,
     CELL,
     GAP,
+    CODED,
     ROSETTA,
     RENCODER,
     PREFIX_BLOOM,

@@ -85,7 +85,7 @@ fn the_block_of_a_table_s_key_is_asked_for_before_its_group_is_read() {
     let mut random = Random(2);
     let keys = uniform_keys(&mut random);
     let hits = some_of(&keys, &mut random);
-    for kind in [kinds::SNARF, kinds::CELL, kinds::GAP] {
+    for kind in [kinds::SNARF, kinds::CELL, kinds::GAP, kinds::CODED] {
         let mut builder = FilterOptions::new(kind, 16.0).builder();
         keys.iter().for_each(|key| builder.add(&key.to_be_bytes()).expect("sorted"));
         let bytes = AlignedBytes::from_slice(&builder.finish());

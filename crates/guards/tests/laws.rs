@@ -32,7 +32,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 39] = [
+const FILTERS: [Maker; 41] = [
     maker(kinds::BLOCKED_BLOOM, 1.0, 8),
     maker(kinds::BLOCKED_BLOOM, 10.0, 8),
     maker(kinds::BLOCKED_BLOOM, 40.0, 8),
@@ -60,6 +60,8 @@ const FILTERS: [Maker; 39] = [
     maker(kinds::CELL, 24.0, 60),
     maker(kinds::GAP, 8.0, 60),
     maker(kinds::GAP, 40.0, 60),
+    maker(kinds::CODED, 8.0, 60),
+    maker(kinds::CODED, 40.0, 60),
     maker(kinds::ROSETTA, 2.0, 52),
     maker(kinds::ROSETTA, 14.0, 52),
     maker(kinds::RENCODER, 2.0, 14),

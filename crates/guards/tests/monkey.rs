@@ -24,13 +24,14 @@ const PROMISED: [(&'static dyn FilterKind, Promise); 5] = [
 ];
 
 /// Filters of ranges whose rates were measured, over even keys.
-const MEASURED: [&dyn FilterKind; 8] = [
+const MEASURED: [&dyn FilterKind; 9] = [
     kinds::SURF_HASH,
     kinds::SURF_REAL,
     kinds::SURF_MIXED,
     kinds::SNARF,
     kinds::CELL,
     kinds::GAP,
+    kinds::CODED,
     kinds::ROSETTA,
     kinds::RENCODER,
 ];

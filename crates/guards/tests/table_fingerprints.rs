@@ -1,4 +1,5 @@
-//! `snarf`, `cell` and `gap`: sizes, rates, lower bounds and counts; what the laws do not say.
+//! `snarf`, `cell`, `gap` and `coded`: sizes, rates, lower bounds and counts; what the laws do not
+//! say.
 //! ```text
 //! size     the image is what was asked for, within two percent;
 //!          few keys take little more than their bits
@@ -13,7 +14,7 @@ use trommel_guards::kinds;
 
 type Filter = Box<dyn trommel_filters::AnyFilter>;
 
-const KINDS: [&'static dyn FilterKind; 3] = [kinds::SNARF, kinds::CELL, kinds::GAP];
+const KINDS: [&'static dyn FilterKind; 4] = [kinds::SNARF, kinds::CELL, kinds::GAP, kinds::CODED];
 const KEYS: usize = 120_000;
 const QUERIES: usize = 40_000;
 
@@ -116,6 +117,8 @@ fn each_bit_halves_the_rate_whatever_the_width() {
         (kinds::CELL, 12.0, 0.0130),
         (kinds::GAP, 10.0, 0.0265),
         (kinds::GAP, 12.0, 0.0065),
+        (kinds::CODED, 10.0, 0.0094),
+        (kinds::CODED, 12.0, 0.0023),
     ] {
         let filter = filter_of(kind, bits, &even);
         for width in [1, 1 << 5, 1 << 10] {

@@ -93,7 +93,7 @@ fn a_key_counts_once_in_the_last_level_and_once_for_each_flush_since() {
 }
 
 /// Filters of tables that are as fine as the gaps between keys.
-const FINE: [&'static dyn FilterKind; 3] = [kinds::SNARF, kinds::CELL, kinds::GAP];
+const FINE: [&'static dyn FilterKind; 4] = [kinds::SNARF, kinds::CELL, kinds::GAP, kinds::CODED];
 
 #[test]
 fn ranges_without_keys_are_known_to_be_empty() {

@@ -287,7 +287,7 @@ fn a_waiting_run_is_read_behind_deleted_keys() {
 /// Guards that know where a table goes on, near any key. (`surf-base` and `surf-hash` know too
 /// little of keys that are alone in their corner.)
 fn guards_with_bounds() -> impl Iterator<Item = GuardKind> {
-    let names = ["surf-real", "surf-mixed", "snarf", "cell", "gap", "grf"];
+    let names = ["surf-real", "surf-mixed", "snarf", "cell", "gap", "coded", "grf"];
     trommel_guards::all_guards().into_iter().filter(move |guard| names.contains(&guard.name()))
 }
 

@@ -10,7 +10,7 @@ use super::Fingerprints;
 use super::cell::CELLS_MAX;
 use super::chapter::Chapter;
 use super::directory::{Directory, DirectoryBuilder};
-use super::group::{BLOCKS_MAX, GROUP_ALIGN};
+use super::group::{BLOCKS_MAX, GROUP_ALIGN, HEAD_BITS_MAX};
 use super::group_writer::{GroupPlan, GroupWriter};
 use super::keys::{KeyBuffer, Pushed, WORD_BYTES};
 use super::starts::{GroupStarts, GroupStartsBuilder};
@@ -25,7 +25,6 @@ const BLOCK_KEYS_MIN: usize = 8;
 const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
 /// Ends of a group among which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
-const HEAD_BITS_MAX: usize = 64;
 
 /// How the groups of a run of keys are to be made.
 #[derive(Clone, Copy)]
@@ -285,7 +284,7 @@ impl GroupsBuilder {
             keys: &self.keys,
             cuts: &self.cuts[..blocks],
             prefix_bits,
-            head_bytes: head_bits.div_ceil(8).max(1),
+            head_bits: head_bits.max(1),
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
             point_bits: self.plan.point_bits,

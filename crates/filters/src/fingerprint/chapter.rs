@@ -14,6 +14,8 @@ use super::keys::KeyBuffer;
 
 /// Blocks of a chapter.
 const BLOCKS: usize = 64 * BLOCKS_MAX;
+/// Fewer keys do not pay for classes.
+const KEYS_MIN: usize = 512;
 /// Blocks of a chapter from which classes are learnt.
 const BLOCKS_LEARNT: usize = 512;
 /// A chapter, or a group if there are no chapters, ends early when it has so many bytes of keys.
@@ -23,7 +25,7 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 /// What the groups of a chapter share.
 #[derive(Default)]
 pub struct Chapter {
-    /// Empty where no group is coded.
+    /// None where no group is coded.
     pub classes: Classes,
     at: Option<u32>,
 }
@@ -37,7 +39,8 @@ impl Chapter {
     /// The chapter of keys whose blocks end at `cuts`.
     pub fn new(fingerprints: Fingerprints, keys: &KeyBuffer, cuts: &[usize]) -> Chapter {
         let Some(&count) = cuts.last() else { return Chapter::default() };
-        if !is_coded(fingerprints) {
+        let is_short = count < KEYS_MIN && fingerprints == Fingerprints::Auto;
+        if !is_coded(fingerprints) || is_short {
             return Chapter::default();
         }
         let starts = std::iter::once(0).chain(cuts.iter().copied());
@@ -68,5 +71,5 @@ impl Chapter {
 
 /// Whether groups may be coded.
 fn is_coded(fingerprints: Fingerprints) -> bool {
-    fingerprints == Fingerprints::Coded
+    matches!(fingerprints, Fingerprints::Coded | Fingerprints::Auto)
 }

@@ -1,122 +1,159 @@
-//! Estimates what fingerprints would cost and promise for the keys of one group.
+//! Estimates what fingerprints would promise for the keys of one group.
 //! ```text
-//! rate       the share of a window of some gaps that fingerprints cover, all windows alike
-//!   spline   a position is as wide everywhere
-//!   gap      a cell is as wide as the nearer gap says
+//! before   low   key   high   after       a key is looked up among the fingerprints of the others,
+//!                 ?                       as if it were absent
+//! cells    a cell reaches up to 2^(c - s) beyond low or below high, c: its lesser gap's exponent
+//! spline   a position reaches as far everywhere
+//! rate     the share of keys that are reached
 //! ```
-//! Empty queries are taken to fall as keys do: evenly within a window, and in each window as often.
-//! As often in each gap would be too pessimistic for the spline, whose positions fill narrow gaps:
-//! few queries fall into these. Invariant: the choice changes what a filter costs and how often it
-//! errs, never its truth.
+//! Where too few keys are reached, wider fingerprints are asked, and their rate is halved as often
+//! as they were doubled. Invariant: the choice changes what a filter costs and how often it errs,
+//! never its truth.
 
 use super::gap::number;
 use super::settle::exponent;
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
-/// Gaps of a window.
-const WINDOW_GAPS: usize = 8;
-/// Windows of a group that a sample has, about.
-const WINDOWS_OF_SAMPLE: usize = 32;
 /// Quotients for each key, at least.
 const QUOTIENTS_MIN: f64 = 0.3;
 /// Quotients of a block, at most.
 const QUOTIENTS_MAX: f64 = 60_000.0;
+/// Keys that must be reached, so that a rate is no chance.
+const REACHED_MIN: f64 = 6.0;
+/// Times that fingerprints are doubled for that.
+const DOUBLED_MAX: i32 = 20;
 
-/// What the gaps between the keys of a group say: of all, or of a sample. Keys are 63-bit numbers.
-pub(super) struct Survey {
-    /// The share of keys that look like the one before.
-    pub ties: f64,
-    /// Bits that gap fingerprints spend where a gap is wider than the next one.
-    pub uneven_bits: usize,
-    /// The rate of gap fingerprints without spare bits.
-    gap_rate: f64,
-    /// The rate of spline fingerprints.
-    spline_rate: f64,
+/// How far keys are from their neighbours, in parts of what a fingerprint reaches without spare
+/// bits.
+struct Distances {
+    /// How many are 2^-(i / 4), about.
+    counts: [u16; Distances::COUNTS],
 }
 
-impl Survey {
-    /// Of some of the gaps. Requires: ascending views. `position_width`: of spline fingerprints, in
-    /// their numbers.
-    #[inline(always)]
-    pub(super) fn of_sample(views: &[u64], position_width: f64) -> Survey {
-        Self::of_windows(views, position_width, WINDOWS_OF_SAMPLE)
+impl Distances {
+    /// Counts of a factor of two.
+    const STEPS: u32 = 4;
+    const COUNTS: usize = 64 * Self::STEPS as usize;
+
+    fn new() -> Distances {
+        Distances { counts: [0; Self::COUNTS] }
     }
 
-    /// Of all gaps.
-    #[cold]
-    pub(super) fn of_all(views: &[u64], position_width: f64) -> Survey {
-        Self::of_windows(views, position_width, views.len())
+    /// Adds a distance in parts of 2^`of`, if it is less than that.
+    #[inline(always)]
+    fn add(&mut self, distance: u64, of: u32) {
+        let whole = distance.ilog2();
+        let quarters = (distance << 2 >> whole) as u32 & (Self::STEPS - 1);
+        let (part, all) = (whole * Self::STEPS + quarters, of * Self::STEPS);
+        if part < all {
+            self.counts[(all - part) as usize % Self::COUNTS] += 1;
+        }
     }
 
+    /// The mean of the distances of a count.
+    fn mean(count: usize) -> f64 {
+        let parts = -(count as i32);
+        let steps = Self::STEPS as i32;
+        let quarters = f64::from(parts.rem_euclid(steps)) + 0.5;
+        f64::from(parts.div_euclid(steps)).exp2() * (1.0 + quarters / f64::from(steps))
+    }
+
+    /// How many are reached by fingerprints whose reach is such a part, wherever keys lie in them.
+    fn reached(&self, reach: f64) -> f64 {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        let reached = |(at, &count): (usize, &u16)| {
+            f64::from(count) * (1.0 - Self::mean(at) / reach).max(0.0)
+        };
+        counts.map(reached).sum()
+    }
+}
+
+/// What the keys of a group say of rates.
+pub(super) struct OwnRates {
+    /// Keys that were looked up, and those of them that look like a neighbour.
+    asked: f64,
+    alike: f64,
+    by_gap: Distances,
+    by_number: Distances,
+}
+
+impl OwnRates {
+    /// Requires: ascending views. Cells that are exact with so many spare bits reach nothing.
     #[inline(always)]
-    fn of_windows(views: &[u64], position_width: f64, asked: usize) -> Survey {
-        let (mut ties, mut uneven, mut gaps, mut windows) = (0, 0, 0, 0.0);
-        let (mut gap_rate, mut spline_rate) = (0.0, 0.0);
-        for (window, mut before) in windows_of(views, asked) {
-            let mut from = number(window[0]);
-            let (mut by_cells, mut by_positions, first) = (0.0, 0.0, from);
-            for to in window[1..].iter().map(|&view| number(view)) {
-                let Some(apart) = exponent(from, to) else {
-                    ties += 1;
-                    continue;
-                };
-                uneven += u32::saturating_sub(before, apart);
-                // A cell is as wide as the lesser gap beside it says; half of it lies in either.
-                by_cells += power(before.min(apart));
-                by_positions += distance(from, to).min(position_width);
-                (before, from) = (apart, to);
+    pub(super) fn new(views: &[u64], spare: f64) -> OwnRates {
+        let exact = spare.max(0.0) as u32;
+        let mut rates = OwnRates {
+            asked: views.len().saturating_sub(4) as f64,
+            alike: 0.0,
+            by_gap: Distances::new(),
+            by_number: Distances::new(),
+        };
+        for views in views.windows(5) {
+            let [before, low, key, high, after] = [0, 1, 2, 3, 4].map(|at| number(views[at]));
+            let (Some(gap), true) = (exponent(low, high), low < key && key < high) else {
+                rates.alike += 1.0;
+                continue;
+            };
+            let mut reach = |distance: u64, outer: Option<u32>| {
+                let lesser = outer.map_or(gap, |outer| outer.min(gap));
+                if lesser > exact {
+                    rates.by_gap.add(distance, lesser);
+                }
+            };
+            reach(key - low, exponent(before, low));
+            reach(high - key, exponent(high, after));
+            rates.by_number.add(key - low, 63);
+            rates.by_number.add(high - key, 63);
+        }
+        rates
+    }
+
+    /// Whether there were keys enough to look one up.
+    pub(super) fn is_known(&self) -> bool {
+        self.asked > 0.0
+    }
+
+    /// Whether keys look alike: then they are text, as a rule.
+    pub(super) fn has_alike(&self) -> bool {
+        self.alike > 0.0
+    }
+
+    /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would be if
+    /// cells took the room that they have.
+    pub(super) fn near(&self, spare: f64) -> f64 {
+        self.rate(&self.by_gap, (-spare).exp2())
+    }
+
+    /// The rate of positions of such a width, in numbers.
+    pub(super) fn spline(&self, width: f64) -> f64 {
+        // A position of one number is exact.
+        self.rate(&self.by_number, (width - 1.0).max(0.0) / 63f64.exp2())
+    }
+
+    fn rate(&self, distances: &Distances, reach: f64) -> f64 {
+        let enough = REACHED_MIN.min(self.asked / 4.0);
+        for doubled in 0..DOUBLED_MAX {
+            let scale = f64::from(doubled).exp2();
+            let reached = distances.reached(reach * scale);
+            if reached + self.alike >= enough || doubled + 1 == DOUBLED_MAX {
+                return ((reached / scale + self.alike) / self.asked.max(1.0)).min(1.0);
             }
-            windows += 1.0;
-            gaps += window.len() - 1;
-            let width = distance(first, from).max(1.0);
-            gap_rate += (by_cells / width).min(1.0);
-            spline_rate += by_positions / width;
         }
-        windows = f64::max(windows, 1.0);
-        Survey {
-            ties: f64::from(ties) / (gaps + 1) as f64,
-            uneven_bits: uneven as usize * (views.len() - 1) / gaps.max(1),
-            gap_rate: gap_rate / windows,
-            spline_rate: spline_rate / windows,
-        }
-    }
-
-    /// The rate of gap fingerprints with so many spare bits.
-    pub(super) fn gap_rate(&self, spare: f64) -> f64 {
-        self.with_ties(self.gap_rate * (-spare).exp2())
-    }
-
-    /// The rate of spline fingerprints.
-    pub(super) fn spline_rate(&self) -> f64 {
-        self.with_ties(self.spline_rate)
-    }
-
-    /// A rate of fingerprints that see no more of a key than its number: queries near keys that
-    /// look alike look like them.
-    fn with_ties(&self, rate: f64) -> f64 {
-        self.ties + (1.0 - self.ties) * rate
+        unreachable!("the last turn gives a rate")
     }
 }
 
-/// The expected false positive rate of gap fingerprints with so many spare bits. Each key is looked
-/// up among the fingerprints of all others, as if it were absent. Where keys are text this is more
-/// than [`Survey::gap_rate`], as their gaps are not filled evenly.
-#[cold]
-pub(super) fn gap_rate_by_keys(views: &[u64], spare: f64) -> f64 {
-    let apart = |from: u64, to: u64| exponent(number(from), number(to)).map_or(0.0, power);
-    let scale = (-spare).exp2() / 2.0;
-    let covered = |keys: &[u64]| {
-        let [before, low, key, high, after] = *keys else { return false };
-        let gap = apart(low, high);
-        let reach = |outer: f64| gap.min(outer) * scale;
-        distance(number(low), number(key)) < reach(apart(before, low))
-            || distance(number(key), number(high)) < reach(apart(high, after))
-    };
-    share_of(views.windows(5).map(covered))
+/// Bits that gap fingerprints spend where a gap is wider than the next one.
+pub(super) fn uneven_gap_bits(views: &[u64]) -> usize {
+    let gaps = views.windows(2).filter_map(|pair| exponent(number(pair[0]), number(pair[1])));
+    let uneven = gaps.fold((0, 0), |(before, sum), apart| {
+        (apart, sum + u32::saturating_sub(before, apart) as usize)
+    });
+    uneven.1
 }
 
-/// As [`gap_rate_by_keys`], of cells: `commons` are the bits that each key shares with the one
-/// before.
+/// The rate of cells with so many spare bits, by keys. `commons`: the bits that each key shares with
+/// the one before.
 #[cold]
 pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {
@@ -133,30 +170,6 @@ fn share_of(all: impl Iterator<Item = bool>) -> f64 {
     let (asked, covered) =
         all.fold((0, 0), |(asked, covered), one| (asked + 1, covered + u32::from(one)));
     f64::from(covered) / f64::from(asked.max(1))
-}
-
-/// Stretches of some neighbouring keys, each of which begins where the one before ends, and the
-/// exponent of the gap before. About `asked` of them, evenly spread.
-#[inline(always)]
-fn windows_of(views: &[u64], asked: usize) -> impl Iterator<Item = (&[u64], u32)> {
-    let gaps = views.len().saturating_sub(1);
-    let apart = (gaps / (WINDOW_GAPS * asked).max(1)).max(1);
-    (0..gaps).step_by(WINDOW_GAPS * apart).map(move |from| {
-        let before = from
-            .checked_sub(1)
-            .map_or(0, |before| exponent(number(views[before]), number(views[from])).unwrap_or(0));
-        (&views[from..views.len().min(from + WINDOW_GAPS + 1)], before)
-    })
-}
-
-#[inline(always)]
-fn distance(from: u64, to: u64) -> f64 {
-    // Both have 63 bits, so that a signed number holds the difference: converting it is one step.
-    (to - from) as i64 as f64
-}
-
-fn power(exponent: u32) -> f64 {
-    f64::from_bits((1023 + u64::from(exponent)) << 52)
 }
 
 /// The layout of `keys` keys in `blocks` blocks that takes about so many bits for each key.
@@ -176,17 +189,39 @@ pub(super) fn layout(keys: usize, blocks: usize, bits_per_key: f64) -> Layout {
 mod tests {
     use super::*;
 
+    fn coded(keys: &[u64], spare: f64) -> f64 {
+        let views: Vec<u64> = keys.iter().map(|key| key << 1).collect();
+        OwnRates::new(&views, spare).near(spare)
+    }
+
     #[test]
     fn keys_ask_for_each_other() {
-        // Evenly spaced, each lies in the middle of the gap that it leaves.
-        let even: Vec<u64> = (0..40u64).map(|place| place << 50).collect();
-        assert_eq!([0.0, 1.0, 3.0].map(|spare| gap_rate_by_keys(&even, spare)), [0.0; 3]);
-        // In pairs: a key close to its neighbour lies in the neighbour's fingerprint, however many
-        // spare bits there are.
+        // Evenly spaced, each lies in the middle of the gap that it leaves, which no cell reaches.
+        let even: Vec<u64> = (0..400u64).map(|place| place << 50).collect();
+        assert_eq!([0.0, 1.0, 3.0].map(|spare| coded(&even, spare)), [0.0; 3]);
+        // In pairs: a key close to its neighbour lies in the neighbour's cell, however many spare
+        // bits there are, until cells are finer than the pair.
         let pairs: Vec<u64> = even.iter().flat_map(|&key| [key, key + (1 << 20)]).collect();
-        assert_eq!(gap_rate_by_keys(&pairs, 8.0), 1.0);
-        assert_eq!(gap_rate_by_keys(&pairs, 40.0), 0.0);
-        assert_eq!(gap_rate_by_keys(&even[..3], 0.0), 0.0, "too few to ask");
+        assert!(coded(&pairs, 8.0) > 0.95, "{}", coded(&pairs, 8.0));
+        assert!(coded(&pairs, 45.0) < 1e-4);
+        assert_eq!(coded(&even[..3], 0.0), 0.0, "too few to ask");
+    }
+
+    #[test]
+    fn rates_of_even_keys_are_what_their_widths_say() {
+        let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 10;
+        let mut views: Vec<u64> = (0..1000).map(|i| mixed(i * i + i)).collect();
+        views.sort_unstable();
+        let rates = OwnRates::new(&views, 0.0);
+        // A position covers its width, of 2^53 numbers for all keys.
+        for shift in 10..15 {
+            let promised = 1000.0 * f64::from(-shift).exp2();
+            let rate = rates.spline(f64::from(53 - shift).exp2());
+            assert!((0.7..1.3).contains(&(rate / promised)), "{shift}: {rate}, {promised}");
+        }
+        // Where few keys are reached, each spare bit halves the rate.
+        let halved = rates.near(14.0) / rates.near(17.0);
+        assert!((halved - 8.0).abs() < 0.01, "{halved}");
     }
 
     #[test]

@@ -1,41 +1,45 @@
 //! A group of the base: neighbouring blocks of one kind of fingerprints, behind one header.
 //! ```text
-//! u32: prefix bits (20), blocks - 1 (4), bytes of a head - 1 (3), wide (1), kind (3), 0 (1)
+//! u32: prefix bits (20), blocks - 1 (4), kind (3), bits of an offset - 1 (5)
 //! spline           its model
+//! all but spline   u8: bits of a head - 1
 //! hash             how positions are laid out in blocks
-//! coded            u32: where in the arena its classes are, in units of 8 bytes
+//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits
 //! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
-//! offsets of blocks 1.. from block 0: two bytes; if wide: three
-//! coded            as many bytes: where the last block ends
+//! offsets of blocks 1.. from block 0 in bytes; coded: also where the last block ends
+//! zeros up to a whole byte
 //! block 0, block 1, ...
 //! ```
 //! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key
 //! that is above the last key of the block before.
 
-use super::coded::CodedBlock;
 use super::coded::classes::{CLASS_BYTES, ClassBytes, EXPONENTS};
+use super::coded::{CodedBlock, Shared};
 use super::hashes::bytes_of;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model};
-use crate::bits::packed::{word, word_or_zero};
+use crate::bits::packed::{BitWriter, LEN_MAX, load, load_or_zero, top};
 
 /// Blocks that a group can have.
 pub const BLOCKS_MAX: usize = 16;
-/// No head begins beyond this, of as many as there can be.
-const HEADS_MASK: usize = 127;
-const _: () = assert!((BLOCKS_MAX - 2) * size_of::<u64>() <= HEADS_MASK);
-/// Bytes that are read of the heads, each with what follows it.
-const HEADS_BYTES: usize = HEADS_MASK + 1 + size_of::<u64>();
-/// Bytes before the model or the heads.
+/// Bits that a head can have.
+pub const HEAD_BITS_MAX: usize = LEN_MAX;
+/// Bits of a group before the model, or before the bits of a head.
 const HEADER_BYTES: usize = 4;
-/// Bytes that say where classes are.
+/// Where the header has the number of blocks, the kind, the bits of an offset.
+const BLOCKS_AT: usize = 20;
+const KIND_AT: usize = 24;
+const OFFSET_AT: usize = 27;
+/// Bytes of all kinds but splines before what a kind has of its own.
+const LEAD_BYTES: usize = HEADER_BYTES + 1;
+/// Bytes that are read of the heads, each with what follows it.
+const HEADS_BYTES: usize = ((BLOCKS_MAX - 2) * HEAD_BITS_MAX / 8 + 1).next_power_of_two() + 8;
+/// Bytes that say where classes are, and those with the spare bits.
 const CLASSES_AT_BYTES: usize = size_of::<u32>();
-const WIDE: u32 = 1 << 27;
-const NARROW_BYTES: usize = 2;
-const WIDE_BYTES: usize = 3;
+const CODED_BYTES: usize = CLASSES_AT_BYTES + 1;
 /// Groups start at multiples of this.
 pub const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
-pub const OFFSETS_END: usize = 1 << (8 * WIDE_BYTES);
+pub const OFFSETS_END: usize = 1 << 24;
 
 /// What the blocks of a group keep of its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,14 +81,14 @@ impl Kind {
 
 /// What stands before the offsets.
 pub enum Lead<'a> {
-    /// The views at which blocks 1.. begin, of which `bytes` bytes are kept.
+    /// The views at which blocks 1.. begin, of which `bits` bits are kept.
     Heads {
         /// What stands before them.
         first: First,
         /// One for each block but the first.
         views: &'a [u64],
         /// So many of each are kept.
-        bytes: usize,
+        bits: usize,
     },
     /// The line on which all blocks lie.
     Model(&'a Model),
@@ -98,8 +102,12 @@ pub enum First {
     Nothing,
     /// How hashed blocks are laid out.
     Layout(Layout),
-    /// Where in the arena the classes of coded blocks are, in units of [`GROUP_ALIGN`] bytes.
-    ClassesAt(u32),
+    /// Where in the arena the classes of coded blocks are, which is told later; and the spare bits
+    /// that all blocks have.
+    Coded {
+        /// Some blocks have one more.
+        spare: usize,
+    },
 }
 
 impl First {
@@ -107,7 +115,10 @@ impl First {
         match self {
             First::Nothing => {}
             First::Layout(layout) => layout.write(out),
-            First::ClassesAt(units) => out.extend_from_slice(&units.to_le_bytes()),
+            First::Coded { spare } => {
+                out.extend_from_slice(&[0; CLASSES_AT_BYTES]);
+                out.push(*spare as u8);
+            }
         }
     }
 }
@@ -121,32 +132,29 @@ pub fn write_header(
     offsets: &[u32],
     out: &mut Vec<u8>,
 ) {
-    let wide = offsets.last().is_some_and(|&last| last >= 1 << (8 * NARROW_BYTES));
-    let head_bytes = match lead {
-        Lead::Heads { bytes, .. } => *bytes,
-        Lead::Model(_) => 1,
-    };
+    let offset_bits = offsets.last().map_or(1, |last| last.max(&1).ilog2() as usize + 1);
     let blocks = offsets.len() - usize::from(kind == Kind::Coded);
-    let counts = (blocks - 1) << 20 | (head_bytes - 1) << 24;
-    let flag = if wide { WIDE } else { 0 };
-    let header = (prefix_bits | counts) as u32 | flag | kind.tag() << 28;
+    let counts = (blocks - 1) << BLOCKS_AT | (offset_bits - 1) << OFFSET_AT;
+    let header = (prefix_bits | counts) as u32 | kind.tag() << KIND_AT;
     out.extend_from_slice(&header.to_le_bytes());
     match lead {
-        Lead::Heads { first, views, bytes } => {
+        Lead::Heads { first, bits, .. } => {
+            out.push(*bits as u8 - 1);
             first.write(out);
-            views.iter().for_each(|view| out.extend_from_slice(&view.to_be_bytes()[..*bytes]));
         }
         Lead::Model(model) => model.write(out),
     }
-    let bytes = if wide { WIDE_BYTES } else { NARROW_BYTES };
-    for offset in &offsets[1..] {
-        out.extend_from_slice(&offset.to_be_bytes()[4 - bytes..]);
+    let mut writer = BitWriter::new(out);
+    if let Lead::Heads { views, bits, .. } = lead {
+        views.iter().for_each(|&view| writer.push(top(view, *bits), *bits));
     }
+    offsets[1..].iter().for_each(|&offset| writer.push(u64::from(offset), offset_bits));
+    writer.finish();
 }
 
 /// Tells a coded group, which `group` is, where its classes are.
 pub fn set_classes_at(group: &mut [u8], units: u32) {
-    group[HEADER_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
+    group[LEAD_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
 }
 
 /// What the symbols of a coded group are turned by: so that a gap has one symbol, whatever the
@@ -165,10 +173,19 @@ pub struct CodedAt<'a> {
     /// Whether the length includes hashes of the block's keys.
     has_hashes: bool,
     classes: &'a [u8],
-    turn: u32,
+    shared: Shared,
 }
 
 impl<'a> CodedAt<'a> {
+    /// The same, in a copy of its bytes.
+    #[inline(always)]
+    pub fn of_copy<'b>(&self, bytes: &'b [u8]) -> CodedAt<'b>
+    where
+        'a: 'b,
+    {
+        CodedAt { bytes, ..*self }
+    }
+
     /// The block. `hash_bits`: of each key, behind it. Requires: bytes follow it as
     /// [`WINDOW`](super::gap::WINDOW) says.
     #[inline(always)]
@@ -177,7 +194,7 @@ impl<'a> CodedAt<'a> {
         if hash_bits > 0 && self.has_hashes {
             len = len.wrapping_sub(bytes_of(CodedBlock::count_of(self.bytes), hash_bits));
         }
-        CodedBlock::new(self.bytes, len, self.turn, |class| class_at(self.classes, class))
+        CodedBlock::new(self.bytes, len, self.shared, |class| class_at(self.classes, class))
     }
 }
 
@@ -200,22 +217,24 @@ pub struct Group<'a> {
     pub blocks: usize,
     /// What its fingerprints are.
     pub kind: Kind,
-    head_bytes: usize,
-    offset_bytes: usize,
+    head_bits: usize,
+    offset_bits: usize,
 }
 
 impl<'a> Group<'a> {
     /// Reads a header. Requires: a group begins here.
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
-        let header = u32::from_le_bytes(*bytes.first_chunk().expect("a group has a header"));
+        let header = u64::from_le_bytes(*bytes.first_chunk().expect("a group is of eight bytes"));
+        let field = |at: usize, len: usize| header as usize >> at & ((1 << len) - 1);
         Group {
             bytes,
-            prefix_bits: header as usize & 0xf_ffff,
-            blocks: (header >> 20 & 15) as usize + 1,
-            kind: Kind::from_tag(header >> 28),
-            head_bytes: (header >> 24 & 7) as usize + 1,
-            offset_bytes: if header & WIDE == 0 { NARROW_BYTES } else { WIDE_BYTES },
+            prefix_bits: field(0, BLOCKS_AT),
+            blocks: field(BLOCKS_AT, 4) + 1,
+            kind: Kind::from_tag(header as u32 >> KIND_AT),
+            // Of splines, any.
+            head_bits: (field(8 * HEADER_BYTES, 6) + 1).min(HEAD_BITS_MAX),
+            offset_bits: field(OFFSET_AT, 5) + 1,
         }
     }
 
@@ -228,43 +247,41 @@ impl<'a> Group<'a> {
     /// How the blocks of a hashed group are laid out.
     #[inline(always)]
     pub fn layout(&self) -> Layout {
-        Layout::read(&self.bytes[HEADER_BYTES..])
+        Layout::read(&self.bytes[LEAD_BYTES..])
     }
 
+    /// Where heads begin.
     #[inline(always)]
     fn heads_at(&self) -> usize {
-        HEADER_BYTES
-            + match self.kind {
-                Kind::Hash => LAYOUT_BYTES,
-                Kind::Coded => CLASSES_AT_BYTES,
-                Kind::Cell | Kind::Gap | Kind::Spline => 0,
-            }
-    }
-
-    #[inline(always)]
-    fn offsets_at(&self) -> usize {
         match self.kind {
             Kind::Spline => HEADER_BYTES + MODEL_BYTES,
-            Kind::Cell | Kind::Gap | Kind::Hash | Kind::Coded => {
-                self.heads_at() + (self.blocks - 1) * self.head_bytes
-            }
+            Kind::Hash => LEAD_BYTES + LAYOUT_BYTES,
+            Kind::Coded => LEAD_BYTES + CODED_BYTES,
+            Kind::Cell | Kind::Gap => LEAD_BYTES,
         }
+    }
+
+    /// The bit at which offsets begin.
+    #[inline(always)]
+    fn offsets_bit(&self) -> usize {
+        let head_bits = if self.kind == Kind::Spline { 0 } else { self.head_bits };
+        8 * self.heads_at() + (self.blocks - 1) * head_bits
     }
 
     /// Bytes before block 0.
     #[inline(always)]
     pub fn header_bytes(&self) -> usize {
         let offsets = self.blocks - usize::from(self.kind != Kind::Coded);
-        self.offsets_at() + offsets * self.offset_bytes
+        (self.offsets_bit() + offsets * self.offset_bits).div_ceil(8)
     }
 
     /// The view at which a block begins. Requires: not the first one, which begins at the
     /// separator; not a spline.
     #[inline(always)]
     pub fn head(&self, block: usize) -> u64 {
-        let shift = 64 - 8 * self.head_bytes;
-        let at = self.heads_at() + (block - 1) * self.head_bytes;
-        word_or_zero(self.bytes, at) >> shift << shift
+        let shift = 64 - self.head_bits;
+        let bit = 8 * self.heads_at() + (block - 1) * self.head_bits;
+        load_or_zero(self.bytes, bit) >> shift << shift
     }
 
     /// The last block that begins at or before `view`. Requires: not a spline.
@@ -277,11 +294,12 @@ impl<'a> Group<'a> {
         // The loop is unrolled and branchless. Fifteen independent loads are faster than four that
         // wait for each other, and a fixed number is faster than one load per block. What follows
         // the heads is read in vain.
-        let shift = 64 - 8 * self.head_bytes;
+        const BITS_MASK: usize = 8 * (HEADS_BYTES - 8) - 1;
+        let shift = 64 - self.head_bits;
         let (view, mut begun) = (view >> shift, 0usize);
         for head in 0..BLOCKS_MAX - 1 {
-            let at = (head * self.head_bytes) & HEADS_MASK;
-            begun = begun << 1 | usize::from(word(heads, at) >> shift <= view);
+            let bit = (head * self.head_bits) & BITS_MASK;
+            begun = begun << 1 | usize::from(load(heads, bit) >> shift <= view);
         }
         (begun >> (BLOCKS_MAX - self.blocks)).count_ones() as usize
     }
@@ -291,8 +309,8 @@ impl<'a> Group<'a> {
     pub fn block_at(&self, block: usize) -> usize {
         let mut at = self.header_bytes();
         if block > 0 {
-            let offset = word(self.bytes, self.offsets_at() + (block - 1) * self.offset_bytes);
-            at += (offset >> (64 - 8 * self.offset_bytes)) as usize;
+            let bit = self.offsets_bit() + (block - 1) * self.offset_bits;
+            at += top(load_or_zero(self.bytes, bit), self.offset_bits) as usize;
         }
         at
     }
@@ -301,7 +319,8 @@ impl<'a> Group<'a> {
     /// all groups are in.
     #[inline(always)]
     pub fn coded_at(&self, block: usize, arena: &'a [u8]) -> CodedAt<'a> {
-        let units = self.bytes[HEADER_BYTES..].first_chunk().expect("a group has a header");
+        let [units @ .., spare] =
+            self.bytes[LEAD_BYTES..].first_chunk::<CODED_BYTES>().expect("a group has a header");
         let classes = arena.get(u32::from_le_bytes(*units) as usize * GROUP_ALIGN..);
         let (start, end) = (self.block_at(block), self.block_at(block + 1));
         CodedAt {
@@ -309,7 +328,7 @@ impl<'a> Group<'a> {
             len: end.wrapping_sub(start),
             has_hashes: block + 1 < self.blocks,
             classes: classes.unwrap_or_default(),
-            turn: turn_of(self.prefix_bits),
+            shared: Shared { turn: turn_of(self.prefix_bits), spare: u32::from(*spare) },
         }
     }
 
@@ -322,6 +341,6 @@ impl<'a> Group<'a> {
     /// The bits that tell a block's first key from the keys of the block before.
     #[inline(always)]
     pub fn head_bits(&self, block: usize) -> usize {
-        if block == 0 { 0 } else { 8 * self.head_bytes }
+        if block == 0 { 0 } else { self.head_bits }
     }
 }

@@ -8,9 +8,9 @@
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
-use super::choose_kind::{Survey, cell_rate_by_keys, gap_rate_by_keys, layout};
+use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, uneven_gap_bits};
 use super::coded::classes::Classes;
-use super::coded::{self, CodedCost, encode_coded};
+use super::coded::{self, CodedCost, Shared, encode_coded};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::{encode_gaps, number};
 use super::group::{
@@ -30,22 +30,23 @@ const KEYS_FEW: usize = 64;
 const BITS_OF_FEW: f64 = 512.0;
 const SPARE_OF_FEW: f64 = 8.0;
 /// Bits of a group beside its blocks: its header and what rounding up adds.
-const GROUP_BITS: usize = 8 * 4 + 28;
+const GROUP_BITS: usize = 8 * 5 + 4 + 28;
 /// Bits of a block of cells or gaps: its offset, its header, a nibble, and what rounding up adds.
-const BLOCK_BITS: usize = 16 + 16 + 4 + 4;
+const BLOCK_BITS: usize = 11 + 16 + 4 + 4;
 /// Bits of a spline block: its offset, its count, and what rounding up adds.
-const SPLINE_BLOCK_BITS: usize = 16 + 16 + 4 + 4;
+const SPLINE_BLOCK_BITS: usize = 11 + 16 + 4 + 4;
 /// Bits of a coded block beside its cells: its offset, and what rounding up adds.
-const CODED_BLOCK_BITS: usize = 16 + 4;
+const CODED_BLOCK_BITS: usize = 11 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
 /// Where keys look alike and no fingerprint in key order promises less, points at least are told
 /// apart.
 const HASH_ABOVE: f64 = 0.15;
 
-/// A sample of gaps decides between rates that differ by so much; where keys look alike or rates
-/// are closer, all gaps do.
-const CLEARLY: f64 = 1.5;
+/// Cells of numbers may take so much more than their bits, of each key's: others pay it back.
+const SPARE_LEAST: f64 = -1.0;
+/// A line is read in less time than coded cells: these must promise so much less.
+const CLEARLY: f64 = 0.85;
 
 /// The keys of a group, and what it may cost.
 pub struct GroupPlan<'a> {
@@ -54,8 +55,9 @@ pub struct GroupPlan<'a> {
     pub cuts: &'a [usize],
     /// Bits that all keys share.
     pub prefix_bits: usize,
-    /// Bytes that tell the first keys of blocks from the keys before them.
-    pub head_bytes: usize,
+    /// Bits that tell the first keys of blocks from the keys before them: 1 to
+    /// [`HEAD_BITS_MAX`](super::group::HEAD_BITS_MAX).
+    pub head_bits: usize,
     /// The separator's view: not above the first key's.
     pub low: u64,
     pub(crate) fingerprints: Fingerprints,
@@ -88,10 +90,9 @@ enum Choice {
     Hashes(Layout),
 }
 
-/// A choice, and whether a survey of more gaps would surely say the same.
-struct Verdict {
-    choice: Choice,
-    is_clear: bool,
+/// The spare bits that all blocks of a coded group have: the others have one more.
+fn coded_floor(spare: f64) -> usize {
+    spare.clamp(0.0, coded::SPARE_MAX as f64) as usize
 }
 
 impl GroupWriter {
@@ -143,7 +144,7 @@ impl GroupPlan<'_> {
     }
 
     /// Appends the group to `out`, and the chapter's classes if it is the first one that needs
-    /// them. Gives how many of the blocks it has: fewer than planned if keys are huge.
+    /// them. Gives at how many of the cuts it ends: fewer than planned if keys are huge.
     #[inline(always)]
     pub fn write(
         &self,
@@ -160,7 +161,7 @@ impl GroupPlan<'_> {
             Choice::Cells { spare } => self.write_cells(spare, writer),
             Choice::Gaps { spare } => self.write_gaps(spare, writer),
             Choice::Coded { spare } => {
-                first = First::ClassesAt(0);
+                first = First::Coded { spare: coded_floor(spare) };
                 self.write_coded(spare, &chapter.classes, writer)
             }
             Choice::Spline(layout) => {
@@ -179,7 +180,7 @@ impl GroupPlan<'_> {
         }
         let lead = match &model {
             Some(model) => Lead::Model(model),
-            None => Lead::Heads { first, views: &heads[..blocks - 1], bytes: self.head_bytes },
+            None => Lead::Heads { first, views: &heads[..blocks - 1], bits: self.head_bits },
         };
         let start = out.len();
         write_header(kind, self.prefix_bits, &lead, &writer.offsets, out);
@@ -188,74 +189,94 @@ impl GroupPlan<'_> {
             let classes_at = chapter.classes_at(out);
             set_classes_at(&mut out[start..], classes_at);
         }
-        blocks
+        if kind == Kind::Spline { self.cuts.len() } else { blocks }
     }
 
     #[inline(always)]
     fn choose(&self, writer: &mut GroupWriter, chapter: &Chapter) -> Choice {
-        if self.fingerprints == Fingerprints::Coded {
-            writer.take_numbers();
-            return Choice::Coded { spare: self.coded_spare(&chapter.classes, writer) };
-        }
-        let (keys, blocks) = (self.key_count(), self.cuts.len());
-        let bits = self.bits - (keys * self.point_bits) as f64;
-        let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
-        let line = layout(keys, blocks, (bits - fixed as f64) / keys as f64);
-        let positions = blocks as u64 * line.positions();
-        let width = (writer.views[keys - 1] - self.low) as f64 / 2.0 / positions as f64;
-        let sample = Survey::of_sample(&writer.views, width);
-        // Where keys look alike no sample is clear.
-        if sample.ties == 0.0 || self.fingerprints != Fingerprints::Auto {
-            let verdict = self.choose_kind(&sample, line, writer);
-            if verdict.is_clear {
-                return verdict.choice;
+        match self.fingerprints {
+            Fingerprints::Cell => Choice::Cells { spare: self.cell_spare() },
+            Fingerprints::Gap => Choice::Gaps { spare: self.gap_spare(&writer.views) },
+            Fingerprints::Spline => Choice::Spline(self.line_layout()),
+            Fingerprints::Coded => {
+                writer.take_numbers();
+                Choice::Coded { spare: self.coded_spare(&chapter.classes, writer) }
             }
+            Fingerprints::Auto => self.choose_best(writer, chapter),
         }
-        self.choose_kind(&Survey::of_all(&writer.views, width), line, writer).choice
     }
 
-    /// What is best for keys of which a survey says this.
+    /// What the group's own keys are told apart by best.
     #[inline(always)]
-    fn choose_kind(&self, survey: &Survey, line: Layout, writer: &GroupWriter) -> Verdict {
-        let (keys, blocks) = (self.key_count(), self.cuts.len());
-        let bits = self.bits - (keys * self.point_bits) as f64;
-        let heads = GROUP_BITS + blocks * (BLOCK_BITS + 8 * self.head_bytes) + 4 * keys;
-        let spare = |uneven: usize| self.per_key(bits - (heads + uneven) as f64);
-        let (gaps, cells) = (spare(survey.uneven_bits), || spare(self.uneven_cell_bits()));
-        let clear = |choice| Verdict { choice, is_clear: true };
-        match self.fingerprints {
-            Fingerprints::Cell => return clear(Choice::Cells { spare: cells() }),
-            Fingerprints::Gap => return clear(Choice::Gaps { spare: gaps }),
-            Fingerprints::Spline => return clear(Choice::Spline(line)),
-            Fingerprints::Auto | Fingerprints::Coded => {}
-        }
-        let spline_rate = survey.spline_rate();
-        let mut gap_rate = if gaps < 0.0 { f64::INFINITY } else { survey.gap_rate(gaps) };
-        if survey.ties > 0.0 {
-            // Keys that look alike are text, as a rule: there a survey of gaps promises too much.
-            let (cells, commons) = (cells(), &self.keys.commons()[..keys]);
-            gap_rate = gap_rate.max(gap_rate_by_keys(&writer.views, gaps));
+    fn choose_best(&self, writer: &mut GroupWriter, chapter: &Chapter) -> Choice {
+        // Few keys do not pay for classes: what they have then are the same cells.
+        let is_coded = !chapter.classes.is_empty();
+        let spare = if is_coded {
+            writer.take_numbers();
+            self.coded_spare(&chapter.classes, writer)
+        } else {
+            self.gap_spare(&writer.views)
+        };
+        let rates = OwnRates::new(&writer.views, spare);
+        let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
+        let line = self.line_layout();
+        let positions = self.line_blocks() as u64 * line.positions();
+        let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
+        let spline_rate = rates.spline(width / positions as f64);
+        if rates.has_alike() {
+            let (cells, commons) = (self.cell_spare(), &self.keys.commons()[..self.key_count()]);
             let cell_rate = (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate };
-            let best = gap_rate.min(spline_rate);
+            let best = near_rate.min(spline_rate);
             if cell_rate.min(best) > HASH_ABOVE {
-                return clear(Choice::Hashes(self.hash_layout()));
+                return Choice::Hashes(self.hash_layout());
             }
             if cell_rate < best {
-                return clear(Choice::Cells { spare: cells });
+                return Choice::Cells { spare: cells };
             }
         }
-        let (lesser, greater) = (spline_rate.min(gap_rate), spline_rate.max(gap_rate));
-        let choice = match spline_rate <= gap_rate {
-            true => Choice::Spline(line),
-            false => Choice::Gaps { spare: gaps },
-        };
-        Verdict { choice, is_clear: lesser * CLEARLY < greater }
+        let is_near = !rates.is_known() || near_rate < CLEARLY * spline_rate;
+        match (is_near, is_coded) {
+            (false, _) => Choice::Spline(line),
+            (true, true) => Choice::Coded { spare },
+            (true, false) => Choice::Gaps { spare },
+        }
+    }
+
+    /// Bits of the group but for hashes beside its fingerprints.
+    fn order_bits(&self) -> f64 {
+        self.bits - (self.key_count() * self.point_bits) as f64
+    }
+
+    /// Positions are found as fast in blocks of twice as many keys, which need fewer offsets.
+    fn line_blocks(&self) -> usize {
+        self.cuts.len().div_ceil(2)
+    }
+
+    fn line_layout(&self) -> Layout {
+        let (keys, blocks) = (self.key_count(), self.line_blocks());
+        let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
+        layout(keys, blocks, (self.order_bits() - fixed as f64) / keys as f64)
+    }
+
+    fn cell_spare(&self) -> f64 {
+        self.spare_beside(self.uneven_cell_bits())
+    }
+
+    fn gap_spare(&self, views: &[u64]) -> f64 {
+        self.spare_beside(uneven_gap_bits(views))
+    }
+
+    /// The spare bits of cells or gaps that spend so many bits where neighbours differ.
+    fn spare_beside(&self, uneven: usize) -> f64 {
+        let (keys, blocks) = (self.key_count(), self.cuts.len());
+        let heads = GROUP_BITS + blocks * (BLOCK_BITS + self.head_bits) + 4 * keys;
+        self.per_key(self.order_bits() - (heads + uneven) as f64)
     }
 
     fn hash_layout(&self) -> Layout {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
-        let block_bits = SPLINE_BLOCK_BITS + 8 * self.head_bytes;
+        let block_bits = SPLINE_BLOCK_BITS + self.head_bits;
         let fixed = GROUP_BITS + 8 * LAYOUT_BYTES + blocks * block_bits;
         layout(keys, blocks, self.per_key(self.bits - fixed as f64))
     }
@@ -316,7 +337,8 @@ impl GroupPlan<'_> {
         Kind::Gap
     }
 
-    /// The spare bits of coded cells. Requires: the writer has taken numbers.
+    /// The spare bits of coded cells; below zero, if not even those without have room. Requires: the
+    /// writer has taken numbers.
     #[inline(always)]
     fn coded_spare(&self, classes: &Classes, writer: &GroupWriter) -> f64 {
         let (mut cost, mut start) = (CodedCost::default(), 0);
@@ -325,25 +347,26 @@ impl GroupPlan<'_> {
             cost.add(&block, turn_of(self.prefix_bits), classes);
             start = end;
         }
-        let (keys, blocks) = (self.key_count(), self.cuts.len());
-        let heads = GROUP_BITS + blocks * (CODED_BLOCK_BITS + 8 * self.head_bytes);
-        let bits = self.bits - (keys * self.point_bits + heads) as f64;
+        let blocks = self.cuts.len();
+        let heads = GROUP_BITS + blocks * (CODED_BLOCK_BITS + self.head_bits);
+        let bits = self.order_bits() - heads as f64;
         let spare = cost.spare(bits);
-        if keys >= KEYS_FEW {
-            spare
-        } else {
-            spare.max(cost.spare(bits + BITS_OF_FEW).min(SPARE_OF_FEW))
+        if self.key_count() >= KEYS_FEW {
+            return spare;
         }
+        spare.max(cost.spare(bits + BITS_OF_FEW).min(SPARE_OF_FEW))
     }
 
     #[inline(always)]
     fn write_coded(&self, spare: f64, classes: &Classes, writer: &mut GroupWriter) -> Kind {
+        let turn = turn_of(self.prefix_bits);
+        let shared = Shared { turn, spare: coded_floor(spare) as u32 };
         let mut start = 0;
         for &end in self.cuts {
             writer.begin_block();
             let spare = writer.round(spare, coded::SPARE_MAX);
             let block = self.block(start..end, spare, &writer.views, &writer.numbers);
-            encode_coded(&block, turn_of(self.prefix_bits), classes, &mut writer.blocks);
+            encode_coded(&block, shared, classes, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
         }
@@ -369,13 +392,13 @@ impl GroupPlan<'_> {
 
     /// A view as far as heads keep it.
     fn head(&self, view: u64) -> u64 {
-        let shift = 64 - 8 * self.head_bytes;
+        let shift = 64 - self.head_bits;
         view >> shift << shift
     }
 
     /// The line from the separator to the last key.
     fn model(&self, layout: Layout, writer: &GroupWriter) -> Model {
-        Model::new(writer.views[self.key_count() - 1] - self.low, self.cuts.len(), layout)
+        Model::new(writer.views[self.key_count() - 1] - self.low, self.line_blocks(), layout)
     }
 
     #[inline(always)]
@@ -385,7 +408,7 @@ impl GroupPlan<'_> {
         let positions = writer.views.iter().map(|view| model.position(view - low) as u32);
         writer.positions.extend(positions);
         let (mut start, mut first) = (0, 0);
-        for _ in self.cuts {
+        for _ in 0..self.line_blocks() {
             let next = first + model.block_positions() as u32;
             let rest = &writer.positions[start..];
             let end = start + rest.iter().position(|&it| it >= next).unwrap_or(rest.len());

@@ -65,7 +65,7 @@ impl GrfOptions {
     /// for the base lowers the false positive rate by as much as another bit for the overlay. The
     /// reason: an entry stands for a fraction of a block of 64 keys, and base keys spend 3 to 4
     /// bits on order alone.
-    const FRACTION_BEYOND_BASE: f64 = 2.9;
+    const FRACTION_BEYOND_BASE: f64 = 3.9;
     /// Bits of an entry beside its fraction: code, share of its tables, words of recent ones.
     /// Tables are shared by more entries where the overlay has a greater share of all keys.
     const ENTRY_BITS: f64 = 8.0;

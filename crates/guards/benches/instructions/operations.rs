@@ -61,7 +61,7 @@ pub(crate) fn run_all() {
     run_grf_out_of_distribution();
     run_all_points();
     run_chucky();
-    for kind in [kinds::SNARF, kinds::CELL, kinds::GAP, kinds::SURF_REAL] {
+    for kind in [kinds::SNARF, kinds::CELL, kinds::GAP, kinds::CODED, kinds::SURF_REAL] {
         run_ranges(kind);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) struct BenchFprArgs {
     /// How many keys. [default: 5000000, or all of a file]
     #[arg(long, value_name = "N")]
     keys: Option<usize>,
-    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell.
+    /// How keys become fingerprints, with commas between them: auto, spline, gap, cell, coded.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = fingerprints, default_value = "auto")]
     fingerprints: Vec<Fingerprints>,
     /// Memory of the filter, in bits per key, with commas between the numbers.

@@ -3,7 +3,7 @@
 use super::classes::{
     ClassBytes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, PLANES_MAX, SAME, SYMBOLS,
 };
-use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
+use super::{FIRST_AT, HEADER_BITS, SPARE_AT, STRIDE, Shared};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
 use crate::fingerprint::gap::{Fall, WINDOW};
@@ -29,13 +29,13 @@ pub struct CodedBlock<'a> {
 }
 
 impl<'a> CodedBlock<'a> {
-    /// Reads the header. `turn` as it was written with, `classes` has the class of a number.
+    /// Reads the header. `group` as it was written with, `classes` has the class of a number.
     /// Requires: `bytes` begin with a block of `len` bytes and go on for [`WINDOW`] bytes.
     #[inline(always)]
     pub fn new(
         bytes: &'a [u8],
         len: usize,
-        turn: u32,
+        group: Shared,
         classes: impl FnOnce(usize) -> &'a ClassBytes,
     ) -> Self {
         let window = bytes.first_chunk::<WINDOW>().expect("blocks are padded");
@@ -44,9 +44,9 @@ impl<'a> CodedBlock<'a> {
             window,
             class: classes((header >> 6 & 7) as usize),
             end: len.wrapping_mul(8),
-            turn,
+            turn: group.turn,
             count: (header & 63) as usize + 1,
-            spare: (header >> SPARE_AT) as u32 & SPARE_MAX as u32,
+            spare: group.spare + ((header >> SPARE_AT) as u32 & 1),
             first: (header >> FIRST_AT) as u32 & (SYMBOLS as u32 - 1),
         }
     }
@@ -184,7 +184,7 @@ impl<'a> CodedBlock<'a> {
     /// Bits of a rank that are kept in planes.
     #[inline(always)]
     fn planes(&self) -> usize {
-        usize::from(self.class[ESCAPE] & 3).min(PLANES_MAX)
+        usize::from(self.class[ESCAPE] / SYMBOLS as u8).min(PLANES_MAX)
     }
 }
 
@@ -276,8 +276,7 @@ impl Stride {
         let (symbols, symbols_end) = read_symbols(block, walk.symbols, len)?;
         let mut exponents = [walk.exponent; STRIDE + 1];
         for lane in 0..STRIDE {
-            // Behind the last place any will do: no more bits than that of a cell that is there.
-            exponents[lane + 1] = block.exponent(symbols[lane.min(len - 1)]);
+            exponents[lane + 1] = block.exponent(symbols[lane]);
         }
         let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
         for lane in 0..STRIDE {
@@ -303,6 +302,11 @@ impl Stride {
             sum = sum.wrapping_add(*start);
             *start = sum;
         }
+        if len < STRIDE {
+            for (lane, start) in starts.iter_mut().enumerate() {
+                *start = if lane < len { *start } else { i64::MAX as u64 }; // below no number
+            }
+        }
         let mantissas = ats[len - 1];
         Some(Stride {
             len,
@@ -317,30 +321,61 @@ impl Stride {
     /// How many of the cells begin at or before the number.
     #[inline(always)]
     fn begun(&self, number: u64) -> usize {
-        let begun = self.starts.iter().enumerate();
-        begun.map(|(lane, &start)| usize::from((start <= number) & (lane < self.len))).sum()
+        // Numbers have 63 bits, and signed ones are compared in fewer instructions.
+        let begun = self.starts.iter().map(|&start| i64::from(start as i64 <= number as i64));
+        (begun.sum::<i64>() as usize).min(self.len)
     }
 }
 
-/// The symbols of the next `len` places, and where the next ones begin. None: one of them is no
-/// exponent, or is among the bits, or the ranks take too many bits.
+/// The symbols of the next `len` places, the others as the last of them, and where the next ones
+/// begin. None: one of them is no exponent, or is among the bits, or the ranks take too many bits.
+///
+/// A byte for each lane, and all lanes in one word: what is done to all of them is done at once.
 #[inline(always)]
 fn read_symbols(block: &CodedBlock<'_>, at: usize, len: usize) -> Option<([u8; STRIDE], usize)> {
     let planes = block.planes();
     let word = (little(block.window, at / 8) >> (at % 8)) & ((1 << SYMBOL_BITS) - 1);
     let plane_bits = planes * len;
-    let mut unary = word >> plane_bits;
-    let (mut symbols, mut bit, mut is_rare) = ([0; STRIDE], 0, false);
-    for (lane, symbol) in symbols.iter_mut().enumerate().take(len) {
-        is_rare |= unary == 0;
-        let one = unary.trailing_zeros() as usize;
-        unary &= unary.wrapping_sub(1);
-        let low = (word >> lane & 1) & u64::from(planes > 0);
-        let high = (word >> (len + lane) & 1) & u64::from(planes > 1);
-        let rank = (one.wrapping_sub(bit) << planes) | low as usize | (high as usize) << 1;
-        bit = one + 1;
-        *symbol = block.symbol(lane, rank);
-        is_rare |= *symbol >= SAME || rank >= ESCAPE;
+    let (mut unary, mut rest) = (word >> plane_bits, 0);
+    let mut ones = [0; STRIDE];
+    for one in &mut ones {
+        *one = unary.trailing_zeros() as u8;
+        (rest, unary) = (unary, unary & unary.wrapping_sub(1));
     }
-    (!is_rare).then_some((symbols, at + plane_bits + bit))
+    // Without ones enough, the last lane has none. In a short stride what follows is looked at.
+    if rest == 0 {
+        return None;
+    }
+    let ends = u64::from_le_bytes(ones);
+    let zeros = ends.wrapping_sub((ends << 8).wrapping_add(BYTES << 8));
+    let lanes = (1 << len) - 1;
+    let low = in_bytes(word & if planes > 0 { lanes } else { 0 });
+    let high = in_bytes((word >> len) & if planes > 1 { lanes } else { 0 });
+    let ranks = (zeros << planes | low | high << 1).to_le_bytes();
+    let mut symbols = [0; STRIDE];
+    for lane in 0..STRIDE {
+        symbols[lane] = block.symbol(lane, usize::from(ranks[lane])) & SYMBOL_MASK;
+    }
+    let (last, known) = (u64::from(symbols[len - 1]) * BYTES, u64::MAX >> (8 * (STRIDE - len)));
+    let symbols = u64::from_le_bytes(symbols) & known | last & !known;
+    if has_no_exponent(symbols) {
+        return None;
+    }
+    Some((symbols.to_le_bytes(), at + plane_bits + usize::from(ones[len - 1]) + 1))
+}
+
+/// A one in each byte.
+const BYTES: u64 = u64::MAX / 255;
+
+/// The low eight bits, each in a byte of its own.
+#[inline(always)]
+fn in_bytes(bits: u64) -> u64 {
+    let own_bit = (bits & 255).wrapping_mul(BYTES) & 0x8040_2010_0804_0201;
+    (own_bit + 127 * BYTES) >> 7 & BYTES
+}
+
+/// Whether a byte is `SAME`, which is the greatest of all.
+#[inline(always)]
+fn has_no_exponent(symbols: u64) -> bool {
+    (symbols + BYTES) & BYTES << 6 != 0
 }

@@ -1,9 +1,9 @@
 //! Classes of blocks: which exponents come often there, and in which order.
 //! ```text
-//! class     ranking of even places (16 bytes) | of odd ones (16 bytes)
-//! ranking   the commonest symbol, the next one, ... fifteen of them; behind: plane bits, or 0
+//! class     ranking of even places (32 bytes) | of odd ones (32 bytes)
+//! ranking   the commonest symbol, the next one, ... 31 of them; behind: 63, and from bit 6 on k
 //! symbol    0..62 exponent of a gap, turned; 63: the key lies in the cell before
-//! rank r    r mod 2^k in k planes, r >> k in unary; 15: the symbol itself is among the bits
+//! rank r    r mod 2^k in k planes, r >> k in unary; 31: the symbol itself is among the bits
 //! ```
 //! Neighbours that come in pairs have one ranking for either gap. Classes are learnt from some
 //! blocks, by k-means under the cost in bits. Invariant: every symbol can be written in every
@@ -18,7 +18,7 @@ pub const EXPONENTS: u32 = 63;
 /// The symbol of a key that lies in the cell before.
 pub const SAME: u8 = 63;
 /// The rank of a symbol that is among the bits.
-pub const ESCAPE: usize = 15;
+pub const ESCAPE: usize = 31;
 /// Bits of such a symbol.
 pub const ESCAPE_BITS: usize = 6;
 /// Classes that a set can have.
@@ -73,7 +73,9 @@ impl Class {
                 class.bits[parity][symbol as usize] = rank_bits(rank, planes) as u8;
             }
         }
-        class.bytes[ESCAPE] = planes as u8;
+        for parity in 0..PARITIES {
+            class.bytes[parity * (ESCAPE + 1) + ESCAPE] = SAME | (planes * SYMBOLS) as u8;
+        }
         class
     }
 
@@ -132,6 +134,11 @@ impl Classes {
             classes = counts.iter().filter(|counts| is_used(counts)).map(Class::new).collect();
         }
         Classes { classes }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.classes.is_empty()
     }
 
     /// The cheapest class of a block, its number, and the bits of the block's symbols. Requires:

@@ -55,14 +55,17 @@ impl CodedCost {
     }
 
     /// The spare bits, on average, with which all of it takes so many bits; [`SPARE_MAX`] if it
-    /// does not take so many.
+    /// does not take so many. Below zero if it takes more without any: by what each cell lacks.
     pub fn spare(&self, bits: f64) -> f64 {
         let mut left = bits - f64::from(self.fixed);
         let mut growing: u32 = self.lesser[1..].iter().sum();
+        if left < 0.0 {
+            return left / f64::from(growing.max(1));
+        }
         for spare in 0..SPARE_MAX {
             let next = f64::from(growing);
             if left < next {
-                return spare as f64 + (left / next).max(0.0);
+                return spare as f64 + left / next;
             }
             left -= next;
             growing -= self.lesser[spare + 1];

@@ -2,7 +2,7 @@
 
 use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
 use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
-use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE};
+use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};
 
 /// The symbol of an exponent. `turn`: less than [`EXPONENTS`].
 #[inline(always)]
@@ -22,10 +22,12 @@ pub fn gap_symbols(numbers: &[u64], next: Option<u64>, turn: u32, out: &mut Vec<
     out.push(next.map_or(before, |next| symbol(last, next)));
 }
 
-/// Appends the block to `out`. Requires: some classes.
+/// Appends the block to `out`. Requires: some classes; as many spare bits as the group has, or one
+/// more.
 #[inline(always)]
-pub fn encode_coded(block: &Numbers<'_>, turn: u32, classes: &Classes, out: &mut Vec<u8>) {
-    assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
+pub fn encode_coded(block: &Numbers<'_>, group: Shared, classes: &Classes, out: &mut Vec<u8>) {
+    let (turn, more) = (group.turn, block.spare.wrapping_sub(group.spare as usize));
+    assert!(block.spare <= SPARE_MAX && more <= 1, "{} spare bits", block.spare);
     let count = block.numbers.len();
     let settled = Settled::new(block);
     let symbols = symbols_of(&settled, turn, count);
@@ -33,7 +35,7 @@ pub fn encode_coded(block: &Numbers<'_>, turn: u32, classes: &Classes, out: &mut
     let mantissas: usize = settled.codes[..settled.len].iter().map(|code| code.len).sum();
     let bits = HEADER_BITS + symbol_bits as usize + mantissas;
     let first = settled.codes[0].exponent as usize;
-    let header = (count - 1) | number << 6 | block.spare << SPARE_AT | first << FIRST_AT;
+    let header = (count - 1) | number << 6 | more << SPARE_AT | first << FIRST_AT;
     let mut writer = LowBits { out, word: 0, used: 0 };
     writer.push(header as u64, HEADER_BITS);
     write_symbols(&symbols[..count], class, &mut writer);

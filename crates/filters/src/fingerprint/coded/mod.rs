@@ -1,7 +1,7 @@
 //! Coded cells: a key is kept as finely as its nearer neighbour asks for, and exponents take as few
 //! bits as their frequency allows.
 //! ```text
-//! block   keys - 1 (6) | class (3) | spare bits s (5) | exponent of the first cell (6)
+//! block   keys - 1 (6) | class (3) | one more spare bit (1) | exponent of the first cell (6)
 //!         symbols, from the front: eight places at once, their planes, then their unary parts
 //!         zeros up to a whole byte
 //!         from the back, per cell: symbols that ranks do not tell (6 each), the bits of D below
@@ -25,11 +25,20 @@ pub use encode::{encode_coded, gap_symbols};
 
 /// Spare bits that a cell can have.
 pub const SPARE_MAX: usize = 31;
-/// Where the header has the spare bits.
+/// Where the header has whether there is one more spare bit.
 const SPARE_AT: usize = 9;
 /// Where the header has the first exponent.
-const FIRST_AT: usize = 14;
+const FIRST_AT: usize = 10;
 /// Bits before the symbols.
-const HEADER_BITS: usize = 20;
+const HEADER_BITS: usize = 16;
+/// What the blocks of a group share.
+#[derive(Clone, Copy, Debug)]
+pub struct Shared {
+    /// Exponents are turned by so many: fewer than [`EXPONENTS`](classes::EXPONENTS).
+    pub turn: u32,
+    /// Spare bits of all cells. Those of some blocks have one more.
+    pub spare: u32,
+}
+
 /// Places whose symbols are kept, and cells that are read, at once.
 const STRIDE: usize = 8;

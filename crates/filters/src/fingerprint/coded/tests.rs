@@ -3,7 +3,7 @@
 use super::super::settle::Numbers;
 use super::super::settle_laws::{assert_cells, for_drawn_blocks, for_edge_blocks, mixed};
 use super::classes::{CLASS_BYTES, ClassBytes, Classes};
-use super::{CodedBlock, SPARE_MAX, encode_coded, gap_symbols};
+use super::{CodedBlock, SPARE_MAX, Shared, encode_coded, gap_symbols};
 use crate::base::filter::Untraced;
 use crate::fingerprint::gap::WINDOW;
 
@@ -22,25 +22,32 @@ fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
     Classes::learn(&symbols, keys)
 }
 
+/// A group in which a block with so many spare bits may be.
+fn group_of(spare: usize) -> Shared {
+    Shared { turn: TURN, spare: (spare - spare % 2) as u32 }
+}
+
 struct Encoded {
     bytes: Vec<u8>,
     len: usize,
+    group: Shared,
     classes: Vec<ClassBytes>,
 }
 
 impl Encoded {
     fn new(block: &Numbers<'_>, classes: &Classes) -> Encoded {
         let (mut bytes, mut written) = (Vec::new(), Vec::new());
-        encode_coded(block, TURN, classes, &mut bytes);
+        encode_coded(block, group_of(block.spare), classes, &mut bytes);
         let len = bytes.len();
         // What follows is read, and means nothing.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
         classes.write(&mut written);
-        Encoded { bytes, len, classes: written.as_chunks::<CLASS_BYTES>().0.to_vec() }
+        let group = group_of(block.spare);
+        Encoded { bytes, len, group, classes: written.as_chunks::<CLASS_BYTES>().0.to_vec() }
     }
 
     fn block(&self) -> CodedBlock<'_> {
-        CodedBlock::new(&self.bytes, self.len, TURN, |class| &self.classes[class])
+        CodedBlock::new(&self.bytes, self.len, self.group, |class| &self.classes[class])
     }
 }
 
@@ -102,7 +109,7 @@ fn damaged_blocks_lead_nowhere_else() {
             }
         }
         let all = [encoded.classes[0]; 8];
-        let read = CodedBlock::new(&encoded.bytes, encoded.len, TURN, |class| &all[class]);
+        let read = CodedBlock::new(&encoded.bytes, encoded.len, encoded.group, |class| &all[class]);
         let mut count = 0;
         read.for_each_bounds(numbers[0], |_, _| count += 1);
         assert_eq!(count, read.count());

@@ -17,7 +17,7 @@ use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::spline::SplineBlock;
 
 use super::encoding::Encoding;
-use super::place::{CellPosition, View, with_gaps};
+use super::place::{CellPosition, View, with_coded, with_gaps};
 
 impl View<'_> {
     /// A string that is not above the first key at or after a place that lies in no cell; None:
@@ -79,6 +79,14 @@ impl View<'_> {
                 let anchor = self.anchor(index, group, block);
                 with_gaps(bytes, |gaps| {
                     gaps.for_each_bounds(anchor, |low, high| see(first_view(low), last_view(high)));
+                });
+            }
+            Encoding::Coded => {
+                let anchor = self.anchor(index, group, block);
+                with_coded(&self.coded_at(group, block), |coded| {
+                    coded.for_each_bounds(anchor, |low, high| {
+                        see(first_view(low), last_view(high));
+                    });
                 });
             }
             Encoding::Snarf => {

@@ -45,6 +45,12 @@ impl FingerprintFilterBuilder {
         Self::new(Encoding::Gap, bits_per_key)
     }
 
+    /// A filter of `gap`'s fingerprints in fewer bits, whose exponents take as many as their
+    /// frequency asks for: a third of the false positives of `gap`, whatever the gaps.
+    pub fn coded(bits_per_key: f64) -> Self {
+        Self::new(Encoding::Coded, bits_per_key)
+    }
+
     pub(super) fn new(encoding: Encoding, bits_per_key: f64) -> Self {
         assert!(!bits_per_key.is_nan(), "bits per key is not a number");
         let plan = GroupsPlan {

@@ -4,6 +4,7 @@
 //! Snarf      snarf         Spline         Spline
 //! Cell       cell          Cell           Cell
 //! Gap        gap           Gap            Gap
+//! Coded      coded         Coded          Coded
 //! ```
 //! Invariant: each encoding has one filter kind, and all groups of a filter have one encoding.
 
@@ -19,16 +20,20 @@ pub(super) enum Encoding {
     Cell,
     /// Numbers as fine as the gaps around them.
     Gap,
+    /// As these, in fewer bits.
+    Coded,
 }
 
 impl Encoding {
-    pub(super) const ALL: [Encoding; 3] = [Encoding::Snarf, Encoding::Cell, Encoding::Gap];
+    pub(super) const ALL: [Encoding; 4] =
+        [Encoding::Snarf, Encoding::Cell, Encoding::Gap, Encoding::Coded];
 
     pub(super) const fn tag(self) -> u16 {
         match self {
             Encoding::Snarf => 10,
             Encoding::Cell => 11,
             Encoding::Gap => 12,
+            Encoding::Coded => 18,
         }
     }
 
@@ -41,6 +46,7 @@ impl Encoding {
             Encoding::Snarf => Fingerprints::Spline,
             Encoding::Cell => Fingerprints::Cell,
             Encoding::Gap => Fingerprints::Gap,
+            Encoding::Coded => Fingerprints::Coded,
         }
     }
 
@@ -49,6 +55,7 @@ impl Encoding {
             Encoding::Snarf => Kind::Spline,
             Encoding::Cell => Kind::Cell,
             Encoding::Gap => Kind::Gap,
+            Encoding::Coded => Kind::Coded,
         }
     }
 }

@@ -27,7 +27,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use super::encoding::Encoding;
 use super::place::View;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 const TRAILER_BYTES: usize = 8 + 6 * 4 + 2 + 1 + 1;
 const WORD_BYTES: usize = size_of::<u64>();

@@ -13,6 +13,7 @@ impl Encoding {
             Encoding::Snarf => SNARF,
             Encoding::Cell => CELL,
             Encoding::Gap => GAP,
+            Encoding::Coded => CODED,
         }
     }
 
@@ -23,6 +24,7 @@ impl Encoding {
             Encoding::Snarf => 3.0,
             Encoding::Cell => 5.7,
             Encoding::Gap => 4.8,
+            Encoding::Coded => 3.2,
         }
     }
 }
@@ -38,6 +40,10 @@ pub const CELL: &dyn FilterKind =
 /// `gap`: numbers as fine as the gaps beside a key.
 pub const GAP: &dyn FilterKind =
     &kind("gap", Encoding::Gap, |options| builder(Encoding::Gap, options));
+
+/// `coded`: as `gap`, in fewer bits.
+pub const CODED: &dyn FilterKind =
+    &kind("coded", Encoding::Coded, |options| builder(Encoding::Coded, options));
 
 type Builder = Box<dyn AnyFilterBuilder>;
 

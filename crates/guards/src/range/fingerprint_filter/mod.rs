@@ -1,4 +1,4 @@
-//! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`.
+//! The fingerprints of one table's keys as a filter: `snarf`, `cell`, `gap`, `coded`.
 //! ```text
 //! key ──directory──> group ──heads or line──> block ──fingerprints──> place:
 //!                                                       keys before it, keys through it
@@ -22,7 +22,7 @@ mod place;
 mod tests;
 
 pub use builder::FingerprintFilterBuilder;
-pub use kind::{CELL, GAP, SNARF};
+pub use kind::{CELL, CODED, GAP, SNARF};
 
 use image::Frame;
 use place::{CellPosition, View};
@@ -32,8 +32,8 @@ use trommel_filters::{
     Untraced, UpperBound,
 };
 
-/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell` or `gap`, as the
-/// bytes say.
+/// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell`, `gap` or
+/// `coded`, as the bytes say.
 #[derive(Clone, Debug)]
 pub struct FingerprintFilter<B> {
     bytes: B,

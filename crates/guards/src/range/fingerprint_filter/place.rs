@@ -9,9 +9,10 @@
 
 use trommel_filters::bits::simd::prefetch;
 use trommel_filters::fingerprint::cell::{Block, Fall, Tail};
+use trommel_filters::fingerprint::coded::CodedBlock;
 use trommel_filters::fingerprint::directory::{Among, Directory, Prefix};
 use trommel_filters::fingerprint::gap::{self, GapBlock, WINDOW, number};
-use trommel_filters::fingerprint::group::{GROUP_ALIGN, Group};
+use trommel_filters::fingerprint::group::{CodedAt, GROUP_ALIGN, Group};
 use trommel_filters::fingerprint::keys::KEY_BYTES_MAX;
 use trommel_filters::fingerprint::line::Line;
 use trommel_filters::fingerprint::separator_tails::SeparatorTails;
@@ -162,8 +163,20 @@ impl<'a> View<'a> {
             Encoding::Gap => {
                 let block = group.block_of(view);
                 let anchor = self.anchor(index, &group, block);
-                let find = |gaps: GapBlock<'_>| find_gap(&gaps, number(view), anchor, trace);
+                let find = |gaps: GapBlock<'_>| {
+                    in_gaps(gaps.find(number(view), anchor, trace), gaps.count())
+                };
                 (block, with_gaps(loaded(group.block(block)), find))
+            }
+            Encoding::Coded => {
+                let block = group.block_of(view);
+                let anchor = self.anchor(index, &group, block);
+                let coded = self.coded_at(&group, block);
+                loaded(coded.bytes);
+                let find = |coded: CodedBlock<'_>| {
+                    in_gaps(coded.find(number(view), anchor, trace), coded.count())
+                };
+                (block, with_coded(&coded, find))
             }
         };
         CellPosition::new(list, block, view, found)
@@ -264,6 +277,12 @@ impl<'a> View<'a> {
         })
     }
 
+    /// A block of a coded group.
+    #[inline(always)]
+    pub(super) fn coded_at(&self, group: &Group<'a>, block: usize) -> CodedAt<'a> {
+        group.coded_at(block, self.image)
+    }
+
     /// The cells of a block.
     pub(super) fn block_count(&self, group: &Group<'_>, block: usize) -> usize {
         let bytes = group.block(block);
@@ -271,6 +290,7 @@ impl<'a> View<'a> {
             Encoding::Snarf => block_count(bytes),
             Encoding::Cell => Block::new(bytes).count(),
             Encoding::Gap => with_gaps(bytes, |block| block.count()),
+            Encoding::Coded => CodedBlock::count_of(bytes),
         }
     }
 
@@ -323,28 +343,36 @@ fn find_cell<T: Trace>(block: &Block<'_>, key: &Tail<'_>, trace: &mut T) -> InBl
     ((found.before, through), block.count(), reach)
 }
 
+/// What a fall in a block of `count` keys tells.
 #[inline(always)]
-fn find_gap<T: Trace>(block: &GapBlock<'_>, number: u64, anchor: u64, trace: &mut T) -> InBlock {
-    let fall = block.find(number, anchor, trace);
+fn in_gaps(fall: gap::Fall, count: usize) -> InBlock {
     let reach = match fall {
         gap::Fall::Between { next: Some(next), .. } => Reach::Below(next),
         gap::Fall::Between { next: None, .. } | gap::Fall::In { .. } => Reach::Unknown,
     };
-    (fall.ranks(), block.count(), reach)
+    (fall.ranks(), count, reach)
 }
 
-/// Gives `ask` the gap block with which `bytes` begin. Near the image's end there is less than it
-/// may look at: then a copy.
+/// Gives `ask` the gap block with which `bytes` begin.
 #[inline(always)]
 pub(super) fn with_gaps<R>(bytes: &[u8], ask: impl FnOnce(GapBlock<'_>) -> R) -> R {
-    let mut copy;
-    let window = match bytes.first_chunk::<WINDOW>() {
-        Some(window) => window,
-        None => {
-            copy = [0; WINDOW];
-            copy[..bytes.len()].copy_from_slice(bytes);
-            &copy
-        }
-    };
-    ask(GapBlock::new(window))
+    with_window(bytes, |window| ask(GapBlock::new(window)))
+}
+
+/// Gives `ask` a coded block.
+#[inline(always)]
+pub(super) fn with_coded<R>(coded: &CodedAt<'_>, ask: impl FnOnce(CodedBlock<'_>) -> R) -> R {
+    with_window(coded.bytes, |bytes| ask(coded.of_copy(bytes).read(0)))
+}
+
+/// Gives `ask` as many bytes as a block may look at. Near the image's end there are fewer: then a
+/// copy.
+#[inline(always)]
+fn with_window<R>(bytes: &[u8], ask: impl FnOnce(&[u8]) -> R) -> R {
+    if bytes.len() >= WINDOW {
+        return ask(bytes);
+    }
+    let mut copy = [0; WINDOW];
+    copy[..bytes.len()].copy_from_slice(bytes);
+    ask(&copy)
 }

@@ -17,7 +17,7 @@ const BLOCKS: usize = 64 * BLOCKS_MAX;
 /// Fewer keys do not pay for classes.
 const KEYS_MIN: usize = 512;
 /// Blocks of a chapter from which classes are learnt.
-const BLOCKS_LEARNT: usize = 512;
+const BLOCKS_LEARNT: usize = 256;
 /// A chapter, or a group if there are no chapters, ends early when it has so many bytes of keys.
 const BYTES_MAX: usize = 4 << 20;
 const GROUP_BYTES_MAX: usize = 1 << 20;

@@ -95,13 +95,12 @@ impl<'a> CodedBlock<'a> {
                     (last, last_width) = (stride.starts[begun - 1], stride.widths[begun - 1]);
                     (before, through) = (walk.place + begun - 1, walk.place + begun);
                 }
-                walk.mantissas = stride.mantissas;
                 if begun < stride.len {
+                    walk.mantissas = stride.mantissas;
                     next = Some(stride.starts[begun]);
                     break;
                 }
-                (start, walk.place) = (last, walk.place + stride.len);
-                (walk.symbols, walk.exponent) = (stride.symbols, stride.exponent);
+                (start, walk) = (last, stride.after(&walk));
                 continue;
             }
             let cell;
@@ -127,6 +126,13 @@ impl<'a> CodedBlock<'a> {
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let (mut walk, mut start) = (Walk::new(self), anchor.wrapping_sub(1));
         while walk.place < self.count {
+            if let Some(stride) = Stride::read(self, start, &walk) {
+                for (&start, &width) in stride.starts.iter().zip(&stride.widths).take(stride.len) {
+                    visit(start, start.wrapping_add(1u64.wrapping_shl(width) - 1));
+                }
+                (start, walk) = (stride.starts[stride.len - 1], stride.after(&walk));
+                continue;
+            }
             let cell;
             (cell, walk) = self.cell(start, walk);
             start = cell.start;
@@ -316,6 +322,18 @@ impl Stride {
             symbols: symbols_end,
             mantissas,
         })
+    }
+
+    /// A walk that has come to its first cell, behind its last one.
+    #[inline(always)]
+    fn after(&self, walk: &Walk) -> Walk {
+        Walk {
+            place: walk.place + self.len,
+            exponent: self.exponent,
+            symbols: self.symbols,
+            planes: walk.planes,
+            mantissas: self.mantissas,
+        }
     }
 
     /// How many of the cells begin at or before the number.

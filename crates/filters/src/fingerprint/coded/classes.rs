@@ -83,17 +83,6 @@ impl Class {
         let all = counts.iter().flatten().zip(self.bits.iter().flatten());
         all.map(|(&count, &bits)| u64::from(count) * u64::from(bits)).sum()
     }
-
-    /// The bits of a block's symbols, those of escapes included.
-    #[inline(always)]
-    pub fn bits(&self, symbols: &[u8]) -> u32 {
-        let cost = |pair: &[u8]| {
-            let even = self.bits[0][pair[0] as usize & (SYMBOLS - 1)];
-            let odd = pair.get(1).map_or(0, |&odd| self.bits[1][odd as usize & (SYMBOLS - 1)]);
-            u32::from(even) + u32::from(odd)
-        };
-        symbols.chunks(PARITIES).map(cost).sum()
-    }
 }
 
 /// Bits of a rank.
@@ -115,10 +104,41 @@ fn ranking(counts: &Counts, parity: usize) -> [u8; ESCAPE] {
     *symbols.first_chunk().expect("there are more symbols than ranks")
 }
 
+/// What each symbol costs in each class, by parity: the costs of a symbol are added at once.
+struct Costs([[[u16; CLASSES_MAX]; SYMBOLS]; PARITIES]);
+
+impl Costs {
+    /// More than a symbol costs in any class, and no sum for a block overflows.
+    const NONE: u16 = 1000;
+
+    fn new(classes: &[Class]) -> Costs {
+        let mut costs = [[[Self::NONE; CLASSES_MAX]; SYMBOLS]; PARITIES];
+        for (number, class) in classes.iter().enumerate() {
+            for (costs, bits) in costs.iter_mut().flatten().zip(class.bits.iter().flatten()) {
+                costs[number] = u16::from(*bits);
+            }
+        }
+        Costs(costs)
+    }
+
+    /// The cheapest class of a block of at most 64 symbols, and the bits of all of them.
+    #[inline(always)]
+    fn cheapest(&self, symbols: &[u8]) -> (usize, u32) {
+        let mut sums = [0u16; CLASSES_MAX];
+        for (place, &symbol) in symbols.iter().enumerate() {
+            let costs = &self.0[place % PARITIES][symbol as usize & (SYMBOLS - 1)];
+            sums.iter_mut().zip(costs).for_each(|(sum, cost)| *sum += cost);
+        }
+        let cheapest = (0..).zip(sums).min_by_key(|&(_, bits)| bits).expect("there are classes");
+        (cheapest.0, u32::from(cheapest.1))
+    }
+}
+
 /// The classes of some thousand neighbouring keys.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Classes {
     classes: Vec<Class>,
+    costs: Option<Box<Costs>>,
 }
 
 impl Classes {
@@ -127,13 +147,15 @@ impl Classes {
         let wanted = (keys / KEYS_OF_CLASS).clamp(1, CLASSES_MAX);
         let mut classes = by_mean(blocks, wanted);
         for _ in 0..if classes.len() > 1 { TURNS } else { 0 } {
+            let costs = Costs::new(&classes);
             let mut counts = vec![[[0; SYMBOLS]; PARITIES]; classes.len()];
             for block in blocks {
-                add(&mut counts[cheapest(&classes, block).0], block);
+                add(&mut counts[costs.cheapest(block).0], block);
             }
             classes = counts.iter().filter(|counts| is_used(counts)).map(Class::new).collect();
         }
-        Classes { classes }
+        let costs = Some(Box::new(Costs::new(&classes)));
+        Classes { classes, costs }
     }
 
     /// Whether there are none.
@@ -145,7 +167,8 @@ impl Classes {
     /// there are classes.
     #[inline(always)]
     pub fn cheapest(&self, symbols: &[u8]) -> (usize, &Class, u32) {
-        let (number, bits) = cheapest(&self.classes, symbols);
+        let costs = self.costs.as_ref().expect("there are classes");
+        let (number, bits) = costs.cheapest(symbols);
         (number, &self.classes[number], bits)
     }
 
@@ -153,12 +176,6 @@ impl Classes {
     pub fn write(&self, out: &mut Vec<u8>) {
         self.classes.iter().for_each(|class| out.extend_from_slice(&class.bytes));
     }
-}
-
-#[inline(always)]
-fn cheapest(classes: &[Class], symbols: &[u8]) -> (usize, u32) {
-    let costs = classes.iter().map(|class| class.bits(symbols)).enumerate();
-    costs.min_by_key(|&(_, bits)| bits).expect("there are classes")
 }
 
 fn add(counts: &mut Counts, symbols: &[u8]) {
@@ -178,7 +195,7 @@ fn by_mean(blocks: &[&[u8]], wanted: usize) -> Vec<Class> {
         sum * SYMBOLS / block.len().max(1)
     };
     let mut sorted = blocks.to_vec();
-    sorted.sort_by_key(mean);
+    sorted.sort_by_cached_key(mean);
     let per_class = sorted.len().div_ceil(wanted).max(1);
     let counted = sorted.chunks(per_class).map(|blocks| {
         let mut counts = [[0; SYMBOLS]; PARITIES];

@@ -51,7 +51,7 @@ fn ends_of_ranges(random: &mut Random) -> u64 {
     let mut range = Random(random.next() % 100_000);
     let bits = 4 + range.next() % 12;
     let first = range.next() >> 32 >> bits << bits;
-    if random.next() % 2 == 0 { first } else { first + (1 << bits) - 1 }
+    if random.next().is_multiple_of(2) { first } else { first + (1 << bits) - 1 }
 }
 
 /// Nine of ten keys in the base, the others in equal flushes.

@@ -8,8 +8,8 @@
 //!                 probe: point miss, point hit, empty range;
 //!     of uniform keys, point misses in batches
 //! ```
-//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `gap` for the
-//! clustered ones. Whole numbers alone make keys and queries, so that they are the same on every
+//! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `coded` for
+//! the clustered ones. Whole numbers alone make keys and queries, so that they are the same on every
 //! machine. Invariant: what an operation answers is checked, after it was counted.
 
 use std::hint::black_box;

@@ -118,8 +118,8 @@ impl OwnRates {
         self.alike > 0.0
     }
 
-    /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would be if
-    /// cells took the room that they have.
+    /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would
+    /// be if cells took the room that they have.
     pub(super) fn near(&self, spare: f64) -> f64 {
         self.rate(&self.by_gap, (-spare).exp2())
     }
@@ -152,8 +152,8 @@ pub(super) fn uneven_gap_bits(views: &[u64]) -> usize {
     uneven.1
 }
 
-/// The rate of cells with so many spare bits, by keys. `commons`: the bits that each key shares with
-/// the one before.
+/// The rate of cells with so many spare bits, by keys. `commons`: the bits that each key shares
+/// with the one before.
 #[cold]
 pub(super) fn cell_rate_by_keys(commons: &[u32], spare: f64) -> f64 {
     let covered = |commons: &[u32]| {

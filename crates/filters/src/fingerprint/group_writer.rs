@@ -337,8 +337,8 @@ impl GroupPlan<'_> {
         Kind::Gap
     }
 
-    /// The spare bits of coded cells; below zero, if not even those without have room. Requires: the
-    /// writer has taken numbers.
+    /// The spare bits of coded cells; below zero, if not even those without have room. Requires:
+    /// the writer has taken numbers.
     #[inline(always)]
     fn coded_spare(&self, classes: &Classes, writer: &GroupWriter) -> f64 {
         let (mut cost, mut start) = (CodedCost::default(), 0);

@@ -5,8 +5,8 @@
 //!                            (of the first: with the last key before the buffer)
 //! ```
 //! Keys of eight bytes, the usual ones, are words in a row: as long as there are no others, no ends
-//! are kept. Keys that are dropped stay until they are half of all. Invariant: the keys' bit strings
-//! ascend strictly; a key that adds only zero bits to the one before is not kept.
+//! are kept. Keys that are dropped stay until they are half of all. Invariant: the keys' bit
+//! strings ascend strictly; a key that adds only zero bits to the one before is not kept.
 
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::cmp::Ordering;

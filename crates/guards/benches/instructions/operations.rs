@@ -9,8 +9,8 @@
 //!     of uniform keys, point misses in batches
 //! ```
 //! Left to choose, the filter takes `spline` fingerprints for these uniform keys, and `coded` for
-//! the clustered ones. Whole numbers alone make keys and queries, so that they are the same on every
-//! machine. Invariant: what an operation answers is checked, after it was counted.
+//! the clustered ones. Whole numbers alone make keys and queries, so that they are the same on
+//! every machine. Invariant: what an operation answers is checked, after it was counted.
 
 use std::hint::black_box;
 

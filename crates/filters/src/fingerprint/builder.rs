@@ -17,6 +17,8 @@ use super::starts::{GroupStarts, GroupStartsBuilder};
 use crate::bits::key_bits::bits_at;
 use crate::bits::simd::fastest;
 
+/// Positions on a line are found as fast in blocks of twice as many keys.
+pub const CUTS_OF_LINE_BLOCK: usize = 2;
 /// A block ends early where the next key shares much less: it may lack so many keys per bit.
 const BLOCK_KEYS_PER_BIT: u32 = 4;
 /// A block that ends early has at least so many keys.
@@ -37,6 +39,9 @@ pub struct GroupsPlan {
     pub point_bits: usize,
     /// What groups take elsewhere, more than is foreseen for each key.
     pub beside: Beside,
+    /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
+    /// newer keys, which are fractions of blocks, more bits.
+    pub cuts_of_line_block: usize,
 }
 
 /// Bits that a group takes beside those of its keys, if it has `share` times as many newer keys.
@@ -288,6 +293,7 @@ impl GroupsBuilder {
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
             point_bits: self.plan.point_bits,
+            line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
             bits: self.pace.grant(self.cuts[blocks - 1]),
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);

@@ -63,6 +63,8 @@ pub struct GroupPlan<'a> {
     pub(crate) fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
     pub point_bits: usize,
+    /// Blocks, if keys lie on a line.
+    pub line_blocks: usize,
     /// The bits that the group may take.
     pub bits: f64,
 }
@@ -220,7 +222,7 @@ impl GroupPlan<'_> {
         let rates = OwnRates::new(&writer.views, spare);
         let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
         let line = self.line_layout();
-        let positions = self.line_blocks() as u64 * line.positions();
+        let positions = self.line_blocks as u64 * line.positions();
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
         let spline_rate = rates.spline(width / positions as f64);
         if rates.has_alike() {
@@ -248,13 +250,8 @@ impl GroupPlan<'_> {
         self.bits - (self.key_count() * self.point_bits) as f64
     }
 
-    /// Positions are found as fast in blocks of twice as many keys, which need fewer offsets.
-    fn line_blocks(&self) -> usize {
-        self.cuts.len().div_ceil(2)
-    }
-
     fn line_layout(&self) -> Layout {
-        let (keys, blocks) = (self.key_count(), self.line_blocks());
+        let (keys, blocks) = (self.key_count(), self.line_blocks);
         let fixed = GROUP_BITS + 8 * MODEL_BYTES + blocks * SPLINE_BLOCK_BITS;
         layout(keys, blocks, (self.order_bits() - fixed as f64) / keys as f64)
     }
@@ -398,7 +395,7 @@ impl GroupPlan<'_> {
 
     /// The line from the separator to the last key.
     fn model(&self, layout: Layout, writer: &GroupWriter) -> Model {
-        Model::new(writer.views[self.key_count() - 1] - self.low, self.line_blocks(), layout)
+        Model::new(writer.views[self.key_count() - 1] - self.low, self.line_blocks, layout)
     }
 
     #[inline(always)]
@@ -408,7 +405,7 @@ impl GroupPlan<'_> {
         let positions = writer.views.iter().map(|view| model.position(view - low) as u32);
         writer.positions.extend(positions);
         let (mut start, mut first) = (0, 0);
-        for _ in 0..self.line_blocks() {
+        for _ in 0..self.line_blocks {
             let next = first + model.block_positions() as u32;
             let rest = &writer.positions[start..];
             let end = start + rest.iter().position(|&it| it >= next).unwrap_or(rest.len());

@@ -51,6 +51,12 @@ impl Default for GrfOptions {
     }
 }
 
+/// Whether an overlay with such a share of all keys has so many that they count more than the
+/// base's.
+pub(crate) fn are_many(overlay_share: f64) -> bool {
+    overlay_share >= 0.25
+}
+
 /// How the budget of a part is spent.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Split {
@@ -66,6 +72,8 @@ impl GrfOptions {
     /// reason: an entry stands for a fraction of a block of 64 keys, and base keys spend 3 to 4
     /// bits on order alone.
     const FRACTION_BEYOND_BASE: f64 = 3.9;
+    /// The same where the overlay has more than a quarter of all keys.
+    const FRACTION_BEYOND_BASE_OF_MANY: f64 = 2.9;
     /// Bits of an entry beside its fraction: code, share of its tables, words of recent ones.
     /// Tables are shared by more entries where the overlay has a greater share of all keys.
     const ENTRY_BITS: f64 = 8.0;
@@ -88,11 +96,15 @@ impl GrfOptions {
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
     /// the base is rebuilt, `full_share` its share when the last level is full.
     pub(crate) fn split(&self, overlay_share: f64, full_share: f64) -> Split {
-        let overlay = |share: f64| share * (Self::FRACTION_BEYOND_BASE + Self::entry_bits(share));
+        let beyond = |share: f64| match are_many(share) {
+            true => Self::FRACTION_BEYOND_BASE_OF_MANY,
+            false => Self::FRACTION_BEYOND_BASE,
+        };
+        let overlay = |share: f64| share * (beyond(share) + Self::entry_bits(share));
         let when_full = self.bits_per_key - overlay(full_share);
         let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
-        let packed_bits = (base_bits + Self::FRACTION_BEYOND_BASE).clamp(6.0, 17.0) as u8;
+        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, 17.0) as u8;
         Split { base_bits, packed_bits }
     }
 }

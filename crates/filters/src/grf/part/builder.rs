@@ -5,12 +5,12 @@
 //! Invariant: what the base takes and what the overlay will take is the budget.
 
 use crate::base::shape::FlushNumber;
-use crate::fingerprint::builder::{Beside, Groups, GroupsBuilder, GroupsPlan};
+use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
 use crate::fingerprint::keys::Pushed;
 use crate::grf::base::Base;
-use crate::grf::options::GrfOptions;
+use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
 
@@ -53,6 +53,7 @@ impl PartBuilder {
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
             beside: beside(full_share),
+            cuts_of_line_block: if are_many(overlay_share) { 1 } else { CUTS_OF_LINE_BLOCK },
         };
         PartBuilder {
             options: *options,
@@ -109,10 +110,10 @@ impl PartBuilder {
 /// What lists of small groups take. Where a quarter of all keys is newer, more is foreseen for
 /// entries than they take.
 fn beside(full_share: f64) -> Beside {
-    if full_share < 0.25 {
-        Beside { share: newer(full_share), bits: small_list_bits }
-    } else {
+    if are_many(full_share) {
         Beside::NOTHING
+    } else {
+        Beside { share: newer(full_share), bits: small_list_bits }
     }
 }
 

@@ -4,7 +4,9 @@
 //! ```
 //! Invariant: every key that was added is counted once, and lies in a cell.
 
-use trommel_filters::fingerprint::builder::{Beside, GroupsBuilder, GroupsPlan};
+use trommel_filters::fingerprint::builder::{
+    Beside, CUTS_OF_LINE_BLOCK, GroupsBuilder, GroupsPlan,
+};
 use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
 use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
 
@@ -58,6 +60,7 @@ impl FingerprintFilterBuilder {
             bits_per_key: bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX),
             point_bits: 0,
             beside: Beside::NOTHING,
+            cuts_of_line_block: CUTS_OF_LINE_BLOCK,
         };
         FingerprintFilterBuilder { encoding, groups: GroupsBuilder::new(plan), last: None }
     }

@@ -58,7 +58,7 @@ fn read_plain(bytes: Vec<u8>) -> Result<Box<dyn AnyFilter>, Corrupt> {
         4 => Box::new(BinaryFuse::read(bytes)?),
         5 => Box::new(Xor::read(bytes)?),
         6..=9 => Box::new(Surf::read(bytes)?),
-        10..=12 => Box::new(FingerprintFilter::read(bytes)?),
+        10..=12 | 18 => Box::new(FingerprintFilter::read(bytes)?),
         13 => Box::new(Rosetta::read(bytes)?),
         14 => Box::new(Rencoder::read(bytes)?),
         15 => Box::new(PrefixBloom::read(bytes)?),

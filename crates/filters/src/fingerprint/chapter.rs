@@ -14,8 +14,8 @@ use super::keys::KeyBuffer;
 
 /// Blocks of a chapter.
 const BLOCKS: usize = 64 * BLOCKS_MAX;
-/// Fewer keys do not pay for classes.
-const KEYS_MIN: usize = 512;
+/// Fewer keys do not pay for classes, or these are too few to tell blocks apart.
+const KEYS_MIN: usize = 16 << 10;
 /// Blocks of a chapter from which classes are learnt.
 const BLOCKS_LEARNT: usize = 256;
 /// A chapter, or a group if there are no chapters, ends early when it has so many bytes of keys.

@@ -36,9 +36,9 @@ fn every_filter_is_measured_and_loses_nothing() {
     let report = measured(&FprPlan { fingerprints, ..plan(Dist::Uniform) });
     let named = |filter: &FprFilter| (filter.fingerprints, filter.bits_per_key, filter.fill);
     let order: Vec<_> = report.filters.iter().map(named).collect();
-    assert_eq!(order.len(), 16);
+    assert_eq!(order.len(), 20);
     assert_eq!(order[..3], [("auto", 10.0, 9), ("auto", 10.0, 1), ("auto", 14.0, 9)]);
-    assert_eq!(order[15], ("cell", 14.0, 1));
+    assert_eq!(order[19], ("coded", 14.0, 1));
     for filter in &report.filters {
         assert_eq!((filter.hits, filter.false_negatives), (3 * HITS as u64, 0), "{filter:?}");
         assert_eq!(filter.base_keys + filter.overlay_keys, 20_000);

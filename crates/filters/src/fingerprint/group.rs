@@ -23,7 +23,7 @@ use crate::bits::packed::{BitWriter, LEN_MAX, load, load_or_zero, top};
 pub const BLOCKS_MAX: usize = 16;
 /// Bits that a head can have.
 pub const HEAD_BITS_MAX: usize = LEN_MAX;
-/// Bits of a group before the model, or before the bits of a head.
+/// Bytes of a group before the model, or before the bits of a head.
 const HEADER_BYTES: usize = 4;
 /// Where the header has the number of blocks, the kind, the bits of an offset.
 const BLOCKS_AT: usize = 20;
@@ -95,10 +95,9 @@ pub enum Lead<'a> {
 }
 
 /// What stands before the heads.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub enum First {
     /// Nothing.
-    #[default]
     Nothing,
     /// How hashed blocks are laid out.
     Layout(Layout),

@@ -3,6 +3,7 @@
 //! keys --keys--> buffer --builder--> blocks of neighbours ---> groups of blocks ---> arena
 //!                                    cell, gap, coded, spline  |
 //!                                group_writer writes a group, directory has the groups' separators
+//! chapter: what some dozen groups share
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 

@@ -5,6 +5,7 @@
 //! Invariant: what the base takes and what the overlay will take is the budget.
 
 use crate::base::shape::FlushNumber;
+use crate::fingerprint::Fingerprints;
 use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
@@ -53,7 +54,7 @@ impl PartBuilder {
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
             beside: beside(full_share),
-            cuts_of_line_block: if are_many(overlay_share) { 1 } else { CUTS_OF_LINE_BLOCK },
+            cuts_of_line_block: cuts_of_line_block(options, overlay_share),
         };
         PartBuilder {
             options: *options,
@@ -115,6 +116,12 @@ fn beside(full_share: f64) -> Beside {
     } else {
         Beside { share: newer(full_share), bits: small_list_bits }
     }
+}
+
+/// Where newer keys are many, and where lines must do for keys that crowd, places need short blocks.
+fn cuts_of_line_block(options: &GrfOptions, overlay_share: f64) -> usize {
+    let is_short = are_many(overlay_share) || options.fingerprints == Fingerprints::Spline;
+    if is_short { 1 } else { CUTS_OF_LINE_BLOCK }
 }
 
 /// The keys of the overlay for each one of the base, if it has such a share of all.

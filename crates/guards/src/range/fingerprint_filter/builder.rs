@@ -48,7 +48,7 @@ impl FingerprintFilterBuilder {
     }
 
     /// A filter of `gap`'s fingerprints in fewer bits, whose exponents take as many as their
-    /// frequency asks for: a third of the false positives of `gap`, whatever the gaps.
+    /// frequency asks for: about a third of the false positives of `gap` where keys are even.
     pub fn coded(bits_per_key: f64) -> Self {
         Self::new(Encoding::Coded, bits_per_key)
     }

@@ -118,7 +118,8 @@ fn beside(full_share: f64) -> Beside {
     }
 }
 
-/// Where newer keys are many, and where lines must do for keys that crowd, places need short blocks.
+/// Where newer keys are many, and where lines must do for keys that crowd, places need short
+/// blocks.
 fn cuts_of_line_block(options: &GrfOptions, overlay_share: f64) -> usize {
     let is_short = are_many(overlay_share) || options.fingerprints == Fingerprints::Spline;
     if is_short { 1 } else { CUTS_OF_LINE_BLOCK }

@@ -75,6 +75,7 @@ mod grf;
 mod locators;
 mod point;
 mod range;
+mod text;
 
 pub use base::any_filter::{AnyFilter, AnyFilterBuilder};
 pub use base::filter::{
@@ -113,6 +114,8 @@ pub use range::surf::{
     FstCursor, FstKeys, FstMap, FstMapBuilder, Surf, SurfBuilder, SurfCursor, SurfEffort, SurfKind,
     SurfOptions, SurfSuffix,
 };
+pub use text::model::TextModel;
+pub use text::sample::KeySample;
 
 /// The kinds of filters of one table that this crate has.
 pub mod kinds {

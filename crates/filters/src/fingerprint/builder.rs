@@ -162,6 +162,17 @@ impl GroupsBuilder {
         None
     }
 
+    /// Bits for each key.
+    pub fn bits_per_key(&self) -> f64 {
+        self.plan.bits_per_key
+    }
+
+    /// So many bits of each key are spent elsewhere. Requires: no key was pushed.
+    pub fn spend(&mut self, bits: f64) {
+        self.plan.bits_per_key -= bits;
+        self.pace = Pace::new(self.plan.bits_per_key);
+    }
+
     /// The last key that is no zeros more than another one.
     #[inline]
     pub fn last(&self) -> Option<&[u8]> {

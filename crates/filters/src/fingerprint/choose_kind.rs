@@ -69,7 +69,7 @@ impl Distances {
 }
 
 /// What the keys of a group say of rates.
-pub(super) struct OwnRates {
+pub(crate) struct OwnRates {
     /// Keys that were looked up, and those of them that look like a neighbour.
     asked: f64,
     alike: f64,
@@ -80,7 +80,7 @@ pub(super) struct OwnRates {
 impl OwnRates {
     /// Requires: ascending views. Cells that are exact with so many spare bits reach nothing.
     #[inline(always)]
-    pub(super) fn new(views: &[u64], spare: f64) -> OwnRates {
+    pub(crate) fn new(views: &[u64], spare: f64) -> OwnRates {
         let exact = spare.max(0.0) as u32;
         let mut rates = OwnRates {
             asked: views.len().saturating_sub(4) as f64,
@@ -109,7 +109,7 @@ impl OwnRates {
     }
 
     /// Whether there were keys enough to look one up.
-    pub(super) fn is_known(&self) -> bool {
+    pub(crate) fn is_known(&self) -> bool {
         self.asked > 0.0
     }
 
@@ -120,7 +120,7 @@ impl OwnRates {
 
     /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would
     /// be if cells took the room that they have.
-    pub(super) fn near(&self, spare: f64) -> f64 {
+    pub(crate) fn near(&self, spare: f64) -> f64 {
         self.rate(&self.by_gap, (-spare).exp2())
     }
 
@@ -144,7 +144,7 @@ impl OwnRates {
 }
 
 /// Bits that gap fingerprints spend where a gap is wider than the next one.
-pub(super) fn uneven_gap_bits(views: &[u64]) -> usize {
+pub(crate) fn uneven_gap_bits(views: &[u64]) -> usize {
     let gaps = views.windows(2).filter_map(|pair| exponent(number(pair[0]), number(pair[1])));
     let uneven = gaps.fold((0, 0), |(before, sum), apart| {
         (apart, sum + u32::saturating_sub(before, apart) as usize)

@@ -10,7 +10,7 @@
 pub mod builder;
 pub mod cell;
 mod chapter;
-mod choose_kind;
+pub(crate) mod choose_kind;
 pub mod coded;
 pub mod directory;
 pub mod encode;

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, RunCodes,
-    Shape, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder, Query,
+    RunCodes, Shape, Span, TextModel,
 };
 
 use crate::counts::assert_counts;
@@ -72,6 +72,22 @@ pub(crate) fn assert_all_kinds(bits_per_key: f64, base: &[Key], flushes: &[Vec<K
     let options = GrfOptions { run_codes: RunCodes::Huffman, ..options(bits_per_key) };
     let (part, twin) = tree_with(&options, base, flushes, Schedule::LazyLeveling);
     assert_laws(&part, &twin);
+    assert_with_text(bits_per_key, base, flushes);
+}
+
+/// The laws, where a model of text stands in front: learnt from the keys, from some of them alone,
+/// and from others.
+fn assert_with_text(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) {
+    let some: Vec<Key> = base.iter().step_by(7).cloned().collect();
+    let others = sorted((0..100u8).map(|place| vec![b'a' + place % 3, b'-', place]));
+    for fingerprints in [Fingerprints::Auto, Fingerprints::Cell] {
+        for (learnt, point_bits) in [(base, 0), (&some, 3), (&others, 0)] {
+            let options = GrfOptions { fingerprints, point_bits, ..options(bits_per_key) };
+            let part = base_of_codes(&options, base, learnt);
+            let (part, twin) = grown(part, base, flushes, Schedule::LazyLeveling);
+            assert_laws(&part, &twin);
+        }
+    }
 }
 
 /// The part as the merges between two shapes leave it, where these are written.
@@ -93,7 +109,27 @@ pub(crate) fn tree_with(
     flushes: &[Vec<Key>],
     schedule: Schedule,
 ) -> (Part, Twin) {
-    let mut part = base_of(options, base);
+    grown(base_of(options, base), base, flushes, schedule)
+}
+
+/// A part of these keys that has a model of text, learnt from others.
+pub(crate) fn base_of_codes(options: &GrfOptions, keys: &[Key], learnt: &[Key]) -> Part {
+    let mut sample = KeySample::default();
+    learnt.iter().for_each(|key| sample.push(key));
+    let model = TextModel::of(&sample, 1 << 20);
+    let mut builder = PartBuilder::new(options).with_text(model, 1 << 20);
+    keys.iter().for_each(|key| builder.push(key));
+    builder.finish(if keys.is_empty() { FlushNumber(0) } else { BASE_END })
+}
+
+/// [`tree`], from a part of its base on.
+fn grown(
+    mut part: Part,
+    base: &[Key],
+    flushes: &[Vec<Key>],
+    schedule: Schedule,
+) -> (Part, Twin) {
+    let options = *part.options();
     let mut twin = Twin::new();
     for key in base {
         twin.entry(key.clone()).or_default().insert(BASE_FLUSH);

@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 use trommel::Policy;
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, Part, PartBuilder, Query,
-    Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample, Part, PartBuilder,
+    Query, Span,
 };
 
 use crate::bench::fpr_round::{add_growth, rate_of_paper};
@@ -251,9 +251,11 @@ impl TestedFilter<'_> {
             Some((now, full)) => PartBuilder::with_overlay_shares(&self.options, now, full),
             None => PartBuilder::new(&self.options),
         };
-        let in_base = |flush: u16| u64::from(flush) < *base_end;
-        let keys = self.stored.iter().zip(flush_of).filter(|(_, flush)| in_base(**flush));
-        keys.for_each(|(key, _)| builder.push(key));
+        let in_base = |place: &usize| u64::from(flush_of[*place]) < *base_end;
+        let places: Vec<usize> = (0..self.stored.len()).filter(in_base).collect();
+        let sample = KeySample::evenly(places.len(), |at| self.stored.get(places[at]));
+        builder = builder.with_sample(&sample, places.len() as u64);
+        places.iter().for_each(|place| builder.push(self.stored.get(*place)));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {
             let mut inserter = self.inserter(&part, FlushNumber(flush));

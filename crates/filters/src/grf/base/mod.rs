@@ -37,6 +37,8 @@ use crate::grf::base::fraction::{Limits, fraction};
 use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
 use crate::grf::base::positions::Positions;
 use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slot, allocated_bytes};
+use crate::text::code::Code;
+use crate::text::model::TextModel;
 
 /// Lines on which a group's header may be.
 const HEADER_LINES: usize = 2;
@@ -59,6 +61,8 @@ pub(crate) struct Base {
     pub(crate) overlay_keys: u64,
     /// Hash bits of each key.
     pub(crate) point_bits: usize,
+    /// What makes codes of keys: then these are meant wherever keys are named here.
+    pub(crate) text: Option<Box<TextModel>>,
 }
 
 /// The bucket of a key, and what is needed to find its place there.
@@ -203,7 +207,17 @@ impl Base {
     pub(crate) fn bytes(&self) -> u64 {
         let parts = [ARC_BYTES + size_of::<Base>(), self.arena.len()];
         let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
-        parts.into_iter().chain(tables).map(allocated_bytes).sum()
+        let text = self.text.iter().flat_map(|text| text.allocations());
+        parts.into_iter().chain(tables).chain(text).map(allocated_bytes).sum()
+    }
+
+    /// What stands for a key in the base: the key, or its code if there is a model of text.
+    #[inline(always)]
+    pub(crate) fn name<'k>(&self, key: &'k [u8], code: &'k mut Code) -> &'k [u8] {
+        match &self.text {
+            None => key,
+            Some(text) => text.encode(key, code),
+        }
     }
 
     /// The lists of the overlay: below, one for each group, above.

@@ -18,6 +18,7 @@ use crate::grf::base::{Found, Role, Site, Spot};
 use crate::grf::overlay::list::ListEntries;
 use crate::grf::part::Part;
 use crate::grf::sizes::Slot;
+use crate::text::code::Code;
 
 /// Keys of a batch: their reads are about as many as a core has under way.
 const BATCH: usize = 16;
@@ -55,20 +56,34 @@ impl Part {
     ) {
         for (batch, ranges) in asked.chunks(RANGES).enumerate() {
             let mut visit = |place: usize, codes: &Codes| visit(batch * RANGES + place, codes);
-            let visit = &mut visit;
-            fastest(
-                #[inline(always)]
-                move || answer_ranges(ranges, &mut Codes::new(), visit),
-            );
+            answer_ranges(ranges, &mut visit);
         }
     }
 }
 
 fn answer_keys(keys: &[Asked<'_>], visit: &mut dyn FnMut(usize, &Codes)) {
-    fastest(
-        #[inline(always)]
-        move || answer_keys_now(keys, &mut Codes::new(), visit),
-    );
+    with_names(keys, &mut |names| {
+        fastest(
+            #[inline(always)]
+            || answer_keys_now(names, &mut Codes::new(), visit),
+        );
+    });
+}
+
+/// Answers at most [`BATCH`] keys by what stands for them in their parts: codes, where there is a
+/// model of text.
+#[inline(always)]
+fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
+    if keys.iter().all(|(part, _)| part.base.text.is_none()) {
+        return answer(keys);
+    }
+    let Some(&(first, _)) = keys.first() else { return };
+    let mut codes: [Code; BATCH] = std::array::from_fn(|_| Code::new());
+    let mut names = [(first, &[][..]); BATCH];
+    for ((name, code), (part, key)) in names.iter_mut().zip(&mut codes).zip(keys) {
+        *name = (part, part.base.name(key, code));
+    }
+    answer(&names[..keys.len()]);
 }
 
 /// Where a key is, as far as is known before its block was read.
@@ -136,12 +151,7 @@ fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(
 }
 
 /// Finds the codes of at most [`RANGES`] ranges.
-#[inline(always)]
-fn answer_ranges(
-    ranges: &[(&Part, KeyRange<'_>)],
-    codes: &mut Codes,
-    visit: &mut dyn FnMut(usize, &Codes),
-) {
+fn answer_ranges(ranges: &[(&Part, KeyRange<'_>)], visit: &mut dyn FnMut(usize, &Codes)) {
     let Some((first, _)) = ranges.first() else { return };
     // The lower ends, then the upper ones; a range without an upper end has none.
     let mut ends = [(*first, &[][..]); BATCH];
@@ -152,7 +162,23 @@ fn answer_ranges(
         *end = asked;
         count += 1;
     }
-    let located = locate_all(&ends[..count]);
+    with_names(&ends[..count], &mut |ends| {
+        fastest(
+            #[inline(always)]
+            || answer_between(ranges, ends, &mut Codes::new(), visit),
+        );
+    });
+}
+
+/// As [`answer_ranges`], between these ends.
+#[inline(always)]
+fn answer_between(
+    ranges: &[(&Part, KeyRange<'_>)],
+    ends: &[Asked<'_>],
+    codes: &mut Codes,
+    visit: &mut dyn FnMut(usize, &Codes),
+) {
+    let located = locate_all(ends);
     let mut located = located.iter().flatten();
     let mut uppers = located.clone().skip(ranges.len());
     for (place, (part, range)) in ranges.iter().enumerate() {

@@ -14,6 +14,9 @@ use crate::grf::base::Base;
 use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
+use crate::text::code::Code;
+use crate::text::model::TextModel;
+use crate::text::sample::KeySample;
 
 impl Part {
     /// A part without keys.
@@ -29,6 +32,15 @@ pub struct PartBuilder {
     packed_bits: u8,
     /// Keys that the overlay is expected to get for each one of the base.
     overlay_ratio: f64,
+    text: Option<TextBuilder>,
+}
+
+/// What makes codes of keys.
+struct TextBuilder {
+    model: Box<TextModel>,
+    code: Code,
+    /// The last key.
+    last: Vec<u8>,
 }
 
 impl PartBuilder {
@@ -61,12 +73,40 @@ impl PartBuilder {
             groups: GroupsBuilder::new(plan),
             packed_bits: split.packed_bits,
             overlay_ratio: newer(overlay_share),
+            text: None,
         }
+    }
+
+    /// Learns a model of text for some `keys` keys, if it pays on this sample of them: then the
+    /// part has codes in place of keys. (`Fingerprints::Spline` alone, the GRF paper's, has none.)
+    /// A sample that is unlike the keys costs accuracy, never truth. Requires: no key was pushed.
+    #[must_use]
+    pub fn with_sample(self, sample: &KeySample, keys: u64) -> Self {
+        if self.options.fingerprints == Fingerprints::Spline {
+            return self;
+        }
+        match TextModel::learn(sample, keys, self.groups.bits_per_key()) {
+            Some(model) => self.with_text(model, keys),
+            None => self,
+        }
+    }
+
+    /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
+    /// takes is part of the budget. Requires: no key was pushed.
+    #[must_use]
+    pub fn with_text(mut self, model: TextModel, keys: u64) -> Self {
+        self.groups.spend(8.0 * model.size_bytes() as f64 / keys.max(1) as f64);
+        let (code, last) = (Code::new(), Vec::new());
+        self.text = Some(TextBuilder { model: Box::new(model), code, last });
+        self
     }
 
     /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
+        if let Some(text) = &mut self.text {
+            return text.push(key, &mut self.groups);
+        }
         match self.groups.push(key) {
             Pushed::Kept | Pushed::Zeros => {}
             Pushed::Repeated | Pushed::Below => out_of_order(self.groups.last(), key),
@@ -76,7 +116,9 @@ impl PartBuilder {
     /// As [`PartBuilder::push`] of each of these keys of eight bytes: in less time, where they are
     /// dozens.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
-        if let Some(word) = self.groups.push_words(words) {
+        if self.text.is_some() {
+            words.iter().for_each(|word| self.push(word));
+        } else if let Some(word) = self.groups.push_words(words) {
             out_of_order(self.groups.last(), word);
         }
     }
@@ -98,6 +140,7 @@ impl PartBuilder {
             packed_bits: self.packed_bits,
             overlay_keys: (entries as f64 * self.overlay_ratio) as u64,
             point_bits: point_bits(&self.options),
+            text: self.text.map(|text| text.model),
         };
         Part::of_base(self.options, base)
     }
@@ -105,6 +148,22 @@ impl PartBuilder {
     /// The most heap bytes that building has taken so far.
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
+    }
+}
+
+impl TextBuilder {
+    /// Gives the code of the next key to its group.
+    fn push(&mut self, key: &[u8], groups: &mut GroupsBuilder) {
+        if groups.last().is_some() && key <= self.last.as_slice() {
+            out_of_order(Some(&self.last), key);
+        }
+        key.clone_into(&mut self.last);
+        match groups.push(self.model.encode(key, &mut self.code)) {
+            Pushed::Kept | Pushed::Zeros => {}
+            // A tie: its cell is the last one's.
+            Pushed::Repeated => groups.count_more(),
+            Pushed::Below => unreachable!("codes ascend as keys do"),
+        }
     }
 }
 

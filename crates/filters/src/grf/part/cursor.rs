@@ -16,6 +16,7 @@ use crate::grf::base::Role;
 use crate::grf::base::bounds::BucketViews;
 use crate::grf::overlay::bucket_entries::{Age, BucketEntries};
 use crate::grf::part::Part;
+use crate::text::code::Code;
 use std::ops::Range;
 
 impl Part {
@@ -93,6 +94,8 @@ impl<const BACK: bool> Cursor<BACK> {
     fn begin(&mut self, from: Option<&[u8]>) {
         let part = self.part.clone();
         let Some(from) = from else { return self.read(self.bucket, true) };
+        let mut code = Code::new();
+        let from = part.base().name(from, &mut code);
         let low = part.spot(from, Role::Low, &mut Untraced);
         let spot = if BACK { part.spot(from, Role::High(&low), &mut Untraced) } else { low };
         self.bucket = spot.bucket_key();
@@ -123,6 +126,17 @@ impl<const BACK: bool> Cursor<BACK> {
     /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
     /// passed over, and not given later.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
+        let Some((text, key)) = self.part.base().text.as_deref().zip(key) else {
+            return self.next_due_at(key, wanted);
+        };
+        let mut code = Code::new();
+        let code = text.encode(key, &mut code);
+        self.next_due_at(Some(code), wanted)
+    }
+
+    /// As [`Cursor::next_due`], for a code if there is a model of text.
+    #[inline(always)]
+    fn next_due_at(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
         if key.is_some_and(|key| self.is_quiet(key)) {
             return None;
         }

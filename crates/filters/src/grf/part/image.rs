@@ -26,11 +26,12 @@ use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::recent::Recent;
 use crate::grf::overlay::{Overlay, lists_of};
 use crate::grf::part::Part;
+use crate::text::model::TextModel;
 use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -161,6 +162,8 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.entries);
     out.u8(base.packed_bits);
     out.u64(base.overlay_keys);
+    out.u8(u8::from(base.text.is_some()));
+    base.text.iter().for_each(|text| text.write(out));
     write_directory(&base.directory, out);
     base.starts.low.iter().for_each(|&start| out.u32(start));
     out.varint(base.starts.wraps.len() as u64);
@@ -177,6 +180,11 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<(Base, Range<u
         return Err(input.corrupt("fractions of so many bits"));
     }
     let overlay_keys = input.u64()?;
+    let text = match input.u8()? {
+        0 => None,
+        1 => Some(Box::new(TextModel::read(input)?)),
+        _ => return Err(input.corrupt("whether there is a model of text")),
+    };
     let directory = read_directory(input)?;
     let low = read_numbers(input, directory.len())?;
     let wraps = input.len()?;
@@ -196,6 +204,7 @@ fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<(Base, Range<u
         packed_bits,
         overlay_keys,
         point_bits,
+        text,
     };
     Ok((base, arena))
 }

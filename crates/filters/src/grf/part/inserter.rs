@@ -17,6 +17,8 @@ use crate::grf::base::{Base, Found, Role, Site};
 use crate::grf::overlay::OverlayInserter;
 use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
+use crate::text::code::Code;
+use crate::text::model::TextModel;
 
 impl Part {
     /// Starts to add the keys of one flush, for a version with the runs of `shape`. That flush
@@ -25,8 +27,9 @@ impl Part {
     /// keeps all. Requires: the new part is asked by that version and later ones alone.
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
-        let places = Places { part: self.clone(), overlay, last: None, list: 0 };
-        Inserter { places, flush, shape: shape.clone(), batch: KeyList::default() }
+        let (last, batch) = (None, KeyList::default());
+        let places = Places { part: self.clone(), overlay, last, list: 0, codes: KeyList::default() };
+        Inserter { places, flush, shape: shape.clone(), batch }
     }
 }
 
@@ -52,6 +55,8 @@ struct Places {
     last: Option<Vec<u8>>,
     /// Its list.
     list: usize,
+    /// The codes of a batch's keys, if there is a model of text.
+    codes: KeyList,
 }
 
 impl Inserter {
@@ -104,25 +109,36 @@ impl Places {
     #[inline(always)]
     fn add<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let Some(end) = keys.last() else { return };
-        let (base, last) = (&*self.part.base, self.last.as_deref());
-        let (list, overlay) = (&mut self.list, &mut self.overlay);
-        fastest(
-            #[inline(always)]
-            move || place_batch(base, keys, (last, list), overlay),
-        );
+        assert_ascent(self.last.as_deref(), keys);
+        let (base, list, overlay) = (&*self.part.base, &mut self.list, &mut self.overlay);
+        match &base.text {
+            None => fastest(
+                #[inline(always)]
+                move || place_batch(base, keys, list, overlay),
+            ),
+            Some(text) => {
+                encode_all(text, keys, &mut self.codes);
+                let codes: Vec<&[u8]> = self.codes.iter().collect();
+                fastest(
+                    #[inline(always)]
+                    move || place_batch(base, &codes, list, overlay),
+                );
+            }
+        }
         end.as_ref().clone_into(self.last.get_or_insert_default());
     }
 }
 
-/// Finds the places of a batch's keys, and gives them to the overlay. `last`: the key before the
-/// batch, if there is one, of `list`.
+/// The codes of keys, in `codes`.
+fn encode_all<K: AsRef<[u8]>>(text: &TextModel, keys: &[K], codes: &mut KeyList) {
+    let mut code = Code::new();
+    codes.clear();
+    keys.iter().for_each(|key| codes.push(text.encode(key.as_ref(), &mut code)));
+}
+
+/// Requires: keys ascend, from the one before the batch on.
 #[inline(always)]
-fn place_batch<K: AsRef<[u8]>>(
-    base: &Base,
-    keys: &[K],
-    (last, list): (Option<&[u8]>, &mut usize),
-    overlay: &mut OverlayInserter,
-) {
+fn assert_ascent<K: AsRef<[u8]>>(last: Option<&[u8]>, keys: &[K]) {
     let mut before = last;
     for key in keys {
         let key = key.as_ref();
@@ -130,6 +146,17 @@ fn place_batch<K: AsRef<[u8]>>(
         assert!(ascends, "keys out of order: {before:?}, {key:?}");
         before = Some(key);
     }
+}
+
+/// Finds the places of a batch's keys, or of their codes, and gives them to the overlay. `list`:
+/// that of the key before the batch, or the first one.
+#[inline(always)]
+fn place_batch<K: AsRef<[u8]>>(
+    base: &Base,
+    keys: &[K],
+    list: &mut usize,
+    overlay: &mut OverlayInserter,
+) {
     // What may wait stands together in short loops (see `batch.rs`).
     let mut found = [Found::default(); BATCH];
     let found = &mut found[..keys.len()];

@@ -24,6 +24,8 @@ use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
 use crate::grf::sizes::allocated_bytes;
+use crate::text::code::Code;
+use crate::text::model::TextModel;
 use std::sync::Arc;
 
 /// What a part takes, measured: every heap byte, what the allocator adds included.
@@ -92,6 +94,31 @@ impl Part {
 
     /// As [`Part::candidates`], and tells `trace` which memory it reads.
     pub fn candidates_traced<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
+        match &self.base.text {
+            None => self.ask(query, codes, trace),
+            Some(text) => self.ask_coded(text, query, codes, trace),
+        }
+    }
+
+    /// Asks for the codes of the keys that a query names.
+    #[inline(never)]
+    fn ask_coded<T: Trace>(
+        &self,
+        text: &TextModel,
+        query: &Query<'_>,
+        codes: &mut Codes,
+        trace: &mut T,
+    ) {
+        let (mut low, mut high) = (Code::new(), Code::new());
+        let query = match query {
+            Query::Point(key) => Query::Point(text.encode(key, &mut low)),
+            Query::Range(range) => Query::Range(text.range(range, (&mut low, &mut high))),
+        };
+        self.ask(&query, codes, trace);
+    }
+
+    #[inline(always)]
+    fn ask<T: Trace>(&self, query: &Query<'_>, codes: &mut Codes, trace: &mut T) {
         match query {
             Query::Point(key) => fastest(
                 #[inline(always)]
@@ -108,7 +135,7 @@ impl Part {
         }
     }
 
-    /// The place of a key.
+    /// The place of a key, or of its code if there is a model of text.
     fn spot<T: Trace>(&self, key: &[u8], role: Role<'_>, trace: &mut T) -> Spot {
         fastest(
             #[inline(always)]
@@ -133,7 +160,7 @@ impl Part {
         spot
     }
 
-    /// Adds the codes of all entries that may be `key`'s.
+    /// Adds the codes of all entries that may be `key`'s: its code, if there is a model of text.
     #[inline(always)]
     fn ask_point<T: Trace>(&self, key: &[u8], codes: &mut Codes, trace: &mut T) {
         let Part { base, overlay, .. } = self;

@@ -1,0 +1,57 @@
+//! The bytes of a code, written from the front; what comes later may carry into them.
+
+/// Words of the longest code.
+const WORDS_MAX: usize = 8;
+const WORD_BYTES: usize = size_of::<u64>();
+
+/// A key's code: a bit string, continued with zeros for ever.
+#[derive(Clone)]
+pub(crate) struct Code {
+    bytes: [[u8; WORD_BYTES]; WORDS_MAX],
+    words: usize,
+}
+
+impl Code {
+    /// Without a bit.
+    #[inline(always)]
+    pub(crate) fn new() -> Code {
+        Code { bytes: [[0; WORD_BYTES]; WORDS_MAX], words: 0 }
+    }
+
+    /// Begins anew.
+    #[inline(always)]
+    pub(super) fn clear(&mut self) {
+        self.words = 0;
+    }
+
+    /// Whether there is room for no more than the two words that end a code.
+    #[inline(always)]
+    pub(super) fn is_full(&self) -> bool {
+        self.words + 2 >= WORDS_MAX
+    }
+
+    /// Appends 64 bits. Requires: there is room.
+    #[inline(always)]
+    pub(super) fn push(&mut self, word: u64) {
+        self.bytes[self.words] = word.to_be_bytes();
+        self.words += 1;
+    }
+
+    /// Adds one to the last bit. Requires: not all bits are ones.
+    #[cold]
+    pub(super) fn carry(&mut self) {
+        for bytes in self.bytes[..self.words].iter_mut().rev() {
+            let (sum, over) = u64::from_be_bytes(*bytes).overflowing_add(1);
+            *bytes = sum.to_be_bytes();
+            if !over {
+                return;
+            }
+        }
+    }
+
+    /// Its bytes.
+    #[inline(always)]
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes[..self.words].as_flattened()
+    }
+}

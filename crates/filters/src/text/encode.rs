@@ -1,0 +1,140 @@
+//! From a key to its code: arithmetic coding, which keeps order.
+//! ```text
+//! low, width   an interval of [0, 1); a byte takes its share of it:
+//!              low += width x sum before it;   width x= its share
+//! code         low, when the key is at its end: what the end of a key takes lies there
+//! ```
+//! The width has 47 bits; whenever it loses some, the next bits of the code begin. Both ends of a
+//! byte's share are rounded alike, so neighbours meet and never overlap. Invariant: a < b gives
+//! code(a) <= code(b), and less if neither was cut.
+
+use super::code::Code;
+use super::model::TextModel;
+use crate::base::query::KeyRange;
+use crate::bits::simd::fastest;
+
+/// Bits of a width.
+const WIDTH_BITS: u32 = 47;
+/// Bits of a share.
+const SHARE_BITS: u32 = 16;
+/// Bits of the code that are held back, for carries.
+const HELD_BITS: u32 = u128::BITS;
+/// Bits of a word of the code.
+const WORD_BITS: u32 = u64::BITS;
+/// What lies below all keys with the prefix, and above, has so many of 2^47.
+const BESIDE_PREFIX: u64 = 1 << (WIDTH_BITS - SHARE_BITS);
+
+/// Where a key lies beside the prefix of all.
+enum Lead<'k> {
+    Below,
+    /// It has the prefix; the rest.
+    Within(&'k [u8]),
+    Above,
+}
+
+/// The interval of what was coded so far.
+struct Interval {
+    /// Its beginning, behind the words that are written.
+    low: u128,
+    /// Where the width begins, in the bits of `low`.
+    at: u32,
+    width: u64,
+}
+
+impl Interval {
+    /// Narrows it to a part of its width.
+    #[inline(always)]
+    fn narrow(&mut self, from: u64, to: u64, code: &mut Code) {
+        let (low, over) =
+            self.low.overflowing_add(u128::from(from) << (HELD_BITS - WIDTH_BITS - self.at));
+        if over {
+            code.carry();
+        }
+        let width = to - from;
+        let lost = width.leading_zeros() - (WORD_BITS - WIDTH_BITS);
+        (self.low, self.width, self.at) = (low, width << lost, self.at + lost);
+        if self.at >= WORD_BITS {
+            code.push((self.low >> WORD_BITS) as u64);
+            (self.low, self.at) = (self.low << WORD_BITS, self.at - WORD_BITS);
+        }
+    }
+}
+
+impl TextModel {
+    /// The code of a key, in `code`.
+    #[inline]
+    pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut Code) -> &'c [u8] {
+        fastest(
+            #[inline(always)]
+            || self.encode_now(key, code),
+        );
+        code.as_bytes()
+    }
+
+    /// The range of codes of all keys of a range.
+    pub(crate) fn range<'c>(
+        &self,
+        range: &KeyRange<'_>,
+        (low, high): (&'c mut Code, &'c mut Code),
+    ) -> KeyRange<'c> {
+        let lower = self.encode(range.lower(), low);
+        let upper = range.upper().map(|upper| self.encode(upper, high));
+        KeyRange::new(lower, upper).expect("codes ascend as keys do")
+    }
+
+    #[inline(always)]
+    fn encode_now(&self, key: &[u8], code: &mut Code) {
+        code.clear();
+        let mut interval = Interval { low: 0, at: 0, width: (1 << WIDTH_BITS) - 1 };
+        let all = interval.width;
+        let rest = match self.lead(key) {
+            Lead::Within(rest) => {
+                interval.narrow(BESIDE_PREFIX, all - BESIDE_PREFIX, code);
+                rest
+            }
+            Lead::Below => {
+                interval.narrow(0, BESIDE_PREFIX, code);
+                key
+            }
+            Lead::Above => {
+                interval.narrow(all - BESIDE_PREFIX, all, code);
+                key
+            }
+        };
+        let (row_len, mut row) = (self.row_len(), usize::from(self.first_row));
+        for &byte in rest {
+            let slot = usize::from(self.slots[usize::from(byte)]);
+            let sums = &self.sums[row * row_len + slot..][..2];
+            let (mut from, mut to) = (u64::from(sums[0]), u64::from(sums[1]));
+            let len = self.slot_len(slot);
+            if len > 1 {
+                (from, to) = self.within_slot(byte, slot, (from, to));
+            }
+            let width = interval.width;
+            interval.narrow(width * from >> SHARE_BITS, width * to >> SHARE_BITS, code);
+            row = usize::from(self.row_of[slot]);
+            if code.is_full() {
+                break;
+            }
+        }
+        code.push((interval.low >> WORD_BITS) as u64);
+        code.push(interval.low as u64);
+    }
+
+    /// How a byte lies that shares a slot with others: each has as much of it.
+    #[cold]
+    fn within_slot(&self, byte: u8, slot: usize, (from, to): (u64, u64)) -> (u64, u64) {
+        let (len, place) = (u64::from(self.slot_len(slot)), u64::from(byte - self.firsts[slot]));
+        let at = |place: u64| from + (to - from) * place / len;
+        (at(place), at(place + 1))
+    }
+
+    #[inline(always)]
+    fn lead<'k>(&self, key: &'k [u8]) -> Lead<'k> {
+        match key.strip_prefix(&*self.prefix) {
+            Some(rest) => Lead::Within(rest),
+            None if *key < *self.prefix => Lead::Below,
+            None => Lead::Above,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! How often each byte follows each other one, in compact tables.
+//! ```text
+//! byte    -> slot          bytes that occur have one each; each stretch of others has one
+//! slot    -> row           of what follows it; seldom slots share one
+//! row     sums of shares:  end of key | slot 1 | slot 2 | ...             0 ..= 65535
+//! ```
+//! Invariant: sums ascend strictly, by at least as much as a slot has bytes. So every byte, and the
+//! end of the key, has a width above zero.
+
+/// What all shares of a row are together.
+pub(super) const SHARES: u32 = u16::MAX as u32;
+
+/// A model of keys' bytes, each given the one before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextModel {
+    /// What the keys begin with, nearly all of them.
+    pub(super) prefix: Box<[u8]>,
+    /// The slot of each byte.
+    pub(super) slots: Box<[u8; 256]>,
+    /// The first byte of each slot. Where each begins tells how many bytes it has.
+    pub(super) firsts: Box<[u8]>,
+    /// The row of what follows each slot.
+    pub(super) row_of: Box<[u8]>,
+    /// The row of what follows the prefix.
+    pub(super) first_row: u8,
+    /// Of each row, the sums of shares before the first slot, before the second one, ..., and at
+    /// the end.
+    pub(super) sums: Box<[u16]>,
+}
+
+impl TextModel {
+    /// Sums of a row.
+    #[inline(always)]
+    pub(super) fn row_len(&self) -> usize {
+        self.firsts.len() + 1
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.sums.len() / self.row_len()
+    }
+
+    /// How many bytes a slot has.
+    #[inline(always)]
+    pub(super) fn slot_len(&self, slot: usize) -> u32 {
+        let end = self.firsts.get(slot + 1).map_or(256, |&next| u32::from(next));
+        end - u32::from(self.firsts[slot])
+    }
+
+    /// Its allocations' sizes.
+    pub(crate) fn allocations(&self) -> [usize; 6] {
+        let slots = self.firsts.len();
+        [size_of::<TextModel>(), self.prefix.len(), 256, slots, slots, 2 * self.sums.len()]
+    }
+
+    /// The bytes that it takes, about.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.allocations().iter().sum()
+    }
+}

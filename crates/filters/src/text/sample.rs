@@ -1,0 +1,62 @@
+//! A sample of keys, from which a model is learnt.
+
+use crate::base::key_list::KeyList;
+use std::ops::Range;
+
+/// Some stretches of the keys that a filter will have: within a stretch, no key is left out.
+#[derive(Clone, Debug, Default)]
+pub struct KeySample {
+    keys: KeyList,
+    /// Where each stretch ends, but for the last one.
+    ends: Vec<usize>,
+}
+
+/// Stretches of a sample that is evenly spread, and the keys of each.
+const STRETCHES: usize = 256;
+const STRETCH_KEYS: usize = 64;
+
+impl KeySample {
+    /// Of `count` keys, stretches that are spread evenly; all, if they are few. `key`: that at a
+    /// place.
+    pub fn evenly<'k>(count: usize, key: impl Fn(usize) -> &'k [u8]) -> KeySample {
+        let mut sample = KeySample::default();
+        let apart = (count / STRETCHES).max(STRETCH_KEYS);
+        for first in (0..count).step_by(apart) {
+            (first..(first + STRETCH_KEYS).min(count)).for_each(|place| sample.push(key(place)));
+            if apart > STRETCH_KEYS {
+                sample.end_stretch();
+            }
+        }
+        sample
+    }
+
+    /// Adds the next key of a stretch. Requires: above the one before.
+    pub fn push(&mut self, key: &[u8]) {
+        self.keys.push(key);
+    }
+
+    /// The next key begins another stretch, wherever it lies.
+    pub fn end_stretch(&mut self) {
+        self.ends.push(self.keys.len());
+    }
+
+    /// The keys of all stretches.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it has no key.
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    pub(super) fn keys(&self) -> &KeyList {
+        &self.keys
+    }
+
+    /// The places of the keys of each stretch.
+    pub(super) fn stretches(&self) -> impl Iterator<Item = Range<usize>> {
+        let ends = self.ends.iter().copied().chain([self.keys.len()]);
+        ends.scan(0, |start, end| Some(std::mem::replace(start, end)..end))
+    }
+}

@@ -1,0 +1,155 @@
+use super::code::Code;
+use super::model::TextModel;
+use super::sample::KeySample;
+use crate::base::wire::{Reader, Writer};
+use proptest::prelude::*;
+
+fn sample_of(keys: &[Vec<u8>]) -> KeySample {
+    let mut sorted = keys.to_vec();
+    sorted.sort();
+    sorted.dedup();
+    let mut sample = KeySample::default();
+    sorted.iter().for_each(|key| sample.push(key));
+    sample
+}
+
+fn code(model: &TextModel, key: &[u8]) -> Vec<u8> {
+    let mut code = Code::new();
+    let mut bytes = model.encode(key, &mut code).to_vec();
+    bytes.resize(64, 0);
+    bytes
+}
+
+fn users() -> Vec<Vec<u8>> {
+    let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+    let key = |i: u64| {
+        format!("user{:08}time{:08}", mixed(i / 8) % 100_000_000, mixed(i) % 100_000_000)
+    };
+    (0..8000).map(|i| key(i).into_bytes()).collect()
+}
+
+/// Strings on which coders stumble: empty, prefixes of each other, runs of the least and the
+/// greatest byte, at all lengths up to beyond the longest code.
+fn awkward() -> Vec<Vec<u8>> {
+    let mut keys = vec![Vec::new()];
+    for byte in [0x00, 0x01, b'0', b'a', b'e', b'u', 0xfe, 0xff] {
+        for len in [1, 2, 3, 7, 8, 9, 20, 40, 70, 300] {
+            let run = vec![byte; len];
+            for end in [0x00, b'a', 0xff] {
+                keys.push([&run[..], &[end]].concat());
+                keys.push([b"user", &run[..], &[end]].concat());
+                keys.push([b"zz", &run[..], &[end]].concat());
+            }
+            keys.push(run);
+        }
+    }
+    keys.extend(users().into_iter().step_by(37));
+    keys.extend(users().into_iter().step_by(41).map(|key| key[..key.len() / 2].to_vec()));
+    keys.sort();
+    keys.dedup();
+    keys
+}
+
+fn models() -> Vec<TextModel> {
+    let words = |text: &str| text.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+    let samples: [Vec<Vec<u8>>; 6] = [
+        Vec::new(),
+        vec![Vec::new()],
+        users(),
+        words("a ab abc b ba bab drum drums tin"),
+        (0..=255u8).flat_map(|a| [vec![a], vec![a, a], vec![255 - a, a, 0]]).collect(),
+        vec![vec![0xff; 9], vec![0xff; 10], vec![0xff; 400]],
+    ];
+    samples.iter().map(|keys| TextModel::of(&sample_of(keys), 1 << 20)).collect()
+}
+
+#[test]
+fn codes_ascend_as_keys_do() {
+    let keys = awkward();
+    for model in models() {
+        let codes: Vec<Vec<u8>> = keys.iter().map(|key| code(&model, key)).collect();
+        for (pair, keys) in codes.windows(2).zip(keys.windows(2)) {
+            assert!(pair[0] <= pair[1], "{:?} {:?}", keys[0], keys[1]);
+            let short = keys.iter().all(|key| key.len() <= 22);
+            assert!(pair[0] < pair[1] || !short, "{:?} {:?}", keys[0], keys[1]);
+        }
+    }
+}
+
+#[test]
+fn the_code_of_text_is_short() {
+    let keys = users();
+    let model = TextModel::of(&sample_of(&keys), 1 << 20);
+    let mut codes: Vec<Vec<u8>> = keys.iter().map(|key| code(&model, key)).collect();
+    codes.sort();
+    let shared = codes.windows(2).map(|pair| {
+        pair[0].iter().zip(&pair[1]).take_while(|(a, b)| a == b).count()
+    });
+    // Two keys of one user share eight digits of it, some 27 bits, and of neighbours in time more.
+    let mean = shared.sum::<usize>() as f64 / codes.len() as f64;
+    assert!((2.0..5.5).contains(&mean), "{mean}");
+}
+
+#[test]
+fn a_model_is_learnt_where_it_pays() {
+    let keys = sample_of(&users());
+    assert!(TextModel::learn(&keys, 1 << 20, 12.0).is_some());
+    assert!(TextModel::learn(&keys, 1000, 12.0).is_none(), "few keys");
+    let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (i << 7);
+    let numbers: Vec<Vec<u8>> = (0..8000).map(|i| mixed(i).to_be_bytes().to_vec()).collect();
+    assert!(TextModel::learn(&sample_of(&numbers), 1 << 20, 12.0).is_none(), "even numbers");
+    let ids: Vec<Vec<u8>> = (0..8000u64).map(|i| (i * 3).to_be_bytes().to_vec()).collect();
+    assert!(TextModel::learn(&sample_of(&ids), 1 << 20, 12.0).is_none(), "ids");
+}
+
+#[test]
+fn a_model_is_read_as_it_was_written() {
+    for model in models() {
+        let mut out = Writer::new();
+        model.write(&mut out);
+        let bytes = out.finish();
+        let mut input = Reader::new(&bytes);
+        assert_eq!(TextModel::read(&mut input).as_ref(), Ok(&model));
+        assert!(input.end().is_ok());
+        for cut in 0..bytes.len() {
+            assert!(TextModel::read(&mut Reader::new(&bytes[..cut])).is_err());
+        }
+    }
+}
+
+/// Strings of few letters meet often; those of any bytes are what nobody has learnt.
+fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    let near = prop::collection::vec(prop::sample::select(vec![0, 1, b'a', b'b', 254, 255]), 0..40);
+    let any = prop::collection::vec(any::<u8>(), 0..40);
+    prop::collection::vec(prop_oneof![near, any], 1..60)
+}
+
+proptest! {
+    #[test]
+    fn any_model_keeps_any_order(learnt in strings(), mut asked in strings()) {
+        let model = TextModel::of(&sample_of(&learnt), 1 << 20);
+        asked.extend(learnt);
+        asked.sort();
+        let codes: Vec<Vec<u8>> = asked.iter().map(|key| code(&model, key)).collect();
+        prop_assert!(codes.is_sorted());
+    }
+
+    #[test]
+    fn damaged_models_keep_order_or_are_refused(
+        learnt in strings(),
+        at in any::<prop::sample::Index>(),
+        flip in 1..=255u8,
+        mut asked in strings(),
+    ) {
+        let mut out = Writer::new();
+        TextModel::of(&sample_of(&learnt), 1 << 20).write(&mut out);
+        let mut bytes = out.finish();
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        if let Ok(model) = TextModel::read(&mut Reader::new(&bytes)) {
+            asked.sort();
+            let codes: Vec<Vec<u8>> = asked.iter().map(|key| code(&model, key)).collect();
+            prop_assert!(codes.is_sorted());
+        }
+    }
+}

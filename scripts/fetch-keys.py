@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
 """Fetches real keys to measure with, and writes them where `trommel bench ... --dist NAME` looks for them.
 
-    name      from                                    keys                                       licence of the data
-    osm       pip timezonefinder                      vertices of time zones, as Morton codes    ODbL 1.0 (OpenStreetMap)
-    coast     apt gmt-gshhg-full                      vertices of coast lines, as Morton codes   LGPL-3.0-or-later (GSHHG)
-    ipv4      pip maxminddb-geolite2                  first addresses of networks by city        CC BY-SA 4.0 (GeoLite2)
-    words     pip wordfreq                            words of 42 languages                      CC BY-SA 4.0
-    english   apt wamerican-insane                    a large list of English words              free, see its copyright file (SCOWL)
-    flights   npm vega-datasets                       departures in the United States            public domain (BTS)
+    name         from                     keys                                       licence of the data
+    osm          pip timezonefinder       vertices of time zones, as Morton codes    ODbL 1.0 (OpenStreetMap)
+    coast        apt gmt-gshhg-full       vertices of coast lines, as Morton codes   LGPL-3.0-or-later (GSHHG)
+    ipv4         pip maxminddb-geolite2   first addresses of networks by city        CC BY-SA 4.0 (GeoLite2)
+    ipv4-ranges  apt tor-geoipdb          both ends of networks by country           CC BY-SA 4.0 (IPFire Location)
+    ipv6         apt tor-geoipdb          upper halves of their first addresses      CC BY-SA 4.0 (IPFire Location)
+    words        pip wordfreq             words of 42 languages                      CC BY-SA 4.0
+    english      apt wamerican-insane     a large list of English words              free, see its copyright file (SCOWL)
+    packages     apt, the index of main   names of the packages of Debian 12         free, names alone (Debian)
+    flights      npm vega-datasets        departures in the United States            public domain (BTS)
 
-Everything comes by ordinary package clients, into a folder that is removed again; nothing of a package is run. Written are
-the distinct keys, ascending: NAME.u64le (numbers, little-endian) or NAME.txt (lines). Keep them out of the repository.
+Everything comes by ordinary package clients, into a folder that is removed again; nothing of a package is run. Sets of apt need
+an index: run "apt-get update" first, on Debian 12. Packages of Debian may be replaced by newer ones; the digest then says so. Written are the distinct keys, ascending: NAME.u64le (numbers, little-endian) or NAME.txt (lines). Keep them out of the repository.
 
 Usage: fetch-keys.py [--folder DIR] [--accept] [NAME ...]       without names: all of them
 
@@ -26,6 +29,7 @@ import dataclasses
 import gzip
 import hashlib
 import io
+import ipaddress
 import pathlib
 import subprocess
 import sys
@@ -42,13 +46,14 @@ class Unavailable(Exception):
 
 
 def run(command, folder):
-    """Runs a client in a folder."""
+    """Runs a client in a folder, and returns what it printed."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     except OSError as error:
         raise Unavailable(f"{command[0]}: {error}") from error
     if done.returncode != 0:
         raise Unavailable(f"{' '.join(command)}: {done.stderr.strip() or done.stdout.strip()}")
+    return done.stdout
 
 
 def only(folder, pattern):
@@ -212,6 +217,33 @@ def ipv4(folder):
         return u64le(Records(archive.extractfile(names[0]).read()).first_addresses())
 
 
+def networks(folder, name):
+    """The first and the last address of each network that a file of tor-geoipdb has, as they are written."""
+    text = debian_files(folder, "tor-geoipdb")[f"usr/share/tor/{name}"].read_text(encoding="ascii")
+    rows = [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
+    return [(first, last) for first, last, _ in rows]
+
+
+def ipv4_ranges(folder):
+    """Of networks that touch, the last address of one is just before the first of the next."""
+    return u64le(int(end) for ends in networks(folder, "geoip") for end in ends)
+
+
+def ipv6(folder):
+    """The 64 bits of an address that tell networks apart."""
+    return u64le(int(ipaddress.IPv6Address(first)) >> 64 for first, _ in networks(folder, "geoip6"))
+
+
+def packages(folder):
+    """The index that apt keeps: one release and one architecture, without the updates that come weekly."""
+    wanted = ["Created-By: Packages", "Codename: bookworm", "Component: main", "Architecture: amd64"]
+    found = run(["apt-get", "indextargets", "--format", "$(FILENAME)", *wanted], folder).split()
+    if len(found) != 1:
+        raise Unavailable(f"apt has {len(found)} indexes of Debian 12, not one: run apt-get update, on Debian 12")
+    index = run(["/usr/lib/apt/apt-helper", "cat-file", *found], folder)
+    return lines(line.removeprefix("Package: ") for line in index.splitlines() if line.startswith("Package: "))
+
+
 def unpacked(data):
     """What MessagePack holds of lists, maps, texts and small numbers: all that lists of words have."""
     stream = io.BytesIO(data)
@@ -286,10 +318,16 @@ SETS = {
            "bfe9be1930c0bba9362ec75e3c00ffdf4c291be7bf7244b923544684474a28f5"),
     "ipv4": KeySet("ipv4.u64le", "GeoLite2 data created by MaxMind, CC BY-SA 4.0", ipv4,
            "abcb4d394ad50ea8ffea0061451180d167167f44ded4e1ed8dbff8b31799386f"),
+    "ipv4-ranges": KeySet("ipv4-ranges.u64le", "IPFire Location database, CC BY-SA 4.0", ipv4_ranges,
+           "83b8f1a738d211295d36d6bd66229604dbcb414158350cafca76c15371d12b46"),
+    "ipv6": KeySet("ipv6.u64le", "IPFire Location database, CC BY-SA 4.0", ipv6,
+           "1975b90298e4c9700dc4fb905c1fd9eb6fe853a0f5b44cac4b9571bc37777fc0"),
     "words": KeySet("words.txt", "wordfreq by R. Speer and others, data CC BY-SA 4.0", words,
            "08cf712fb7fa0e9b471392ef21d9f3c8da7bdf736ee1014a4d5afe04671a12bb"),
     "english": KeySet("english.txt", "SCOWL by K. Atkinson and others, free to use with its copyright notice", english,
            "97460a96407c6fcea5200ccbe8d5bda576fddd5b57ff1fad88097e5f3114213c"),
+    "packages": KeySet("packages.txt", "names of packages, Debian project: free", packages,
+           "de53f675053c16519b23574a0b9fbc8b489ad1e8e904d41e3b1888ca025ea2b6"),
     "flights": KeySet("flights.txt", "Bureau of Transportation Statistics, public domain", flights,
            "84fd067ea1026edeb07179e632db03defd448cc8e49f86193c3c3d5b024d5531"),
 }

@@ -52,6 +52,7 @@ pub use kill::{KillFailure, KillPlan, KillReport, Lie, VictimPlan, kill_test, ru
 pub use progress::{Progress, Silent};
 pub use questions::queries::{Kind, Queries};
 pub use questions::read_workload::{DeletedBy, Deletion, ReadWorkload};
+pub use questions::unanswered::Ask;
 pub use replay::{
     Recording, RecordingHead, ReplayAnswer, ReplayCode, ReplayDigits, ReplayEvent, ReplayPlan,
     ReplayRun, ReplayStep, RunRecorder, RunToRecord, read_recording, record_replay,

@@ -481,15 +481,18 @@ pub struct FprFilter {
     pub hits: u64,
     /// Of those, how many answers leave out the run that has the key. Must be 0.
     pub false_negatives: u64,
-    /// The rates, a width each.
+    /// The rates, one for each kind of question and width.
     pub rates: Vec<FprRate>,
 }
 
-/// How often a filter says "maybe" to questions of one width that no key answers.
+/// How often a filter says "maybe" to questions of one kind and width that no key answers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct FprRate {
-    /// How many neighbouring keys a range takes in; 1: points.
-    pub range_width: u64,
+    /// What is asked: points, ranges, absent-prefix, present-prefix, second-part, next.
+    pub question: &'static str,
+    /// How many neighbouring keys a range takes in; 1: points. None: each question is as wide as
+    /// its prefix.
+    pub range_width: Option<u64>,
     /// Questions; 0 if the keys leave (nearly) no room for such a range.
     pub queries: u64,
     /// How many of them differ.

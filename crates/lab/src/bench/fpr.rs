@@ -6,7 +6,7 @@
 //! Invariant: the filters of one distribution are asked the same questions about the same keys, and
 //! a seed gives the same counts again.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use trommel::Policy;
 use trommel_filters::{
@@ -21,13 +21,15 @@ use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::{SortedKeys, key_after, key_before};
 use crate::keys::keyset::KeySet;
+use crate::keys::parts::FirstPart;
 use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
+use crate::questions::unanswered::{Ask, all_with};
 use crate::report::{FprFilter, FprRate, FprReport};
 
 /// What to measure: each kind of fingerprints with each number of bits and each filling, for each
-/// width.
+/// kind of question and width.
 #[derive(Clone, Debug)]
 pub struct FprPlan {
     /// Where the keys come from.
@@ -52,9 +54,11 @@ pub struct FprPlan {
     pub since: Vec<f64>,
     /// Flushes that wait in level 0 since a merge into the last level is owed, at most 100.
     pub owed: Vec<u32>,
+    /// What is asked.
+    pub asks: Vec<Ask>,
     /// How many neighbouring keys a range takes in; 1: points.
     pub range_widths: Vec<u64>,
-    /// Questions for each width.
+    /// Questions of each kind and width.
     pub queries: usize,
     /// The seed of keys, flushes and questions.
     pub seed: u64,
@@ -96,8 +100,9 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     let keys = KeySet::with_default(dist, format, plan.keys, KEYS_DEFAULT, plan.seed)?;
     check_flushes(&fillings, keys.stored().len())?;
     progress.advance(1);
-    let misses = plan.range_widths.iter().map(|width| EmptyQueries::draw(&keys, *width, plan));
-    let misses: Vec<EmptyQueries> = misses.collect();
+    let misses = questions(plan).into_iter();
+    let misses: Vec<EmptyQueries> =
+        misses.map(|(ask, width)| EmptyQueries::draw(&keys, ask, width, plan)).collect();
     let deal = |filling| FilledTree::deal(keys.stored().len(), filling, plan.seed);
     let trees: Vec<FilledTree<'_>> = fillings.into_iter().map(deal).collect();
     progress.advance(1);
@@ -152,13 +157,31 @@ fn check(plan: &FprPlan) -> Result<()> {
     if plan.range_widths.contains(&0) {
         return wrong("--range-width 0: must be 1 (points) or more".into());
     }
+    if plan.asks.contains(&Ask::SecondPart) && FirstPart::of(&plan.dist).is_none() {
+        let (dist, known) = (&plan.dist, FirstPart::known());
+        return wrong(format!(
+            "--ask second-part: {dist} has keys of one part; of several: {known}"
+        ));
+    }
     let filters = plan.fingerprints.len() * plan.bits_per_key.len();
-    if filters * fillings(plan).len() * plan.range_widths.len() == 0 {
+    if filters * fillings(plan).len() * questions(plan).len() == 0 {
         return wrong(
-            "fingerprints, bits, a policy, levels, a filling, a moment, flushes owed, a width: at least one of each".into(),
+            "fingerprints, bits, a policy, levels, a filling, a moment, flushes owed, a question and its width: at least one of each".into(),
         );
     }
     Ok(())
+}
+
+/// Each kind of question with each of its widths: first points and ranges, by width.
+fn questions(plan: &FprPlan) -> Vec<(Ask, Option<u64>)> {
+    let of = |ask: &Ask, widths: &[u64]| -> Vec<(Ask, Option<u64>)> {
+        ask.widths(widths).into_iter().map(|width| (*ask, width)).collect()
+    };
+    let (plain, others): (Vec<Ask>, Vec<Ask>) =
+        plan.asks.iter().partition(|ask| matches!(ask, Ask::Points | Ask::Ranges));
+    let by_width = plan.range_widths.chunks(1);
+    let plain = by_width.flat_map(|width| plain.iter().flat_map(move |ask| of(ask, width)));
+    plain.chain(others.iter().flat_map(|ask| of(ask, &plan.range_widths))).collect()
 }
 
 /// Each filling of each tree.
@@ -186,26 +209,29 @@ fn check_flushes(fillings: &[Filling<'_>], keys: usize) -> Result<()> {
     Ok(())
 }
 
-/// Questions of one width without an answer.
+/// Questions of one kind and width without an answer.
 struct EmptyQueries {
-    range_width: u64,
+    ask: Ask,
+    /// None: the kind knows its own.
+    range_width: Option<u64>,
     queries: Queries,
     distinct: usize,
 }
 
 impl EmptyQueries {
     /// No question is kept if there are too few for a rate.
-    fn draw(keys: &KeySet, range_width: u64, plan: &FprPlan) -> EmptyQueries {
+    fn draw(keys: &KeySet, ask: Ask, range_width: Option<u64>, plan: &FprPlan) -> EmptyQueries {
         // A generator for each width, so that its questions do not depend on the others.
-        let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ scramble(range_width));
-        let queries = Queries::draw_misses(keys, plan.queries, range_width, &mut rng);
+        let width = scramble(range_width.unwrap_or(0));
+        let mut rng = Rng::new(scramble(plan.seed ^ 1) ^ width);
+        let queries = ask.draw(keys, plan.queries, range_width, &mut rng);
         let lowers: HashSet<&[u8]> = (0..queries.len()).map(|place| queries.lower(place)).collect();
         let distinct = lowers.len();
         if distinct < DISTINCT_MIN.min(plan.queries.div_ceil(2)) {
-            let queries = Queries::draw_misses(keys, 0, range_width, &mut rng);
-            return EmptyQueries { range_width, queries, distinct: 0 };
+            let queries = ask.draw(keys, 0, range_width, &mut rng);
+            return EmptyQueries { ask, range_width, queries, distinct: 0 };
         }
-        EmptyQueries { range_width, queries, distinct }
+        EmptyQueries { ask, range_width, queries, distinct }
     }
 }
 
@@ -220,8 +246,7 @@ impl TestedFilter<'_> {
     fn measure(&self, misses: &[EmptyQueries], seed: u64) -> FprFilter {
         let part = self.build();
         let rates = misses.iter().map(|misses| self.rate(&part, misses)).collect();
-        let widths: Vec<u64> = misses.iter().map(|misses| misses.range_width).collect();
-        let (hits, false_negatives) = self.lost(&part, &widths, seed);
+        let (hits, false_negatives) = self.lost(&part, misses, seed);
         let (size, newer) = (part.size(), self.tree.newer.iter().map(Vec::len).sum::<usize>());
         let (base, filling) = (self.stored.len() - newer, &self.tree.filling);
         let bits = |bytes: u64, keys: usize| bytes as f64 * 8.0 / keys as f64;
@@ -283,6 +308,7 @@ impl TestedFilter<'_> {
         let (interval, paper) =
             (wilson::interval(positives, count as u64), rate_of_paper(self.options.bits_per_key));
         FprRate {
+            question: misses.ask.name(),
             range_width: misses.range_width,
             queries: count as u64,
             queries_distinct: misses.distinct as u64,
@@ -298,9 +324,12 @@ impl TestedFilter<'_> {
         }
     }
 
-    /// Asks for stored keys as points, and for ranges of each width around them. Returns the number
-    /// of questions, and of answers that leave out the run that has the key.
-    fn lost(&self, part: &Part, widths: &[u64], seed: u64) -> (u64, u64) {
+    /// Asks for stored keys as points, for ranges of each width around them, and for what begins
+    /// as they do if other questions are asked. Returns the number of questions, and of answers
+    /// that leave out the run that has the key.
+    fn lost(&self, part: &Part, misses: &[EmptyQueries], seed: u64) -> (u64, u64) {
+        let widths: BTreeSet<u64> = misses.iter().filter_map(|misses| misses.range_width).collect();
+        let has_prefixes = misses.iter().any(|misses| misses.range_width.is_none());
         let mut rng = Rng::new(scramble(seed ^ 3));
         let mut codes = Codes::new();
         let (mut asked, mut lost) = (0, 0);
@@ -314,10 +343,15 @@ impl TestedFilter<'_> {
                 lost += u64::from(!codes.may_meet(own));
             };
             ask(&Query::Point(key));
-            for width in widths {
+            for width in &widths {
                 let before = rng.below(*width);
                 let (low, high) = (key_before(key, before), key_after(key, width - 1 - before));
                 let range = KeyRange::new(&low, Some(&high)).expect("the key lies between them");
+                ask(&Query::Range(range));
+            }
+            let cut = has_prefixes.then(|| rng.place(key.len().max(1)));
+            if let Some((prefix, after)) = cut.and_then(|last| all_with(key.get(..=last)?)) {
+                let range = KeyRange::new(&prefix, Some(&after)).expect("a prefix comes first");
                 ask(&Query::Range(range));
             }
         }

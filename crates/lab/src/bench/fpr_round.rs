@@ -117,7 +117,8 @@ mod tests {
 
     fn filter(fill: u64, since: f64, rate: f64) -> FprFilter {
         let rate = FprRate {
-            range_width: 1,
+            question: "points",
+            range_width: Some(1),
             queries: 1_000_000,
             queries_distinct: 1_000_000,
             false_positives: (rate * 1e6) as u64,

@@ -1,6 +1,7 @@
 //! Where keys come from, by name, and how a file of keys is written.
 //! ```text
 //! a law           uniform, normal, timestamps, emails, ...     draws (laws/)
+//! user-time, ...  a law of groups: one key in eight is held out (laws/groups.rs)
 //! ids             0, 1, 2, ... without one in eleven           dense
 //! natural-earth   the keys that ship
 //! osm, words, ... a real set that was fetched, else its stand-in law (real_sets.rs)
@@ -38,6 +39,24 @@ pub enum Dist {
     Emails,
     /// Addresses of pages: their first bytes are alike.
     Urls,
+    /// Rows of users: `user`, 8 digits, `time`, 8 digits.
+    UserTime,
+    /// Both ends of time intervals, in microseconds.
+    Intervals,
+    /// Reversed host names with paths.
+    Hosts,
+    /// Random UUIDs, 16 bytes.
+    Uuid4,
+    /// Random UUIDs as text, 36 bytes.
+    Uuid4Text,
+    /// UUIDs that begin with a time, 16 bytes.
+    Uuid7,
+    /// UUIDs that begin with a time, as text, 36 bytes.
+    Uuid7Text,
+    /// Digests in hexadecimal, in folders of their first digits.
+    HexDigests,
+    /// Tenant, type and id, written like JSON.
+    JsonComposite,
     /// The keys that ship with Trommel: vertices of borders and coasts.
     NaturalEarth,
     /// A real set if it was fetched, else what stands in for it.
@@ -50,7 +69,7 @@ pub enum Dist {
     Sosd(PathBuf),
 }
 
-const NAMED: [(&str, Dist); 11] = [
+const NAMED: [(&str, Dist); 20] = [
     ("uniform", Dist::Uniform),
     ("uniform64", Dist::Uniform64),
     ("normal", Dist::Normal),
@@ -61,6 +80,15 @@ const NAMED: [(&str, Dist); 11] = [
     ("sensors", Dist::Sensors),
     ("emails", Dist::Emails),
     ("urls", Dist::Urls),
+    ("user-time", Dist::UserTime),
+    ("intervals", Dist::Intervals),
+    ("hosts", Dist::Hosts),
+    ("uuid4", Dist::Uuid4),
+    ("uuid4-text", Dist::Uuid4Text),
+    ("uuid7", Dist::Uuid7),
+    ("uuid7-text", Dist::Uuid7Text),
+    ("hex-digests", Dist::HexDigests),
+    ("json-composite", Dist::JsonComposite),
     ("natural-earth", Dist::NaturalEarth),
 ];
 const STAND_IN: &str = "-stand-in";

@@ -1,6 +1,7 @@
 //! The keys of a measurement: those that are stored, and where other keys like them come from.
 //! ```text
 //! a law (uniform, ...)    draws -> stored            more draws     -> misses
+//! groups (user-time, ...) 7 of 8 -> stored           held out, 1 of 8 -> misses
 //! a set (file, shipped)   7 of 8 -> stored           held out, 1 of 8 -> misses
 //! ids                     10 of 11 -> stored         held out, 1 of 11 -> misses
 //! ```
@@ -12,7 +13,7 @@ use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_files::{read_file, read_sosd};
 use crate::keys::key_list::{KeyList, SortedKeys};
-use crate::keys::laws::{Law, NumberLaw, StringLaw};
+use crate::keys::laws::{GroupLaw, Law, NumberLaw, StringLaw};
 use crate::keys::natural_earth::natural_earth;
 use crate::keys::real_sets;
 use crate::keys::rng::Rng;
@@ -31,6 +32,8 @@ pub struct KeySet {
 enum Source {
     Law(Law),
     HeldOut(SortedKeys),
+    /// What is held out of groups, and other groups.
+    Groups(SortedKeys, GroupLaw),
     /// Either, the second one with that share.
     Either(Box<[Source; 2]>, f64),
 }
@@ -43,8 +46,26 @@ impl Source {
                 law.draw(&mut key, rng);
                 key
             }
-            Source::HeldOut(keys) => keys.get(rng.place(keys.len())).to_vec(),
+            Source::HeldOut(keys) | Source::Groups(keys, _) => {
+                keys.get(rng.place(keys.len())).to_vec()
+            }
             Source::Either(sources, share) => sources[usize::from(rng.unit() < *share)].draw(rng),
+        }
+    }
+}
+
+impl Source {
+    fn draw_stranger(&self, rng: &mut Rng) -> Vec<u8> {
+        match self {
+            Source::Law(_) | Source::HeldOut(_) => self.draw(rng),
+            Source::Groups(_, law) => {
+                let mut group = KeyList::new();
+                law.draw(&mut group, rng);
+                group.get(rng.place(group.len())).to_vec()
+            }
+            Source::Either(sources, share) => {
+                sources[usize::from(rng.unit() < *share)].draw_stranger(rng)
+            }
         }
     }
 }
@@ -89,9 +110,10 @@ impl KeySet {
         }
         let mut rng = Rng::new(seed);
         let count = count.unwrap_or(default);
-        let (stored, source) = match Law::of(&dist, count) {
-            Some(law) => (drawn(&law, count, &mut rng)?, Source::Law(law)),
-            None => dense_ids(count, &mut rng)?,
+        let (stored, source) = match (Law::of(&dist, count), GroupLaw::of(&dist)) {
+            (Some(law), _) => (drawn(&law, count, &mut rng)?, Source::Law(law)),
+            (None, Some(law)) => of_groups(law, count, &mut rng)?,
+            (None, None) => dense_ids(count, &mut rng)?,
         };
         Ok(KeySet { stored, source, dist, duplicates: 0 })
     }
@@ -109,6 +131,11 @@ impl KeySet {
     /// A key like the stored ones; by chance it may be one of them.
     pub fn draw(&self, rng: &mut Rng) -> Vec<u8> {
         self.source.draw(rng)
+    }
+
+    /// As `draw`, but of keys that come in groups one of a group that is drawn anew.
+    pub(crate) fn draw_stranger(&self, rng: &mut Rng) -> Vec<u8> {
+        self.source.draw_stranger(rng)
     }
 
     /// The same source, with other keys stored.
@@ -218,6 +245,29 @@ fn drawn_strings(law: &StringLaw, count: usize, rng: &mut Rng) -> Result<SortedK
         keys = SortedKeys::from_list(&list);
     }
     Ok(keys)
+}
+
+/// Groups until there are enough keys, then one key in eight held out; `count` are stored.
+fn of_groups(law: GroupLaw, count: usize, rng: &mut Rng) -> Result<(SortedKeys, Source)> {
+    let others = HELD_OUT_EVERY - 1;
+    let wanted = count.saturating_add((count / others).max(1));
+    drop(room_for(wanted)?);
+    let mut list = KeyList::new();
+    let (mut keys, mut draws) = (SortedKeys::default(), 0);
+    while keys.len() < wanted {
+        if draws > DRAWS_PER_KEY {
+            return Err(exhausted(count));
+        }
+        draws += 1;
+        let missing = wanted - keys.len();
+        let enough = list.len() + missing;
+        while list.len() < enough {
+            law.draw(&mut list, rng);
+        }
+        keys = SortedKeys::from_list(&list);
+    }
+    let (stored, held_out) = split_at_random(&keys, keys.len() - count, rng);
+    Ok((stored, Source::Groups(held_out, law)))
 }
 
 /// An empty list with memory for `count` numbers.

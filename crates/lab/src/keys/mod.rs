@@ -10,6 +10,7 @@ pub(crate) mod key_list;
 pub(crate) mod keyset;
 pub(crate) mod laws;
 pub(crate) mod natural_earth;
+pub(crate) mod parts;
 pub(crate) mod real_sets;
 pub(crate) mod rng;
 pub(crate) mod skew;

@@ -1,13 +1,16 @@
 //! Real sets of keys, which `scripts/fetch-keys.py` fetches into a folder, and their stand-ins for
 //! machines without network.
 //! ```text
-//! name      file           what it has                             stand-in (laws/), alike in
-//! osm       osm.u64le      vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes
-//! coast     coast.u64le    vertices of coast lines, GSHHG          borders, more and longer: same
-//! ipv4      ipv4.u64le     first addresses of networks by city     networks: trailing zeros
-//! words     words.txt      words of many languages                 vocabulary: shared stems
-//! english   english.txt    a large list of English words           vocabulary of one language
-//! flights   flights.txt    departures in the United States         schedule: long shared prefixes
+//! file                 what it has                             stand-in (laws/), alike in
+//! osm.u64le            vertices of time zones, OpenStreetMap   borders: gaps of all magnitudes
+//! coast.u64le          vertices of coast lines, GSHHG          borders, more and longer: same
+//! ipv4.u64le           first addresses of networks by city     networks: trailing zeros
+//! ipv4-ranges.u64le    both ends of networks by country        ranges: half of all gaps are one
+//! ipv6.u64le           upper halves of their first addresses   networks6: trailing zeros
+//! words.txt            words of many languages                 vocabulary: shared stems
+//! english.txt          a large list of English words           vocabulary of one language
+//! packages.txt         names of the packages of Debian         packages: shared begins and ends
+//! flights.txt          departures in the United States         schedule: long shared prefixes
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -23,10 +26,16 @@ pub enum RealSet {
     Coast,
     /// First addresses of networks that are in one city.
     Ipv4,
+    /// Both ends of networks that are in one country.
+    Ipv4Ranges,
+    /// Upper halves of the first addresses of such networks (IPv6).
+    Ipv6,
     /// Words of many languages.
     Words,
     /// Words of English.
     English,
+    /// Names of the packages of Debian.
+    Packages,
     /// Departures: origin, destination, month, day, hour, minute.
     Flights,
 }
@@ -37,12 +46,15 @@ const FOLDER_VARIABLE: &str = "TROMMEL_KEYS";
 
 impl RealSet {
     /// Every set there is.
-    pub const ALL: [RealSet; 6] = [
+    pub const ALL: [RealSet; 9] = [
         RealSet::Osm,
         RealSet::Coast,
         RealSet::Ipv4,
+        RealSet::Ipv4Ranges,
+        RealSet::Ipv6,
         RealSet::Words,
         RealSet::English,
+        RealSet::Packages,
         RealSet::Flights,
     ];
 
@@ -52,8 +64,11 @@ impl RealSet {
             RealSet::Osm => "osm",
             RealSet::Coast => "coast",
             RealSet::Ipv4 => "ipv4",
+            RealSet::Ipv4Ranges => "ipv4-ranges",
+            RealSet::Ipv6 => "ipv6",
             RealSet::Words => "words",
             RealSet::English => "english",
+            RealSet::Packages => "packages",
             RealSet::Flights => "flights",
         }
     }
@@ -65,8 +80,10 @@ impl RealSet {
     /// How its file is written.
     pub(crate) fn format(self) -> FileFormat {
         match self {
-            RealSet::Osm | RealSet::Coast | RealSet::Ipv4 => FileFormat::U64le,
-            RealSet::Words | RealSet::English | RealSet::Flights => FileFormat::Lines,
+            RealSet::Osm | RealSet::Coast => FileFormat::U64le,
+            RealSet::Ipv4 | RealSet::Ipv4Ranges | RealSet::Ipv6 => FileFormat::U64le,
+            RealSet::Words | RealSet::English => FileFormat::Lines,
+            RealSet::Packages | RealSet::Flights => FileFormat::Lines,
         }
     }
 

@@ -11,3 +11,4 @@ pub(crate) mod question_draw;
 pub(crate) mod read_workload;
 pub(crate) mod reader_threads;
 pub(crate) mod shift;
+pub(crate) mod unanswered;

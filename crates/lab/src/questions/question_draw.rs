@@ -97,19 +97,29 @@ impl Queries {
     pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
         let reach = width.max(1) - 1;
         let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
+        Self::drawn(kind, count, || {
+            let lower = keys.draw(rng);
+            let upper = key_after(&lower, reach);
+            let is_free = keys.stored().first_in(&lower, &upper).is_none();
+            is_free.then(|| (lower, (kind == Kind::EmptyRange).then_some(upper)))
+        })
+    }
+
+    /// At most `count` questions of those that `draw` makes, each a first key, and a last one if
+    /// it is a closed range. There are fewer, or none, if a bounded number of draws makes no more.
+    pub(crate) fn drawn(
+        kind: Kind,
+        count: usize,
+        mut draw: impl FnMut() -> Option<(Vec<u8>, Option<Vec<u8>>)>,
+    ) -> Self {
         let (mut lowers, mut uppers) = (KeyList::new(), KeyList::new());
         for drawn in 0..count.saturating_mul(DRAWS_PER_QUERY_MEAN) {
             if lowers.len() == count || (lowers.is_empty() && drawn == DRAWS_IN_VAIN_MAX) {
                 break;
             }
-            let lower = keys.draw(rng);
-            let upper = key_after(&lower, reach);
-            if keys.stored().first_in(&lower, &upper).is_none() {
-                lowers.push(&lower);
-                if kind == Kind::EmptyRange {
-                    uppers.push(&upper);
-                }
-            }
+            let Some((lower, upper)) = draw() else { continue };
+            lowers.push(&lower);
+            upper.iter().for_each(|upper| uppers.push(upper));
         }
         Queries::of(kind, lowers, uppers)
     }

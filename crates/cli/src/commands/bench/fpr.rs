@@ -10,7 +10,7 @@ use std::io::Write;
 
 use clap::Args;
 use trommel_lab::{
-    Dist, FileFormat, Fingerprints, FprFilter, FprPlan, FprRate, FprReport, bench_fpr,
+    Ask, Dist, FileFormat, Fingerprints, FprFilter, FprPlan, FprRate, FprReport, bench_fpr,
     fingerprints_named,
 };
 
@@ -20,10 +20,11 @@ use crate::output::table::{TextTable, whole};
 use crate::process::failure::{Outcome, Status};
 
 /// For `--help`.
-pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not\n  \
+pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not; what begins with a prefix\n  \
     trommel bench fpr --keys 100000 --bits-per-key 10,12 --dist uniform,ids\n  \
     trommel bench fpr --dist file:osm.u64le --file-format u64le --fingerprints auto,spline --fill 9\n  \
-    trommel bench fpr --dist uniform --keys 200000 --levels 1,2 --fill 1,5,9 --owed 0,1,14";
+    trommel bench fpr --dist uniform --keys 200000 --levels 1,2 --fill 1,5,9 --owed 0,1,14\n  \
+    trommel bench fpr --dist user-time --keys 500000 --fill 9 --ask absent-prefix,present-prefix";
 
 /// Which filters, and what they are asked.
 #[derive(Debug, Args)]
@@ -75,15 +76,28 @@ pub(crate) struct BenchFprArgs {
     /// Flushes that wait in level 0 since merges do not keep up, with commas between the numbers.
     #[arg(long, value_name = "N", value_delimiter = ',', default_value = "0")]
     owed: Vec<u32>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "points,ranges", help = ask_help())]
+    ask: Vec<Ask>,
     /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
     #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
     range_width: Vec<u64>,
-    /// Questions for each width.
+    /// Questions of each kind and width.
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     queries: usize,
     /// Seed of keys, flushes and questions.
     #[arg(long, value_name = "S", default_value_t = 42)]
     seed: u64,
+}
+
+/// What `--ask` can be told.
+fn ask_help() -> String {
+    format!(
+        "What is asked, with commas between them: {}. No stored key answers it: a key; a range; all that begin with the shortest \
+         absent prefix of a missing key; a stretch between keys that begin alike; all with an absent first part, such as a user's \
+         rows; what comes next behind a stored key. Points are of width 1, ranges of the others, next of each; prefixes have \
+         none",
+        Ask::known(),
+    )
 }
 
 /// Reads the name of a kind of fingerprints.
@@ -106,6 +120,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             fills: arguments.fill.clone(),
             since: arguments.since.clone(),
             owed: arguments.owed.clone(),
+            asks: arguments.ask.clone(),
             range_widths: arguments.range_width.clone(),
             queries: arguments.queries,
             seed: arguments.seed,
@@ -145,7 +160,7 @@ fn text(report: &FprReport) -> String {
         whole(sum(|filter| filter.hits)),
     );
     let widths = report.filters.first().map_or(&[][..], |filter| &filter.rates);
-    let widths: Vec<String> = widths.iter().map(|rate| width_text(rate.range_width)).collect();
+    let widths: Vec<String> = widths.iter().map(question_text).collect();
     let mut names = vec!["fingerprints", "policy", "bits", "levels", "z", "since", "owed"];
     names.extend(widths.iter().map(String::as_str));
     names.extend(["base", "overlay", "total"]);
@@ -171,6 +186,16 @@ fn row(filter: &FprFilter) -> Vec<String> {
     cells
 }
 
+/// A question as people say it: what it is, unless that is plain, and its width.
+fn question_text(rate: &FprRate) -> String {
+    let width = rate.range_width.map(width_text);
+    match (rate.question, width) {
+        ("points" | "ranges", Some(width)) => width,
+        (question, Some(width)) => format!("{question} {width}"),
+        (question, None) => question.into(),
+    }
+}
+
 /// A width as people say it.
 fn width_text(width: u64) -> String {
     match width {
@@ -194,10 +219,10 @@ fn rate_text(rate: &FprRate) -> String {
 mod tests {
     use super::*;
 
-    #[test]
-    fn rates_have_as_many_digits_as_their_intervals_allow() {
-        let rate = |share, half| FprRate {
-            range_width: 32,
+    fn rate(share: f64, half: f64) -> FprRate {
+        FprRate {
+            question: "ranges",
+            range_width: Some(32),
             queries: 1000,
             queries_distinct: 1000,
             false_positives: 1,
@@ -209,7 +234,11 @@ mod tests {
             times_paper_interval: None,
             round: None,
             life: None,
-        };
+        }
+    }
+
+    #[test]
+    fn rates_have_as_many_digits_as_their_intervals_allow() {
         assert_eq!(rate_text(&rate(0.0055, 0.0003)), "0.55 % ± 0.03");
         assert_eq!(rate_text(&rate(0.0001, 0.00004)), "0.010 % ± 0.004");
         assert_eq!(rate_text(&FprRate { false_positive_rate: None, ..rate(0.5, 0.1) }), "-");
@@ -219,5 +248,18 @@ mod tests {
     fn widths_are_powers_of_two_where_they_are() {
         let texts = [1, 2, 1 << 20, 1_000_000].map(width_text);
         assert_eq!(texts, ["point", "2^1", "2^20", "1,000,000"]);
+    }
+
+    #[test]
+    fn questions_are_named_unless_they_are_plain() {
+        for (question, range_width, text) in [
+            ("points", Some(1), "point"),
+            ("ranges", Some(32), "2^5"),
+            ("next", Some(32), "next 2^5"),
+            ("absent-prefix", None, "absent-prefix"),
+        ] {
+            let asked = FprRate { question, range_width, ..rate(0.5, 0.1) };
+            assert_eq!(question_text(&asked), text);
+        }
     }
 }

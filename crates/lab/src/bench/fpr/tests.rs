@@ -16,6 +16,7 @@ fn plan(dist: Dist) -> FprPlan {
         fills: vec![9, 1],
         since: vec![1.0],
         owed: vec![0],
+        asks: vec![Ask::Points, Ask::Ranges],
         range_widths: vec![1, 32],
         queries: 4000,
         seed: 1,
@@ -75,6 +76,26 @@ fn a_seed_gives_the_same_counts_again() {
 }
 
 #[test]
+fn each_question_has_a_rate_of_its_own_and_loses_nothing() {
+    let asks = Ask::ALL.to_vec();
+    let report = measured(&FprPlan { asks, ..plan(Dist::UserTime) });
+    let asked = |rate: &FprRate| (rate.question, rate.range_width);
+    for filter in &report.filters {
+        let order: Vec<_> = filter.rates.iter().map(asked).collect();
+        let plain = [("points", Some(1)), ("ranges", Some(32)), ("absent-prefix", None)];
+        assert_eq!(order[..3], plain);
+        assert_eq!(order[3..5], [("present-prefix", None), ("second-part", None)]);
+        assert_eq!(order[5..], [("next", Some(1)), ("next", Some(32))]);
+        // A point, a range of each width, a prefix.
+        assert_eq!((filter.hits, filter.false_negatives), (4 * HITS as u64, 0), "{filter:?}");
+        assert!(filter.rates.iter().all(|rate| rate.queries_distinct > 1000), "{filter:?}");
+    }
+    // Points and ranges do not depend on what else is asked.
+    let plain = measured(&plan(Dist::UserTime));
+    assert_eq!(plain.filters[0].rates[..], report.filters[0].rates[..2]);
+}
+
+#[test]
 fn dense_ids_have_misses_but_no_empty_ranges() {
     let report = measured(&plan(Dist::Ids));
     let rates = &report.filters[0].rates;
@@ -91,14 +112,16 @@ fn a_filter_that_lacks_keys_is_found_out() {
     let (tree, options) =
         (FilledTree::deal(5000, filling(&policy, 3, 9, 0), 1), GrfOptions::default());
     let whole = TestedFilter { stored: keys.stored(), tree: &tree, options };
-    let widths = [1, 32];
+    let questions = questions(&plan(Dist::Uniform)).into_iter();
+    let draw = |(ask, width)| EmptyQueries::draw(&keys, ask, width, &plan(Dist::Uniform));
+    let misses: Vec<EmptyQueries> = questions.map(draw).collect();
     let all = 3 * HITS as u64;
-    assert_eq!(whole.lost(&whole.build(), &widths, 1), (all, 0));
-    assert_eq!(whole.lost(&Part::empty(&options), &widths, 1), (all, all));
+    assert_eq!(whole.lost(&whole.build(), &misses, 1), (all, 0));
+    assert_eq!(whole.lost(&Part::empty(&options), &misses, 1), (all, all));
     // The same keys, dealt to other flushes: they are there, but many in the wrong run.
     let tree = FilledTree::deal(5000, filling(&policy, 3, 9, 0), 2);
     let other = TestedFilter { tree: &tree, ..whole };
-    let (_, lost) = other.lost(&whole.build(), &widths, 1);
+    let (_, lost) = other.lost(&whole.build(), &misses, 1);
     assert!(lost > all / 20, "{lost} of {all}");
 }
 
@@ -282,6 +305,9 @@ fn plans_without_sense_are_errors() {
         (FprPlan { owed: vec![], ..plan.clone() }, "at least"),
         (FprPlan { policies: vec![], ..plan.clone() }, "at least"),
         (FprPlan { range_widths: vec![0], ..plan.clone() }, "--range-width"),
+        (FprPlan { asks: vec![], ..plan.clone() }, "at least"),
+        (FprPlan { asks: vec![Ask::Points], range_widths: vec![32], ..plan.clone() }, "at least"),
+        (FprPlan { asks: vec![Ask::SecondPart], ..plan.clone() }, "user-time, "),
         (FprPlan { fingerprints: vec![], ..plan.clone() }, "at least"),
         (FprPlan { keys: Some(998), ..plan.clone() }, "too few"),
         (FprPlan { keys: Some(0), ..plan.clone() }, "0 keys"),

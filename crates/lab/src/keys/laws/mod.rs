@@ -1,7 +1,8 @@
 //! Laws that keys are drawn from.
 //! ```text
 //! numbers   uniform, normal, lognormal, clustered, timestamps; stand-ins: borders, networks
-//! strings   emails, urls, sensors (16 bytes); stand-ins: vocabulary, schedule
+//! strings   emails, urls, sensors, hosts, JSON, UUIDs; stand-ins: vocabulary, schedule, packages
+//! groups    users, intervals; stand-in: ranges                  keys that belong together
 //! ```
 //! Invariant: what a law is made of (clusters, bursts, hosts) is the same for every seed; a seed
 //! changes the draws alone.
@@ -9,6 +10,7 @@
 use crate::keys::dist::Dist;
 use crate::keys::real_sets::RealSet;
 use crate::keys::rng::Rng;
+pub(crate) use groups::GroupLaw;
 pub(crate) use numbers::NumberLaw;
 pub(crate) use text::StringLaw;
 
@@ -16,16 +18,30 @@ mod borders;
 
 mod bursts;
 
+mod composites;
+
+mod groups;
+
+mod identifiers;
+
+mod intervals;
+
 mod names;
 
 mod networks;
 
+mod networks6;
+
 mod numbers;
+
+mod ranges;
 
 mod schedule;
 
 mod text;
 mod traits;
+
+pub(crate) mod users;
 
 mod vocabulary;
 mod weights;
@@ -40,7 +56,8 @@ pub(crate) enum Law {
 }
 
 impl Law {
-    /// The law of that name for `count` keys. None: the distribution is a set of keys, not a law.
+    /// The law of that name for `count` keys. None: its keys are a set, or come
+    /// in groups.
     pub(crate) fn of(dist: &Dist, count: usize) -> Option<Self> {
         let law = match dist {
             Dist::Uniform => Law::Numbers(NumberLaw::Uniform),
@@ -52,7 +69,15 @@ impl Law {
             Dist::Sensors => Law::Strings(StringLaw::Sensors { events: count as u64 }),
             Dist::Emails => Law::Strings(StringLaw::emails()),
             Dist::Urls => Law::Strings(StringLaw::urls()),
-            Dist::StandIn(set) => Self::stand_in(*set),
+            Dist::Hosts => Law::Strings(StringLaw::hosts()),
+            Dist::JsonComposite => Law::Strings(StringLaw::json_keys()),
+            Dist::Uuid4 => Law::Strings(StringLaw::uuids_of_4(false)),
+            Dist::Uuid4Text => Law::Strings(StringLaw::uuids_of_4(true)),
+            Dist::Uuid7 => Law::Strings(StringLaw::uuids_of_7(false)),
+            Dist::Uuid7Text => Law::Strings(StringLaw::uuids_of_7(true)),
+            Dist::HexDigests => Law::Strings(StringLaw::Digests),
+            Dist::StandIn(set) => return Self::stand_in(*set),
+            Dist::UserTime | Dist::Intervals => return None,
             Dist::Ids | Dist::NaturalEarth | Dist::Real(_) | Dist::File(_) | Dist::Sosd(_) => {
                 return None;
             }
@@ -60,15 +85,19 @@ impl Law {
         Some(law)
     }
 
-    fn stand_in(set: RealSet) -> Self {
-        match set {
+    fn stand_in(set: RealSet) -> Option<Self> {
+        let law = match set {
             RealSet::Osm => Law::Numbers(NumberLaw::borders()),
             RealSet::Coast => Law::Numbers(NumberLaw::coasts()),
             RealSet::Ipv4 => Law::Numbers(NumberLaw::networks()),
+            RealSet::Ipv4Ranges => return None,
+            RealSet::Ipv6 => Law::Numbers(NumberLaw::networks6()),
             RealSet::Words => Law::Strings(StringLaw::words()),
             RealSet::English => Law::Strings(StringLaw::english()),
+            RealSet::Packages => Law::Strings(StringLaw::packages()),
             RealSet::Flights => Law::Strings(StringLaw::flights()),
-        }
+        };
+        Some(law)
     }
 
     /// A key, in the place of what `key` has held.

@@ -51,10 +51,15 @@ impl Networks {
         // Below 224.0.0.0: seven of eight.
         let below = (drawn & 0xffff_ffff) * 7 / 8;
         let base = below >> (32 - prefix_bits) << (32 - prefix_bits);
-        let host_bits = 32 - size(rng);
+        let host_bits = host_bits(rng);
         let within = rng.below(1 << (32 - prefix_bits)) >> host_bits << host_bits;
         base | within
     }
+}
+
+/// The bits of a network's size.
+pub(super) fn host_bits(rng: &mut Rng) -> u32 {
+    32 - size(rng)
 }
 
 /// The bits of a network's prefix.

@@ -3,6 +3,7 @@
 use super::numbers::{KEY_BITS, SPACE};
 use super::*;
 use crate::keys::dist::FileFormat;
+use crate::keys::key_list::KeyList;
 use crate::keys::keyset::KeySet;
 
 fn numbers(dist: &Dist, count: usize) -> Vec<u64> {
@@ -35,17 +36,19 @@ fn gaps_of_clustered_keys_span_orders_of_magnitude() {
     assert!(high / low > 10_000, "{low} to {high}");
 }
 
+fn first_draws(dist: Dist, count: usize) -> String {
+    let law = Law::of(&dist, 1000).expect("a law");
+    let (mut rng, mut key) = (Rng::new(1), Vec::new());
+    let keys = (0..count).map(|_| {
+        law.draw(&mut key, &mut rng);
+        String::from_utf8_lossy(&key).into_owned()
+    });
+    keys.collect::<Vec<_>>().join(" ")
+}
+
 #[test]
 fn the_first_keys_of_a_seed_never_change() {
-    let drawn = |dist: Dist| {
-        let law = Law::of(&dist, 1000).expect("a law");
-        let (mut rng, mut key) = (Rng::new(1), Vec::new());
-        let keys = (0..3).map(|_| {
-            law.draw(&mut key, &mut rng);
-            String::from_utf8_lossy(&key).into_owned()
-        });
-        keys.collect::<Vec<_>>().join(" ")
-    };
+    let drawn = |dist| first_draws(dist, 3);
     assert_eq!(
         drawn(Dist::Emails),
         "com.vijiva@logijmu5 com.bucga@kase.benwepalram net.lakaze@mdobima"
@@ -58,6 +61,45 @@ fn the_first_keys_of_a_seed_never_change() {
         drawn(Dist::StandIn(RealSet::Flights)),
         "FJOXMA01172032 YKSNRS01091400 CCJCJW01071600"
     );
+}
+
+#[test]
+fn the_first_composite_keys_and_identifiers_of_a_seed_never_change() {
+    for (dist, keys) in [
+        (Dist::Hosts, "com.kalgabwi.api/zi/depotku com.digurik.www/cowade/zawa-ziftovuf/156346"),
+        (
+            Dist::JsonComposite,
+            "{\"tenant\":\"peros\",\"type\":\"order\",\"id\":1001510} \
+             {\"tenant\":\"wizalkeka\",\"type\":\"shipment\",\"id\":5904789}",
+        ),
+        (
+            Dist::Uuid4Text,
+            "cfc5d07f-6f03-4bf4-99a3-7d5757aaf520 bf08119f-05cd-42f4-9729-9fcae7202345",
+        ),
+        (
+            Dist::Uuid7Text,
+            "01924413-03d7-72f4-9729-9fcae7202345 018dc15b-9d31-7eb9-97ef-aedd9f6cffb3",
+        ),
+        (Dist::StandIn(RealSet::Packages), "hi-data libnole-vazi9-doc"),
+    ] {
+        assert_eq!(first_draws(dist, 2), keys);
+    }
+    let digest = "sha256:cf/c5/d07f6f03c29bbf424132963fe08d19a37d5757aaf520bf08119f05cd56d6";
+    assert!(first_draws(Dist::HexDigests, 1).starts_with(digest));
+    let mut rows = KeyList::new();
+    let law = GroupLaw::of(&Dist::UserTime).expect("a law of groups");
+    law.draw(&mut rows, &mut Rng::new(1));
+    assert_eq!((rows.len(), rows.get(0)), (2, &b"user81161215time10058928"[..]));
+}
+
+#[test]
+fn ends_of_intervals_come_in_pairs_of_which_many_touch() {
+    let keys = KeySet::new(&Dist::Intervals, FileFormat::Lines, Some(70_000), 1).expect("keys");
+    let number = |key: &[u8]| u64::from_be_bytes(key.try_into().expect("eight bytes"));
+    let ends: Vec<u64> = keys.stored().iter().map(number).collect();
+    let ones = ends.windows(2).filter(|pair| pair[1] - pair[0] == 1).count() as f64;
+    // One interval in two begins behind another; of seven stored keys in eight, 49 pairs in 64.
+    assert!((0.15..0.25).contains(&(ones / 70_000.0)), "{ones}");
 }
 
 /// Mean bytes of 20,000 keys, and mean bytes that neighbours share.
@@ -77,6 +119,20 @@ fn strings_are_as_long_and_as_alike_as_is_said() {
     assert!(sensors == 16.0 && (5.0..6.5).contains(&shared), "{sensors}, {shared}");
     let (words, shared) = lengths(Dist::StandIn(RealSet::Words));
     assert!((7.0..14.0).contains(&words) && shared > 3.0, "{words}, {shared}");
+    for (dist, bytes, alike) in [
+        (Dist::UserTime, 24.0..24.1, 16.0..20.0),
+        (Dist::Hosts, 30.0..50.0, 12.0..18.0),
+        (Dist::JsonComposite, 45.0..60.0, 22.0..38.0),
+        (Dist::HexDigests, 73.0..73.1, 9.0..12.0),
+        (Dist::Uuid4, 16.0..16.1, 1.0..2.5),
+        (Dist::Uuid4Text, 36.0..36.1, 2.5..4.5),
+        (Dist::Uuid7, 16.0..16.1, 3.0..6.0),
+        (Dist::Uuid7Text, 36.0..36.1, 6.0..10.0),
+        (Dist::StandIn(RealSet::Packages), 11.0..19.0, 5.0..11.0),
+    ] {
+        let (mean, shared) = lengths(dist.clone());
+        assert!(bytes.contains(&mean) && alike.contains(&shared), "{dist}: {mean}, {shared}");
+    }
     let (flights, shared) = lengths(Dist::StandIn(RealSet::Flights));
     assert!(flights == 14.0 && (8.0..11.0).contains(&shared), "{flights}, {shared}");
 }

@@ -6,10 +6,13 @@
 //!                                            the n-th of 100,000 hosts has a share of 1 / n
 //! sensors   time (8 bytes) | sensor (8 bytes)
 //!                                            2,000 sensors, an event each 0.2 s (Poisson)
+//! others    names of parts (composites.rs), UUIDs and digests (identifiers.rs)
 //! ```
 //! The statistic that matters is the prefix that neighbours share: of e-mail keys and urls all of a
 //! popular host.
 
+use super::composites::{Hosts, JsonKeys, Packages};
+use super::identifiers::{Uuids, push_digest};
 use super::names::push_name;
 use super::schedule::Schedule;
 use super::traits::trait_of;
@@ -28,6 +31,11 @@ pub(crate) enum StringLaw {
     },
     Words(Vocabulary),
     Flights(Schedule),
+    Packages(Packages),
+    Hosts(Hosts),
+    JsonKeys(JsonKeys),
+    Uuids(Uuids),
+    Digests,
 }
 
 impl StringLaw {
@@ -65,6 +73,26 @@ impl StringLaw {
         StringLaw::Flights(Schedule::new())
     }
 
+    pub(super) fn packages() -> Self {
+        StringLaw::Packages(Packages::new())
+    }
+
+    pub(super) fn hosts() -> Self {
+        StringLaw::Hosts(Hosts::new())
+    }
+
+    pub(super) fn json_keys() -> Self {
+        StringLaw::JsonKeys(JsonKeys::new())
+    }
+
+    pub(super) fn uuids_of_4(is_text: bool) -> Self {
+        StringLaw::Uuids(Uuids::version_4(is_text))
+    }
+
+    pub(super) fn uuids_of_7(is_text: bool) -> Self {
+        StringLaw::Uuids(Uuids::version_7(is_text))
+    }
+
     /// Appends a key.
     pub(crate) fn draw(&self, key: &mut Vec<u8>, rng: &mut Rng) {
         match self {
@@ -73,6 +101,11 @@ impl StringLaw {
             StringLaw::Sensors { events } => sensor_event(*events, key, rng),
             StringLaw::Words(vocabulary) => vocabulary.draw(key, rng),
             StringLaw::Flights(schedule) => schedule.draw(key, rng),
+            StringLaw::Packages(packages) => packages.draw(key, rng),
+            StringLaw::Hosts(hosts) => hosts.draw(key, rng),
+            StringLaw::JsonKeys(keys) => keys.draw(key, rng),
+            StringLaw::Uuids(uuids) => uuids.draw(key, rng),
+            StringLaw::Digests => push_digest(key, rng),
         }
     }
 }
@@ -102,7 +135,7 @@ const ENDS: [(&str, &str, u64); 8] = [
 ];
 
 /// The end of the n-th host's name, and what its name is made of.
-fn host(number: u64) -> ((&'static str, &'static str), u64) {
+pub(super) fn host(number: u64) -> ((&'static str, &'static str), u64) {
     let drawn = trait_of(31, number);
     let mut left = drawn % 20;
     for (forward, reversed, share) in ENDS {

@@ -1,0 +1,45 @@
+//! Laws of keys that come in groups: a user's rows, both ends of what has two.
+//! ```text
+//! group      all its keys are drawn at once
+//! set        groups until there are enough keys; one key in eight, at random, is held out
+//! ```
+//! Single draws would part what belongs together: a start would hardly ever have its end.
+
+use super::intervals::Intervals;
+use super::{ranges, users};
+use crate::keys::dist::Dist;
+use crate::keys::key_list::KeyList;
+use crate::keys::real_sets::RealSet;
+use crate::keys::rng::Rng;
+
+/// Draws groups of keys.
+#[derive(Clone, Debug)]
+pub(crate) enum GroupLaw {
+    /// The rows of a user.
+    Users,
+    /// Both ends of time intervals.
+    Intervals(Intervals),
+    /// Both ends of networks.
+    Ranges,
+}
+
+impl GroupLaw {
+    /// The law of that name. None: its keys do not come in groups.
+    pub(crate) fn of(dist: &Dist) -> Option<Self> {
+        match dist {
+            Dist::UserTime => Some(GroupLaw::Users),
+            Dist::Intervals => Some(GroupLaw::Intervals(Intervals::new())),
+            Dist::StandIn(RealSet::Ipv4Ranges) => Some(GroupLaw::Ranges),
+            _ => None,
+        }
+    }
+
+    /// Adds the keys of a group: at least one.
+    pub(crate) fn draw(&self, keys: &mut KeyList, rng: &mut Rng) {
+        match self {
+            GroupLaw::Users => users::draw(keys, rng),
+            GroupLaw::Intervals(intervals) => intervals.draw(keys, rng),
+            GroupLaw::Ranges => ranges::draw(keys, rng),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Questions that no stored key answers, as people ask them.
+//! ```text
+//! points           a key like the stored ones
+//! ranges           [left, left + width - 1], left like the stored keys
+//! absent-prefix    all that begin with the shortest prefix of such a key that is no stored key's
+//! present-prefix   a stretch between two stored neighbours, behind the prefix that they share
+//! second-part      all that have a first part that no stored key has
+//! next             from just behind a stored key to the key that is `width` further on
+//! ```
+//! What begins with a prefix is asked for as a store asks: up to the least string above all of it,
+//! which counts as part of the range, though a key that is this string would be no answer.
+//! Invariant: no stored key is in any of these ranges; the same seed gives the same questions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use trommel_filters::bits::key_bits::after_all_with;
+
+use crate::error::LabError;
+use crate::keys::dist::Dist;
+use crate::keys::key_list::{SortedKeys, key_after};
+use crate::keys::keyset::KeySet;
+use crate::keys::laws::users::{BELOW, USER_BYTES, row};
+use crate::keys::parts::FirstPart;
+use crate::keys::rng::Rng;
+use crate::questions::queries::{Kind, Queries};
+
+/// A kind of question that no stored key answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// A key.
+    Points,
+    /// A range of some width.
+    Ranges,
+    /// All keys that begin with what no stored key begins with.
+    AbsentPrefix,
+    /// A stretch between keys that begin alike.
+    PresentPrefix,
+    /// All keys of a first part that is not there.
+    SecondPart,
+    /// What comes next behind a stored key, up to a limit.
+    Next,
+}
+
+/// Stretches of a user's rows are so much of all moments.
+const STRETCH_SHARE: u64 = 1000;
+
+/// A closed range.
+type Ends = (Vec<u8>, Vec<u8>);
+
+impl Ask {
+    /// Every kind there is.
+    pub const ALL: [Ask; 6] = [
+        Ask::Points,
+        Ask::Ranges,
+        Ask::AbsentPrefix,
+        Ask::PresentPrefix,
+        Ask::SecondPart,
+        Ask::Next,
+    ];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            Ask::Points => "points",
+            Ask::Ranges => "ranges",
+            Ask::AbsentPrefix => "absent-prefix",
+            Ask::PresentPrefix => "present-prefix",
+            Ask::SecondPart => "second-part",
+            Ask::Next => "next",
+        }
+    }
+
+    /// The names that can be typed.
+    pub fn known() -> String {
+        Self::ALL.map(Ask::name).join(", ")
+    }
+
+    /// The widths among these that it is asked with; of kinds that know their own width, None once.
+    pub(crate) fn widths(self, widths: &[u64]) -> Vec<Option<u64>> {
+        let those = |fits: fn(u64) -> bool| {
+            widths.iter().copied().filter(|width| fits(*width)).map(Some).collect()
+        };
+        match self {
+            Ask::Points => those(|width| width == 1),
+            Ask::Ranges => those(|width| width > 1),
+            Ask::Next => those(|_| true),
+            Ask::AbsentPrefix | Ask::PresentPrefix | Ask::SecondPart => vec![None],
+        }
+    }
+
+    /// At most `count` questions; fewer, or none, if a bounded number of draws finds no more.
+    pub(crate) fn draw(
+        self,
+        keys: &KeySet,
+        count: usize,
+        width: Option<u64>,
+        rng: &mut Rng,
+    ) -> Queries {
+        let width = width.unwrap_or(1);
+        let stored = keys.stored();
+        let ranges = |draw: &dyn Fn(&mut Rng) -> Option<Ends>, rng: &mut Rng| {
+            Queries::drawn(Kind::EmptyRange, count, || {
+                let (lower, upper) = draw(rng).filter(|ends| is_empty(stored, ends))?;
+                Some((lower, Some(upper)))
+            })
+        };
+        match self {
+            Ask::Points | Ask::Ranges => Queries::draw_misses(keys, count, width, rng),
+            Ask::AbsentPrefix => ranges(&|rng| absent_prefix(stored, &keys.draw(rng)), rng),
+            Ask::PresentPrefix if *keys.dist() == Dist::UserTime => {
+                ranges(&|rng| Some(stretch_of_user(stored, rng)), rng)
+            }
+            Ask::PresentPrefix => {
+                let bytes = bytes_used(stored);
+                ranges(&|rng| stretch_between_neighbours(stored, &bytes, rng), rng)
+            }
+            Ask::SecondPart => {
+                let Some(part) = FirstPart::of(keys.dist()) else {
+                    return Queries::drawn(Kind::EmptyRange, 0, || None);
+                };
+                ranges(&|rng| all_with(part.of_key(&keys.draw_stranger(rng))?), rng)
+            }
+            Ask::Next => {
+                let is_fixed = stored.longest() * stored.len() == stored.size_bytes();
+                ranges(&|rng| Some(behind_key(stored, is_fixed, width, rng)), rng)
+            }
+        }
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Ask {
+    type Err = LabError;
+
+    fn from_str(name: &str) -> Result<Self, LabError> {
+        Self::ALL.into_iter().find(|ask| ask.name() == name).ok_or_else(|| {
+            let known = Self::known();
+            LabError::Plan(format!("there is no question '{name}'; there are: {known}"))
+        })
+    }
+}
+
+/// Whether it is a range, and has no stored key.
+fn is_empty(stored: &SortedKeys, (lower, upper): &Ends) -> bool {
+    lower <= upper && stored.first_in(lower, upper).is_none()
+}
+
+/// What begins with a prefix. None: no string is above all of it.
+pub(crate) fn all_with(prefix: &[u8]) -> Option<Ends> {
+    Some((prefix.to_vec(), after_all_with(prefix.to_vec())?))
+}
+
+fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+/// None: a stored key begins with the whole key.
+fn absent_prefix(stored: &SortedKeys, key: &[u8]) -> Option<Ends> {
+    let place = stored.place_from(key);
+    let neighbours = place.saturating_sub(1)..(place + 1).min(stored.len());
+    let shared = neighbours.map(|place| shared_bytes(stored.get(place), key)).max()?;
+    all_with(key.get(..=shared)?)
+}
+
+/// Moments anywhere among those of a user that is stored.
+fn stretch_of_user(stored: &SortedKeys, rng: &mut Rng) -> Ends {
+    let user = &stored.get(rng.place(stored.len()))[..USER_BYTES];
+    let digits = user[USER_BYTES - 8..].iter();
+    let user = digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    let begin = rng.below(BELOW - BELOW / STRETCH_SHARE);
+    (row(user, begin), row(user, begin + BELOW / STRETCH_SHARE))
+}
+
+/// The bytes that stored keys have, ascending.
+fn bytes_used(stored: &SortedKeys) -> Vec<u8> {
+    let mut used = [false; 256];
+    stored.iter().flatten().for_each(|byte| used[usize::from(*byte)] = true);
+    (0..=u8::MAX).filter(|byte| used[usize::from(*byte)]).collect()
+}
+
+/// From one byte to another behind the prefix that two neighbours share, both between theirs.
+/// None: there is no such prefix, or no byte between theirs that keys have.
+fn stretch_between_neighbours(stored: &SortedKeys, bytes: &[u8], rng: &mut Rng) -> Option<Ends> {
+    let place = rng.place(stored.len().saturating_sub(1).max(1));
+    let (left, right) = (stored.get(place), stored.get((place + 1).min(stored.len() - 1)));
+    let shared = shared_bytes(left, right);
+    let (after, before) = (left.get(shared), right.get(shared)?);
+    let from = bytes.partition_point(|byte| after.is_some_and(|after| byte <= after));
+    let to = bytes.partition_point(|byte| byte < before);
+    if shared == 0 || from >= to {
+        return None;
+    }
+    let mut ends = [0; 2].map(|_| bytes[from + rng.place(to - from)]);
+    ends.sort_unstable();
+    let with = |byte| [&left[..shared], &[byte]].concat();
+    Some((with(ends[0]), after_all_with(with(ends[1]))?))
+}
+
+/// From just behind a stored key on. `is_fixed`: keys have one length, so the next one is a number
+/// further; else it is the key with a zero byte.
+fn behind_key(stored: &SortedKeys, is_fixed: bool, width: u64, rng: &mut Rng) -> Ends {
+    let key = stored.get(rng.place(stored.len()));
+    let lower = if is_fixed { key_after(key, 1) } else { [key, &[0]].concat() };
+    (lower, key_after(key, width))
+}
+
+#[cfg(test)]
+mod tests;

@@ -76,6 +76,15 @@ fn a_prefix_is_absent_and_one_byte_shorter_it_is_there() {
 }
 
 #[test]
+fn a_prefix_of_numbers_ends_with_the_last_number_that_has_it() {
+    let keys = keys(&Dist::Uniform);
+    for (prefix, last) in ends(&drawn(Ask::AbsentPrefix, &keys, None)) {
+        assert!(last.len() == NUMBER_BYTES && last.starts_with(&prefix));
+        assert!(last[prefix.len()..].iter().all(|byte| *byte == u8::MAX));
+    }
+}
+
+#[test]
 fn stretches_lie_behind_a_prefix_that_is_stored() {
     for dist in [Dist::Hosts, Dist::Uuid4, Dist::StandIn(RealSet::Packages)] {
         let keys = keys(&dist);

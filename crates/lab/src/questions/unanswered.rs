@@ -173,11 +173,11 @@ impl PrefixEnd {
 
     /// What begins with a prefix. None: no string is above all of it.
     pub(crate) fn all_with(self, prefix: &[u8]) -> Option<Ends> {
-        self.from_to(prefix.to_vec(), prefix.to_vec())
+        self.between(prefix.to_vec(), prefix.to_vec())
     }
 
     /// From what begins with one prefix to what begins with another one.
-    fn from_to(self, first: Vec<u8>, mut last: Vec<u8>) -> Option<Ends> {
+    fn between(self, first: Vec<u8>, mut last: Vec<u8>) -> Option<Ends> {
         let upper = match self {
             PrefixEnd::Above => after_all_with(last)?,
             PrefixEnd::LastNumber => {
@@ -242,7 +242,7 @@ fn stretch_between_neighbours(
     let mut stretch = [0; 2].map(|_| bytes[from + rng.place(to - from)]);
     stretch.sort_unstable();
     let with = |byte| [&left[..shared], &[byte]].concat();
-    end.from_to(with(stretch[0]), with(stretch[1]))
+    end.between(with(stretch[0]), with(stretch[1]))
 }
 
 /// From just behind a stored key on. `is_fixed`: keys have one length, so the next one is a number

@@ -35,7 +35,6 @@ fn check_empty(ask: Ask, dist: &Dist, width: Option<u64>) {
     assert!(ends.iter().all(|(lower, upper)| lower <= upper));
     let distinct: HashSet<&Ends> = ends.iter().collect();
     assert!(distinct.len() > 100, "{ask}, {dist}: {} distinct", distinct.len());
-    assert_eq!(drawn(ask, &keys, width).len(), COUNT);
     let again = self::ends(&drawn(ask, &keys, width));
     assert_eq!(ends, again, "one seed, the same questions");
 }

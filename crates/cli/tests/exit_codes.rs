@@ -50,6 +50,8 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("bench fpr --keys 2000 --fill 10").fails(2, &["--fill 10", "1 to 9"]);
     place.run("bench fpr --keys 2000 --bits-per-key -1").fails(2, &["--bits-per-key -1"]);
     place.run("bench fpr --keys 2000 --range-width 0").fails(2, &["--range-width 0"]);
+    place.run("bench fpr --ask prefix").fails(2, &["absent-prefix, present-prefix"]);
+    place.run("bench fpr --keys 2000 --ask second-part").fails(2, &["uniform", "user-time, "]);
     place.run("bench fpr --keys 100").fails(2, &["too few"]);
     place.run("bench fpr --dist file:nowhere").fails(3, &["nowhere"]);
     let others: Vec<&str> =

@@ -220,6 +220,24 @@ fn bench_fpr_prints_a_table_for_each_distribution() {
 }
 
 #[test]
+fn bench_fpr_names_the_questions_that_it_asks() {
+    let place = Workplace::new();
+    let fpr = "bench fpr --dist user-time --keys 3000 --queries 500 --bits-per-key 12 --fill 9 \
+               --range-width 32 --ask points,ranges,absent-prefix,present-prefix,second-part,next";
+    let text = place.run(fpr).with_status(0);
+    for name in ["2^5", "absent-prefix", "present-prefix", "second-part", "next 2^5"] {
+        assert!(text.contains(name), "{name}: {text}");
+    }
+    assert!(text.contains("false negatives: 0 of") && !text.contains("point "), "{text}");
+    let json = place.run(&format!("{fpr} --json")).json(0);
+    let rates = json["filters"][0]["rates"].as_array().expect("rates");
+    let names: Vec<&str> = rates.iter().filter_map(|rate| rate["question"].as_str()).collect();
+    assert_eq!(names, ["ranges", "absent-prefix", "present-prefix", "second-part", "next"]);
+    assert!(rates.iter().all(|rate| rate["queries"] == 500), "{json}");
+    assert!(rates[1]["range_width"].is_null() && rates[4]["range_width"] == 32, "{json}");
+}
+
+#[test]
 fn bench_fpr_takes_keys_of_a_file() {
     let place = Workplace::new();
     let numbers: Vec<u8> = (0..4000u64).flat_map(|key| (key * key).to_le_bytes()).collect();

@@ -25,7 +25,7 @@ use crate::keys::parts::FirstPart;
 use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
-use crate::questions::unanswered::{Ask, all_with};
+use crate::questions::unanswered::{Ask, PrefixEnd};
 use crate::report::{FprFilter, FprRate, FprReport};
 
 /// What to measure: each kind of fingerprints with each number of bits and each filling, for each
@@ -329,6 +329,7 @@ impl TestedFilter<'_> {
     /// that leave out the run that has the key.
     fn lost(&self, part: &Part, misses: &[EmptyQueries], seed: u64) -> (u64, u64) {
         let widths: BTreeSet<u64> = misses.iter().filter_map(|misses| misses.range_width).collect();
+        let prefix_end = PrefixEnd::of(self.stored);
         let has_prefixes = misses.iter().any(|misses| misses.range_width.is_none());
         let mut rng = Rng::new(scramble(seed ^ 3));
         let mut codes = Codes::new();
@@ -350,8 +351,9 @@ impl TestedFilter<'_> {
                 ask(&Query::Range(range));
             }
             let cut = has_prefixes.then(|| rng.place(key.len().max(1)));
-            if let Some((prefix, after)) = cut.and_then(|last| all_with(key.get(..=last)?)) {
-                let range = KeyRange::new(&prefix, Some(&after)).expect("a prefix comes first");
+            let alike = cut.and_then(|last| prefix_end.all_with(key.get(..=last)?));
+            if let Some((prefix, last)) = alike {
+                let range = KeyRange::new(&prefix, Some(&last)).expect("a prefix comes first");
                 ask(&Query::Range(range));
             }
         }

@@ -8,7 +8,8 @@
 //! next             from just behind a stored key to the key that is `width` further on
 //! ```
 //! What begins with a prefix is asked for as a store asks: up to the least string above all of it,
-//! which counts as part of the range, though a key that is this string would be no answer.
+//! which counts as part of the range, though a key that is this string would be no answer. Where
+//! keys are numbers of eight bytes, it is up to the last number of that prefix.
 //! Invariant: no stored key is in any of these ranges; the same seed gives the same questions.
 
 use std::fmt;
@@ -99,6 +100,7 @@ impl Ask {
     ) -> Queries {
         let width = width.unwrap_or(1);
         let stored = keys.stored();
+        let end = PrefixEnd::of(stored);
         let ranges = |draw: &dyn Fn(&mut Rng) -> Option<Ends>, rng: &mut Rng| {
             Queries::drawn(Kind::EmptyRange, count, || {
                 let (lower, upper) = draw(rng).filter(|ends| is_empty(stored, ends))?;
@@ -107,22 +109,22 @@ impl Ask {
         };
         match self {
             Ask::Points | Ask::Ranges => Queries::draw_misses(keys, count, width, rng),
-            Ask::AbsentPrefix => ranges(&|rng| absent_prefix(stored, &keys.draw(rng)), rng),
+            Ask::AbsentPrefix => ranges(&|rng| absent_prefix(stored, &keys.draw(rng), end), rng),
             Ask::PresentPrefix if *keys.dist() == Dist::UserTime => {
                 ranges(&|rng| Some(stretch_of_user(stored, rng)), rng)
             }
             Ask::PresentPrefix => {
                 let bytes = bytes_used(stored);
-                ranges(&|rng| stretch_between_neighbours(stored, &bytes, rng), rng)
+                ranges(&|rng| stretch_between_neighbours(stored, &bytes, end, rng), rng)
             }
             Ask::SecondPart => {
                 let Some(part) = FirstPart::of(keys.dist()) else {
                     return Queries::drawn(Kind::EmptyRange, 0, || None);
                 };
-                ranges(&|rng| all_with(part.of_key(&keys.draw_stranger(rng))?), rng)
+                ranges(&|rng| end.all_with(part.of_key(&keys.draw_stranger(rng))?), rng)
             }
             Ask::Next => {
-                let is_fixed = stored.longest() * stored.len() == stored.size_bytes();
+                let is_fixed = is_fixed(stored);
                 ranges(&|rng| Some(behind_key(stored, is_fixed, width, rng)), rng)
             }
         }
@@ -151,9 +153,45 @@ fn is_empty(stored: &SortedKeys, (lower, upper): &Ends) -> bool {
     lower <= upper && stored.first_in(lower, upper).is_none()
 }
 
-/// What begins with a prefix. None: no string is above all of it.
-pub(crate) fn all_with(prefix: &[u8]) -> Option<Ends> {
-    Some((prefix.to_vec(), after_all_with(prefix.to_vec())?))
+/// How a range ends that takes in all with a prefix.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum PrefixEnd {
+    /// At the least string above them.
+    Above,
+    /// At the last number of eight bytes.
+    LastNumber,
+}
+
+const NUMBER_BYTES: usize = 8;
+
+impl PrefixEnd {
+    /// As these keys are asked for.
+    pub(crate) fn of(stored: &SortedKeys) -> Self {
+        let is_number = is_fixed(stored) && stored.longest() == NUMBER_BYTES;
+        if is_number { PrefixEnd::LastNumber } else { PrefixEnd::Above }
+    }
+
+    /// What begins with a prefix. None: no string is above all of it.
+    pub(crate) fn all_with(self, prefix: &[u8]) -> Option<Ends> {
+        self.between(prefix.to_vec(), prefix.to_vec())
+    }
+
+    /// From what begins with one prefix to what begins with another one.
+    fn between(self, first: Vec<u8>, mut last: Vec<u8>) -> Option<Ends> {
+        let upper = match self {
+            PrefixEnd::Above => after_all_with(last)?,
+            PrefixEnd::LastNumber => {
+                last.resize(NUMBER_BYTES.max(last.len()), u8::MAX);
+                last
+            }
+        };
+        Some((first, upper))
+    }
+}
+
+/// Whether all keys have one length.
+fn is_fixed(stored: &SortedKeys) -> bool {
+    stored.longest() * stored.len() == stored.size_bytes()
 }
 
 fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
@@ -161,11 +199,11 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
 }
 
 /// None: a stored key begins with the whole key.
-fn absent_prefix(stored: &SortedKeys, key: &[u8]) -> Option<Ends> {
+fn absent_prefix(stored: &SortedKeys, key: &[u8], end: PrefixEnd) -> Option<Ends> {
     let place = stored.place_from(key);
     let neighbours = place.saturating_sub(1)..(place + 1).min(stored.len());
     let shared = neighbours.map(|place| shared_bytes(stored.get(place), key)).max()?;
-    all_with(key.get(..=shared)?)
+    end.all_with(key.get(..=shared)?)
 }
 
 /// Moments anywhere among those of a user that is stored.
@@ -186,7 +224,12 @@ fn bytes_used(stored: &SortedKeys) -> Vec<u8> {
 
 /// From one byte to another behind the prefix that two neighbours share, both between theirs.
 /// None: there is no such prefix, or no byte between theirs that keys have.
-fn stretch_between_neighbours(stored: &SortedKeys, bytes: &[u8], rng: &mut Rng) -> Option<Ends> {
+fn stretch_between_neighbours(
+    stored: &SortedKeys,
+    bytes: &[u8],
+    end: PrefixEnd,
+    rng: &mut Rng,
+) -> Option<Ends> {
     let place = rng.place(stored.len().saturating_sub(1).max(1));
     let (left, right) = (stored.get(place), stored.get((place + 1).min(stored.len() - 1)));
     let shared = shared_bytes(left, right);
@@ -196,10 +239,10 @@ fn stretch_between_neighbours(stored: &SortedKeys, bytes: &[u8], rng: &mut Rng) 
     if shared == 0 || from >= to {
         return None;
     }
-    let mut ends = [0; 2].map(|_| bytes[from + rng.place(to - from)]);
-    ends.sort_unstable();
+    let mut stretch = [0; 2].map(|_| bytes[from + rng.place(to - from)]);
+    stretch.sort_unstable();
     let with = |byte| [&left[..shared], &[byte]].concat();
-    Some((with(ends[0]), after_all_with(with(ends[1]))?))
+    end.between(with(stretch[0]), with(stretch[1]))
 }
 
 /// From just behind a stored key on. `is_fixed`: keys have one length, so the next one is a number

@@ -6,7 +6,7 @@
 //! Single draws would part what belongs together: a start would hardly ever have its end.
 
 use super::intervals::Intervals;
-use super::{ranges, users};
+use super::{networks6, ranges, users};
 use crate::keys::dist::Dist;
 use crate::keys::key_list::KeyList;
 use crate::keys::real_sets::RealSet;
@@ -21,6 +21,8 @@ pub(crate) enum GroupLaw {
     Intervals(Intervals),
     /// Both ends of networks.
     Ranges,
+    /// First addresses of networks that follow each other.
+    Networks6,
 }
 
 impl GroupLaw {
@@ -30,6 +32,7 @@ impl GroupLaw {
             Dist::UserTime => Some(GroupLaw::Users),
             Dist::Intervals => Some(GroupLaw::Intervals(Intervals::new())),
             Dist::StandIn(RealSet::Ipv4Ranges) => Some(GroupLaw::Ranges),
+            Dist::StandIn(RealSet::Ipv6) => Some(GroupLaw::Networks6),
             _ => None,
         }
     }
@@ -40,6 +43,7 @@ impl GroupLaw {
             GroupLaw::Users => users::draw(keys, rng),
             GroupLaw::Intervals(intervals) => intervals.draw(keys, rng),
             GroupLaw::Ranges => ranges::draw(keys, rng),
+            GroupLaw::Networks6 => networks6::draw(keys, rng),
         }
     }
 }

@@ -2,7 +2,7 @@
 //! ```text
 //! numbers   uniform, normal, lognormal, clustered, timestamps; stand-ins: borders, networks
 //! strings   emails, urls, sensors, hosts, JSON, UUIDs; stand-ins: vocabulary, schedule, packages
-//! groups    users, intervals; stand-in: ranges                  keys that belong together
+//! groups    users, intervals; stand-ins: ranges, networks6      keys that belong together
 //! ```
 //! Invariant: what a law is made of (clusters, bursts, hosts) is the same for every seed; a seed
 //! changes the draws alone.
@@ -90,8 +90,7 @@ impl Law {
             RealSet::Osm => Law::Numbers(NumberLaw::borders()),
             RealSet::Coast => Law::Numbers(NumberLaw::coasts()),
             RealSet::Ipv4 => Law::Numbers(NumberLaw::networks()),
-            RealSet::Ipv4Ranges => return None,
-            RealSet::Ipv6 => Law::Numbers(NumberLaw::networks6()),
+            RealSet::Ipv4Ranges | RealSet::Ipv6 => return None,
             RealSet::Words => Law::Strings(StringLaw::words()),
             RealSet::English => Law::Strings(StringLaw::english()),
             RealSet::Packages => Law::Strings(StringLaw::packages()),

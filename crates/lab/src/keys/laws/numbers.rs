@@ -6,13 +6,12 @@
 //! clustered    |  :|:    .|.   :        |:   .|         1000 clusters of very different density
 //! timestamps   .:|:. .:|:. .:|:. .:|:.                  days and bursts (bursts.rs)
 //! borders      lines on a map (borders.rs)
-//! networks     address ranges (networks.rs, networks6.rs)
+//! networks     address ranges (networks.rs)
 //! ```
 
 use super::borders::Borders;
 use super::bursts::Bursts;
 use super::networks::Networks;
-use super::networks6::Networks6;
 use super::weights::Weights;
 use crate::keys::rng::Rng;
 
@@ -27,7 +26,6 @@ pub(crate) enum NumberLaw {
     Timestamps(Bursts),
     Borders(Borders),
     Networks(Networks),
-    Networks6(Networks6),
 }
 
 pub(super) const KEY_BITS: u32 = 50;
@@ -64,10 +62,6 @@ impl NumberLaw {
         NumberLaw::Networks(Networks::new())
     }
 
-    pub(super) fn networks6() -> Self {
-        NumberLaw::Networks6(Networks6::new())
-    }
-
     pub(crate) fn draw(&self, rng: &mut Rng) -> u64 {
         match self {
             NumberLaw::Uniform => rng.next_u64() >> (64 - KEY_BITS),
@@ -85,7 +79,6 @@ impl NumberLaw {
             NumberLaw::Timestamps(bursts) => bursts.draw(rng),
             NumberLaw::Borders(borders) => borders.draw(rng),
             NumberLaw::Networks(networks) => networks.draw(rng),
-            NumberLaw::Networks6(networks) => networks.draw(rng),
         }
     }
 }

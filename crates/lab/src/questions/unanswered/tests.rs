@@ -35,7 +35,6 @@ fn check_empty(ask: Ask, dist: &Dist, width: Option<u64>) {
     assert!(ends.iter().all(|(lower, upper)| lower <= upper));
     let distinct: HashSet<&Ends> = ends.iter().collect();
     assert!(distinct.len() > 100, "{ask}, {dist}: {} distinct", distinct.len());
-    assert_eq!(drawn(ask, &keys, width).len(), COUNT);
     let again = self::ends(&drawn(ask, &keys, width));
     assert_eq!(ends, again, "one seed, the same questions");
 }
@@ -72,6 +71,15 @@ fn a_prefix_is_absent_and_one_byte_shorter_it_is_there() {
             let first = keys.stored().first_from(shorter).expect("a key");
             assert!(first.starts_with(shorter), "{dist}: {}", String::from_utf8_lossy(&prefix));
         }
+    }
+}
+
+#[test]
+fn a_prefix_of_numbers_ends_with_the_last_number_that_has_it() {
+    let keys = keys(&Dist::Uniform);
+    for (prefix, last) in ends(&drawn(Ask::AbsentPrefix, &keys, None)) {
+        assert!(last.len() == NUMBER_BYTES && last.starts_with(&prefix));
+        assert!(last[prefix.len()..].iter().all(|byte| *byte == u8::MAX));
     }
 }
 

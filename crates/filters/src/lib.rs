@@ -99,6 +99,7 @@ pub use base::wire::{Corrupt, Reader, Signature, Writer};
 pub use bits::AlignedBytes;
 pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use fingerprint::Fingerprints;
+pub use fingerprint::asked::Asked;
 pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };

@@ -7,6 +7,7 @@
 //! group before.
 
 use super::Fingerprints;
+use super::asked::Asked;
 use super::cell::CELLS_MAX;
 use super::chapter::Chapter;
 use super::directory::{Directory, DirectoryBuilder};
@@ -37,6 +38,8 @@ pub struct GroupsPlan {
     pub bits_per_key: f64,
     /// Of these, so many are of a hash.
     pub point_bits: usize,
+    /// What is asked for.
+    pub asked: Asked,
     /// What groups take elsewhere, more than is foreseen for each key.
     pub beside: Beside,
     /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
@@ -162,15 +165,9 @@ impl GroupsBuilder {
         None
     }
 
-    /// Bits for each key.
-    pub fn bits_per_key(&self) -> f64 {
-        self.plan.bits_per_key
-    }
-
-    /// So many bits of each key are spent elsewhere. Requires: no key was pushed.
-    pub fn spend(&mut self, bits: f64) {
-        self.plan.bits_per_key -= bits;
-        self.pace = Pace::new(self.plan.bits_per_key);
+    /// How the groups are made.
+    pub fn plan(&self) -> &GroupsPlan {
+        &self.plan
     }
 
     /// The last key that is no zeros more than another one.
@@ -241,6 +238,19 @@ impl GroupsBuilder {
         }
     }
 
+    /// The first `keys` keys of the buffer and those that lie in their cells: all have their share
+    /// of the budget.
+    fn counted(&self, keys: usize) -> usize {
+        let within = self.zeros.iter().take_while(|&&(place, _)| place < keys);
+        keys + within.map(|&(_, count)| count as usize).sum::<usize>()
+    }
+
+    /// How many keys there are for each one of the buffer.
+    fn counted_share(&self) -> f64 {
+        let keys = self.keys.len().max(1);
+        self.counted(keys) as f64 / keys as f64
+    }
+
     /// The end of the last block that was cut.
     fn cut(&self) -> usize {
         self.cuts.last().copied().unwrap_or(0)
@@ -304,15 +314,18 @@ impl GroupsBuilder {
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
             point_bits: self.plan.point_bits,
+            asked: self.plan.asked,
             line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
-            bits: self.pace.grant(self.cuts[blocks - 1]),
+            bits: self.pace.grant(self.counted(self.cuts[blocks - 1])),
+            spare: self.pace.spare(&self.chapter, self.counted_share(), self.plan.point_bits),
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);
         let rest = self.directory.push(&separator, prefix_bits, offset);
         let bytes = self.arena.len() - start;
         let keys = self.cuts[blocks - 1];
-        self.pace.spent(keys, bytes + rest, self.plan.beside.bits(keys));
+        let counted = self.counted(keys);
+        self.pace.spent(counted, bytes + rest, self.plan.beside.bits(keys));
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
     }
@@ -352,6 +365,10 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
+    /// As [`Pace::HORIZON`], where spare bits are alike for all keys.
+    const SPARE_HORIZON: f64 = 16384.0;
+    /// Bits of a key beside coded cells, about: headers, heads and directory.
+    const BESIDE_CELLS: f64 = 0.9;
     /// The most that a key pays back of it: what some keys cannot do without shall not cost others
     /// nearly all that they have.
     const PAID_BACK_MAX: f64 = 2.0;
@@ -369,6 +386,15 @@ impl Pace {
         let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
         let paid_back = paid_back.max(-Self::PAID_BACK_MAX * keys);
         self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
+    }
+
+    /// The spare bits of the next group of a chapter, if it is coded: as many as other groups have,
+    /// since a bit is worth as much wherever it is spent. None: it is not, or there are none.
+    fn spare(&self, chapter: &Chapter, counted_share: f64, point_bits: usize) -> Option<f64> {
+        let budget = self.budget * counted_share - point_bits as f64;
+        let bits = budget + self.credit / Self::SPARE_HORIZON;
+        let spare = chapter.spare(bits - Self::BESIDE_CELLS)?;
+        (spare >= 0.0).then_some(spare)
     }
 
     /// A group of `keys` keys took `bytes` bytes, its separator beyond a word included, and

@@ -7,10 +7,11 @@
 
 use super::Fingerprints;
 use super::coded::classes::Classes;
-use super::coded::gap_symbols;
+use super::coded::{CodedCost, gap_symbols};
 use super::gap::number;
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, turn_of};
 use super::keys::KeyBuffer;
+use super::settle::Numbers;
 
 /// Blocks of a chapter.
 const BLOCKS: usize = 64 * BLOCKS_MAX;
@@ -27,6 +28,9 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 pub struct Chapter {
     /// None where no group is coded.
     pub classes: Classes,
+    /// What some blocks take, if they are coded, and how many keys they have.
+    cost: CodedCost,
+    keys: usize,
     at: Option<u32>,
 }
 
@@ -44,17 +48,32 @@ impl Chapter {
             return Chapter::default();
         }
         let starts = std::iter::once(0).chain(cuts.iter().copied());
-        let (mut symbols, mut ends, mut numbers) = (Vec::new(), vec![0], Vec::new());
+        let (mut symbols, mut ends) = (Vec::new(), vec![0]);
+        let (mut all, mut learnt) = (Vec::new(), Vec::new());
         for (start, &end) in starts.zip(cuts).step_by(cuts.len().div_ceil(BLOCKS_LEARNT)) {
             let commons = &keys.commons()[start + 1..end];
             let prefix_bits = commons.iter().copied().min().unwrap_or(0) as usize;
-            numbers.clear();
-            numbers.extend((start..end).map(|place| number(keys.view(place, prefix_bits))));
-            gap_symbols(&numbers, None, turn_of(prefix_bits), &mut symbols);
+            let (first, turn) = (all.len(), turn_of(prefix_bits));
+            all.extend((start..end).map(|place| number(keys.view(place, prefix_bits))));
+            learnt.push((first, all.len(), turn));
+            gap_symbols(&all[first..], None, turn, &mut symbols);
             ends.push(symbols.len());
         }
         let blocks: Vec<&[u8]> = ends.windows(2).map(|ends| &symbols[ends[0]..ends[1]]).collect();
-        Chapter { classes: Classes::learn(&blocks, count), at: None }
+        let classes = Classes::learn(&blocks, count);
+        let mut cost = CodedCost::default();
+        for &(start, end, turn) in &learnt {
+            let block = &all[start..end];
+            let block = Numbers { numbers: block, anchor: block[0], next: None, spare: 0 };
+            cost.add(&block, turn, &classes);
+        }
+        Chapter { classes, cost, keys: all.len(), at: None }
+    }
+
+    /// The spare bits with which its cells take so many bits for each key, about. None: no group is
+    /// coded.
+    pub fn spare(&self, bits_per_key: f64) -> Option<f64> {
+        (self.keys > 0).then(|| self.cost.spare(bits_per_key * self.keys as f64))
     }
 
     /// Where its classes are in the arena, in units of [`GROUP_ALIGN`] bytes; behind `out`, if they

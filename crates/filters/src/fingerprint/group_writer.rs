@@ -6,6 +6,7 @@
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
 use super::Fingerprints;
+use super::asked::Asked;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
 use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, uneven_gap_bits};
@@ -39,16 +40,13 @@ const SPLINE_BLOCK_BITS: usize = 11 + 16 + 4 + 4;
 const CODED_BLOCK_BITS: usize = 11 + 4;
 /// The rate of cells without spare bits, about.
 const CELL_RATE: f64 = 1.2;
-/// Where keys look alike and no fingerprint in key order promises less, points at least are told
-/// apart.
-const HASH_ABOVE: f64 = 0.15;
-
 /// Cells of numbers may take so much more than their bits, of each key's: others pay it back.
 const SPARE_LEAST: f64 = -1.0;
 /// A line is read in less time than coded cells: these must promise so much less.
 const CLEARLY: f64 = 0.85;
 
 /// The keys of a group, and what it may cost.
+#[derive(Clone, Copy)]
 pub struct GroupPlan<'a> {
     pub(crate) keys: &'a KeyBuffer,
     /// Where each block ends, if blocks are cut by keys.
@@ -63,10 +61,15 @@ pub struct GroupPlan<'a> {
     pub(crate) fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
     pub point_bits: usize,
+    /// What the group is asked for.
+    pub asked: Asked,
     /// Blocks, if keys lie on a line.
     pub line_blocks: usize,
     /// The bits that the group may take.
     pub bits: f64,
+    /// If it may have coded cells: the spare bits that these are to have. What they take then is
+    /// what the group may take.
+    pub spare: Option<f64>,
 }
 
 /// Keeps its buffers from group to group, and what rounding has left out.
@@ -158,8 +161,23 @@ impl GroupPlan<'_> {
         writer.blocks.clear();
         writer.offsets.clear();
         writer.hashes.clear();
+        let may_be_coded = !chapter.classes.is_empty();
+        let cost = may_be_coded.then(|| self.coded_cost(&chapter.classes, writer));
+        let planned = cost.as_ref().zip(self.spare).map(|(cost, spare)| self.bits_with(cost, spare));
+        let granted = GroupPlan { bits: planned.unwrap_or(self.bits), ..*self };
+        granted.write_chosen(cost.as_ref(), writer, chapter, out)
+    }
+
+    #[inline(always)]
+    fn write_chosen(
+        &self,
+        cost: Option<&CodedCost>,
+        writer: &mut GroupWriter,
+        chapter: &mut Chapter,
+        out: &mut Vec<u8>,
+    ) -> usize {
         let (mut first, mut model) = (First::Nothing, None);
-        let kind = match self.choose(writer, chapter) {
+        let kind = match self.choose(cost, writer) {
             Choice::Cells { spare } => self.write_cells(spare, writer),
             Choice::Gaps { spare } => self.write_gaps(spare, writer),
             Choice::Coded { spare } => {
@@ -195,29 +213,25 @@ impl GroupPlan<'_> {
     }
 
     #[inline(always)]
-    fn choose(&self, writer: &mut GroupWriter, chapter: &Chapter) -> Choice {
-        match self.fingerprints {
-            Fingerprints::Cell => Choice::Cells { spare: self.cell_spare() },
-            Fingerprints::Gap => Choice::Gaps { spare: self.gap_spare(&writer.views) },
-            Fingerprints::Spline => Choice::Spline(self.line_layout()),
-            Fingerprints::Coded => {
-                writer.take_numbers();
-                Choice::Coded { spare: self.coded_spare(&chapter.classes, writer) }
+    fn choose(&self, cost: Option<&CodedCost>, writer: &GroupWriter) -> Choice {
+        match (self.fingerprints, cost) {
+            (Fingerprints::Cell, _) => Choice::Cells { spare: self.cell_spare() },
+            (Fingerprints::Spline, _) => Choice::Spline(self.line_layout()),
+            (Fingerprints::Coded, Some(cost)) => Choice::Coded { spare: self.coded_spare(cost) },
+            (Fingerprints::Gap | Fingerprints::Coded, _) => {
+                Choice::Gaps { spare: self.gap_spare(&writer.views) }
             }
-            Fingerprints::Auto => self.choose_best(writer, chapter),
+            (Fingerprints::Auto, _) => self.choose_best(cost, writer),
         }
     }
 
     /// What the group's own keys are told apart by best.
     #[inline(always)]
-    fn choose_best(&self, writer: &mut GroupWriter, chapter: &Chapter) -> Choice {
+    fn choose_best(&self, cost: Option<&CodedCost>, writer: &GroupWriter) -> Choice {
         // Few keys do not pay for classes: what they have then are the same cells.
-        let is_coded = !chapter.classes.is_empty();
-        let spare = if is_coded {
-            writer.take_numbers();
-            self.coded_spare(&chapter.classes, writer)
-        } else {
-            self.gap_spare(&writer.views)
+        let spare = match cost {
+            Some(cost) => self.coded_spare(cost),
+            None => self.gap_spare(&writer.views),
         };
         let rates = OwnRates::new(&writer.views, spare);
         let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
@@ -226,11 +240,13 @@ impl GroupPlan<'_> {
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
         let spline_rate = rates.spline(width / positions as f64);
         if rates.has_alike() {
-            let (cells, commons) = (self.cell_spare(), &self.keys.commons()[..self.key_count()]);
-            let cell_rate = (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
-            let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate };
+            // Coded cells take the bits that are granted; plain ones, of text, many more.
+            let cells = if cost.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
+            let commons = &self.keys.commons()[..self.key_count()];
+            let cell_rate = || (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
+            let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate() };
             let best = near_rate.min(spline_rate);
-            if cell_rate.min(best) > HASH_ABOVE {
+            if self.asked.cost(cell_rate.min(best), self.point_bits) > self.asked.cost_of_hashes() {
                 return Choice::Hashes(self.hash_layout());
             }
             if cell_rate < best {
@@ -238,7 +254,7 @@ impl GroupPlan<'_> {
             }
         }
         let is_near = !rates.is_known() || near_rate < CLEARLY * spline_rate;
-        match (is_near, is_coded) {
+        match (is_near, cost.is_some()) {
             (false, _) => Choice::Spline(line),
             (true, true) => Choice::Coded { spare },
             (true, false) => Choice::Gaps { spare },
@@ -334,19 +350,34 @@ impl GroupPlan<'_> {
         Kind::Gap
     }
 
-    /// The spare bits of coded cells; below zero, if not even those without have room. Requires:
-    /// the writer has taken numbers.
+    /// What coded cells take. Requires: the writer has taken views; some classes.
     #[inline(always)]
-    fn coded_spare(&self, classes: &Classes, writer: &GroupWriter) -> f64 {
+    fn coded_cost(&self, classes: &Classes, writer: &mut GroupWriter) -> CodedCost {
+        writer.take_numbers();
         let (mut cost, mut start) = (CodedCost::default(), 0);
         for &end in self.cuts {
             let block = self.block(start..end, 0, &writer.views, &writer.numbers);
             cost.add(&block, turn_of(self.prefix_bits), classes);
             start = end;
         }
-        let blocks = self.cuts.len();
-        let heads = GROUP_BITS + blocks * (CODED_BLOCK_BITS + self.head_bits);
-        let bits = self.order_bits() - heads as f64;
+        cost
+    }
+
+    /// Bits of a coded group beside its cells.
+    fn coded_heads(&self) -> f64 {
+        (GROUP_BITS + self.cuts.len() * (CODED_BLOCK_BITS + self.head_bits)) as f64
+    }
+
+    /// The bits of a group whose cells cost this and have so many spare bits.
+    fn bits_with(&self, cost: &CodedCost, spare: f64) -> f64 {
+        let hashes = (self.key_count() * self.point_bits) as f64;
+        cost.bits(spare) + self.coded_heads() + hashes
+    }
+
+    /// The spare bits of coded cells; below zero, if not even those without have room.
+    #[inline(always)]
+    fn coded_spare(&self, cost: &CodedCost) -> f64 {
+        let bits = self.order_bits() - self.coded_heads();
         let spare = cost.spare(bits);
         if self.key_count() >= KEYS_FEW {
             return spare;

@@ -7,9 +7,10 @@
 //! ```
 //! Invariant: a key lies in its fingerprint, and fingerprints are in key order.
 
+pub mod asked;
 pub mod builder;
 pub mod cell;
-mod chapter;
+pub(crate) mod chapter;
 pub(crate) mod choose_kind;
 pub mod coded;
 pub mod directory;

@@ -1,7 +1,7 @@
 //! The bytes of a code, written from the front; what comes later may carry into them.
 
 /// Words of the longest code.
-const WORDS_MAX: usize = 8;
+pub(super) const WORDS_MAX: usize = 8;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// A key's code: a bit string, continued with zeros for ever.
@@ -24,10 +24,10 @@ impl Code {
         self.words = 0;
     }
 
-    /// Whether there is room for no more than the two words that end a code.
+    /// The bits so far.
     #[inline(always)]
-    pub(super) fn is_full(&self) -> bool {
-        self.words + 2 >= WORDS_MAX
+    pub(super) fn len(&self) -> u32 {
+        self.words as u32 * u64::BITS
     }
 
     /// Appends 64 bits. Requires: there is room.
@@ -35,6 +35,19 @@ impl Code {
     pub(super) fn push(&mut self, word: u64) {
         self.bytes[self.words] = word.to_be_bytes();
         self.words += 1;
+    }
+
+    /// Forgets what is behind so many bits.
+    #[inline(always)]
+    pub(super) fn cut(&mut self, bits: u32) {
+        if let Some(over) = self.len().checked_sub(bits).filter(|over| *over > 0) {
+            self.words = bits.div_ceil(u64::BITS) as usize;
+            if let Some(last) = self.words.checked_sub(1) {
+                let word = u64::from_be_bytes(self.bytes[last]);
+                let over = over % u64::BITS;
+                self.bytes[last] = (word >> over << over).to_be_bytes();
+            }
+        }
     }
 
     /// Adds one to the last bit. Requires: not all bits are ones.

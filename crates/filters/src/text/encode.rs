@@ -60,6 +60,19 @@ impl Interval {
     }
 }
 
+impl Interval {
+    /// Writes the words that are held back, up to so many bits in all.
+    #[inline(always)]
+    fn finish(self, bits: u32, code: &mut Code) {
+        for word in [(self.low >> WORD_BITS) as u64, self.low as u64] {
+            if code.len() < bits {
+                code.push(word);
+            }
+        }
+        code.cut(bits);
+    }
+}
+
 impl TextModel {
     /// The code of a key, in `code`.
     #[inline]
@@ -113,12 +126,11 @@ impl TextModel {
             let width = interval.width;
             interval.narrow(width * from >> SHARE_BITS, width * to >> SHARE_BITS, code);
             row = usize::from(self.row_of[slot]);
-            if code.is_full() {
+            if code.len() + interval.at >= self.code_bits {
                 break;
             }
         }
-        code.push((interval.low >> WORD_BITS) as u64);
-        code.push(interval.low as u64);
+        interval.finish(self.code_bits, code);
     }
 
     /// How a byte lies that shares a slot with others: each has as much of it.

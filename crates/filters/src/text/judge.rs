@@ -1,78 +1,150 @@
-//! Whether a model pays: what codes promise on the sample, beside what keys do.
+//! Whether a model pays, how long its codes are to be, and how many hash bits do.
 //! ```text
-//! stretch of the sample -> views of keys  -> rate of cells within the bits
-//!                       -> views of codes -> rate of cells within the bits
+//! sample -> keys as they are          -> spare bits of coded cells -> rate, for each number of
+//!        -> codes of 48, 56, ... bits -> spare bits of coded cells -> rate, hash bits
+//! cost      points x rate / 2^(hash bits) + ranges x rate
 //! ```
-//! Invariant: without a model, keys stay as they are.
+//! Codes that are cut tie where keys lie so close together that telling them apart takes more bits
+//! than it is worth. Invariant: the choice changes what a filter costs and how often it errs, never
+//! its truth.
 
 use super::code::Code;
-use super::model::TextModel;
+use super::model::{CODE_BITS_MAX, TextModel};
 use super::sample::KeySample;
-use crate::base::key_list::KeyList;
-use crate::bits::key_bits::{bits_at, common_bits};
-use crate::fingerprint::choose_kind::{OwnRates, uneven_gap_bits};
+use crate::fingerprint::Fingerprints;
+use crate::fingerprint::asked::Asked;
+use crate::fingerprint::chapter::Chapter;
+use crate::fingerprint::choose_kind::OwnRates;
+use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
+use std::ops::Range;
 
 /// Keys of a sample and of a filter, at least.
 const SAMPLE_MIN: usize = 512;
 const KEYS_MIN: u64 = 1 << 14;
-/// Codes must err so much less often: they take time.
-const CLEARLY: f64 = 0.6;
+/// Codes must cost so much less: they take time.
+const CLEARLY: f64 = 0.85;
 /// Rates below this are good enough as they are.
 const RATE_LEAST: f64 = 1e-3;
-/// Keys of a stretch that are judged together, like a group.
-const JUDGED: usize = 256;
-/// Bits that a key takes beside what its neighbours ask for and its spare bits, about.
-const BESIDE: f64 = 5.0;
+/// Keys of a block, and of a stretch that is judged together, like a group.
+const BLOCK_KEYS: usize = 60;
+const JUDGED: usize = 4 * BLOCK_KEYS;
+/// Bits of a key beside coded cells, about: heads of blocks and groups, the directory.
+const BESIDE_CELLS: f64 = 1.0;
+/// The most hash bits that are judged.
+const POINT_BITS_JUDGED: usize = 6;
+/// Bits of codes that are judged.
+const CODE_BITS_JUDGED: [u32; 7] = [48, 56, 64, 80, 96, 128, CODE_BITS_MAX];
 
-impl TextModel {
-    /// A model for a filter of some `keys` keys like those of the sample, with `bits` bits for
-    /// each. None: it would not pay, or the sample is too small.
-    pub fn learn(sample: &KeySample, keys: u64, bits: f64) -> Option<TextModel> {
+/// How the keys of a part are best told apart.
+#[derive(Default)]
+pub(crate) struct Judged {
+    /// None: they are best as they are.
+    pub(crate) model: Option<TextModel>,
+    /// Hash bits of each key.
+    pub(crate) point_bits: usize,
+}
+
+/// What a choice costs.
+#[derive(Clone, Copy)]
+struct Cost {
+    point_bits: usize,
+    wrong: f64,
+}
+
+impl Judged {
+    /// For a filter of some `keys` keys like those of the sample, with `bits` bits for each.
+    pub(crate) fn of(sample: &KeySample, keys: u64, bits: f64, asked: Asked) -> Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
-            return None;
+            return Judged::default();
         }
-        let model = TextModel::of(sample, keys);
-        let mut rates = [Rate::default(), Rate::default()];
-        let mut code = Code::new();
+        let cost_as_is = Judgement::of(sample, None).best(bits, asked);
+        let mut model = TextModel::of(sample, keys);
+        let with_model = bits - 8.0 * model.size_bytes() as f64 / keys as f64;
+        let costs = CODE_BITS_JUDGED.map(|code_bits| {
+            model.code_bits = code_bits;
+            Judgement::of(sample, Some(&model)).best(with_model, asked)
+        });
+        let costs = costs.into_iter().zip(CODE_BITS_JUDGED);
+        let best = costs.min_by(|a, b| a.0.wrong.total_cmp(&b.0.wrong));
+        let (cost, code_bits) = best.expect("there are choices");
+        let without = cost_as_is.wrong.min(asked.cost_of_hashes());
+        if without < RATE_LEAST || cost.wrong > CLEARLY * without {
+            return Judged { model: None, point_bits: cost_as_is.point_bits };
+        }
+        Judged { model: Some(TextModel { code_bits, ..model }), point_bits: cost.point_bits }
+    }
+}
+
+/// Keys or codes, as they would be written.
+#[derive(Default)]
+struct Judgement {
+    keys: KeyBuffer,
+    /// Where blocks end, and the stretches that are judged together.
+    cuts: Vec<usize>,
+    stretches: Vec<Range<usize>>,
+    /// Those that tie with the one before.
+    ties: usize,
+}
+
+impl Judgement {
+    fn of(sample: &KeySample, model: Option<&TextModel>) -> Judgement {
+        let (mut judgement, mut code) = (Judgement::default(), Code::new());
         for stretch in sample.stretches() {
-            for first in stretch.clone().step_by(JUDGED) {
-                let places = first..(first + JUDGED).min(stretch.end);
-                let keys = places.map(|at| sample.keys().get(at));
-                let mut coded = KeyList::default();
-                keys.clone().for_each(|key| coded.push(model.encode(key, &mut code)));
-                rates[0].add(keys, bits);
-                rates[1].add((0..coded.len()).map(|at| coded.get(at)), bits);
+            for place in stretch {
+                let key = sample.keys().get(place);
+                judgement.push(model.map_or(key, |model| model.encode(key, &mut code)));
+            }
+            judgement.end_stretch();
+        }
+        judgement
+    }
+
+    fn push(&mut self, key: &[u8]) {
+        match self.keys.push(&key[..key.len().min(KEY_BYTES_MAX)]) {
+            Pushed::Kept | Pushed::Below => {}
+            Pushed::Repeated | Pushed::Zeros => self.ties += 1,
+        }
+    }
+
+    fn end_stretch(&mut self) {
+        let mut start = self.cuts.last().copied().unwrap_or(0);
+        while start < self.keys.len() {
+            let end = (start + JUDGED).min(self.keys.len());
+            self.stretches.push(start..end);
+            self.cuts.extend((start..end).step_by(BLOCK_KEYS).skip(1));
+            self.cuts.push(end);
+            start = end;
+        }
+    }
+
+    /// The number of hash bits that costs least, and what it costs.
+    fn best(&self, bits: f64, asked: Asked) -> Cost {
+        let rates = self.rates(bits);
+        let costs = rates.into_iter().enumerate().map(|(point_bits, rate)| {
+            Cost { point_bits, wrong: asked.cost(rate, point_bits) }
+        });
+        costs.min_by(|a, b| a.wrong.total_cmp(&b.wrong)).expect("there are choices")
+    }
+
+    /// The rate of cells in key order, for each number of hash bits.
+    fn rates(&self, bits: f64) -> [f64; POINT_BITS_JUDGED + 1] {
+        let distinct = self.keys.len() as f64;
+        let all = distinct + self.ties as f64;
+        let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts);
+        let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
+        let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
+        let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
+        let mut wrong = [self.ties as f64; POINT_BITS_JUDGED + 1];
+        for stretch in &self.stretches {
+            let commons = &self.keys.commons()[stretch.start + 1..stretch.end];
+            let Some(&prefix_bits) = commons.iter().min() else { continue };
+            let views = stretch.clone().map(|place| self.keys.view(place, prefix_bits as usize));
+            let rates = OwnRates::new(&views.collect::<Vec<u64>>(), spare[0]);
+            for (wrong, spare) in wrong.iter_mut().zip(spare) {
+                *wrong += rates.near(spare) * stretch.len() as f64;
             }
         }
-        let [as_is, coded] = rates.map(|rate| rate.mean());
-        (as_is > RATE_LEAST && coded < CLEARLY * as_is).then_some(model)
+        wrong.map(|wrong| (wrong / all.max(1.0)).min(1.0))
     }
 }
-
-/// The rate of some stretches.
-#[derive(Clone, Copy, Default)]
-struct Rate {
-    sum: f64,
-    keys: f64,
-}
-
-impl Rate {
-    /// Adds a stretch of keys, which ascend; ties are one.
-    fn add<'k>(&mut self, keys: impl Iterator<Item = &'k [u8]> + Clone, bits: f64) {
-        let pairs = keys.clone().zip(keys.clone().skip(1));
-        let shared = pairs.filter_map(|(a, b)| common_bits(a, b));
-        let Some(prefix_bits) = shared.min() else { return };
-        let views: Vec<u64> = keys.map(|key| bits_at(key, prefix_bits)).collect();
-        let count = views.len() as f64;
-        let spare = bits - BESIDE - uneven_gap_bits(&views) as f64 / count;
-        let rates = OwnRates::new(&views, spare);
-        if rates.is_known() {
-            self.sum += rates.near(spare) * count;
-            self.keys += count;
-        }
-    }
-
-    fn mean(self) -> f64 {
-        self.sum / self.keys.max(1.0)
-    }
-}
+impl crate::Part { pub fn describe(&self) -> String { format!("point bits {} model {:?}", self.base().point_bits, self.base().text.as_ref().map(|t| (t.code_bits, t.rows(), t.firsts.len()))) } }

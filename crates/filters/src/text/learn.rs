@@ -6,7 +6,7 @@
 //! A row of its own costs memory, which all keys pay: it must tell more than it costs. Invariant:
 //! sums ascend as those of a model must.
 
-use super::model::{SHARES, TextModel};
+use super::model::{CODE_BITS_MAX, SHARES, TextModel};
 use super::sample::KeySample;
 
 /// The least share of a slot, so that keys of another kind do not become long.
@@ -173,6 +173,7 @@ impl TextModel {
             }
         }
         TextModel {
+            code_bits: CODE_BITS_MAX,
             prefix: prefix.into(),
             slots,
             firsts: firsts.into(),

@@ -9,7 +9,7 @@
 
 pub(crate) mod code;
 mod encode;
-mod judge;
+pub(crate) mod judge;
 mod learn;
 pub(crate) mod model;
 pub(crate) mod sample;

@@ -7,12 +7,19 @@
 //! Invariant: sums ascend strictly, by at least as much as a slot has bytes. So every byte, and the
 //! end of the key, has a width above zero.
 
+use super::code::WORDS_MAX;
+
+/// Bits of the longest code.
+pub(super) const CODE_BITS_MAX: u32 = WORDS_MAX as u32 * u64::BITS;
+
 /// What all shares of a row are together.
 pub(super) const SHARES: u32 = u16::MAX as u32;
 
 /// A model of keys' bytes, each given the one before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextModel {
+    /// Codes are cut behind so many bits.
+    pub(super) code_bits: u32,
     /// What the keys begin with, nearly all of them.
     pub(super) prefix: Box<[u8]>,
     /// The slot of each byte.

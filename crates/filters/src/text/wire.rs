@@ -1,12 +1,13 @@
 //! A model as bytes (docs/format.md).
 
 use super::learn::slot_of_each;
-use super::model::{SHARES, TextModel};
+use super::model::{CODE_BITS_MAX, SHARES, TextModel};
 use crate::base::wire::{Corrupt, Reader, Writer};
 
 impl TextModel {
     /// Appends what [`TextModel::read`] needs.
     pub(crate) fn write(&self, out: &mut Writer) {
+        out.varint(u64::from(self.code_bits));
         out.string(&self.prefix);
         out.varint(self.firsts.len() as u64);
         out.bytes(&self.firsts);
@@ -18,6 +19,11 @@ impl TextModel {
 
     /// The model that was written. An error: none was, or it would not keep order.
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<TextModel, Corrupt> {
+        let code_bits = input.varint()?;
+        if code_bits > u64::from(CODE_BITS_MAX) {
+            return Err(input.corrupt("so long codes"));
+        }
+        let code_bits = code_bits as u32;
         let prefix = input.string()?.into();
         let count = input.len()?;
         let firsts: Box<[u8]> = input.bytes(count)?.into();
@@ -31,7 +37,7 @@ impl TextModel {
         let (sums, _) = sums.as_chunks();
         let sums = sums.iter().map(|sum| u16::from_le_bytes(*sum)).collect();
         let slots = slot_of_each(&firsts);
-        let model = TextModel { prefix, slots, firsts, row_of, first_row, sums };
+        let model = TextModel { code_bits, prefix, slots, firsts, row_of, first_row, sums };
         if !model.is_sound() {
             return Err(input.corrupt("the shares of a model of text"));
         }

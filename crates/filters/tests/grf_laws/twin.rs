@@ -123,12 +123,7 @@ pub(crate) fn base_of_codes(options: &GrfOptions, keys: &[Key], learnt: &[Key]) 
 }
 
 /// [`tree`], from a part of its base on.
-fn grown(
-    mut part: Part,
-    base: &[Key],
-    flushes: &[Vec<Key>],
-    schedule: Schedule,
-) -> (Part, Twin) {
+fn grown(mut part: Part, base: &[Key], flushes: &[Vec<Key>], schedule: Schedule) -> (Part, Twin) {
     let options = *part.options();
     let mut twin = Twin::new();
     for key in base {

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use trommel::Policy;
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample, Part, PartBuilder,
-    Query, Span,
+    Asked, Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample, Part,
+    PartBuilder, Query, Span,
 };
 
 use crate::bench::fpr_round::{add_growth, rate_of_paper};
@@ -44,6 +44,8 @@ pub struct FprPlan {
     pub bits_per_key: Vec<f64>,
     /// How many of them are of a hash for single keys.
     pub point_bits: u8,
+    /// The share of points among the questions that the filter expects; None: its own guess.
+    pub points_expected: Option<f64>,
     /// When runs of the tree merge.
     pub policies: Vec<Policy>,
     /// L: levels of the tree, 1 to 4.
@@ -124,7 +126,8 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     point_bits: plan.point_bits,
                     ..GrfOptions::default()
                 };
-                let filter = TestedFilter { stored: keys.stored(), tree, options };
+                let asked = plan.points_expected.map(|points| Asked { points });
+                let filter = TestedFilter { stored: keys.stored(), tree, options, asked };
                 report.filters.push(filter.measure(&misses, plan.seed));
                 progress.advance(1);
             }
@@ -240,6 +243,7 @@ struct TestedFilter<'a> {
     stored: &'a SortedKeys,
     tree: &'a FilledTree<'a>,
     options: GrfOptions,
+    asked: Option<Asked>,
 }
 
 impl TestedFilter<'_> {
@@ -279,7 +283,8 @@ impl TestedFilter<'_> {
         let in_base = |place: &usize| u64::from(flush_of[*place]) < *base_end;
         let places: Vec<usize> = (0..self.stored.len()).filter(in_base).collect();
         let sample = KeySample::evenly(places.len(), |at| self.stored.get(places[at]));
-        builder = builder.with_sample(&sample, places.len() as u64);
+        builder =
+            builder.asked(self.asked.unwrap_or_default()).with_sample(&sample, places.len() as u64);
         places.iter().for_each(|place| builder.push(self.stored.get(*place)));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {

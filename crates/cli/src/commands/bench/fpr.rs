@@ -58,6 +58,11 @@ pub(crate) struct BenchFprArgs {
     /// How many of them are of a hash for single keys.
     #[arg(long, value_name = "BITS", default_value_t = 0, value_parser = clap::value_parser!(u8).range(..=16))]
     point_bits: u8,
+
+    /// The share of points among the questions that the filter expects, 0 to 1; without it, its
+    /// own guess.
+    #[arg(long, value_name = "SHARE")]
+    points_expected: Option<f64>,
     /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering,
     /// rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::args::policy::policy, default_value = "lazy-leveling")]
@@ -115,6 +120,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             fingerprints: arguments.fingerprints.clone(),
             bits_per_key: arguments.bits_per_key.clone(),
             point_bits: arguments.point_bits,
+            points_expected: arguments.points_expected,
             policies: arguments.policy.clone(),
             levels: arguments.levels.clone(),
             fills: arguments.fill.clone(),

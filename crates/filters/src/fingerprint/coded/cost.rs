@@ -25,6 +25,7 @@ impl Default for CodedCost {
 }
 
 impl CodedCost {
+
     /// Adds the cells of a block, whatever spare bits it has. Requires: some classes.
     #[inline(always)]
     pub fn add(&mut self, block: &Numbers<'_>, turn: u32, classes: &Classes) {
@@ -52,6 +53,14 @@ impl CodedCost {
         let lesser = before.min(after);
         self.fixed += before - lesser;
         self.lesser[lesser as usize & 63] += 1;
+    }
+
+    /// The bits that all of it takes with so many spare bits; below zero, what [`CodedCost::spare`]
+    /// gives for fewer bits.
+    pub fn bits(&self, spare: f64) -> f64 {
+        let growing = (1..).zip(&self.lesser[1..]);
+        let taken = growing.map(|(most, &cells)| f64::from(cells) * spare.min(f64::from(most)));
+        f64::from(self.fixed) + taken.sum::<f64>()
     }
 
     /// The spare bits, on average, with which all of it takes so many bits; [`SPARE_MAX`] if it

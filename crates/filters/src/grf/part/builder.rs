@@ -6,6 +6,7 @@
 
 use crate::base::shape::FlushNumber;
 use crate::fingerprint::Fingerprints;
+use crate::fingerprint::asked::Asked;
 use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
@@ -15,6 +16,7 @@ use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
 use crate::text::code::Code;
+use crate::text::judge::Judged;
 use crate::text::model::TextModel;
 use crate::text::sample::KeySample;
 
@@ -65,6 +67,7 @@ impl PartBuilder {
             fingerprints: options.fingerprints,
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
+            asked: Asked::default(),
             beside: beside(full_share),
             cuts_of_line_block: cuts_of_line_block(options, overlay_share),
         };
@@ -77,28 +80,48 @@ impl PartBuilder {
         }
     }
 
+    /// What the part will be asked for, by which bits are divided between order and hashes.
+    /// Requires: no sample was taken, and no key was pushed.
+    #[must_use]
+    pub fn asked(self, asked: Asked) -> Self {
+        self.with_plan(|plan| plan.asked = asked)
+    }
+
     /// Learns a model of text for some `keys` keys, if it pays on this sample of them: then the
     /// part has codes in place of keys. (`Fingerprints::Spline` alone, the GRF paper's, has none.)
     /// A sample that is unlike the keys costs accuracy, never truth. Requires: no key was pushed.
     #[must_use]
-    pub fn with_sample(self, sample: &KeySample, keys: u64) -> Self {
+    pub fn with_sample(mut self, sample: &KeySample, keys: u64) -> Self {
         if self.options.fingerprints == Fingerprints::Spline {
             return self;
         }
-        match TextModel::learn(sample, keys, self.groups.bits_per_key()) {
+        let GroupsPlan { bits_per_key, asked, .. } = *self.groups.plan();
+        let judged = Judged::of(sample, keys, bits_per_key, asked);
+        if self.options.point_bits == 0 {
+            self = self.with_plan(|plan| plan.point_bits = judged.point_bits);
+        }
+        match judged.model {
             Some(model) => self.with_text(model, keys),
             None => self,
         }
     }
 
+    /// With groups that are planned otherwise. Requires: no key was pushed.
+    fn with_plan(mut self, change: impl FnOnce(&mut GroupsPlan)) -> Self {
+        let mut plan = *self.groups.plan();
+        change(&mut plan);
+        self.groups = GroupsBuilder::new(plan);
+        self
+    }
+
     /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
     /// takes is part of the budget. Requires: no key was pushed.
     #[must_use]
-    pub fn with_text(mut self, model: TextModel, keys: u64) -> Self {
-        self.groups.spend(8.0 * model.size_bytes() as f64 / keys.max(1) as f64);
+    pub fn with_text(self, model: TextModel, keys: u64) -> Self {
+        let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
         let (code, last) = (Code::new(), Vec::new());
-        self.text = Some(TextBuilder { model: Box::new(model), code, last });
-        self
+        let text = Some(TextBuilder { model: Box::new(model), code, last });
+        PartBuilder { text, ..self.with_plan(|plan| plan.bits_per_key -= bits) }
     }
 
     /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
@@ -126,6 +149,7 @@ impl PartBuilder {
     /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
+        let point_bits = self.groups.plan().point_bits;
         let Groups { mut arena, directory, starts, entries } = self.groups.finish();
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
@@ -139,7 +163,7 @@ impl PartBuilder {
             entries,
             packed_bits: self.packed_bits,
             overlay_keys: (entries as f64 * self.overlay_ratio) as u64,
-            point_bits: point_bits(&self.options),
+            point_bits,
             text: self.text.map(|text| text.model),
         };
         Part::of_base(self.options, base)

@@ -95,7 +95,7 @@ impl Part {
         let mut input = Reader::new(body(&bytes)?);
         input.bytes(MAGIC.len() + size_of::<u32>())?;
         let options = read_options(&mut input)?;
-        let (mut base, arena) = read_base(usize::from(options.point_bits), &mut input)?;
+        let (mut base, arena) = read_base(&mut input)?;
         let overlay = read_overlay(&base, &mut input)?;
         input.end()?;
         if !arena.is_empty() {
@@ -161,6 +161,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
     out.u8(base.packed_bits);
+    out.u8(base.point_bits as u8);
     out.u64(base.overlay_keys);
     out.u8(u8::from(base.text.is_some()));
     base.text.iter().for_each(|text| text.write(out));
@@ -172,12 +173,16 @@ fn write_base(base: &Base, out: &mut Writer) {
 }
 
 /// The base but for its arena, and where in the image that is.
-fn read_base(point_bits: usize, input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
+fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
     let packed_bits = input.u8()?;
     if usize::from(packed_bits) > FRACTION_BITS {
         return Err(input.corrupt("fractions of so many bits"));
+    }
+    let point_bits = usize::from(input.u8()?);
+    if point_bits > POINT_BITS_MAX {
+        return Err(input.corrupt("so many hash bits"));
     }
     let overlay_keys = input.u64()?;
     let text = match input.u8()? {

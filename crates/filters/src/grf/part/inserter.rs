@@ -28,7 +28,8 @@ impl Part {
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
         let (last, batch) = (None, KeyList::default());
-        let places = Places { part: self.clone(), overlay, last, list: 0, codes: KeyList::default() };
+        let places =
+            Places { part: self.clone(), overlay, last, list: 0, codes: KeyList::default() };
         Inserter { places, flush, shape: shape.clone(), batch }
     }
 }

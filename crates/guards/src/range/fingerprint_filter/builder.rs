@@ -8,7 +8,7 @@ use trommel_filters::fingerprint::builder::{
     Beside, CUTS_OF_LINE_BLOCK, GroupsBuilder, GroupsPlan,
 };
 use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
-use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
+use trommel_filters::{Asked, FilterKind, OutOfOrder, TableFilterBuilder};
 
 use super::encoding::Encoding;
 use super::image;
@@ -59,6 +59,7 @@ impl FingerprintFilterBuilder {
             fingerprints: encoding.fingerprints(),
             bits_per_key: bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX),
             point_bits: 0,
+            asked: Asked::default(),
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,
         };

@@ -11,6 +11,7 @@ fn plan(dist: Dist) -> FprPlan {
         fingerprints: vec![Fingerprints::Auto],
         bits_per_key: vec![10.0, 14.0],
         point_bits: 0,
+        points_expected: None,
         policies: vec![Policy::default()],
         levels: vec![3],
         fills: vec![9, 1],

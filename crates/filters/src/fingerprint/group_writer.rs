@@ -163,7 +163,8 @@ impl GroupPlan<'_> {
         writer.hashes.clear();
         let may_be_coded = !chapter.classes.is_empty();
         let cost = may_be_coded.then(|| self.coded_cost(&chapter.classes, writer));
-        let planned = cost.as_ref().zip(self.spare).map(|(cost, spare)| self.bits_with(cost, spare));
+        let planned =
+            cost.as_ref().zip(self.spare).map(|(cost, spare)| self.bits_with(cost, spare));
         let granted = GroupPlan { bits: planned.unwrap_or(self.bits), ..*self };
         granted.write_chosen(cost.as_ref(), writer, chapter, out)
     }

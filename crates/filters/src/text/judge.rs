@@ -1,7 +1,7 @@
 //! Whether a model pays, how long its codes are to be, and how many hash bits do.
 //! ```text
 //! sample -> keys as they are          -> spare bits of coded cells -> rate, for each number of
-//!        -> codes of 48, 56, ... bits -> spare bits of coded cells -> rate, hash bits
+//!        -> codes of 32, 40, ... bits -> spare bits of coded cells -> rate, hash bits
 //! cost      points x rate / 2^(hash bits) + ranges x rate
 //! ```
 //! Codes that are cut tie where keys lie so close together that telling them apart takes more bits
@@ -23,6 +23,10 @@ const SAMPLE_MIN: usize = 512;
 const KEYS_MIN: u64 = 1 << 14;
 /// Codes must cost so much less: they take time.
 const CLEARLY: f64 = 0.85;
+/// Keys of a sample that are judged, about.
+const KEYS_JUDGED: usize = 4096;
+/// Costs that differ by less are about the same.
+const ABOUT: f64 = 1.04;
 /// Rates below this are good enough as they are.
 const RATE_LEAST: f64 = 1e-3;
 /// Keys of a block, and of a stretch that is judged together, like a group.
@@ -33,7 +37,7 @@ const BESIDE_CELLS: f64 = 1.0;
 /// The most hash bits that are judged.
 const POINT_BITS_JUDGED: usize = 6;
 /// Bits of codes that are judged.
-const CODE_BITS_JUDGED: [u32; 7] = [48, 56, 64, 80, 96, 128, CODE_BITS_MAX];
+const CODE_BITS_JUDGED: [u32; 9] = [32, 40, 48, 56, 64, 80, 96, 128, CODE_BITS_MAX];
 
 /// How the keys of a part are best told apart.
 #[derive(Default)]
@@ -64,9 +68,11 @@ impl Judged {
             model.code_bits = code_bits;
             Judgement::of(sample, Some(&model)).best(with_model, asked)
         });
+        let least = costs.iter().map(|cost| cost.wrong).fold(f64::INFINITY, f64::min);
         let costs = costs.into_iter().zip(CODE_BITS_JUDGED);
-        let best = costs.min_by(|a, b| a.0.wrong.total_cmp(&b.0.wrong));
-        let (cost, code_bits) = best.expect("there are choices");
+        // Of those that are about as good, the longest: it is right where the sample is not.
+        let best = costs.rev().find(|(cost, _)| cost.wrong <= ABOUT * least);
+        let (cost, code_bits) = best.expect("one is the least");
         let without = cost_as_is.wrong.min(asked.cost_of_hashes());
         if without < RATE_LEAST || cost.wrong > CLEARLY * without {
             return Judged { model: None, point_bits: cost_as_is.point_bits };
@@ -89,7 +95,8 @@ struct Judgement {
 impl Judgement {
     fn of(sample: &KeySample, model: Option<&TextModel>) -> Judgement {
         let (mut judgement, mut code) = (Judgement::default(), Code::new());
-        for stretch in sample.stretches() {
+        let judged = (sample.len() / KEYS_JUDGED).max(1);
+        for stretch in sample.stretches().step_by(judged) {
             for place in stretch {
                 let key = sample.keys().get(place);
                 judgement.push(model.map_or(key, |model| model.encode(key, &mut code)));
@@ -119,22 +126,23 @@ impl Judgement {
 
     /// The number of hash bits that costs least, and what it costs.
     fn best(&self, bits: f64, asked: Asked) -> Cost {
-        let rates = self.rates(bits);
+        let (rates, tied) = self.rates(bits);
         let costs = rates.into_iter().enumerate().map(|(point_bits, rate)| {
-            Cost { point_bits, wrong: asked.cost(rate, point_bits) }
+            // Ties have one hash, too.
+            Cost { point_bits, wrong: tied + (1.0 - tied) * asked.cost(rate, point_bits) }
         });
         costs.min_by(|a, b| a.wrong.total_cmp(&b.wrong)).expect("there are choices")
     }
 
-    /// The rate of cells in key order, for each number of hash bits.
-    fn rates(&self, bits: f64) -> [f64; POINT_BITS_JUDGED + 1] {
+    /// The rate of cells in key order, for each number of hash bits; and the share of ties.
+    fn rates(&self, bits: f64) -> ([f64; POINT_BITS_JUDGED + 1], f64) {
         let distinct = self.keys.len() as f64;
         let all = distinct + self.ties as f64;
         let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts);
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
         let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
-        let mut wrong = [self.ties as f64; POINT_BITS_JUDGED + 1];
+        let mut wrong = [0.0; POINT_BITS_JUDGED + 1];
         for stretch in &self.stretches {
             let commons = &self.keys.commons()[stretch.start + 1..stretch.end];
             let Some(&prefix_bits) = commons.iter().min() else { continue };
@@ -144,7 +152,16 @@ impl Judgement {
                 *wrong += rates.near(spare) * stretch.len() as f64;
             }
         }
-        wrong.map(|wrong| (wrong / all.max(1.0)).min(1.0))
+        let rates = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
+        (rates, self.ties as f64 / all.max(1.0))
     }
 }
-impl crate::Part { pub fn describe(&self) -> String { format!("point bits {} model {:?}", self.base().point_bits, self.base().text.as_ref().map(|t| (t.code_bits, t.rows(), t.firsts.len()))) } }
+impl crate::Part {
+    pub fn describe(&self) -> String {
+        format!(
+            "point bits {} model {:?}",
+            self.base().point_bits,
+            self.base().text.as_ref().map(|t| (t.code_bits, t.rows(), t.firsts.len()))
+        )
+    }
+}

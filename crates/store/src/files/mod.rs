@@ -5,6 +5,7 @@ pub(crate) mod distinct_keys;
 pub(crate) mod fences;
 pub(crate) mod fragments;
 pub(crate) mod keeper;
+pub(crate) mod key_sample;
 pub(crate) mod log_check;
 pub(crate) mod log_replay;
 pub(crate) mod manifest;

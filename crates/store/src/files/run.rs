@@ -126,7 +126,7 @@ impl Run {
     /// A cursor at no entry. It reads nothing of tables that it does not come to.
     pub(crate) fn cursor(self: &Arc<Self>) -> RunCursor {
         let (run, reads) = (Arc::clone(self), Reads::default());
-        RunCursor { run, number: 0, place: None, end_to_end: false, blocks: None, reads }
+        RunCursor { run, number: 0, place: None, walk: Walk::default(), blocks: None, reads }
     }
 
     /// Between how many entries and how many are before `key`: exact but for the key's block.
@@ -218,11 +218,20 @@ pub(crate) struct RunCursor {
     number: usize,
     /// The cursor of table `number`. None: past either end, or nothing was read yet.
     place: Option<TableCursor>,
-    end_to_end: bool,
+    walk: Walk,
     /// Some: it reads no others than these, and those in the cache.
     blocks: Option<Arc<Fetched>>,
     /// What cursors of tables that were left have read.
     reads: Reads,
+}
+
+/// How a cursor goes through a run, which decides how its blocks are read.
+#[derive(Clone, Copy, Default)]
+enum Walk {
+    #[default]
+    ByKey,
+    PastCache,
+    EndToEnd,
 }
 
 impl RunCursor {
@@ -230,7 +239,13 @@ impl RunCursor {
     /// none of them in the cache.
     #[must_use]
     pub(crate) fn end_to_end(self) -> Self {
-        RunCursor { end_to_end: true, ..self }
+        RunCursor { walk: Walk::EndToEnd, ..self }
+    }
+
+    /// For a look here and there: keeps no block in the cache.
+    #[must_use]
+    pub(crate) fn past_cache(self) -> Self {
+        RunCursor { walk: Walk::PastCache, ..self }
     }
 
     /// With blocks that were read for it; it reads no others.
@@ -298,11 +313,14 @@ impl RunCursor {
             self.leave();
         }
         self.number = number;
-        let (table, blocks) = (&self.run.tables[number], &self.blocks);
-        let end_to_end = self.end_to_end;
+        let (table, blocks, walk) = (&self.run.tables[number], &self.blocks, self.walk);
         self.place.get_or_insert_with(|| {
             let cursor = table.cursor().with_blocks(blocks.clone());
-            if end_to_end { cursor.end_to_end() } else { cursor }
+            match walk {
+                Walk::ByKey => cursor,
+                Walk::PastCache => cursor.fill_cache(false),
+                Walk::EndToEnd => cursor.end_to_end(),
+            }
         })
     }
 }

@@ -11,6 +11,7 @@ use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder};
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::{Keys, for_each_key, keys_by_flush};
+use crate::files::key_sample::sample_of_run;
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
@@ -82,6 +83,7 @@ pub(crate) fn rebuild_part(
     let mut builder = part_builder(grf, share);
     let [base, newer_tables] = base_of(oldest, bounds)?;
     if let Some(run) = base {
+        builder = builder.with_sample(&sample_of_run(&run)?, run.entry_count());
         for_each_key(&run, |key| builder.push(key))?;
     }
     let newer =

@@ -19,7 +19,9 @@ use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::retention::Retention;
 use crate::error::Result;
+use crate::files::key_sample::sample_of;
 use crate::files::placed_run::PlacedRun;
+use crate::files::run::Run;
 use crate::guard::locator::{self, ExpectedEntries};
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
@@ -80,8 +82,11 @@ impl MergePlan {
         let global = version.guard.parts();
         let parts = global.filter(|_| is_last).map(|parts| {
             let share = flush_size.overlay_share(entries, &options.schedule());
-            PartsBuilder::new(parts.options(), share, &job.range.from)
+            let sample = sample_of(&inputs.merged)?;
+            let keys = keys_of_part(&inputs.merged, options);
+            Ok(PartsBuilder::new(parts.options(), share, (sample, keys), &job.range.from))
         });
+        let parts = parts.transpose()?;
         let recodes = global.is_some_and(|p| p.options().run_codes == RunCodes::Huffman);
         let recodes = recodes && !is_last;
         let needs_no_reading = !is_last && !recodes && inputs.trimmed.is_empty();
@@ -200,6 +205,12 @@ impl MergePlan {
         let forget_below = self.is_last().then(|| least_newer(&now.layout, &edit));
         Edit { forget_below, ..edit }
     }
+}
+
+/// The keys of a part that a merge builds, about.
+fn keys_of_part(inputs: &[PlacedRun], options: &Options) -> u64 {
+    let sum = |of: fn(&Run) -> u64| inputs.iter().map(|placed| of(&placed.run)).sum::<u64>();
+    sum(Run::entry_count) / (sum(Run::bytes) / options.partition_bytes).max(1)
 }
 
 /// The ranges of a merge's submerges: one, if no other thread could take one, or the guard is given

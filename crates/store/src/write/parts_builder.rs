@@ -9,7 +9,7 @@
 //! Invariant: a part is queried when every run of its version is in it. Runs that come during a
 //! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
-use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder};
+use trommel_filters::{FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
@@ -37,6 +37,9 @@ pub(crate) struct PartsBuilder {
 struct Building {
     options: GrfOptions,
     overlay_share: Option<OverlayShare>,
+    sample: KeySample,
+    /// The keys of a part, about.
+    keys: u64,
     /// Parts that are built, and where they begin.
     done: Vec<(Vec<u8>, Part)>,
     /// Where the part begins that is being built.
@@ -89,18 +92,22 @@ impl SubmergeKeys {
 
 impl PartsBuilder {
     /// `overlay_share`: the share of all entries that runs above the last level will have; None:
-    /// that is not known.
+    /// that is not known. `sample`: of parts of about so many keys.
     pub(crate) fn new(
         options: &GrfOptions,
         overlay_share: Option<OverlayShare>,
+        (sample, keys): (KeySample, u64),
         from: &[u8],
     ) -> Self {
+        let builder = part_builder(options, overlay_share).with_sample(&sample, keys);
         let building = Building {
             options: *options,
             overlay_share,
+            sample,
+            keys,
             done: Vec::new(),
             lower: from.to_vec(),
-            builder: part_builder(options, overlay_share),
+            builder,
             ended: Vec::new(),
             peak_bytes: 0,
         };
@@ -148,6 +155,7 @@ impl Building {
     /// Ends a part; the next one begins at `lower`.
     fn cut(&mut self, lower: &[u8]) {
         let next = part_builder(&self.options, self.overlay_share);
+        let next = next.with_sample(&self.sample, self.keys);
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
         let lower = std::mem::replace(&mut self.lower, lower.to_vec());

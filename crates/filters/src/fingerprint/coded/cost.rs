@@ -25,7 +25,6 @@ impl Default for CodedCost {
 }
 
 impl CodedCost {
-
     /// Adds the cells of a block, whatever spare bits it has. Requires: some classes.
     #[inline(always)]
     pub fn add(&mut self, block: &Numbers<'_>, turn: u32, classes: &Classes) {

@@ -9,7 +9,7 @@
 
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::FINE_BITS;
-use crate::grf::base::between::{OFFSET_BITS, greatest, least, offset};
+use crate::grf::base::between::{OFFSET_BITS, Root};
 
 /// The tail's share of the last block's fractions, as a power of two.
 const TAIL_BITS: usize = 4;
@@ -33,7 +33,7 @@ impl Line {
     /// greater view than `end`.
     pub(crate) fn tail_fraction(&self, view: u64, end: u64, bits: usize) -> u64 {
         let (low, high) = self.tail(end);
-        let offset = offset(view.clamp(low, high - 1), low, high);
+        let offset = Root::Square.offset(view.clamp(low, high - 1), low, high);
         self.fractions(bits) + (offset << (bits - TAIL_BITS) >> OFFSET_BITS)
     }
 
@@ -68,7 +68,11 @@ impl Line {
         // Keys after the group's prefix have the last fraction, which may be beyond all offsets.
         let first = within.div_ceil(1 << (bits - TAIL_BITS)).min((1 << OFFSET_BITS) - 1);
         let after = (within + (1 << OFFSET_BITS)).div_ceil(1 << (bits - TAIL_BITS));
-        let end = if after >= 1 << OFFSET_BITS { u64::MAX } else { greatest(after - 1, low, high) };
-        (least(first, low, high), end)
+        let end = if after >= 1 << OFFSET_BITS {
+            u64::MAX
+        } else {
+            Root::Square.greatest(after - 1, low, high)
+        };
+        (Root::Square.least(first, low, high), end)
     }
 }

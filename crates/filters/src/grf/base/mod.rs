@@ -32,6 +32,7 @@ use crate::fingerprint::hashes::{hash_bit_string, hash_position};
 use crate::fingerprint::line::Line;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::fingerprint::starts::GroupStarts;
+use crate::grf::base::between::Root;
 use crate::grf::base::extent::Extent;
 use crate::grf::base::fraction::{Limits, fraction};
 use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
@@ -264,7 +265,8 @@ impl Base {
         } else {
             group.head(block)
         };
-        Extent { start: number(start), end: number(self.end_of(index, group, block)) }
+        let root = if self.text.is_some() { Root::Fourth } else { Root::Square };
+        Extent { start: number(start), end: number(self.end_of(index, group, block)), root }
     }
 
     /// How views become positions in a block of a spline group.

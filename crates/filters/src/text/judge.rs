@@ -24,9 +24,9 @@ const KEYS_MIN: u64 = 1 << 14;
 /// Codes must cost so much less: they take time.
 const CLEARLY: f64 = 0.85;
 /// Keys of a sample that are judged, about.
-const KEYS_JUDGED: usize = 4096;
+const KEYS_JUDGED: usize = 8192;
 /// Costs that differ by less are about the same.
-const ABOUT: f64 = 1.04;
+const ABOUT: f64 = 1.1;
 /// Rates below this are good enough as they are.
 const RATE_LEAST: f64 = 1e-3;
 /// Keys of a block, and of a stretch that is judged together, like a group.
@@ -142,6 +142,8 @@ impl Judgement {
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
         let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
+        // Cells must have room beside hashes.
+        let fits = |(hashed, spare): (usize, f64)| hashed == 0 || spare >= 0.0;
         let mut wrong = [0.0; POINT_BITS_JUDGED + 1];
         for stretch in &self.stretches {
             let commons = &self.keys.commons()[stretch.start + 1..stretch.end];
@@ -152,16 +154,12 @@ impl Judgement {
                 *wrong += rates.near(spare) * stretch.len() as f64;
             }
         }
-        let rates = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
+        let mut rates = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
+        for (hashed, rate) in rates.iter_mut().enumerate() {
+            if !fits((hashed, spare[hashed])) {
+                *rate = f64::INFINITY;
+            }
+        }
         (rates, self.ties as f64 / all.max(1.0))
-    }
-}
-impl crate::Part {
-    pub fn describe(&self) -> String {
-        format!(
-            "point bits {} model {:?}",
-            self.base().point_bits,
-            self.base().text.as_ref().map(|t| (t.code_bits, t.rows(), t.firsts.len()))
-        )
     }
 }

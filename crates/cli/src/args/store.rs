@@ -48,6 +48,9 @@ pub(crate) struct StoreArgs {
     /// `chucky`, `remix` and their like they do not.)
     #[arg(long)]
     eager_tombstones: bool,
+    /// The filter does not learn whether it is asked for keys or for ranges.
+    #[arg(long)]
+    no_learning: bool,
     #[command(flatten)]
     io: IoArgs,
     #[command(flatten)]
@@ -67,6 +70,7 @@ impl StoreArgs {
             granularity: self.policy.granularity(),
             partition_bytes: self.policy.partition_bytes(),
             eager_tombstones: self.eager_tombstones,
+            learn_questions: !self.no_learning,
             background: Background::Threads(self.policy.merge_threads()),
             table_bytes: self.policy.table_bytes(),
             merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),

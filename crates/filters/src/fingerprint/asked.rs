@@ -1,19 +1,33 @@
 //! What filters are asked for, by which bits are divided between order and hashes.
 
 /// What a filter is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
-    /// The share of single keys; the rest are ranges.
+    /// The share of single keys, 0 to 1; the rest are ranges.
     pub points: f64,
 }
 
 impl Default for Asked {
+    /// As long as nobody has asked.
     fn default() -> Self {
         Asked { points: 0.6 }
     }
 }
 
 impl Asked {
+    /// Parts of 1 that an image tells apart.
+    const STEPS: f64 = 255.0;
+
+    /// As an image keeps it.
+    pub(crate) fn to_byte(self) -> u8 {
+        (self.points.clamp(0.0, 1.0) * Self::STEPS).round() as u8
+    }
+
+    /// What an image has kept.
+    pub(crate) fn of_byte(byte: u8) -> Asked {
+        Asked { points: f64::from(byte) / Self::STEPS }
+    }
+
     /// The share of questions to which the answer is wrong, where so many of cells are and points
     /// are compared with so many hash bits, too.
     pub(crate) fn cost(self, rate: f64, point_bits: usize) -> f64 {

@@ -31,7 +31,7 @@ const ABOUT: f64 = 1.1;
 const RATE_LEAST: f64 = 1e-3;
 /// Keys of a block, and of a stretch that is judged together, like a group.
 const BLOCK_KEYS: usize = 60;
-const JUDGED: usize = 4 * BLOCK_KEYS;
+const JUDGED: usize = 12 * BLOCK_KEYS;
 /// Bits of a key beside coded cells, about: heads of blocks and groups, the directory.
 const BESIDE_CELLS: f64 = 1.0;
 /// The most hash bits that are judged.

@@ -11,9 +11,9 @@ pub struct KeySample {
     ends: Vec<usize>,
 }
 
-/// Stretches of a sample that is evenly spread, and the keys of each.
-const STRETCHES: usize = 256;
-const STRETCH_KEYS: usize = 64;
+/// Stretches of a sample that is evenly spread, and the keys of each: as many as a group has.
+const STRETCHES: usize = 64;
+const STRETCH_KEYS: usize = 720;
 
 impl KeySample {
     /// Of `count` keys, stretches that are spread evenly; all, if they are few. `key`: that at a

@@ -59,6 +59,7 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
         background: Background::Stepped,
         filter: plan.filter.clone().with(plan.elastic.clone()),
         table_bytes: plan.table_bytes.unwrap_or(defaults.table_bytes),
+        learn_questions: false,
         ..defaults
     }
 }

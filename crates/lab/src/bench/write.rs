@@ -325,6 +325,7 @@ fn options(plan: &WritePlan) -> Options {
         write_buffer_bytes: plan.write_buffer_bytes,
         sync: plan.sync,
         eager_tombstones: plan.eager_tombstones,
+        learn_questions: false,
         ..Options::default()
     }
 }

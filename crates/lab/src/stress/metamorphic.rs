@@ -242,6 +242,7 @@ fn variant(number: usize) -> Options {
         merges_at_once: None,
         merge_piece_bytes: 1 << 20,
         eager_tombstones: false,
+        learn_questions: true,
         max_open_files: None,
     };
     options.monkey = options.guard.rate_law().is_some() && one_of(&[false, true], rng);

@@ -48,6 +48,7 @@ pub(crate) fn options(seed: u64) -> Options {
         merges_at_once: None,
         merge_piece_bytes: 1 << 20,
         eager_tombstones: false,
+        learn_questions: true,
         max_open_files: None,
     };
     options.monkey = options.guard.rate_law().is_some() && rng.below(2) == 0;

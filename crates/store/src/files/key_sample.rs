@@ -8,11 +8,12 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::sync::Arc;
 
-/// Stretches of a sample, at most, and the entries of each.
-const STRETCHES: u64 = 256;
-const STRETCH_ENTRIES: u64 = 64;
-/// At most one block in so many is read.
-const BLOCKS_PER_STRETCH: u64 = 16;
+/// Stretches of a sample, at most, and the entries of each: as many keys as a filter judges
+/// together.
+const STRETCHES: u64 = 64;
+const STRETCH_ENTRIES: u64 = 720;
+/// At most one entry in so many is read.
+const ENTRIES_PER_READ: u64 = 8;
 
 /// A sample of the largest of these runs: stretches that are spread evenly over its entries. Few
 /// blocks are read, past the cache. No run: no key.
@@ -23,8 +24,7 @@ pub(crate) fn sample_of(runs: &[PlacedRun]) -> Result<KeySample> {
 
 /// As [`sample_of`], of one run.
 pub(crate) fn sample_of_run(run: &Arc<Run>) -> Result<KeySample> {
-    let blocks: usize = run.tables().iter().map(|table| table.table.block_count()).sum();
-    let stretches = STRETCHES.min(blocks as u64 / BLOCKS_PER_STRETCH);
+    let stretches = STRETCHES.min(run.entry_count() / (ENTRIES_PER_READ * STRETCH_ENTRIES));
     let (mut sample, mut cursor) = (KeySample::default(), run.cursor().past_cache());
     let mut last = Vec::new();
     for stretch in 0..stretches {

@@ -40,8 +40,12 @@ pub struct Options {
     pub monkey: bool,
     /// Of these, bits of a hash of each key, which help `get` alone. Without them a global range
     /// filter says "maybe" for absent keys that are close to stored ones. Ranges pay for them. 0 to
-    /// 16.
+    /// 16. With 0, `grf` chooses for each part: some where keys are text and mostly `get` asks.
     pub point_bits: u8,
+    /// Whether the share of `get` among the questions that find nothing decides how the global
+    /// range filter divides its bits between order and hashes, whenever it is built anew. Without
+    /// it, three of five are expected to be `get`. Only text has such a choice.
+    pub learn_questions: bool,
     /// Of guards with a filter for each table: what that is told beside its memory. (A filter's
     /// bytes say how it was made: tables that there are keep theirs when this changes.)
     pub filter: FilterTuning,
@@ -125,6 +129,7 @@ impl Default for Options {
             bits_per_key: 12.0,
             monkey: false,
             point_bits: 0,
+            learn_questions: true,
             filter: FilterTuning::default(),
             block_bytes: 4096,
             compression: true,

@@ -21,6 +21,7 @@ use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::storage::environment::Environment;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
+use crate::tree::asked::AskedRounds;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
@@ -42,6 +43,7 @@ pub(crate) struct OpenTree {
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) installer: Mutex<Installer>,
     pub(crate) counters: Counters,
+    pub(crate) asked: AskedRounds,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use trommel_filters::{FlushNumber, RunCodes, Span};
+use trommel_filters::{Asked, FlushNumber, RunCodes, Span};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
@@ -23,6 +23,7 @@ use crate::files::key_sample::sample_of;
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::guard::locator::{self, ExpectedEntries};
+use crate::guard::parts::Parts;
 use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
@@ -35,7 +36,7 @@ use crate::tree::version::Version;
 use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
 use crate::write::older_runs::OlderRuns;
-use crate::write::parts_builder::PartsBuilder;
+use crate::write::parts_builder::{Expected, PartsBuilder};
 use crate::write::split_merge::{SubmergeRange, divided, undivided};
 use crate::write::submerge::MergeOutput;
 
@@ -82,9 +83,12 @@ impl MergePlan {
         let global = version.guard.parts();
         let parts = global.filter(|_| is_last).map(|parts| {
             let share = flush_size.overlay_share(entries, &options.schedule());
-            let sample = sample_of(&inputs.merged)?;
-            let keys = keys_of_part(&inputs.merged, options);
-            Ok(PartsBuilder::new(parts.options(), share, (sample, keys), &job.range.from))
+            let expected = Expected {
+                sample: sample_of(&inputs.merged)?,
+                keys: keys_of_part(&inputs.merged, options),
+                asked: asked(tree, parts, &job),
+            };
+            Ok(PartsBuilder::new(parts.options(), share, expected, &job.range.from))
         });
         let parts = parts.transpose()?;
         let recodes = global.is_some_and(|p| p.options().run_codes == RunCodes::Huffman);
@@ -205,6 +209,16 @@ impl MergePlan {
         let forget_below = self.is_last().then(|| least_newer(&now.layout, &edit));
         Edit { forget_below, ..edit }
     }
+}
+
+/// What the parts that a merge builds are to be asked for.
+fn asked(tree: &OpenTree, parts: &Parts, job: &MergeJob) -> Asked {
+    let before =
+        parts.within(&job.range).next().map_or_else(Asked::default, |(_, part)| part.asked());
+    if !tree.table_files.options.learn_questions {
+        return before;
+    }
+    tree.asked.asked(&tree.counters, before, job.range.from.is_empty())
 }
 
 /// The keys of a part that a merge builds, about.

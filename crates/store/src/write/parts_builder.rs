@@ -9,7 +9,7 @@
 //! Invariant: a part is queried when every run of its version is in it. Runs that come during a
 //! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
-use trommel_filters::{FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder};
+use trommel_filters::{Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
@@ -37,9 +37,7 @@ pub(crate) struct PartsBuilder {
 struct Building {
     options: GrfOptions,
     overlay_share: Option<OverlayShare>,
-    sample: KeySample,
-    /// The keys of a part, about.
-    keys: u64,
+    expected: Expected,
     /// Parts that are built, and where they begin.
     done: Vec<(Vec<u8>, Part)>,
     /// Where the part begins that is being built.
@@ -48,6 +46,21 @@ struct Building {
     /// Submerges that ended before their turn.
     ended: Vec<SubmergeKeys>,
     peak_bytes: usize,
+}
+
+/// What is known of a part before it is built.
+pub(crate) struct Expected {
+    /// Of the keys that are merged.
+    pub(crate) sample: KeySample,
+    /// The keys of a part, about.
+    pub(crate) keys: u64,
+    pub(crate) asked: Asked,
+}
+
+impl Expected {
+    fn prepare(&self, builder: PartBuilder) -> PartBuilder {
+        builder.asked(self.asked).with_sample(&self.sample, self.keys)
+    }
 }
 
 /// The keys of a submerge on their way into the parts, in order.
@@ -92,19 +105,18 @@ impl SubmergeKeys {
 
 impl PartsBuilder {
     /// `overlay_share`: the share of all entries that runs above the last level will have; None:
-    /// that is not known. `sample`: of parts of about so many keys.
+    /// that is not known.
     pub(crate) fn new(
         options: &GrfOptions,
         overlay_share: Option<OverlayShare>,
-        (sample, keys): (KeySample, u64),
+        expected: Expected,
         from: &[u8],
     ) -> Self {
-        let builder = part_builder(options, overlay_share).with_sample(&sample, keys);
+        let builder = expected.prepare(part_builder(options, overlay_share));
         let building = Building {
             options: *options,
             overlay_share,
-            sample,
-            keys,
+            expected,
             done: Vec::new(),
             lower: from.to_vec(),
             builder,
@@ -155,7 +167,7 @@ impl Building {
     /// Ends a part; the next one begins at `lower`.
     fn cut(&mut self, lower: &[u8]) {
         let next = part_builder(&self.options, self.overlay_share);
-        let next = next.with_sample(&self.sample, self.keys);
+        let next = self.expected.prepare(next);
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());
         let lower = std::mem::replace(&mut self.lower, lower.to_vec());

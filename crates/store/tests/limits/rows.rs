@@ -87,6 +87,7 @@ pub(crate) fn rows() -> Vec<Row> {
         merges_at_once,
         merge_piece_bytes,
         eager_tombstones,
+        learn_questions,
         max_open_files,
         sync,
         background,
@@ -99,6 +100,7 @@ pub(crate) fn rows() -> Vec<Row> {
         tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
+        question_rows(learn_questions),
         session_rows(sync, create_if_missing),
         policy_rows(policy),
         elastic_rows(filter.get()),
@@ -246,6 +248,12 @@ fn stall_rows(
             |o, v| o.merge_bytes_per_second = v,
         ),
     ]
+}
+
+fn question_rows(learn_questions: bool) -> Vec<Row> {
+    vec![row("learn_questions", small(), learn_questions, vec![false, true], vec![], |o, v| {
+        o.learn_questions = v;
+    })]
 }
 
 fn merge_rows(

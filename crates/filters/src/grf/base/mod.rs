@@ -22,6 +22,7 @@ mod positions;
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::FlushNumber;
 use crate::bits::simd::prefetch_lines;
+use crate::fingerprint::asked::Asked;
 use crate::fingerprint::cell::{Block, Tail};
 use crate::fingerprint::coded::CodedBlock;
 use crate::fingerprint::directory::{Among, Directory};
@@ -62,6 +63,8 @@ pub(crate) struct Base {
     pub(crate) overlay_keys: u64,
     /// Hash bits of each key.
     pub(crate) point_bits: usize,
+    /// What it was built to be asked for.
+    pub(crate) asked: Asked,
     /// What makes codes of keys: then these are meant wherever keys are named here.
     pub(crate) text: Option<Box<TextModel>>,
 }

@@ -149,7 +149,7 @@ impl PartBuilder {
     /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
-        let point_bits = self.groups.plan().point_bits;
+        let GroupsPlan { point_bits, asked, .. } = *self.groups.plan();
         let Groups { mut arena, directory, starts, entries } = self.groups.finish();
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
@@ -164,6 +164,7 @@ impl PartBuilder {
             packed_bits: self.packed_bits,
             overlay_keys: (entries as f64 * self.overlay_ratio) as u64,
             point_bits,
+            asked,
             text: self.text.map(|text| text.model),
         };
         Part::of_base(self.options, base)

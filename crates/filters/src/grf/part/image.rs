@@ -11,6 +11,7 @@ use crate::base::hash::checksum;
 use crate::base::shape::FlushNumber;
 use crate::base::wire::{Corrupt, Reader, Writer};
 use crate::fingerprint::Fingerprints;
+use crate::fingerprint::asked::Asked;
 use crate::fingerprint::directory::{Directory, Prefix, radix_table};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::group::GROUP_ALIGN;
@@ -162,6 +163,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.entries);
     out.u8(base.packed_bits);
     out.u8(base.point_bits as u8);
+    out.u8(base.asked.to_byte());
     out.u64(base.overlay_keys);
     out.u8(u8::from(base.text.is_some()));
     base.text.iter().for_each(|text| text.write(out));
@@ -184,6 +186,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     if point_bits > POINT_BITS_MAX {
         return Err(input.corrupt("so many hash bits"));
     }
+    let asked = Asked::of_byte(input.u8()?);
     let overlay_keys = input.u64()?;
     let text = match input.u8()? {
         0 => None,
@@ -209,6 +212,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         packed_bits,
         overlay_keys,
         point_bits,
+        asked,
         text,
     };
     Ok((base, arena))

@@ -20,6 +20,7 @@ use crate::base::filter::{GlobalFilter, Trace, Untraced};
 use crate::base::query::Query;
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
 use crate::bits::simd::fastest;
+use crate::fingerprint::asked::Asked;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
@@ -71,6 +72,11 @@ impl Part {
     /// The knobs it was built with.
     pub fn options(&self) -> &GrfOptions {
         &self.options
+    }
+
+    /// What it was built to be asked for.
+    pub fn asked(&self) -> Asked {
+        self.base.asked
     }
 
     /// The end of the base's flush numbers: its keys' code is [0, `base_end`).

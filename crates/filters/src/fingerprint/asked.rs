@@ -38,4 +38,9 @@ impl Asked {
     pub(crate) fn cost_of_hashes(self) -> f64 {
         1.0 - self.points
     }
+
+    /// The rate of cells above which hashes cost less.
+    pub(crate) fn hash_above(self, point_bits: usize) -> f64 {
+        self.cost_of_hashes() / self.cost(1.0, point_bits).max(f64::MIN_POSITIVE)
+    }
 }

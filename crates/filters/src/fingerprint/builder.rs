@@ -7,7 +7,6 @@
 //! group before.
 
 use super::Fingerprints;
-use super::asked::Asked;
 use super::cell::CELLS_MAX;
 use super::chapter::Chapter;
 use super::directory::{Directory, DirectoryBuilder};
@@ -29,6 +28,10 @@ const CHOICE_BITS: u32 = CELLS_MAX.ilog2();
 /// Ends of a group among which the cheapest is taken.
 const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 
+/// As long as nobody has judged a sample: keys that look alike are told apart worse than they
+/// promise.
+pub const HASH_ABOVE: f64 = 0.15;
+
 /// How the groups of a run of keys are to be made.
 #[derive(Clone, Copy)]
 pub struct GroupsPlan {
@@ -38,8 +41,10 @@ pub struct GroupsPlan {
     pub bits_per_key: f64,
     /// Of these, so many are of a hash.
     pub point_bits: usize,
-    /// What is asked for.
-    pub asked: Asked,
+    /// The rate above which groups whose keys look alike are hashed.
+    pub hash_above: f64,
+    /// Whether keys are text, of which order tells little.
+    pub is_text: bool,
     /// What groups take elsewhere, more than is foreseen for each key.
     pub beside: Beside,
     /// So many blocks of other kinds are one on a line. More need fewer offsets, and places of
@@ -306,6 +311,7 @@ impl GroupsBuilder {
         let separator_bits = prefix_bits.max(self.keys.commons()[0] as usize + 1);
         let first = self.keys.get(0);
         let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
+        let bits = self.pace.grant(self.counted(self.cuts[blocks - 1]));
         let plan = GroupPlan {
             keys: &self.keys,
             cuts: &self.cuts[..blocks],
@@ -314,9 +320,11 @@ impl GroupsBuilder {
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
             point_bits: self.plan.point_bits,
-            asked: self.plan.asked,
+            hash_above: self.plan.hash_above,
+            is_text: self.plan.is_text,
             line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
-            bits: self.pace.grant(self.counted(self.cuts[blocks - 1])),
+            bits,
+            even_bits: bits,
             spare: self.pace.spare(&self.chapter, self.counted_share(), self.plan.point_bits),
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);

@@ -6,7 +6,6 @@
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
 use super::Fingerprints;
-use super::asked::Asked;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
 use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, uneven_gap_bits};
@@ -61,12 +60,16 @@ pub struct GroupPlan<'a> {
     pub(crate) fingerprints: Fingerprints,
     /// Hash bits beside the fingerprint of each key.
     pub point_bits: usize,
-    /// What the group is asked for.
-    pub asked: Asked,
+    /// The rate above which points at least are told apart, if keys look alike.
+    pub hash_above: f64,
+    /// Whether hashes are worth a look though no keys look alike.
+    pub is_text: bool,
     /// Blocks, if keys lie on a line.
     pub line_blocks: usize,
     /// The bits that the group may take.
     pub bits: f64,
+    /// As many bits for each key as in other groups: what hashes may take.
+    pub even_bits: f64,
     /// If it may have coded cells: the spare bits that these are to have. What they take then is
     /// what the group may take.
     pub spare: Option<f64>,
@@ -240,14 +243,14 @@ impl GroupPlan<'_> {
         let positions = self.line_blocks as u64 * line.positions();
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
         let spline_rate = rates.spline(width / positions as f64);
-        if rates.has_alike() {
+        if rates.has_alike() || self.is_text {
             // Coded cells take the bits that are granted; plain ones, of text, many more.
             let cells = if cost.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
             let commons = &self.keys.commons()[..self.key_count()];
             let cell_rate = || (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate() };
             let best = near_rate.min(spline_rate);
-            if self.asked.cost(cell_rate.min(best), self.point_bits) > self.asked.cost_of_hashes() {
+            if cell_rate.min(best) > self.hash_above {
                 return Choice::Hashes(self.hash_layout());
             }
             if cell_rate < best {
@@ -292,7 +295,7 @@ impl GroupPlan<'_> {
         let (keys, blocks) = (self.key_count(), self.cuts.len());
         let block_bits = SPLINE_BLOCK_BITS + self.head_bits;
         let fixed = GROUP_BITS + 8 * LAYOUT_BYTES + blocks * block_bits;
-        layout(keys, blocks, self.per_key(self.bits - fixed as f64))
+        layout(keys, blocks, self.per_key(self.even_bits - fixed as f64))
     }
 
     /// Each key's share of so many bits, or of a few more if the group has few keys.

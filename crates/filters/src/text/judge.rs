@@ -15,7 +15,7 @@ use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
 use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
-use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
+use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed, WORD_BYTES};
 use std::ops::Range;
 
 /// Keys of a sample and of a filter, at least.
@@ -46,6 +46,10 @@ pub(crate) struct Judged {
     pub(crate) model: Option<TextModel>,
     /// Hash bits of each key.
     pub(crate) point_bits: usize,
+    /// Whether hashes alone cost least: groups are asked whether they do in them, too.
+    pub(crate) hashes: bool,
+    /// Whether the sample was judged, and its keys are text.
+    pub(crate) is_known: bool,
 }
 
 /// What a choice costs.
@@ -61,23 +65,29 @@ impl Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
             return Judged::default();
         }
-        let cost_as_is = Judgement::of(sample, None).best(bits, asked);
+        let as_is = Judgement::of(sample, None).rates(bits).of(0, asked);
+        if as_is < RATE_LEAST {
+            return Judged::default();
+        }
         let mut model = TextModel::of(sample, keys);
         let with_model = bits - 8.0 * model.size_bytes() as f64 / keys as f64;
         let costs = CODE_BITS_JUDGED.map(|code_bits| {
             model.code_bits = code_bits;
-            Judgement::of(sample, Some(&model)).best(with_model, asked)
+            Judgement::of(sample, Some(&model)).rates(with_model).best(asked)
         });
         let least = costs.iter().map(|cost| cost.wrong).fold(f64::INFINITY, f64::min);
         let costs = costs.into_iter().zip(CODE_BITS_JUDGED);
         // Of those that are about as good, the longest: it is right where the sample is not.
         let best = costs.rev().find(|(cost, _)| cost.wrong <= ABOUT * least);
         let (cost, code_bits) = best.expect("one is the least");
-        let without = cost_as_is.wrong.min(asked.cost_of_hashes());
-        if without < RATE_LEAST || cost.wrong > CLEARLY * without {
-            return Judged { model: None, point_bits: cost_as_is.point_bits };
+        // Numbers are asked for ranges, even where these cost more.
+        let is_text = sample.keys().iter().any(|key| key.len() != WORD_BYTES);
+        let hashes = if is_text { asked.cost_of_hashes() } else { f64::INFINITY };
+        if cost.wrong > CLEARLY * as_is.min(hashes) {
+            return Judged { hashes: hashes < as_is, is_known: is_text, ..Judged::default() };
         }
-        Judged { model: Some(TextModel { code_bits, ..model }), point_bits: cost.point_bits }
+        let model = Some(TextModel { code_bits, ..model });
+        Judged { model, point_bits: cost.point_bits, hashes: false, is_known: true }
     }
 }
 
@@ -124,26 +134,14 @@ impl Judgement {
         }
     }
 
-    /// The number of hash bits that costs least, and what it costs.
-    fn best(&self, bits: f64, asked: Asked) -> Cost {
-        let (rates, tied) = self.rates(bits);
-        let costs = rates.into_iter().enumerate().map(|(point_bits, rate)| {
-            // Ties have one hash, too.
-            Cost { point_bits, wrong: tied + (1.0 - tied) * asked.cost(rate, point_bits) }
-        });
-        costs.min_by(|a, b| a.wrong.total_cmp(&b.wrong)).expect("there are choices")
-    }
-
-    /// The rate of cells in key order, for each number of hash bits; and the share of ties.
-    fn rates(&self, bits: f64) -> ([f64; POINT_BITS_JUDGED + 1], f64) {
+    /// The rates of cells that take so many bits for each key.
+    fn rates(&self, bits: f64) -> Rates {
         let distinct = self.keys.len() as f64;
         let all = distinct + self.ties as f64;
         let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts);
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
         let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
-        // Cells must have room beside hashes.
-        let fits = |(hashed, spare): (usize, f64)| hashed == 0 || spare >= 0.0;
         let mut wrong = [0.0; POINT_BITS_JUDGED + 1];
         for stretch in &self.stretches {
             let commons = &self.keys.commons()[stretch.start + 1..stretch.end];
@@ -154,12 +152,31 @@ impl Judgement {
                 *wrong += rates.near(spare) * stretch.len() as f64;
             }
         }
-        let mut rates = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
-        for (hashed, rate) in rates.iter_mut().enumerate() {
-            if !fits((hashed, spare[hashed])) {
-                *rate = f64::INFINITY;
-            }
-        }
-        (rates, self.ties as f64 / all.max(1.0))
+        let mut cells = wrong.map(|wrong| (wrong / distinct.max(1.0)).min(1.0));
+        // Beside hashes, cells must have room.
+        let full = spare.iter().position(|&spare| spare < 0.0).unwrap_or(spare.len());
+        cells[full.max(1)..].fill(f64::INFINITY);
+        Rates { cells, ties: self.ties as f64 / all.max(1.0) }
+    }
+}
+
+/// How often cells say "maybe" where nothing is.
+struct Rates {
+    /// For each number of hash bits.
+    cells: [f64; POINT_BITS_JUDGED + 1],
+    /// The share of ties: they have one hash, too.
+    ties: f64,
+}
+
+impl Rates {
+    fn of(&self, point_bits: usize, asked: Asked) -> f64 {
+        self.ties + (1.0 - self.ties) * asked.cost(self.cells[point_bits], point_bits)
+    }
+
+    /// The number of hash bits that costs least, and what it costs.
+    fn best(&self, asked: Asked) -> Cost {
+        let costs = (0..self.cells.len())
+            .map(|point_bits| Cost { point_bits, wrong: self.of(point_bits, asked) });
+        costs.min_by(|a, b| a.wrong.total_cmp(&b.wrong)).expect("there are choices")
     }
 }

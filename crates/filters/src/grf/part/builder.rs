@@ -7,7 +7,9 @@
 use crate::base::shape::FlushNumber;
 use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
-use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan};
+use crate::fingerprint::builder::{
+    Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan, HASH_ABOVE,
+};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
 use crate::fingerprint::keys::Pushed;
@@ -34,6 +36,7 @@ pub struct PartBuilder {
     packed_bits: u8,
     /// Keys that the overlay is expected to get for each one of the base.
     overlay_ratio: f64,
+    asked: Asked,
     text: Option<TextBuilder>,
 }
 
@@ -67,7 +70,8 @@ impl PartBuilder {
             fingerprints: options.fingerprints,
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
-            asked: Asked::default(),
+            hash_above: HASH_ABOVE,
+            is_text: false,
             beside: beside(full_share),
             cuts_of_line_block: cuts_of_line_block(options, overlay_share),
         };
@@ -76,6 +80,7 @@ impl PartBuilder {
             groups: GroupsBuilder::new(plan),
             packed_bits: split.packed_bits,
             overlay_ratio: newer(overlay_share),
+            asked: Asked::default(),
             text: None,
         }
     }
@@ -84,7 +89,7 @@ impl PartBuilder {
     /// Requires: no sample was taken, and no key was pushed.
     #[must_use]
     pub fn asked(self, asked: Asked) -> Self {
-        self.with_plan(|plan| plan.asked = asked)
+        PartBuilder { asked, ..self }
     }
 
     /// Learns a model of text for some `keys` keys, if it pays on this sample of them: then the
@@ -95,11 +100,16 @@ impl PartBuilder {
         if self.options.fingerprints == Fingerprints::Spline {
             return self;
         }
-        let GroupsPlan { bits_per_key, asked, .. } = *self.groups.plan();
-        let judged = Judged::of(sample, keys, bits_per_key, asked);
-        if self.options.point_bits == 0 {
-            self = self.with_plan(|plan| plan.point_bits = judged.point_bits);
-        }
+        let (bits, asked) = (self.groups.plan().bits_per_key, self.asked);
+        let judged = Judged::of(sample, keys, bits, asked);
+        let own = self.options.point_bits == 0;
+        self = self.with_plan(|plan| {
+            plan.point_bits = if own { judged.point_bits } else { plan.point_bits };
+            plan.is_text = judged.hashes;
+            if judged.is_known && !judged.hashes {
+                plan.hash_above = asked.hash_above(plan.point_bits);
+            }
+        });
         match judged.model {
             Some(model) => self.with_text(model, keys),
             None => self,
@@ -149,7 +159,7 @@ impl PartBuilder {
     /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
-        let GroupsPlan { point_bits, asked, .. } = *self.groups.plan();
+        let (point_bits, asked) = (self.groups.plan().point_bits, self.asked);
         let Groups { mut arena, directory, starts, entries } = self.groups.finish();
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {

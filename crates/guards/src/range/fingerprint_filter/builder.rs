@@ -5,10 +5,10 @@
 //! Invariant: every key that was added is counted once, and lies in a cell.
 
 use trommel_filters::fingerprint::builder::{
-    Beside, CUTS_OF_LINE_BLOCK, GroupsBuilder, GroupsPlan,
+    Beside, CUTS_OF_LINE_BLOCK, GroupsBuilder, GroupsPlan, HASH_ABOVE,
 };
 use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
-use trommel_filters::{Asked, FilterKind, OutOfOrder, TableFilterBuilder};
+use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
 
 use super::encoding::Encoding;
 use super::image;
@@ -59,7 +59,8 @@ impl FingerprintFilterBuilder {
             fingerprints: encoding.fingerprints(),
             bits_per_key: bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX),
             point_bits: 0,
-            asked: Asked::default(),
+            hash_above: HASH_ABOVE,
+            is_text: false,
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,
         };

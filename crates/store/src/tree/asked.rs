@@ -1,0 +1,88 @@
+//! What a store is asked for, so that its filter can divide its bits by it.
+//! ```text
+//! round (from one merge into all of the last level to the next)
+//!    before | last one | this one
+//!           '-----------------'--- questions of these count, and what a part was built for
+//! weight of a question: the runs that have nothing for it; what it finds costs no filter bits
+//! ```
+//! Invariant: few questions change little, and no kind of question is forgotten.
+
+use trommel_filters::Asked;
+
+use crate::sync::{Mutex, lock};
+use crate::tree::stats::{Counters, QueryKind};
+
+/// What a part was built for counts as so many answers.
+const KNOWN: f64 = 65_536.0;
+/// The least share of points, and of ranges.
+const SHARE_LEAST: f64 = 0.02;
+
+/// Answers that there is nothing, by points and by ranges.
+#[derive(Clone, Copy, Default)]
+struct Empty {
+    points: u64,
+    ranges: u64,
+}
+
+impl Empty {
+    fn of(counters: &Counters) -> Empty {
+        let of = |kind| {
+            let stats = counters.query_stats(kind);
+            stats.true_negatives + stats.false_positives
+        };
+        let ranges = of(QueryKind::OpenSeek) + of(QueryKind::ClosedSeek);
+        Empty { points: of(QueryKind::Point), ranges }
+    }
+}
+
+/// The answers that there were when the last two rounds began.
+#[derive(Default)]
+pub(crate) struct AskedRounds {
+    began: Mutex<[Empty; 2]>,
+}
+
+impl AskedRounds {
+    /// What a part is to be built for that takes the place of one that was built for `before`.
+    /// `begins`: a round begins with it.
+    pub(crate) fn asked(&self, counters: &Counters, before: Asked, begins: bool) -> Asked {
+        let now = Empty::of(counters);
+        let mut began = lock(&self.began);
+        if begins {
+            *began = [began[1], now];
+        }
+        let [since, _] = *began;
+        let points = (now.points - since.points) as f64;
+        let ranges = (now.ranges - since.ranges) as f64;
+        let share = (points + KNOWN * before.points) / (points + ranges + KNOWN);
+        Asked { points: share.clamp(SHARE_LEAST, 1.0 - SHARE_LEAST) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::stats::QueryStats;
+
+    fn ask(counters: &Counters, kind: QueryKind, runs: u64) {
+        counters.queried(kind, &QueryStats { true_negatives: runs, ..QueryStats::default() });
+    }
+
+    #[test]
+    fn a_part_is_built_for_what_was_asked_lately() {
+        let (rounds, counters) = (AskedRounds::default(), Counters::default());
+        let guess = Asked::default();
+        assert_eq!(rounds.asked(&counters, guess, true), guess, "nobody has asked");
+        ask(&counters, QueryKind::Point, 1000);
+        let little = rounds.asked(&counters, guess, false).points;
+        assert!((0.6..0.61).contains(&little), "{little}");
+        ask(&counters, QueryKind::Point, 10_000_000);
+        let points = rounds.asked(&counters, guess, true);
+        assert_eq!(points.points, 1.0 - SHARE_LEAST);
+        ask(&counters, QueryKind::ClosedSeek, 10_000_000);
+        let mixed = rounds.asked(&counters, points, true).points;
+        assert!((0.45..0.55).contains(&mixed), "both rounds count: {mixed}");
+        ask(&counters, QueryKind::OpenSeek, 10_000_000);
+        let ranges = rounds.asked(&counters, Asked { points: mixed }, true).points;
+        assert_eq!(ranges, SHARE_LEAST, "the points were before");
+    }
+}

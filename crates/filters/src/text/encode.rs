@@ -53,7 +53,8 @@ impl Interval {
         let width = to - from;
         let lost = width.leading_zeros() - (WORD_BITS - WIDTH_BITS);
         (self.low, self.width, self.at) = (low, width << lost, self.at + lost);
-        if self.at >= WORD_BITS {
+        // As late as there is room: most codes end before.
+        if self.at > HELD_BITS - WIDTH_BITS {
             code.push((self.low >> WORD_BITS) as u64);
             (self.low, self.at) = (self.low << WORD_BITS, self.at - WORD_BITS);
         }
@@ -74,6 +75,12 @@ impl Interval {
 }
 
 impl TextModel {
+    /// Appends a key's code to `out`: a bit string, continued with zeros. Lesser keys have no
+    /// greater codes. Takes time for each byte of the key, up to the end of the longest code.
+    pub fn append_code(&self, key: &[u8], out: &mut Vec<u8>) {
+        out.extend_from_slice(self.encode(key, &mut Code::new()));
+    }
+
     /// The code of a key, in `code`.
     #[inline]
     pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut Code) -> &'c [u8] {
@@ -124,7 +131,7 @@ impl TextModel {
                 (from, to) = self.within_slot(byte, slot, (from, to));
             }
             let width = interval.width;
-            interval.narrow(width * from >> SHARE_BITS, width * to >> SHARE_BITS, code);
+            interval.narrow((width * from) >> SHARE_BITS, (width * to) >> SHARE_BITS, code);
             row = usize::from(self.row_of[slot]);
             if code.len() + interval.at >= self.code_bits {
                 break;
@@ -143,6 +150,10 @@ impl TextModel {
 
     #[inline(always)]
     fn lead<'k>(&self, key: &'k [u8]) -> Lead<'k> {
+        // A comparison with nothing would wait for memory that is not there.
+        if self.prefix.is_empty() {
+            return Lead::Within(key);
+        }
         match key.strip_prefix(&*self.prefix) {
             Some(rest) => Lead::Within(rest),
             None if *key < *self.prefix => Lead::Below,

@@ -1,3 +1,5 @@
+//! Order is kept, whatever was learnt and whatever is asked; and text becomes short.
+
 use super::code::Code;
 use super::judge::Judged;
 use super::model::TextModel;

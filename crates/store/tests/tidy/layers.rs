@@ -29,7 +29,7 @@ const LAYERS: [House; 5] = [
     },
     House {
         sources: "crates/filters/src/",
-        layers: &["bits", "base", "fingerprint", "point", "range", "grf", "locators"],
+        layers: &["bits", "base", "fingerprint", "text", "point", "range", "grf", "locators"],
         apart: None,
     },
     House {

@@ -126,11 +126,17 @@ impl<const BACK: bool> Cursor<BACK> {
     /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
     /// passed over, and not given later.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
-        let Some((text, key)) = self.part.base().text.as_deref().zip(key) else {
-            return self.next_due_at(key, wanted);
-        };
+        match key {
+            Some(key) if self.part.base().text.is_some() => self.next_due_at_code(key, wanted),
+            _ => self.next_due_at(key, wanted),
+        }
+    }
+
+    /// As [`Cursor::next_due`], where there is a model of text.
+    #[inline(never)]
+    fn next_due_at_code(&mut self, key: &[u8], wanted: impl Fn(Span) -> bool) -> Option<Span> {
         let mut code = Code::new();
-        let code = text.encode(key, &mut code);
+        let code = self.part.base().name(key, &mut code);
         self.next_due_at(Some(code), wanted)
     }
 

@@ -8,7 +8,8 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, Part, PartBuilder, Query, Shape, Span,
+    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder, Query,
+    Shape, Span, TextModel,
 };
 
 /// Keys of one list, so that a run of the body is short.
@@ -23,6 +24,8 @@ struct Case {
     point_bits: u8,
     bits_per_key: u8,
     size_ratio: u8,
+    /// What a model of text is learnt from, and the bits of its codes.
+    text: Option<(Vec<Keys>, u16)>,
     base: Vec<Keys>,
     flushes: Vec<(u16, Vec<Keys>)>,
     probes: Vec<Vec<u8>>,
@@ -69,6 +72,12 @@ fn list(keys: &[Keys]) -> Vec<Vec<u8>> {
     all
 }
 
+fn model(learnt: &[Keys], code_bits: u16) -> TextModel {
+    let mut sample = KeySample::default();
+    list(learnt).iter().for_each(|key| sample.push(key));
+    TextModel::of(&sample, 1 << 20).with_code_bits(u32::from(code_bits % 520))
+}
+
 pub(crate) fn body(input: &[u8]) {
     let Ok(case) = Case::arbitrary(&mut Unstructured::new(input)) else { return };
     let options = GrfOptions {
@@ -80,6 +89,9 @@ pub(crate) fn body(input: &[u8]) {
     };
     let base = list(&case.base);
     let mut builder = PartBuilder::new(&options);
+    if let Some((learnt, code_bits)) = &case.text {
+        builder = builder.with_text(model(learnt, *code_bits), base.len() as u64);
+    }
     base.iter().for_each(|key| builder.push(key));
     let end = u64::from(!base.is_empty());
     let mut part = builder.finish(FlushNumber(end));

@@ -82,7 +82,7 @@ impl GrfOptions {
     const ENTRY_BITS_OF_MANY: f64 = 7.35;
     const ENTRY_BITS_SHARED_OF_MANY: f64 = 3.3;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
-    const BASE_BITS_LEAST: f64 = 1.0;
+    pub(crate) const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for
     /// chance.
     pub(crate) const FILLING_MAX: f64 = 1.225;

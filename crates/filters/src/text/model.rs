@@ -36,6 +36,12 @@ pub struct TextModel {
 }
 
 impl TextModel {
+    /// With codes of at most so many bits, 512 at most: keys that lie closer together tie.
+    #[must_use]
+    pub fn with_code_bits(self, code_bits: u32) -> Self {
+        TextModel { code_bits: code_bits.min(CODE_BITS_MAX), ..self }
+    }
+
     /// Sums of a row.
     #[inline(always)]
     pub(super) fn row_len(&self) -> usize {

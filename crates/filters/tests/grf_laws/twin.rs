@@ -81,9 +81,10 @@ fn assert_with_text(bits_per_key: f64, base: &[Key], flushes: &[Vec<Key>]) {
     let some: Vec<Key> = base.iter().step_by(7).cloned().collect();
     let others = sorted((0..100u8).map(|place| vec![b'a' + place % 3, b'-', place]));
     for fingerprints in [Fingerprints::Auto, Fingerprints::Cell] {
-        for (learnt, point_bits) in [(base, 0), (&some, 3), (&others, 0)] {
+        // Whole codes, and those of which many tie.
+        for (learnt, code_bits, point_bits) in [(base, 512, 0), (&some, 20, 3), (&others, 48, 0)] {
             let options = GrfOptions { fingerprints, point_bits, ..options(bits_per_key) };
-            let part = base_of_codes(&options, base, learnt);
+            let part = base_of_codes(&options, base, (learnt, code_bits));
             let (part, twin) = grown(part, base, flushes, Schedule::LazyLeveling);
             assert_laws(&part, &twin);
         }
@@ -113,10 +114,14 @@ pub(crate) fn tree_with(
 }
 
 /// A part of these keys that has a model of text, learnt from others.
-pub(crate) fn base_of_codes(options: &GrfOptions, keys: &[Key], learnt: &[Key]) -> Part {
+pub(crate) fn base_of_codes(
+    options: &GrfOptions,
+    keys: &[Key],
+    (learnt, code_bits): (&[Key], u32),
+) -> Part {
     let mut sample = KeySample::default();
     learnt.iter().for_each(|key| sample.push(key));
-    let model = TextModel::of(&sample, 1 << 20);
+    let model = TextModel::of(&sample, 1 << 20).with_code_bits(code_bits);
     let mut builder = PartBuilder::new(options).with_text(model, 1 << 20);
     keys.iter().for_each(|key| builder.push(key));
     builder.finish(if keys.is_empty() { FlushNumber(0) } else { BASE_END })

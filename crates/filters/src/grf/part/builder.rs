@@ -131,7 +131,10 @@ impl PartBuilder {
         let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
         let (code, last) = (Code::new(), Vec::new());
         let text = Some(TextBuilder { model: Box::new(model), code, last });
-        PartBuilder { text, ..self.with_plan(|plan| plan.bits_per_key -= bits) }
+        let left = |plan: &mut GroupsPlan| {
+            plan.bits_per_key = (plan.bits_per_key - bits).max(GrfOptions::BASE_BITS_LEAST);
+        };
+        PartBuilder { text, ..self.with_plan(left) }
     }
 
     /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.

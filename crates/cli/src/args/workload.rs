@@ -11,10 +11,10 @@ use crate::args::guards::{GuardNames, guards, guards_help};
 pub(crate) fn dist_help() -> String {
     format!(
         "Where keys come from: {}. ids: 0, 1, 2, ... without one in eleven; timestamps: nanoseconds, by day and in bursts; \
-         sensors: time and sensor, 16 bytes; emails, hosts: host reversed; user-time: user, 8 digits, time, 8 digits; intervals: both \
+         sensors: time and sensor, 16 bytes; emails, hosts: host reversed; user-time, user-sessions: user, 8 digits, time, 8 digits; intervals: both \
          ends. What scripts/fetch-keys.py fetches ({}) is a real set where it \
          was fetched, into data/fetched or $TROMMEL_KEYS, else generated (as NAME-stand-in always is). Of sets, every eighth key is \
-         held out, as of user-time and intervals; misses are drawn from keys that are left out",
+         held out, as of users and intervals; misses are drawn from keys that are left out",
         Dist::known(),
         RealSet::ALL.map(RealSet::name).join(", "),
     )

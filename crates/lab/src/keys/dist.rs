@@ -41,6 +41,8 @@ pub enum Dist {
     Urls,
     /// Rows of users: `user`, 8 digits, `time`, 8 digits.
     UserTime,
+    /// As `UserTime`, where a user's rows come in sessions.
+    UserSessions,
     /// Both ends of time intervals, in microseconds.
     Intervals,
     /// Reversed host names with paths.
@@ -69,7 +71,7 @@ pub enum Dist {
     Sosd(PathBuf),
 }
 
-const NAMED: [(&str, Dist); 20] = [
+const NAMED: [(&str, Dist); 21] = [
     ("uniform", Dist::Uniform),
     ("uniform64", Dist::Uniform64),
     ("normal", Dist::Normal),
@@ -81,6 +83,7 @@ const NAMED: [(&str, Dist); 20] = [
     ("emails", Dist::Emails),
     ("urls", Dist::Urls),
     ("user-time", Dist::UserTime),
+    ("user-sessions", Dist::UserSessions),
     ("intervals", Dist::Intervals),
     ("hosts", Dist::Hosts),
     ("uuid4", Dist::Uuid4),

@@ -24,8 +24,9 @@ const SENSOR_TIME_BYTES: usize = 8;
 const ROUTE_BYTES: usize = 6;
 const URL_BEGIN: &str = "https://";
 
-const COMPOSITE: [(Dist, FirstPart); 8] = [
+const COMPOSITE: [(Dist, FirstPart); 9] = [
     (Dist::UserTime, FirstPart::Bytes(USER_BYTES)),
+    (Dist::UserSessions, FirstPart::Bytes(USER_BYTES)),
     (Dist::JsonComposite, FirstPart::Through(b',', 0)),
     (Dist::Hosts, FirstPart::Through(b'/', 0)),
     (Dist::Sensors, FirstPart::Bytes(SENSOR_TIME_BYTES)),
@@ -80,7 +81,7 @@ mod tests {
             assert_eq!(part.of_key(&key.as_bytes()[..3]), None);
         }
         assert!(FirstPart::of(&Dist::Uniform).is_none());
-        assert!(FirstPart::known().starts_with("user-time, json-composite, "));
+        assert!(FirstPart::known().starts_with("user-time, user-sessions, "));
     }
 
     #[test]

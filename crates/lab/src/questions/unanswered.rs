@@ -110,7 +110,7 @@ impl Ask {
         match self {
             Ask::Points | Ask::Ranges => Queries::draw_misses(keys, count, width, rng),
             Ask::AbsentPrefix => ranges(&|rng| absent_prefix(stored, &keys.draw(rng), end), rng),
-            Ask::PresentPrefix if *keys.dist() == Dist::UserTime => {
+            Ask::PresentPrefix if [Dist::UserTime, Dist::UserSessions].contains(keys.dist()) => {
                 ranges(&|rng| Some(stretch_of_user(stored, rng)), rng)
             }
             Ask::PresentPrefix => {

@@ -14,7 +14,8 @@ fn of_file(bytes: &[u8], format: FileFormat) -> Result<KeySet> {
 fn rules_give_as_many_keys_as_asked() {
     let laws = [Dist::Uniform, Dist::Normal, Dist::Lognormal, Dist::Clustered, Dist::Timestamps];
     let strings = [Dist::Sensors, Dist::Emails, Dist::Urls];
-    let composites = [Dist::UserTime, Dist::Intervals, Dist::Hosts, Dist::JsonComposite];
+    let composites =
+        [Dist::UserTime, Dist::UserSessions, Dist::Intervals, Dist::Hosts, Dist::JsonComposite];
     let identifiers = [Dist::Uuid4, Dist::Uuid4Text, Dist::Uuid7, Dist::Uuid7Text];
     let strings = strings.into_iter().chain(composites).chain(identifiers);
     let strings = strings.chain([Dist::HexDigests]);

@@ -17,6 +17,7 @@ use crate::keys::rng::Rng;
 pub(crate) enum GroupLaw {
     /// The rows of a user.
     Users,
+    UserSessions,
     /// Both ends of time intervals.
     Intervals(Intervals),
     /// Both ends of networks.
@@ -30,6 +31,7 @@ impl GroupLaw {
     pub(crate) fn of(dist: &Dist) -> Option<Self> {
         match dist {
             Dist::UserTime => Some(GroupLaw::Users),
+            Dist::UserSessions => Some(GroupLaw::UserSessions),
             Dist::Intervals => Some(GroupLaw::Intervals(Intervals::new())),
             Dist::StandIn(RealSet::Ipv4Ranges) => Some(GroupLaw::Ranges),
             Dist::StandIn(RealSet::Ipv6) => Some(GroupLaw::Networks6),
@@ -41,6 +43,7 @@ impl GroupLaw {
     pub(crate) fn draw(&self, keys: &mut KeyList, rng: &mut Rng) {
         match self {
             GroupLaw::Users => users::draw(keys, rng),
+            GroupLaw::UserSessions => users::draw_sessions(keys, rng),
             GroupLaw::Intervals(intervals) => intervals.draw(keys, rng),
             GroupLaw::Ranges => ranges::draw(keys, rng),
             GroupLaw::Networks6 => networks6::draw(keys, rng),

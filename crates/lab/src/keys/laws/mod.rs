@@ -77,7 +77,7 @@ impl Law {
             Dist::Uuid7Text => Law::Strings(StringLaw::uuids_of_7(true)),
             Dist::HexDigests => Law::Strings(StringLaw::Digests),
             Dist::StandIn(set) => return Self::stand_in(*set),
-            Dist::UserTime | Dist::Intervals => return None,
+            Dist::UserTime | Dist::UserSessions | Dist::Intervals => return None,
             Dist::Ids | Dist::NaturalEarth | Dist::Real(_) | Dist::File(_) | Dist::Sosd(_) => {
                 return None;
             }

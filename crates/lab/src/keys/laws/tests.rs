@@ -87,9 +87,12 @@ fn the_first_composite_keys_and_identifiers_of_a_seed_never_change() {
     let digest = "sha256:cf/c5/d07f6f03c29bbf424132963fe08d19a37d5757aaf520bf08119f05cd56d6";
     assert!(first_draws(Dist::HexDigests, 1).starts_with(digest));
     let mut rows = KeyList::new();
-    let law = GroupLaw::of(&Dist::UserTime).expect("a law of groups");
+    let law = GroupLaw::of(&Dist::UserSessions).expect("a law of groups");
     law.draw(&mut rows, &mut Rng::new(1));
     assert_eq!((rows.len(), rows.get(0)), (2, &b"user81161215time10058928"[..]));
+    let law = GroupLaw::of(&Dist::UserTime).expect("a law of groups");
+    law.draw(&mut rows, &mut Rng::new(1));
+    assert_eq!((rows.len(), rows.get(2)), (16, &b"user81161215time10015090"[..]));
 }
 
 #[test]
@@ -120,7 +123,8 @@ fn strings_are_as_long_and_as_alike_as_is_said() {
     let (words, shared) = lengths(Dist::StandIn(RealSet::Words));
     assert!((7.0..14.0).contains(&words) && shared > 3.0, "{words}, {shared}");
     for (dist, bytes, alike) in [
-        (Dist::UserTime, 24.0..24.1, 16.0..20.0),
+        (Dist::UserTime, 24.0..24.1, 14.0..20.0),
+        (Dist::UserSessions, 24.0..24.1, 16.0..20.0),
         (Dist::Hosts, 30.0..50.0, 12.0..18.0),
         (Dist::JsonComposite, 45.0..60.0, 22.0..38.0),
         (Dist::HexDigests, 73.0..73.1, 9.0..12.0),

@@ -1,10 +1,11 @@
 //! Rows of users, the commonest composite key: `user` 8 digits `time` 8 digits.
 //! ```text
-//! user       any of 10^8; has 1 to 18 rows, all as likely: 9.5 on average
-//! session    a user has up to three, anywhere in 10^8 moments; each as long as 10^2 to 10^5
-//! row        in a session of its user, so long after its start as an exponential law says
+//! user            any of 10^8; has 1 to 18 rows, all as likely: 9.5 on average
+//! user-time       a row at any of 10^8 moments
+//! user-sessions   up to three sessions, anywhere; each as long as 10^2 to 10^5
+//!                 a row in one of them, so long after its start as an exponential law says
 //! ```
-//! The statistic that matters: twelve bytes tell users apart, and a user's rows come in crowds.
+//! The statistic that matters: twelve bytes tell users apart, and rows of sessions come in crowds.
 
 use crate::keys::key_list::KeyList;
 use crate::keys::rng::Rng;
@@ -43,8 +44,14 @@ impl Session {
     }
 }
 
-/// Adds all rows of a user.
+/// Adds all rows of a user, at any moments.
 pub(super) fn draw(keys: &mut KeyList, rng: &mut Rng) {
+    let user = rng.below(BELOW);
+    (0..1 + rng.below(ROWS_MOST)).for_each(|_| keys.push(&row(user, rng.below(BELOW))));
+}
+
+/// Adds all rows of a user, in sessions.
+pub(super) fn draw_sessions(keys: &mut KeyList, rng: &mut Rng) {
     let user = rng.below(BELOW);
     let sessions = 1 + rng.below(SESSIONS_MOST);
     let sessions: Vec<Session> = (0..sessions).map(|_| Session::draw(rng)).collect();
@@ -62,7 +69,7 @@ mod tests {
     #[test]
     fn users_have_few_rows_that_crowd() {
         let (mut keys, mut rng) = (KeyList::new(), Rng::new(1));
-        (0..2000).for_each(|_| draw(&mut keys, &mut rng));
+        (0..2000).for_each(|_| draw_sessions(&mut keys, &mut rng));
         let mut moments: HashMap<&[u8], Vec<u64>> = HashMap::new();
         for key in keys.iter() {
             assert!(key.len() == 24 && key[..4] == *b"user" && key[12..16] == *b"time");

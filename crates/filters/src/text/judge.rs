@@ -15,12 +15,14 @@ use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
 use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
-use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed, WORD_BYTES};
+use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
 use std::ops::Range;
 
 /// Keys of a sample and of a filter, at least.
 const SAMPLE_MIN: usize = 512;
 const KEYS_MIN: u64 = 1 << 14;
+/// Numbers have bytes of nearly all values, and stay as they are; text has fewer.
+const SLOTS_OF_TEXT: usize = 192;
 /// Codes must cost so much less: they take time.
 const CLEARLY: f64 = 0.85;
 /// Keys of a sample that are judged, about.
@@ -65,11 +67,14 @@ impl Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
             return Judged::default();
         }
+        let mut model = TextModel::of(sample, keys);
+        if model.firsts.len() > SLOTS_OF_TEXT {
+            return Judged::default();
+        }
         let as_is = Judgement::of(sample, None).rates(bits).of(0, asked);
         if as_is < RATE_LEAST {
             return Judged::default();
         }
-        let mut model = TextModel::of(sample, keys);
         let with_model = bits - 8.0 * model.size_bytes() as f64 / keys as f64;
         let costs = CODE_BITS_JUDGED.map(|code_bits| {
             model.code_bits = code_bits;
@@ -80,11 +85,9 @@ impl Judged {
         // Of those that are about as good, the longest: it is right where the sample is not.
         let best = costs.rev().find(|(cost, _)| cost.wrong <= ABOUT * least);
         let (cost, code_bits) = best.expect("one is the least");
-        // Numbers are asked for ranges, even where these cost more.
-        let is_text = sample.keys().iter().any(|key| key.len() != WORD_BYTES);
-        let hashes = if is_text { asked.cost_of_hashes() } else { f64::INFINITY };
+        let hashes = asked.cost_of_hashes();
         if cost.wrong > CLEARLY * as_is.min(hashes) {
-            return Judged { hashes: hashes < as_is, is_known: is_text, ..Judged::default() };
+            return Judged { hashes: hashes < as_is, is_known: true, ..Judged::default() };
         }
         let model = Some(TextModel { code_bits, ..model });
         Judged { model, point_bits: cost.point_bits, hashes: false, is_known: true }

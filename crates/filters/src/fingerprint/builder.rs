@@ -43,6 +43,8 @@ pub struct GroupsPlan {
     pub point_bits: usize,
     /// The rate above which groups whose keys look alike are hashed.
     pub hash_above: f64,
+    /// Of keys that are cut: behind so many bits.
+    pub key_bits: Option<usize>,
     /// Whether keys are text, of which order tells little.
     pub is_text: bool,
     /// What groups take elsewhere, more than is foreseen for each key.
@@ -81,6 +83,8 @@ pub struct Groups {
     pub starts: GroupStarts,
     /// The number of keys.
     pub entries: u64,
+    /// Bits that no key had use for.
+    pub bits_left: f64,
 }
 
 /// Builds the groups of sorted keys.
@@ -215,6 +219,7 @@ impl GroupsBuilder {
             directory: self.directory.finish(&self.first, &last),
             starts: self.starts.finish(),
             entries: self.entries,
+            bits_left: self.pace.credit.max(0.0),
         }
     }
 
@@ -282,9 +287,15 @@ impl GroupsBuilder {
         cheapest.expect("there are choices")
     }
 
+    /// The bits of all keys of the buffer, if they have one length.
+    fn key_bits(&self) -> Option<usize> {
+        self.plan.key_bits.or_else(|| self.keys.key_bits())
+    }
+
     /// Buffered keys are to be written in groups.
     fn begin_chapter(&mut self) {
-        self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts);
+        let key_bits = self.key_bits();
+        self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts, key_bits);
     }
 
     /// Writes a group of at most `blocks_most` blocks.
@@ -316,6 +327,7 @@ impl GroupsBuilder {
             keys: &self.keys,
             cuts: &self.cuts[..blocks],
             prefix_bits,
+            key_bits: self.key_bits(),
             head_bits: head_bits.max(1),
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
@@ -373,10 +385,10 @@ struct Pace {
 impl Pace {
     /// Keys over which a debt is paid back.
     const HORIZON: f64 = 8192.0;
-    /// As [`Pace::HORIZON`], where spare bits are alike for all keys.
+    /// As [`Pace::HORIZON`], where spare bits are alike for all keys: what is left is spent slowly.
     const SPARE_HORIZON: f64 = 16384.0;
     /// Bits of a key beside coded cells, about: headers, heads and directory.
-    const BESIDE_CELLS: f64 = 0.9;
+    const BESIDE_CELLS: f64 = 1.1;
     /// The most that a key pays back of it: what some keys cannot do without shall not cost others
     /// nearly all that they have.
     const PAID_BACK_MAX: f64 = 2.0;
@@ -400,7 +412,8 @@ impl Pace {
     /// since a bit is worth as much wherever it is spent. None: it is not, or there are none.
     fn spare(&self, chapter: &Chapter, counted_share: f64, point_bits: usize) -> Option<f64> {
         let budget = self.budget * counted_share - point_bits as f64;
-        let bits = budget + self.credit / Self::SPARE_HORIZON;
+        let horizon = if self.credit < 0.0 { Self::HORIZON } else { Self::SPARE_HORIZON };
+        let bits = budget + self.credit / horizon;
         let spare = chapter.spare(bits - Self::BESIDE_CELLS)?;
         (spare >= 0.0).then_some(spare)
     }

@@ -9,7 +9,7 @@ use super::Fingerprints;
 use super::coded::classes::Classes;
 use super::coded::{CodedCost, gap_symbols};
 use super::gap::number;
-use super::group::{BLOCKS_MAX, GROUP_ALIGN, turn_of};
+use super::group::{BLOCKS_MAX, GROUP_ALIGN, turn_of, unit_of};
 use super::keys::KeyBuffer;
 use super::settle::Numbers;
 
@@ -41,7 +41,13 @@ impl Chapter {
     }
 
     /// The chapter of keys whose blocks end at `cuts`.
-    pub fn new(fingerprints: Fingerprints, keys: &KeyBuffer, cuts: &[usize]) -> Chapter {
+    /// `key_bits`: of all keys, if they have one length.
+    pub fn new(
+        fingerprints: Fingerprints,
+        keys: &KeyBuffer,
+        cuts: &[usize],
+        key_bits: Option<usize>,
+    ) -> Chapter {
         let Some(&count) = cuts.last() else { return Chapter::default() };
         let is_short = count < KEYS_MIN && fingerprints == Fingerprints::Auto;
         if !is_coded(fingerprints) || is_short {
@@ -55,16 +61,16 @@ impl Chapter {
             let prefix_bits = commons.iter().copied().min().unwrap_or(0) as usize;
             let (first, turn) = (all.len(), turn_of(prefix_bits));
             all.extend((start..end).map(|place| number(keys.view(place, prefix_bits))));
-            learnt.push((first, all.len(), turn));
+            learnt.push((first, all.len(), turn, unit_of(key_bits, prefix_bits)));
             gap_symbols(&all[first..], None, turn, &mut symbols);
             ends.push(symbols.len());
         }
         let blocks: Vec<&[u8]> = ends.windows(2).map(|ends| &symbols[ends[0]..ends[1]]).collect();
         let classes = Classes::learn(&blocks, count);
         let mut cost = CodedCost::default();
-        for &(start, end, turn) in &learnt {
+        for &(start, end, turn, unit) in &learnt {
             let block = &all[start..end];
-            let block = Numbers { numbers: block, anchor: block[0], next: None, spare: 0 };
+            let block = Numbers { numbers: block, anchor: block[0], next: None, spare: 0, unit };
             cost.add(&block, turn, &classes);
         }
         Chapter { classes, cost, keys: all.len(), at: None }

@@ -78,9 +78,10 @@ pub(crate) struct OwnRates {
 }
 
 impl OwnRates {
-    /// Requires: ascending views. Cells that are exact with so many spare bits reach nothing.
+    /// Requires: ascending views. Cells that are exact with so many spare bits reach nothing: they
+    /// are 2^unit wide.
     #[inline(always)]
-    pub(crate) fn new(views: &[u64], spare: f64) -> OwnRates {
+    pub(crate) fn new(views: &[u64], spare: f64, unit: u32) -> OwnRates {
         let exact = spare.max(0.0) as u32;
         let mut rates = OwnRates {
             asked: views.len().saturating_sub(4) as f64,
@@ -96,7 +97,7 @@ impl OwnRates {
             };
             let mut reach = |distance: u64, outer: Option<u32>| {
                 let lesser = outer.map_or(gap, |outer| outer.min(gap));
-                if lesser > exact {
+                if lesser.saturating_sub(unit) > exact {
                     rates.by_gap.add(distance, lesser);
                 }
             };
@@ -191,7 +192,7 @@ mod tests {
 
     fn coded(keys: &[u64], spare: f64) -> f64 {
         let views: Vec<u64> = keys.iter().map(|key| key << 1).collect();
-        OwnRates::new(&views, spare).near(spare)
+        OwnRates::new(&views, spare, 0).near(spare)
     }
 
     #[test]
@@ -212,7 +213,7 @@ mod tests {
         let mixed = |i: u64| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 10;
         let mut views: Vec<u64> = (0..1000).map(|i| mixed(i * i + i)).collect();
         views.sort_unstable();
-        let rates = OwnRates::new(&views, 0.0);
+        let rates = OwnRates::new(&views, 0.0, 0);
         // A position covers its width, of 2^53 numbers for all keys.
         for shift in 10..15 {
             let promised = 1000.0 * f64::from(-shift).exp2();

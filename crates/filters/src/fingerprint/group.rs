@@ -4,7 +4,7 @@
 //! spline           its model
 //! all but spline   u8: bits of a head - 1
 //! hash             how positions are laid out in blocks
-//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits
+//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits; u8: unit
 //! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
 //! offsets of blocks 1.. from block 0 in bytes; coded: also where the last block ends
 //! zeros up to a whole byte
@@ -35,7 +35,9 @@ const LEAD_BYTES: usize = HEADER_BYTES + 1;
 const HEADS_BYTES: usize = ((BLOCKS_MAX - 2) * HEAD_BITS_MAX / 8 + 1).next_power_of_two() + 8;
 /// Bytes that say where classes are, and those with the spare bits.
 const CLASSES_AT_BYTES: usize = size_of::<u32>();
-const CODED_BYTES: usize = CLASSES_AT_BYTES + 1;
+const CODED_BYTES: usize = CLASSES_AT_BYTES + 2;
+/// Bits of a number.
+const NUMBER_BITS: usize = 63;
 /// Groups start at multiples of this.
 pub const GROUP_ALIGN: usize = 8;
 /// The last block of a group begins before this.
@@ -106,6 +108,8 @@ pub enum First {
     Coded {
         /// Some blocks have one more.
         spare: usize,
+        /// How far keys are apart at least, as a power of two.
+        unit: u32,
     },
 }
 
@@ -114,9 +118,9 @@ impl First {
         match self {
             First::Nothing => {}
             First::Layout(layout) => layout.write(out),
-            First::Coded { spare } => {
+            First::Coded { spare, unit } => {
                 out.extend_from_slice(&[0; CLASSES_AT_BYTES]);
-                out.push(*spare as u8);
+                out.extend([*spare as u8, *unit as u8]);
             }
         }
     }
@@ -154,6 +158,13 @@ pub fn write_header(
 /// Tells a coded group, which `group` is, where its classes are.
 pub fn set_classes_at(group: &mut [u8], units: u32) {
     group[LEAD_BYTES..][..CLASSES_AT_BYTES].copy_from_slice(&units.to_le_bytes());
+}
+
+/// How far keys of so many bits are apart at least, as numbers behind a prefix, as a power of two.
+/// Keys without a common length may be next to each other.
+pub fn unit_of(key_bits: Option<usize>, prefix_bits: usize) -> u32 {
+    let behind = |bits: usize| NUMBER_BITS.saturating_sub(bits.saturating_sub(prefix_bits));
+    key_bits.map_or(0, |bits| behind(bits).min(NUMBER_BITS - 1) as u32)
 }
 
 /// What the symbols of a coded group are turned by: so that a gap has one symbol, whatever the
@@ -318,7 +329,7 @@ impl<'a> Group<'a> {
     /// all groups are in.
     #[inline(always)]
     pub fn coded_at(&self, block: usize, arena: &'a [u8]) -> CodedAt<'a> {
-        let [units @ .., spare] =
+        let [units @ .., spare, unit] =
             self.bytes[LEAD_BYTES..].first_chunk::<CODED_BYTES>().expect("a group has a header");
         let classes = arena.get(u32::from_le_bytes(*units) as usize * GROUP_ALIGN..);
         let (start, end) = (self.block_at(block), self.block_at(block + 1));
@@ -327,7 +338,11 @@ impl<'a> Group<'a> {
             len: end.wrapping_sub(start),
             has_hashes: block + 1 < self.blocks,
             classes: classes.unwrap_or_default(),
-            shared: Shared { turn: turn_of(self.prefix_bits), spare: u32::from(*spare) },
+            shared: Shared {
+                turn: turn_of(self.prefix_bits),
+                spare: u32::from(*spare),
+                unit: u32::from(*unit),
+            },
         }
     }
 

@@ -14,7 +14,8 @@ use super::coded::{self, CodedCost, Shared, encode_coded};
 use super::encode::{BlockPlan, encode_block};
 use super::gap::{encode_gaps, number};
 use super::group::{
-    BLOCKS_MAX, First, GROUP_ALIGN, Kind, Lead, OFFSETS_END, set_classes_at, turn_of, write_header,
+    BLOCKS_MAX, First, GROUP_ALIGN, Kind, Lead, OFFSETS_END, set_classes_at, turn_of, unit_of,
+    write_header,
 };
 use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
@@ -52,6 +53,8 @@ pub struct GroupPlan<'a> {
     pub cuts: &'a [usize],
     /// Bits that all keys share.
     pub prefix_bits: usize,
+    /// Bits of all keys, if they have one length.
+    pub key_bits: Option<usize>,
     /// Bits that tell the first keys of blocks from the keys before them: 1 to
     /// [`HEAD_BITS_MAX`](super::group::HEAD_BITS_MAX).
     pub head_bits: usize,
@@ -185,7 +188,7 @@ impl GroupPlan<'_> {
             Choice::Cells { spare } => self.write_cells(spare, writer),
             Choice::Gaps { spare } => self.write_gaps(spare, writer),
             Choice::Coded { spare } => {
-                first = First::Coded { spare: coded_floor(spare) };
+                first = First::Coded { spare: coded_floor(spare), unit: self.unit() };
                 self.write_coded(spare, &chapter.classes, writer)
             }
             Choice::Spline(layout) => {
@@ -237,7 +240,8 @@ impl GroupPlan<'_> {
             Some(cost) => self.coded_spare(cost),
             None => self.gap_spare(&writer.views),
         };
-        let rates = OwnRates::new(&writer.views, spare);
+        let unit = if cost.is_some() { self.unit() } else { 0 };
+        let rates = OwnRates::new(&writer.views, spare, unit);
         let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
         let line = self.line_layout();
         let positions = self.line_blocks as u64 * line.positions();
@@ -361,6 +365,7 @@ impl GroupPlan<'_> {
         let (mut cost, mut start) = (CodedCost::default(), 0);
         for &end in self.cuts {
             let block = self.block(start..end, 0, &writer.views, &writer.numbers);
+            let block = Numbers { unit: self.unit(), ..block };
             cost.add(&block, turn_of(self.prefix_bits), classes);
             start = end;
         }
@@ -392,12 +397,13 @@ impl GroupPlan<'_> {
     #[inline(always)]
     fn write_coded(&self, spare: f64, classes: &Classes, writer: &mut GroupWriter) -> Kind {
         let turn = turn_of(self.prefix_bits);
-        let shared = Shared { turn, spare: coded_floor(spare) as u32 };
+        let shared = Shared { turn, spare: coded_floor(spare) as u32, unit: self.unit() };
         let mut start = 0;
         for &end in self.cuts {
             writer.begin_block();
             let spare = writer.round(spare, coded::SPARE_MAX);
             let block = self.block(start..end, spare, &writer.views, &writer.numbers);
+            let block = Numbers { unit: self.unit(), ..block };
             encode_coded(&block, shared, classes, &mut writer.blocks);
             self.write_hashes_of(start..end, writer);
             start = end;
@@ -419,7 +425,11 @@ impl GroupPlan<'_> {
         let start = places.start;
         let anchor = if start == 0 { self.low } else { self.head(views[start]) };
         let next = numbers.get(places.end).copied();
-        Numbers { numbers: &numbers[places], anchor: number(anchor), next, spare }
+        Numbers { numbers: &numbers[places], anchor: number(anchor), next, spare, unit: 0 }
+    }
+
+    fn unit(&self) -> u32 {
+        unit_of(self.key_bits, self.prefix_bits)
     }
 
     /// A view as far as heads keep it.

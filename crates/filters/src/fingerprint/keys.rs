@@ -138,6 +138,11 @@ impl KeyBuffer {
         self.commons.len() - self.dropped
     }
 
+    /// The bits of all keys, if they are words.
+    pub fn key_bits(&self) -> Option<usize> {
+        self.ends.is_empty().then_some(8 * WORD_BYTES)
+    }
+
     /// Whether it has no key.
     #[inline]
     pub fn is_empty(&self) -> bool {

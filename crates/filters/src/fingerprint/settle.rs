@@ -3,7 +3,7 @@
 //! keys          v0         v1  v2                        v3        as numbers
 //! exponents   e0        e1   e2            e3                 e4   floor(log2(distance))
 //! cell i      [S_i, S_i + 2^r_i)
-//!             with r_i = max(min(e_i, e_i+1) - s, 0),  S_i = S_i-1 + D_i * 2^r_i <= v_i
+//!             with r_i = max(min(e_i, e_i+1) - s, u),  S_i = S_i-1 + D_i * 2^r_i <= v_i
 //! ```
 //! Distances are measured from the start of the cell before, not from its key. D_i thus has exactly
 //! the bits that e_i promises, and starts need no common grid. Invariant: a key lies in its cell;
@@ -24,8 +24,10 @@ pub struct Numbers<'a> {
     pub anchor: u64,
     /// The key after the block, if one is known.
     pub next: Option<u64>,
-    /// A cell is at most 2^-spare as wide as the gaps around it.
+    /// A cell is at most 2^-spare as wide as the gaps around it, or 2^unit wide.
     pub spare: usize,
+    /// Keys are that far apart, as a power of two: no cell is finer.
+    pub unit: u32,
 }
 
 /// The exponent of the distance between two neighbours; None if there is none.
@@ -69,11 +71,11 @@ impl Settled {
                 continue;
             };
             let of = codes[cell].exponent;
-            let (mut width, mut at) = settle(start, number, of, apart, block.spare);
+            let (mut width, mut at) = settle(start, number, of, apart, block);
             let mut after = apart;
             if exponent(at, next) != Some(apart) {
                 after += 1;
-                (width, at) = settle(start, number, of, after, block.spare);
+                (width, at) = settle(start, number, of, after, block);
             }
             codes[cell].finish(at.wrapping_sub(start), width);
             cell += 1;
@@ -83,7 +85,7 @@ impl Settled {
         let last = codes[cell].exponent;
         let after = block.next.and_then(|next| exponent(number, next));
         let after = after.unwrap_or(last.min(BETWEEN_MAX));
-        let (width, at) = settle(start, number, last, after, block.spare);
+        let (width, at) = settle(start, number, last, after, block);
         codes[cell].finish(at.wrapping_sub(start), width);
         codes[cell + 1].exponent = after;
         Settled { codes, len: cell + 2, begins }
@@ -100,9 +102,21 @@ impl Code {
     }
 }
 
+/// The width of a cell whose lesser gap has this exponent, as a power of two.
+#[inline(always)]
+pub fn width(lesser: u32, spare: u32, unit: u32) -> u32 {
+    lesser.saturating_sub(spare).max(unit.min(lesser))
+}
+
 /// The width (as a power of two) and the start of the cell of `number`, whose exponents are these.
 #[inline(always)]
-fn settle(start: u64, number: u64, exponent: u32, after: u32, spare: usize) -> (u32, u64) {
-    let width = exponent.min(after).saturating_sub(spare as u32);
+fn settle(
+    start: u64,
+    number: u64,
+    exponent: u32,
+    after: u32,
+    Numbers { spare, unit, .. }: &Numbers<'_>,
+) -> (u32, u64) {
+    let width = width(exponent.min(after), *spare as u32, *unit);
     (width, start.wrapping_add(number.wrapping_sub(start) >> width << width))
 }

@@ -53,7 +53,8 @@ pub(super) fn for_drawn_blocks(spares: &[usize], mut check: impl FnMut(&Numbers<
         let next = (seed % 3 > 0).then(|| numbers[count - 1].saturating_add(mixed(seed) >> 40));
         let anchor = numbers[0] - mixed(seed ^ 3) % (numbers[0] + 1) / (1 + seed % 5);
         for &spare in spares {
-            check(&Numbers { numbers: &numbers, anchor, next, spare });
+            let unit = (mixed(seed ^ 5) % 64) as u32 * (seed % 2) as u32;
+            check(&Numbers { numbers: &numbers, anchor, next, spare, unit });
         }
     }
 }
@@ -76,7 +77,9 @@ pub(super) fn for_edge_blocks(spares: &[usize], mut check: impl FnMut(&Numbers<'
     ];
     for (numbers, anchor, next) in cases {
         for &spare in spares {
-            check(&Numbers { numbers, anchor, next, spare });
+            for unit in [0, 1, 30, 62] {
+                check(&Numbers { numbers, anchor, next, spare, unit });
+            }
         }
     }
 }

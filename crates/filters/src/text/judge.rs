@@ -15,6 +15,7 @@ use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
 use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
+use crate::fingerprint::group::unit_of;
 use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
 use std::ops::Range;
 
@@ -28,7 +29,7 @@ const CLEARLY: f64 = 0.85;
 /// Keys of a sample that are judged, about.
 const KEYS_JUDGED: usize = 8192;
 /// Costs that differ by less are about the same.
-const ABOUT: f64 = 1.1;
+const ABOUT: f64 = 1.03;
 /// Rates below this are good enough as they are.
 const RATE_LEAST: f64 = 1e-3;
 /// Keys of a block, and of a stretch that is judged together, like a group.
@@ -103,6 +104,11 @@ struct Judgement {
     stretches: Vec<Range<usize>>,
     /// Those that tie with the one before.
     ties: usize,
+    /// Those that tie with any, and whether the last one does.
+    tied: usize,
+    is_tied: bool,
+    /// Of all, if they have one length.
+    key_bits: Option<usize>,
 }
 
 impl Judgement {
@@ -116,13 +122,20 @@ impl Judgement {
             }
             judgement.end_stretch();
         }
+        let cut = model.map(|model| model.code_bits() as usize);
+        judgement.key_bits = cut.or_else(|| judgement.keys.key_bits());
         judgement
     }
 
     fn push(&mut self, key: &[u8]) {
         match self.keys.push(&key[..key.len().min(KEY_BYTES_MAX)]) {
-            Pushed::Kept | Pushed::Below => {}
-            Pushed::Repeated | Pushed::Zeros => self.ties += 1,
+            Pushed::Kept => self.is_tied = false,
+            Pushed::Below => {}
+            // Of those that tie, each one would be taken for the others.
+            Pushed::Repeated | Pushed::Zeros => {
+                self.ties += 1;
+                self.tied += 1 + usize::from(!std::mem::replace(&mut self.is_tied, true));
+            }
         }
     }
 
@@ -141,7 +154,7 @@ impl Judgement {
     fn rates(&self, bits: f64) -> Rates {
         let distinct = self.keys.len() as f64;
         let all = distinct + self.ties as f64;
-        let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts);
+        let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts, self.key_bits);
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
         let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
@@ -150,7 +163,8 @@ impl Judgement {
             let commons = &self.keys.commons()[stretch.start + 1..stretch.end];
             let Some(&prefix_bits) = commons.iter().min() else { continue };
             let views = stretch.clone().map(|place| self.keys.view(place, prefix_bits as usize));
-            let rates = OwnRates::new(&views.collect::<Vec<u64>>(), spare[0]);
+            let unit = unit_of(self.key_bits, prefix_bits as usize);
+            let rates = OwnRates::new(&views.collect::<Vec<u64>>(), spare[0], unit);
             for (wrong, spare) in wrong.iter_mut().zip(spare) {
                 *wrong += rates.near(spare) * stretch.len() as f64;
             }
@@ -159,7 +173,7 @@ impl Judgement {
         // Beside hashes, cells must have room.
         let full = spare.iter().position(|&spare| spare < 0.0).unwrap_or(spare.len());
         cells[full.max(1)..].fill(f64::INFINITY);
-        Rates { cells, ties: self.ties as f64 / all.max(1.0) }
+        Rates { cells, tied: self.tied as f64 / all.max(1.0) }
     }
 }
 
@@ -167,13 +181,13 @@ impl Judgement {
 struct Rates {
     /// For each number of hash bits.
     cells: [f64; POINT_BITS_JUDGED + 1],
-    /// The share of ties: they have one hash, too.
-    ties: f64,
+    /// The share of keys that tie: they have one hash, too.
+    tied: f64,
 }
 
 impl Rates {
     fn of(&self, point_bits: usize, asked: Asked) -> f64 {
-        self.ties + (1.0 - self.ties) * asked.cost(self.cells[point_bits], point_bits)
+        self.tied + (1.0 - self.tied) * asked.cost(self.cells[point_bits], point_bits)
     }
 
     /// The number of hash bits that costs least, and what it costs.

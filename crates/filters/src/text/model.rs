@@ -42,6 +42,11 @@ impl TextModel {
         TextModel { code_bits: code_bits.min(CODE_BITS_MAX), ..self }
     }
 
+    /// Bits of its codes, at most.
+    pub(crate) fn code_bits(&self) -> u32 {
+        self.code_bits
+    }
+
     /// Sums of a row.
     #[inline(always)]
     pub(super) fn row_len(&self) -> usize {

@@ -7,6 +7,7 @@ use super::{FIRST_AT, HEADER_BITS, SPARE_AT, STRIDE, Shared};
 use crate::base::filter::Trace;
 use crate::bits::simd::fastest;
 use crate::fingerprint::gap::{Fall, WINDOW};
+use crate::fingerprint::settle::width;
 
 /// The most bits that are read at once.
 const READ_MAX: u32 = 56;
@@ -24,6 +25,7 @@ pub struct CodedBlock<'a> {
     end: usize,
     count: usize,
     spare: u32,
+    unit: u32,
     turn: u32,
     first: u32,
 }
@@ -45,6 +47,7 @@ impl<'a> CodedBlock<'a> {
             class: classes((header >> 6 & 7) as usize),
             end: len.wrapping_mul(8),
             turn: group.turn,
+            unit: group.unit,
             count: (header & 63) as usize + 1,
             spare: group.spare + ((header >> SPARE_AT) as u32 & 1),
             first: (header >> FIRST_AT) as u32 & (SYMBOLS as u32 - 1),
@@ -154,7 +157,7 @@ impl<'a> CodedBlock<'a> {
                 break;
             }
         }
-        let width = walk.exponent.min(after).saturating_sub(self.spare);
+        let width = width(walk.exponent.min(after), self.spare, self.unit);
         let len = walk.exponent - width;
         walk.mantissas = walk.mantissas.wrapping_sub(len as usize);
         let multiple = if len <= READ_MAX {
@@ -286,7 +289,8 @@ impl Stride {
         }
         let (mut widths, mut lens) = ([0; STRIDE], [0; STRIDE]);
         for lane in 0..STRIDE {
-            let width = exponents[lane].min(exponents[lane + 1]).saturating_sub(block.spare);
+            let lesser = exponents[lane].min(exponents[lane + 1]);
+            let width = width(lesser, block.spare, block.unit);
             (widths[lane], lens[lane]) = (width, exponents[lane] - width);
         }
         if lens.iter().any(|&len| len > READ_MAX) {

@@ -1,6 +1,6 @@
 //! What coded cells take, before they are written.
 //! ```text
-//! cell i takes     symbol of e_i+1  +  (e_i - c_i)  +  min(c_i, s)  bits,    c_i = min(e_i, e_i+1)
+//! cell i takes     symbol of e_i+1  +  (e_i - c_i)  +  min(c_i - u, s)  bits,    c_i = min(e_i, e_i+1)
 //! all take         fixed                            +  sum of these          with spare bits s
 //! ```
 //! Invariant: more spare bits take no fewer bits; from some number on they take no more.
@@ -14,7 +14,7 @@ use super::{HEADER_BITS, SPARE_MAX};
 pub struct CodedCost {
     /// Bits of headers and symbols, and of mantissas down to the lesser gap.
     fixed: u32,
-    /// How many cells have a lesser gap of each exponent.
+    /// How many cells have a lesser gap of each exponent, above that of the unit.
     lesser: [u32; 64],
 }
 
@@ -34,13 +34,13 @@ impl CodedCost {
         for ((&low, high), symbol) in block.numbers.iter().zip(ends).zip(&mut symbols) {
             if let Some(after) = exponent(low, high) {
                 *symbol = symbol_of(after, turn);
-                self.add_cell(before, after);
+                self.add_cell(before, after, block.unit);
                 before = after;
             }
         }
         if block.next.is_none() {
             symbols[block.numbers.len() - 1] = symbol_of(before, turn);
-            self.add_cell(before, before);
+            self.add_cell(before, before, block.unit);
         }
         let (_, _, symbol_bits) = classes.cheapest(&symbols[..block.numbers.len()]);
         // Half a byte is lost where symbols and mantissas meet.
@@ -48,10 +48,10 @@ impl CodedCost {
     }
 
     #[inline(always)]
-    fn add_cell(&mut self, before: u32, after: u32) {
+    fn add_cell(&mut self, before: u32, after: u32, unit: u32) {
         let lesser = before.min(after);
         self.fixed += before - lesser;
-        self.lesser[lesser as usize & 63] += 1;
+        self.lesser[lesser.saturating_sub(unit) as usize & 63] += 1;
     }
 
     /// The bits that all of it takes with so many spare bits; below zero, what [`CodedCost::spare`]

@@ -9,8 +9,8 @@
 //! ```
 //! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
 //! exponents are turned, so that a gap has one symbol whatever a group's prefix. Cells are those of
-//! `settle.rs`. Cells of a single number end there: they take no spare bits,
-//! and are exact. Invariant: a key lies in its cell; cells ascend and are disjoint.
+//! `settle.rs`. Cells are not finer than keys are apart, if all
+//! have one length: then they are exact, and take no more spare bits. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
 mod block;
 pub mod classes;
@@ -38,6 +38,8 @@ pub struct Shared {
     pub turn: u32,
     /// Spare bits of all cells. Those of some blocks have one more.
     pub spare: u32,
+    /// No cell is finer than 2^unit.
+    pub unit: u32,
 }
 
 /// Places whose symbols are kept, and cells that are read, at once.

@@ -23,8 +23,8 @@ fn learnt(blocks: &[&[u64]], keys: usize) -> Classes {
 }
 
 /// A group in which a block with so many spare bits may be.
-fn group_of(spare: usize) -> Shared {
-    Shared { turn: TURN, spare: (spare - spare % 2) as u32 }
+fn group_of(spare: usize, unit: u32) -> Shared {
+    Shared { turn: TURN, spare: (spare - spare % 2) as u32, unit }
 }
 
 struct Encoded {
@@ -37,12 +37,12 @@ struct Encoded {
 impl Encoded {
     fn new(block: &Numbers<'_>, classes: &Classes) -> Encoded {
         let (mut bytes, mut written) = (Vec::new(), Vec::new());
-        encode_coded(block, group_of(block.spare), classes, &mut bytes);
+        encode_coded(block, group_of(block.spare, block.unit), classes, &mut bytes);
         let len = bytes.len();
         // What follows is read, and means nothing.
         bytes.extend((0..WINDOW as u64).map(|at| mixed(at) as u8));
         classes.write(&mut written);
-        let group = group_of(block.spare);
+        let group = group_of(block.spare, block.unit);
         Encoded { bytes, len, group, classes: written.as_chunks::<CLASS_BYTES>().0.to_vec() }
     }
 
@@ -82,7 +82,7 @@ fn pairs_become_exact_and_then_take_no_more_bits() {
     let numbers: Vec<u64> = (0..62).map(|i| (i / 2) << 12 | mixed(i / 2) >> 54 | (i % 2)).collect();
     let classes = learnt(&[numbers.as_slice(); 40], 1);
     let encoded = |spare| {
-        let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare };
+        let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare, unit: 0 };
         Encoded::new(&block, &classes)
     };
     assert_eq!(encoded(14).len, encoded(SPARE_MAX).len);
@@ -96,7 +96,7 @@ fn pairs_become_exact_and_then_take_no_more_bits() {
 fn damaged_blocks_lead_nowhere_else() {
     let numbers: Vec<u64> = (0..60).map(|i| i << 30 | mixed(i) >> 36).collect();
     let classes = learnt(&[&numbers], 1);
-    let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare: 5 };
+    let block = Numbers { numbers: &numbers, anchor: numbers[0], next: None, spare: 5, unit: 0 };
     for seed in 0..3000 {
         let mut encoded = Encoded::new(&block, &classes);
         for turn in 0..1 + seed % 7 {

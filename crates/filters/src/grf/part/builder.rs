@@ -14,6 +14,7 @@ use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
 use crate::fingerprint::keys::Pushed;
 use crate::grf::base::Base;
+use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
@@ -71,6 +72,7 @@ impl PartBuilder {
             bits_per_key: split.base_bits,
             point_bits: point_bits(options),
             hash_above: HASH_ABOVE,
+            key_bits: None,
             is_text: false,
             beside: beside(full_share),
             cuts_of_line_block: cuts_of_line_block(options, overlay_share),
@@ -130,8 +132,10 @@ impl PartBuilder {
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
         let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
         let (code, last) = (Code::new(), Vec::new());
+        let code_bits = model.code_bits() as usize;
         let text = Some(TextBuilder { model: Box::new(model), code, last });
         let left = |plan: &mut GroupsPlan| {
+            plan.key_bits = Some(code_bits);
             plan.bits_per_key = (plan.bits_per_key - bits).max(GrfOptions::BASE_BITS_LEAST);
         };
         PartBuilder { text, ..self.with_plan(left) }
@@ -163,7 +167,8 @@ impl PartBuilder {
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
         let (point_bits, asked) = (self.groups.plan().point_bits, self.asked);
-        let Groups { mut arena, directory, starts, entries } = self.groups.finish();
+        let Groups { mut arena, directory, starts, entries, bits_left } = self.groups.finish();
+        let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
             arena.extend_from_slice(&[0; WINDOW]);
@@ -174,8 +179,8 @@ impl PartBuilder {
             starts,
             end: base_end,
             entries,
-            packed_bits: self.packed_bits,
-            overlay_keys: (entries as f64 * self.overlay_ratio) as u64,
+            packed_bits: more_bits(self.packed_bits, bits_left / overlay_keys),
+            overlay_keys: overlay_keys as u64,
             point_bits,
             asked,
             text: self.text.map(|text| text.model),
@@ -213,6 +218,12 @@ fn beside(full_share: f64) -> Beside {
     } else {
         Beside { share: newer(full_share), bits: small_list_bits }
     }
+}
+
+/// The bits of an entry's fraction where a base of exact cells leaves it more.
+fn more_bits(packed_bits: u8, left: f64) -> u8 {
+    let more = if left.is_finite() { left as u8 } else { 0 };
+    packed_bits.saturating_add(more).min(FRACTION_BITS as u8)
 }
 
 /// Where newer keys are many, and where lines must do for keys that crowd, places need short

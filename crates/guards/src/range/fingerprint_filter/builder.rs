@@ -60,6 +60,7 @@ impl FingerprintFilterBuilder {
             bits_per_key: bits_per_key.clamp(BITS_PER_KEY_MIN, BITS_PER_KEY_MAX),
             point_bits: 0,
             hash_above: HASH_ABOVE,
+            key_bits: None,
             is_text: false,
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,

@@ -27,7 +27,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use super::encoding::Encoding;
 use super::place::View;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 const TRAILER_BYTES: usize = 8 + 6 * 4 + 2 + 1 + 1;
 const WORD_BYTES: usize = size_of::<u64>();
@@ -41,7 +41,7 @@ const _: () = assert!(HEAD_BYTES <= CHECKSUM_BYTES + WORD_BYTES + 2 * NUMBER_BYT
 
 /// The image of a table's groups.
 pub(super) fn write(encoding: Encoding, groups: Groups) -> Vec<u8> {
-    let Groups { mut arena, directory, starts, entries } = groups;
+    let Groups { mut arena, directory, starts, entries, .. } = groups;
     let number = |count: usize| u32::try_from(count).expect("tables of a filter below 4 GiB each");
     let body = directory_bytes(&directory, &starts.low);
     let (tails, prefix) = (directory.tails.as_ref(), directory.prefix.bytes());

@@ -11,7 +11,7 @@
 //! never its truth.
 
 use super::gap::number;
-use super::settle::exponent;
+use super::settle::{exponent, width};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
 
 /// Quotients for each key, at least.
@@ -73,6 +73,8 @@ pub(crate) struct OwnRates {
     /// Keys that were looked up, and those of them that look like a neighbour.
     asked: f64,
     alike: f64,
+    /// Keys that lie in a neighbour's cell, where cells begin at powers of two behind keys.
+    in_cells: f64,
     by_gap: Distances,
     by_number: Distances,
 }
@@ -86,6 +88,7 @@ impl OwnRates {
         let mut rates = OwnRates {
             asked: views.len().saturating_sub(4) as f64,
             alike: 0.0,
+            in_cells: 0.0,
             by_gap: Distances::new(),
             by_number: Distances::new(),
         };
@@ -103,6 +106,13 @@ impl OwnRates {
             };
             reach(key - low, exponent(before, low));
             reach(high - key, exponent(high, after));
+            let cell_of = |lesser: u32| width(lesser, exact, unit);
+            let outer = |outer: Option<u32>| cell_of(outer.map_or(gap, |outer| outer.min(gap)));
+            let of_low = outer(exponent(before, low));
+            let low_end = before + ((((low - before) >> of_low) + 1) << of_low);
+            let of_high = outer(exponent(high, after));
+            let high_start = low + (((high - low) >> of_high) << of_high);
+            rates.in_cells += f64::from(u8::from(key < low_end || key >= high_start));
             rates.by_number.add(key - low, 63);
             rates.by_number.add(high - key, 63);
         }
@@ -123,6 +133,17 @@ impl OwnRates {
     /// be if cells took the room that they have.
     pub(crate) fn near(&self, spare: f64) -> f64 {
         self.rate(&self.by_gap, (-spare).exp2())
+    }
+
+    /// As [`OwnRates::near`], for as many spare bits as it was made with. Where keys lie at powers
+    /// of two behind each other, cells end where they do, and reach none.
+    pub(super) fn near_own(&self, spare: f64) -> f64 {
+        let near = self.near(spare);
+        let in_cells = (self.in_cells + self.alike) / self.asked.max(1.0);
+        if spare >= 0.0 && in_cells < near / 2.0 && self.in_cells >= REACHED_MIN {
+            return in_cells;
+        }
+        near
     }
 
     /// The rate of positions of such a width, in numbers.

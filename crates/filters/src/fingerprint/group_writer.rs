@@ -242,7 +242,7 @@ impl GroupPlan<'_> {
         };
         let unit = if cost.is_some() { self.unit() } else { 0 };
         let rates = OwnRates::new(&writer.views, spare, unit);
-        let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
+        let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near_own(spare) };
         let line = self.line_layout();
         let positions = self.line_blocks as u64 * line.positions();
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;
@@ -258,6 +258,14 @@ impl GroupPlan<'_> {
                 return Choice::Hashes(self.hash_layout());
             }
             if cell_rate < best {
+                return Choice::Cells { spare: cells };
+            }
+        }
+        // What has no room for its numbers may have it for prefixes.
+        if near_rate.is_infinite() && !rates.has_alike() {
+            let (cells, commons) = (self.cell_spare(), &self.keys.commons()[..self.key_count()]);
+            let cell_rate = (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
+            if cells >= 0.0 && cell_rate < spline_rate {
                 return Choice::Cells { spare: cells };
             }
         }

@@ -53,7 +53,8 @@ pub fn last_view(number: u64) -> u64 {
 #[inline(always)]
 pub fn encode_gaps(block: &Numbers<'_>, out: &mut Vec<u8>) {
     assert!(block.spare <= SPARE_MAX, "{} spare bits", block.spare);
-    let settled = Settled::new(block);
+    // The reader knows of no unit.
+    let settled = Settled::new(&Numbers { unit: 0, ..*block });
     write_block(block, &settled, out);
 }
 

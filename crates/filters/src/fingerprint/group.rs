@@ -4,7 +4,8 @@
 //! spline           its model
 //! all but spline   u8: bits of a head - 1
 //! hash             how positions are laid out in blocks
-//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits; u8: unit
+//! coded            u32: where in the arena its classes are, in units of 8 bytes; u8: spare bits;
+//!                  u8: unit
 //! all but spline   heads of blocks 1..: the first bits of their first keys after the prefix
 //! offsets of blocks 1.. from block 0 in bytes; coded: also where the last block ends
 //! zeros up to a whole byte

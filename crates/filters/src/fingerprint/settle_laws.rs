@@ -20,7 +20,8 @@ pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: imp
             let before = bounds[place - 1];
             assert!(before == (low, high) && numbers[place - 1] == number || before.1 < low);
             let apart = number - numbers[place - 1];
-            let most = ((2 * apart) >> block.spare).max(1);
+            let exact = (1 << block.unit).min(2 * apart);
+            let most = ((2 * apart) >> block.spare).max(exact);
             assert!(apart == 0 || high - low < most, "{place}: wide");
         }
         let before = numbers.partition_point(|&other| other < number);

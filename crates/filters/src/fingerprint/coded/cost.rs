@@ -1,6 +1,7 @@
 //! What coded cells take, before they are written.
 //! ```text
-//! cell i takes     symbol of e_i+1  +  (e_i - c_i)  +  min(c_i - u, s)  bits,    c_i = min(e_i, e_i+1)
+//! cell i takes     symbol of e_i+1  +  (e_i - c_i)  +  min(c_i - u, s)  bits
+//!                  with c_i = min(e_i, e_i+1)
 //! all take         fixed                            +  sum of these          with spare bits s
 //! ```
 //! Invariant: more spare bits take no fewer bits; from some number on they take no more.

@@ -9,8 +9,8 @@
 //! ```
 //! Bits are taken low ones first. A place has the symbol of the gap behind a key (`classes.rs`);
 //! exponents are turned, so that a gap has one symbol whatever a group's prefix. Cells are those of
-//! `settle.rs`. Cells are not finer than keys are apart, if all
-//! have one length: then they are exact, and take no more spare bits. Invariant: a key lies in its cell; cells ascend and are disjoint.
+//! `settle.rs`. They are no finer than keys of one length are apart: then they are exact, and take
+//! no more spare bits. Invariant: a key lies in its cell; cells ascend and are disjoint.
 
 mod block;
 pub mod classes;

@@ -73,8 +73,6 @@ pub(crate) struct OwnRates {
     /// Keys that were looked up, and those of them that look like a neighbour.
     asked: f64,
     alike: f64,
-    /// Keys that lie in a neighbour's cell, where cells begin at powers of two behind keys.
-    in_cells: f64,
     by_gap: Distances,
     by_number: Distances,
 }
@@ -88,7 +86,6 @@ impl OwnRates {
         let mut rates = OwnRates {
             asked: views.len().saturating_sub(4) as f64,
             alike: 0.0,
-            in_cells: 0.0,
             by_gap: Distances::new(),
             by_number: Distances::new(),
         };
@@ -106,13 +103,6 @@ impl OwnRates {
             };
             reach(key - low, exponent(before, low));
             reach(high - key, exponent(high, after));
-            let cell_of = |lesser: u32| width(lesser, exact, unit);
-            let outer = |outer: Option<u32>| cell_of(outer.map_or(gap, |outer| outer.min(gap)));
-            let of_low = outer(exponent(before, low));
-            let low_end = before + ((((low - before) >> of_low) + 1) << of_low);
-            let of_high = outer(exponent(high, after));
-            let high_start = low + (((high - low) >> of_high) << of_high);
-            rates.in_cells += f64::from(u8::from(key < low_end || key >= high_start));
             rates.by_number.add(key - low, 63);
             rates.by_number.add(high - key, 63);
         }
@@ -135,17 +125,6 @@ impl OwnRates {
         self.rate(&self.by_gap, (-spare).exp2())
     }
 
-    /// As [`OwnRates::near`], for as many spare bits as it was made with. Where keys lie at powers
-    /// of two behind each other, cells end where they do, and reach none.
-    pub(super) fn near_own(&self, spare: f64) -> f64 {
-        let near = self.near(spare);
-        let in_cells = (self.in_cells + self.alike) / self.asked.max(1.0);
-        if spare >= 0.0 && in_cells < near / 2.0 && self.in_cells >= REACHED_MIN {
-            return in_cells;
-        }
-        near
-    }
-
     /// The rate of positions of such a width, in numbers.
     pub(super) fn spline(&self, width: f64) -> f64 {
         // A position of one number is exact.
@@ -163,6 +142,25 @@ impl OwnRates {
         }
         unreachable!("the last turn gives a rate")
     }
+}
+
+/// The share of keys that lie in a neighbour's cell, where cells begin at multiples of their widths
+/// behind the key before. Keys that lie at such places are in none. Requires: spare bits.
+#[cold]
+#[inline(never)]
+pub(super) fn rate_in_cells(views: &[u64], spare: f64, unit: u32) -> f64 {
+    let is_in = |views: &[u64]| {
+        let [before, low, key, high, after] = [0, 1, 2, 3, 4].map(|at| number(views[at]));
+        let (Some(gap), true) = (exponent(low, high), low < key && key < high) else { return true };
+        let cell = |outer: Option<u32>| {
+            width(outer.map_or(gap, |outer| outer.min(gap)), spare as u32, unit)
+        };
+        let (of_low, of_high) = (cell(exponent(before, low)), cell(exponent(high, after)));
+        let low_end = before + ((((low - before) >> of_low) + 1) << of_low);
+        let high_start = low + (((high - low) >> of_high) << of_high);
+        key < low_end || key >= high_start
+    };
+    share_of(views.windows(5).map(is_in))
 }
 
 /// Bits that gap fingerprints spend where a gap is wider than the next one.

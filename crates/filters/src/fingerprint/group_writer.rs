@@ -8,7 +8,7 @@
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
-use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, uneven_gap_bits};
+use super::choose_kind::{OwnRates, cell_rate_by_keys, layout, rate_in_cells, uneven_gap_bits};
 use super::coded::classes::Classes;
 use super::coded::{self, CodedCost, Shared, encode_coded};
 use super::encode::{BlockPlan, encode_block};
@@ -42,6 +42,8 @@ const CODED_BLOCK_BITS: usize = 11 + 4;
 const CELL_RATE: f64 = 1.2;
 /// Cells of numbers may take so much more than their bits, of each key's: others pay it back.
 const SPARE_LEAST: f64 = -1.0;
+/// A rate of cells above which these are placed to see what they reach.
+const PLACED_ABOVE: f64 = 0.1;
 /// A line is read in less time than coded cells: these must promise so much less.
 const CLEARLY: f64 = 0.85;
 
@@ -242,7 +244,13 @@ impl GroupPlan<'_> {
         };
         let unit = if cost.is_some() { self.unit() } else { 0 };
         let rates = OwnRates::new(&writer.views, spare, unit);
-        let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near_own(spare) };
+        let near_rate = if spare < SPARE_LEAST { f64::INFINITY } else { rates.near(spare) };
+        // Where cells end where keys do, they reach fewer than their widths say.
+        let near_rate = if near_rate > PLACED_ABOVE && near_rate.is_finite() && spare >= 0.0 {
+            near_rate.min(rate_in_cells(&writer.views, spare, unit))
+        } else {
+            near_rate
+        };
         let line = self.line_layout();
         let positions = self.line_blocks as u64 * line.positions();
         let width = (writer.views[self.key_count() - 1] - self.low) as f64 / 2.0;

@@ -42,6 +42,8 @@ type Position = ((usize, usize), u64);
 /// The codes of the entries from some key on, in key order; `BACK`: up to some key, in reverse.
 pub struct Cursor<const BACK: bool = false> {
     part: Part,
+    /// Whether it has a model of text.
+    is_coded: bool,
     bucket: (usize, usize),
     views: BucketViews,
     /// The bucket's keys in the base that were not given yet, by their rank.
@@ -79,7 +81,9 @@ impl<const BACK: bool> Cursor<BACK> {
         let (views, entries) = (BucketViews::default(), BucketEntries::default());
         let bucket = part.base().last_bucket();
         let (keys, heads, muted, quiet) = (0..0, [None; SOURCES.len()], None, None);
-        let mut cursor = Cursor { part, bucket, views, keys, entries, heads, muted, quiet };
+        let is_coded = part.base().text.is_some();
+        let mut cursor =
+            Cursor { part, is_coded, bucket, views, keys, entries, heads, muted, quiet };
         cursor.begin(from);
         cursor
     }
@@ -126,10 +130,12 @@ impl<const BACK: bool> Cursor<BACK> {
     /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
     /// passed over, and not given later.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
-        match key {
-            Some(key) if self.part.base().text.is_some() => self.next_due_at_code(key, wanted),
-            _ => self.next_due_at(key, wanted),
+        if self.is_coded
+            && let Some(key) = key
+        {
+            return self.next_due_at_code(key, wanted);
         }
+        self.next_due_at(key, wanted)
     }
 
     /// As [`Cursor::next_due`], where there is a model of text.

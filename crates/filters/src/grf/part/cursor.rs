@@ -42,8 +42,6 @@ type Position = ((usize, usize), u64);
 /// The codes of the entries from some key on, in key order; `BACK`: up to some key, in reverse.
 pub struct Cursor<const BACK: bool = false> {
     part: Part,
-    /// Whether it has a model of text.
-    is_coded: bool,
     bucket: (usize, usize),
     views: BucketViews,
     /// The bucket's keys in the base that were not given yet, by their rank.
@@ -81,9 +79,7 @@ impl<const BACK: bool> Cursor<BACK> {
         let (views, entries) = (BucketViews::default(), BucketEntries::default());
         let bucket = part.base().last_bucket();
         let (keys, heads, muted, quiet) = (0..0, [None; SOURCES.len()], None, None);
-        let is_coded = part.base().text.is_some();
-        let mut cursor =
-            Cursor { part, is_coded, bucket, views, keys, entries, heads, muted, quiet };
+        let mut cursor = Cursor { part, bucket, views, keys, entries, heads, muted, quiet };
         cursor.begin(from);
         cursor
     }
@@ -130,19 +126,11 @@ impl<const BACK: bool> Cursor<BACK> {
     /// start up to `key`. A later call with a key further on goes on. What is not wanted once is
     /// passed over, and not given later.
     pub fn next_due(&mut self, key: Option<&[u8]>, wanted: impl Fn(Span) -> bool) -> Option<Span> {
-        if self.is_coded
-            && let Some(key) = key
-        {
-            return self.next_due_at_code(key, wanted);
-        }
-        self.next_due_at(key, wanted)
-    }
-
-    /// As [`Cursor::next_due`], where there is a model of text.
-    #[inline(never)]
-    fn next_due_at_code(&mut self, key: &[u8], wanted: impl Fn(Span) -> bool) -> Option<Span> {
+        let Some((text, key)) = self.part.base().text.as_deref().zip(key) else {
+            return self.next_due_at(key, wanted);
+        };
         let mut code = Code::new();
-        let code = self.part.base().name(key, &mut code);
+        let code = text.encode(key, &mut code);
         self.next_due_at(Some(code), wanted)
     }
 

@@ -11,6 +11,8 @@ pub struct KeySample {
     ends: Vec<usize>,
 }
 
+/// Bytes of a key that are kept: codes end before, and a sample of huge keys stays small.
+const BYTES_OF_KEY: usize = 512;
 /// Stretches of a sample that is evenly spread, and the keys of each: as many as a group has.
 const STRETCHES: usize = 64;
 const STRETCH_KEYS: usize = 720;
@@ -32,7 +34,7 @@ impl KeySample {
 
     /// Adds the next key of a stretch. Requires: above the one before.
     pub fn push(&mut self, key: &[u8]) {
-        self.keys.push(key);
+        self.keys.push(&key[..key.len().min(BYTES_OF_KEY)]);
     }
 
     /// The next key begins another stretch, wherever it lies.

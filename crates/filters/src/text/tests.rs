@@ -111,6 +111,18 @@ fn a_model_is_learnt_where_it_pays() {
 }
 
 #[test]
+fn huge_keys_are_sampled_by_their_beginnings() {
+    let keys: Vec<Vec<u8>> = (0..600u32)
+        .map(|i| [format!("{:05}", i * 7).as_bytes(), &vec![b'x'; 60_000]].concat())
+        .collect();
+    let sample = sample_of(&keys);
+    assert!(sample.keys().iter().all(|key| key.len() == 512));
+    let model = Judged::of(&sample, 1 << 20, 12.0, Asked::default()).model;
+    let codes = keys.iter().map(|key| model.as_ref().map(|model| code(model, key)));
+    assert!(codes.collect::<Vec<_>>().is_sorted());
+}
+
+#[test]
 fn a_model_is_read_as_it_was_written() {
     for model in models() {
         let mut out = Writer::new();

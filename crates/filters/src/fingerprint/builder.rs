@@ -102,6 +102,8 @@ pub struct GroupsBuilder {
     arena: Vec<u8>,
     writer: GroupWriter,
     chapter: Chapter,
+    /// How many keys there are for each one of the buffer, those in its cells included.
+    counted_share: f64,
     directory: DirectoryBuilder,
     starts: GroupStartsBuilder,
     pace: Pace,
@@ -122,6 +124,7 @@ impl GroupsBuilder {
             arena: Vec::new(),
             writer: GroupWriter::default(),
             chapter: Chapter::default(),
+            counted_share: 1.0,
             directory: DirectoryBuilder::default(),
             starts: GroupStartsBuilder::default(),
             pace: Pace::new(plan.bits_per_key),
@@ -255,12 +258,6 @@ impl GroupsBuilder {
         keys + within.map(|&(_, count)| count as usize).sum::<usize>()
     }
 
-    /// How many keys there are for each one of the buffer.
-    fn counted_share(&self) -> f64 {
-        let keys = self.keys.len().max(1);
-        self.counted(keys) as f64 / keys as f64
-    }
-
     /// The end of the last block that was cut.
     fn cut(&self) -> usize {
         self.cuts.last().copied().unwrap_or(0)
@@ -296,6 +293,8 @@ impl GroupsBuilder {
     fn begin_chapter(&mut self) {
         let key_bits = self.key_bits();
         self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts, key_bits);
+        let keys = self.keys.len().max(1);
+        self.counted_share = self.counted(keys) as f64 / keys as f64;
     }
 
     /// Writes a group of at most `blocks_most` blocks.
@@ -337,7 +336,7 @@ impl GroupsBuilder {
             line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
             bits,
             even_bits: bits,
-            spare: self.pace.spare(&self.chapter, self.counted_share(), self.plan.point_bits),
+            spare: self.pace.spare(&self.chapter, self.counted_share, self.plan.point_bits),
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);

@@ -6,16 +6,16 @@ const WORD_BYTES: usize = size_of::<u64>();
 
 /// A key's code: a bit string, continued with zeros for ever.
 #[derive(Clone)]
-pub(crate) struct Code {
+pub(crate) struct KeyCode {
     bytes: [[u8; WORD_BYTES]; WORDS_MAX],
     words: usize,
 }
 
-impl Code {
+impl KeyCode {
     /// Without a bit.
     #[inline(always)]
-    pub(crate) fn new() -> Code {
-        Code { bytes: [[0; WORD_BYTES]; WORDS_MAX], words: 0 }
+    pub(crate) fn new() -> KeyCode {
+        KeyCode { bytes: [[0; WORD_BYTES]; WORDS_MAX], words: 0 }
     }
 
     /// Begins anew.

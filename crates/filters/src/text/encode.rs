@@ -8,7 +8,7 @@
 //! byte's share are rounded alike, so neighbours meet and never overlap. Invariant: a < b gives
 //! code(a) <= code(b), and less if neither was cut.
 
-use super::code::Code;
+use super::code::KeyCode;
 use super::model::TextModel;
 use crate::base::query::KeyRange;
 use crate::bits::simd::fastest;
@@ -44,7 +44,7 @@ struct Interval {
 impl Interval {
     /// Narrows it to a part of its width.
     #[inline(always)]
-    fn narrow(&mut self, from: u64, to: u64, code: &mut Code) {
+    fn narrow(&mut self, from: u64, to: u64, code: &mut KeyCode) {
         let (low, over) =
             self.low.overflowing_add(u128::from(from) << (HELD_BITS - WIDTH_BITS - self.at));
         if over {
@@ -64,7 +64,7 @@ impl Interval {
 impl Interval {
     /// Writes the words that are held back, up to so many bits in all.
     #[inline(always)]
-    fn finish(self, bits: u32, code: &mut Code) {
+    fn finish(self, bits: u32, code: &mut KeyCode) {
         for word in [(self.low >> WORD_BITS) as u64, self.low as u64] {
             if code.len() < bits {
                 code.push(word);
@@ -78,12 +78,12 @@ impl TextModel {
     /// Appends a key's code to `out`: a bit string, continued with zeros. Lesser keys have no
     /// greater codes. Takes time for each byte of the key, up to the end of the longest code.
     pub fn append_code(&self, key: &[u8], out: &mut Vec<u8>) {
-        out.extend_from_slice(self.encode(key, &mut Code::new()));
+        out.extend_from_slice(self.encode(key, &mut KeyCode::new()));
     }
 
     /// The code of a key, in `code`.
     #[inline]
-    pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut Code) -> &'c [u8] {
+    pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
         fastest(
             #[inline(always)]
             || self.encode_now(key, code),
@@ -95,7 +95,7 @@ impl TextModel {
     pub(crate) fn range<'c>(
         &self,
         range: &KeyRange<'_>,
-        (low, high): (&'c mut Code, &'c mut Code),
+        (low, high): (&'c mut KeyCode, &'c mut KeyCode),
     ) -> KeyRange<'c> {
         let lower = self.encode(range.lower(), low);
         let upper = range.upper().map(|upper| self.encode(upper, high));
@@ -103,7 +103,7 @@ impl TextModel {
     }
 
     #[inline(always)]
-    fn encode_now(&self, key: &[u8], code: &mut Code) {
+    fn encode_now(&self, key: &[u8], code: &mut KeyCode) {
         code.clear();
         let mut interval = Interval { low: 0, at: 0, width: (1 << WIDTH_BITS) - 1 };
         let all = interval.width;

@@ -8,7 +8,7 @@
 //! than it is worth. Invariant: the choice changes what a filter costs and how often it errs, never
 //! its truth.
 
-use super::code::Code;
+use super::code::KeyCode;
 use super::model::{CODE_BITS_MAX, TextModel};
 use super::sample::KeySample;
 use crate::fingerprint::Fingerprints;
@@ -113,7 +113,7 @@ struct Judgement {
 
 impl Judgement {
     fn of(sample: &KeySample, model: Option<&TextModel>) -> Judgement {
-        let (mut judgement, mut code) = (Judgement::default(), Code::new());
+        let (mut judgement, mut code) = (Judgement::default(), KeyCode::new());
         let judged = (sample.len() / KEYS_JUDGED).max(1);
         for stretch in sample.stretches().step_by(judged) {
             for place in stretch {

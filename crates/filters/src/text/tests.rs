@@ -1,6 +1,6 @@
 //! Order is kept, whatever was learnt and whatever is asked; and text becomes short.
 
-use super::code::Code;
+use super::code::KeyCode;
 use super::judge::Judged;
 use super::model::TextModel;
 use super::sample::KeySample;
@@ -18,7 +18,7 @@ fn sample_of(keys: &[Vec<u8>]) -> KeySample {
 }
 
 fn code(model: &TextModel, key: &[u8]) -> Vec<u8> {
-    let mut code = Code::new();
+    let mut code = KeyCode::new();
     let mut bytes = model.encode(key, &mut code).to_vec();
     assert!(bytes.len() <= (model.code_bits as usize).next_multiple_of(64) / 8);
     bytes.resize(64, 0);
@@ -158,7 +158,7 @@ proptest! {
         let codes: Vec<Vec<u8>> = asked.iter().map(|key| code(&model, key)).collect();
         prop_assert!(codes.is_sorted());
         // As they are written: equal or ascending, whatever their lengths.
-        let mut buffer = Code::new();
+        let mut buffer = KeyCode::new();
         let codes = asked.iter().map(|key| model.encode(key, &mut buffer).to_vec());
         prop_assert!(codes.collect::<Vec<_>>().is_sorted());
     }

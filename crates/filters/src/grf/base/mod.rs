@@ -39,7 +39,7 @@ use crate::grf::base::fraction::{Limits, fraction};
 use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
 use crate::grf::base::positions::Positions;
 use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slot, allocated_bytes};
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 
 /// Lines on which a group's header may be.
@@ -217,7 +217,7 @@ impl Base {
 
     /// What stands for a key in the base: the key, or its code if there is a model of text.
     #[inline(always)]
-    pub(crate) fn name<'k>(&self, key: &'k [u8], code: &'k mut Code) -> &'k [u8] {
+    pub(crate) fn name<'k>(&self, key: &'k [u8], code: &'k mut KeyCode) -> &'k [u8] {
         match &self.text {
             None => key,
             Some(text) => text.encode(key, code),

@@ -18,7 +18,7 @@ use crate::grf::base::{Found, Role, Site, Spot};
 use crate::grf::overlay::list::ListEntries;
 use crate::grf::part::Part;
 use crate::grf::sizes::Slot;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 
 /// Keys of a batch: their reads are about as many as a core has under way.
 const BATCH: usize = 16;
@@ -78,7 +78,7 @@ fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
         return answer(keys);
     }
     let Some(&(first, _)) = keys.first() else { return };
-    let mut codes: [Code; BATCH] = std::array::from_fn(|_| Code::new());
+    let mut codes: [KeyCode; BATCH] = std::array::from_fn(|_| KeyCode::new());
     let mut names = [(first, &[][..]); BATCH];
     for ((name, code), (part, key)) in names.iter_mut().zip(&mut codes).zip(keys) {
         *name = (part, part.base.name(key, code));

@@ -18,7 +18,7 @@ use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 use crate::text::judge::Judged;
 use crate::text::model::TextModel;
 use crate::text::sample::KeySample;
@@ -44,7 +44,7 @@ pub struct PartBuilder {
 /// What makes codes of keys.
 struct TextBuilder {
     model: Box<TextModel>,
-    code: Code,
+    code: KeyCode,
     /// The last key.
     last: Vec<u8>,
 }
@@ -131,7 +131,7 @@ impl PartBuilder {
     #[must_use]
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
         let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
-        let (code, last) = (Code::new(), Vec::new());
+        let (code, last) = (KeyCode::new(), Vec::new());
         let code_bits = model.code_bits() as usize;
         let text = Some(TextBuilder { model: Box::new(model), code, last });
         let left = |plan: &mut GroupsPlan| {

@@ -16,7 +16,7 @@ use crate::fingerprint::starts::rank_bounds;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::overlay::Overlay;
 use crate::grf::part::Part;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 
 impl Base {
     /// Between how many keys and how many lie below the key of a place, which is one of a range's
@@ -88,7 +88,7 @@ impl Part {
     /// keys that share the key's cell. If some keys of the group only add zeros to others, the
     /// bounds differ by these, too.
     pub fn rank_bounds(&self, key: &[u8]) -> RankBounds {
-        let mut code = Code::new();
+        let mut code = KeyCode::new();
         let key = self.base.name(key, &mut code);
         self.base.rank_bounds(&self.spot(key, Role::Low, &mut Untraced))
     }
@@ -107,7 +107,7 @@ impl Part {
     pub fn approximate_count(&self, range: &KeyRange<'_>) -> CountBounds {
         // No key is below the empty one.
         let bounded = Some(range.lower()).filter(|lower| !lower.is_empty());
-        let (mut low_code, mut high_code) = (Code::new(), Code::new());
+        let (mut low_code, mut high_code) = (KeyCode::new(), KeyCode::new());
         let bounded = bounded.map(|lower| self.base.name(lower, &mut low_code));
         let upper = range.upper().map(|upper| self.base.name(upper, &mut high_code));
         let low = bounded.map(|key| self.spot(key, Role::Low, &mut Untraced));

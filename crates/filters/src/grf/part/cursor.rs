@@ -16,7 +16,7 @@ use crate::grf::base::Role;
 use crate::grf::base::bounds::BucketViews;
 use crate::grf::overlay::bucket_entries::{Age, BucketEntries};
 use crate::grf::part::Part;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 use std::ops::Range;
 
 impl Part {
@@ -94,7 +94,7 @@ impl<const BACK: bool> Cursor<BACK> {
     fn begin(&mut self, from: Option<&[u8]>) {
         let part = self.part.clone();
         let Some(from) = from else { return self.read(self.bucket, true) };
-        let mut code = Code::new();
+        let mut code = KeyCode::new();
         let from = part.base().name(from, &mut code);
         let low = part.spot(from, Role::Low, &mut Untraced);
         let spot = if BACK { part.spot(from, Role::High(&low), &mut Untraced) } else { low };
@@ -129,7 +129,7 @@ impl<const BACK: bool> Cursor<BACK> {
         let Some((text, key)) = self.part.base().text.as_deref().zip(key) else {
             return self.next_due_at(key, wanted);
         };
-        let mut code = Code::new();
+        let mut code = KeyCode::new();
         let code = text.encode(key, &mut code);
         self.next_due_at(Some(code), wanted)
     }

@@ -17,7 +17,7 @@ use crate::grf::base::{Base, Found, Role, Site};
 use crate::grf::overlay::OverlayInserter;
 use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 
 impl Part {
@@ -82,10 +82,8 @@ impl Inserter {
     }
 
     fn place_batch(&mut self) {
-        let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
-        let keys = &mut keys[..self.batch.len()];
-        (0..).zip(&mut *keys).for_each(|(place, key)| *key = self.batch.get(place));
-        self.places.add(keys);
+        let keys = batch_of(&self.batch);
+        self.places.add(&keys[..self.batch.len()]);
         self.batch.clear();
     }
 
@@ -119,10 +117,10 @@ impl Places {
             ),
             Some(text) => {
                 encode_all(text, keys, &mut self.codes);
-                let codes: Vec<&[u8]> = self.codes.iter().collect();
+                let codes = &batch_of(&self.codes)[..keys.len()];
                 fastest(
                     #[inline(always)]
-                    move || place_batch(base, &codes, list, overlay),
+                    move || place_batch(base, codes, list, overlay),
                 );
             }
         }
@@ -130,9 +128,16 @@ impl Places {
     }
 }
 
+/// The keys of a list, at most a batch; behind them, empty ones.
+fn batch_of(list: &KeyList) -> [&[u8]; BATCH] {
+    let mut keys: [&[u8]; BATCH] = [&[]; BATCH];
+    keys.iter_mut().zip(list.iter()).for_each(|(place, key)| *place = key);
+    keys
+}
+
 /// The codes of keys, in `codes`.
 fn encode_all<K: AsRef<[u8]>>(text: &TextModel, keys: &[K], codes: &mut KeyList) {
-    let mut code = Code::new();
+    let mut code = KeyCode::new();
     codes.clear();
     keys.iter().for_each(|key| codes.push(text.encode(key.as_ref(), &mut code)));
 }

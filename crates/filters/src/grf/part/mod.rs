@@ -25,7 +25,7 @@ use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
 use crate::grf::sizes::allocated_bytes;
-use crate::text::code::Code;
+use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl Part {
         codes: &mut Codes,
         trace: &mut T,
     ) {
-        let (mut low, mut high) = (Code::new(), Code::new());
+        let (mut low, mut high) = (KeyCode::new(), KeyCode::new());
         let query = match query {
             Query::Point(key) => Query::Point(text.encode(key, &mut low)),
             Query::Range(range) => Query::Range(text.range(range, (&mut low, &mut high))),

@@ -14,12 +14,26 @@ pub(crate) const LINE_BYTES: usize = 64;
 /// The two counts before what an `Arc` holds.
 pub(crate) const ARC_BYTES: usize = 2 * size_of::<usize>();
 
-/// The packed entries in a place's slot.
-pub(crate) type Slot = (u32, u32);
+/// The packed entries of a place's slot.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Slot {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+    /// The bit at which their quotients begin.
+    pub(crate) quotients: u32,
+}
 
-#[inline(always)]
-pub(crate) fn range((start, end): Slot) -> Range<usize> {
-    start as usize..end as usize
+impl Slot {
+    #[inline(always)]
+    pub(crate) fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The first entry, and the first bit of the quotients.
+    #[inline(always)]
+    pub(crate) fn first(&self) -> (usize, usize) {
+        (self.start as usize, self.quotients as usize)
+    }
 }
 
 /// What an allocation of `bytes` takes: a size word before it, rounded to the allocator's grain.

@@ -175,7 +175,7 @@ impl Spot {
         (before, through): (usize, usize),
         count: usize,
     ) -> Self {
-        Spot { list, bucket, fraction, before, through, count, fall: None, slot: (0, 0) }
+        Spot { list, bucket, fraction, before, through, count, fall: None, slot: Slot::default() }
     }
 
     #[inline(always)]

@@ -15,6 +15,7 @@ use crate::grf::overlay::Overlay;
 use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::recent::Recent;
+use crate::grf::sizes::Slot;
 use std::ops::Range;
 
 /// Entries that are read at once.
@@ -48,6 +49,7 @@ struct Stretch {
 #[derive(Default)]
 pub(crate) struct BucketEntries<const BACK: bool> {
     chunk: Chunk,
+    slot: Slot,
     packed: Stretch,
     recent: Stretch,
 }
@@ -76,10 +78,8 @@ impl<const BACK: bool> BucketEntries<BACK> {
             None => {}
         }
         let packed = self.chunk.packed();
-        let slot = |packed: Packed<'_>| {
-            let slot = packed.slot(entries.list, bucket);
-            packed.between(slot, (low, high), &mut Untraced)
-        };
+        self.slot = packed.map_or(Slot::default(), |packed| packed.slot(entries.list, bucket));
+        let slot = |packed: Packed<'_>| packed.between(&self.slot, (low, high), &mut Untraced);
         let words = |recent: Recent<'_>| recent.between(recent.list(entries.list), (low, high));
         self.packed.begin(packed.map_or(0..0, slot));
         self.recent.begin(self.chunk.recent().map_or(0..0, words));
@@ -114,10 +114,10 @@ impl<const BACK: bool> BucketEntries<BACK> {
         match age {
             Age::Packed => {
                 let packed = self.chunk.packed().expect("some are left");
-                let range = self.packed.next_piece::<BACK>(|at| packed.group(at));
+                let range = self.packed.next_piece::<BACK>(|at| packed.group(&self.slot, at));
                 let piece = &mut self.packed.piece;
                 piece.reserve(range.len());
-                packed.visit_fractions(range, |fraction, code| {
+                packed.visit_fractions(&self.slot, range, |fraction, code| {
                     if wanted(code.span) {
                         let bits = usize::from(code.bits);
                         piece.push(BucketEntry { fraction, bits, code: code.span });

@@ -9,8 +9,9 @@
 //! answer.
 
 use crate::grf::base::Base;
-use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS};
+use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::GrfOptions;
+use crate::grf::overlay::packed_layout::list_bits;
 
 /// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
 /// share.
@@ -46,24 +47,18 @@ pub(crate) struct EntryBudget {
     pub(crate) others: f64,
 }
 
-/// The overhead of a list, in bits per entry: its tables, and its share of what a chunk has once.
-/// `longest` is the length of the chunk's longest list.
-fn list_bits(entries: f64, longest: f64) -> f64 {
+/// What an entry takes beside its code and its fraction, in bits: its list's share and that of what
+/// a chunk has once. `longest` is the length of the chunk's longest list.
+fn share_of_list(entries: f64, longest: f64) -> f64 {
     const SHARE_OF_CHUNK: f64 = 104.0;
-    let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
-    let tables = |slot_bits: usize| {
-        let bytes = first + end * (BUCKETS >> slot_bits);
-        entries * slot_bits as f64 + 8.0 * bytes as f64
-    };
-    let least = (0..=BUCKET_BITS).map(tables).fold(f64::INFINITY, f64::min);
-    (SHARE_OF_CHUNK + least) / entries.max(1.0)
+    (SHARE_OF_CHUNK + list_bits(entries, longest)) / entries.max(1.0)
 }
 
 /// The bits that the list of a group of `keys` keys takes beyond the plan, where each key has
 /// `share` newer ones. Text has small groups, and a list of few entries has tables all the same.
 pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
     let (entries, usual) = (keys * share, GROUP_KEYS * share);
-    entries * (list_bits(entries, entries) - list_bits(usual, usual))
+    entries * (share_of_list(entries, entries) - share_of_list(usual, usual))
 }
 
 impl EntryBudget {
@@ -81,7 +76,7 @@ impl EntryBudget {
         }
         const LEAST: usize = 4;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
-        let list = list_bits(entries, f64::from(longest()) * self.growth);
+        let list = share_of_list(entries, f64::from(longest()) * self.growth);
         let left = self.bits * keys_per_entry - self.others - list;
         (left as usize).max(LEAST)
     }
@@ -105,7 +100,7 @@ impl GrfOptions {
         let is_expected = inserted <= base.overlay_keys;
         let bits = if is_promised && is_expected { left / expected } else { PLENTY };
         let usual = GROUP_KEYS * expected / base.entries.max(1) as f64;
-        let others = Self::entry_bits(expected / keys) - list_bits(usual, usual);
+        let others = Self::entry_bits(expected / keys) - share_of_list(usual, usual);
         EntryBudget { growth, bits, others }
     }
 }

@@ -10,7 +10,7 @@ use crate::base::shape::Codes;
 use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::recent::Recent;
-use crate::grf::sizes::{Slot, range};
+use crate::grf::sizes::Slot;
 
 /// Entries that one answer looks at before it says "all".
 pub(crate) const ENTRIES_ASKED_MAX: usize = 256;
@@ -39,11 +39,11 @@ impl ListEntries<'_> {
     #[inline(always)]
     pub(crate) fn slot(&self, bucket: usize) -> Slot {
         match self.chunk.packed() {
-            None => (0, 0),
+            None => Slot::default(),
             Some(packed) => {
                 let slot = packed.slot(self.list, bucket);
-                packed.load_entry(slot.start);
-                (slot.start as u32, slot.end as u32)
+                packed.load_slot(&slot);
+                slot
             }
         }
     }
@@ -66,7 +66,7 @@ impl ListEntries<'_> {
         };
         if let Some(packed) = self.chunk.packed() {
             packed.touch_table(self.list, bucket, trace);
-            packed.visit_between(range(slot), places, trace, &mut push);
+            packed.visit_between(&slot, places, trace, &mut push);
         }
         if let Some(recent) = self.chunk.recent() {
             recent.visit(self.list, places, trace, push);

@@ -14,7 +14,11 @@ pub(super) mod entry_budget;
 mod huffman;
 pub(super) mod list;
 pub(super) mod packed;
+mod packed_layout;
+mod packed_numbers;
+mod packed_search;
 mod packed_writer;
+mod quotients;
 pub(super) mod recent;
 mod runs;
 
@@ -29,7 +33,7 @@ use crate::grf::overlay::chunk::{Chunk, ChunkEntries, ChunkWriter, Move, NewEntr
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
 use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
 use crate::grf::overlay::runs::Runs;
-use crate::grf::sizes::{ARC_BYTES, range};
+use crate::grf::sizes::ARC_BYTES;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -122,8 +126,9 @@ impl Overlay {
         let (hashed, chunk) = (base.is_hashed(spot.list), &self.root[index]);
         let places = (spot.place(), spot.place());
         if let Some(packed) = chunk.packed() {
-            let slot = range(spot.slot);
-            add(if hashed { slot } else { packed.between(slot, places, &mut Untraced) });
+            let slot = &spot.slot;
+            let is_there = |slot| packed.between(slot, places, &mut Untraced);
+            add(if hashed { slot.range() } else { is_there(slot) });
         }
         if let Some(recent) = chunk.recent() {
             let bucket = recent.between(recent.list(list), spot.bucket_places());
@@ -237,12 +242,12 @@ impl<T: Trace> Collect<'_, T> {
         let Some(packed) = self.overlay.root[index].packed() else { return 0..0 };
         let start = low.map_or(0, |(low, list)| {
             packed.touch_table(list, low.bucket, self.trace);
-            packed.from(range(low.slot), low.place(), self.trace)
+            packed.from(&low.slot, low.place(), self.trace)
         });
         let end = high.map_or(packed.len(), |(high, list)| {
             packed.touch_table(list, high.bucket, self.trace);
             let places = (high.place(), high.place());
-            packed.between(range(high.slot), places, self.trace).end
+            packed.between(&high.slot, places, self.trace).end
         });
         start..end.max(start)
     }

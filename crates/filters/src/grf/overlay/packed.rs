@@ -1,39 +1,37 @@
 //! The packed entries of some neighbouring lists: those whose flushes were merged.
 //! ```text
-//! layout   one word: where entries begin; bits of fraction, spare, code, slot; lists; bytes of
-//!          an end
-//! tables   of each list: its first entry, and where its slots end, counted from there
-//! entries  (bucket within its slot, fraction, code) packed, sorted
-//! codes    of each: first flush, counted from the origin; number of flushes; bits of its
-//!          entries' fractions
-//! footer   origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
-//!          | keys that are one entry with another key u32
+//! layout     one word: packed_layout.rs
+//! tables     of each list: its first entry, and where its slots end, counted from there
+//! quotients  of entries, in unary: quotients.rs
+//! entries    (remainder, code) packed, sorted within a quotient
+//! codes      of each: first flush, counted from the origin; number of flushes; bits of its
+//!            entries' fractions
+//! footer     origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
+//!            | keys that are one entry with another key u32
 //! ```
 //! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
-//! a list: as few as pays for so many entries. A fraction of fewer bits than the others ends in
-//! zeros, at most `spare` of them. It stands for all fractions that begin as it does. Invariant: an
-//! entry's code, a span, contains its flush number.
+//! a list: as few as pays for so many entries. Bucket within its slot and fraction, as one number,
+//! are quotient and remainder. A fraction of fewer bits than the others ends in zeros, at most
+//! `spare` of them, and stands for all fractions that begin as it does. Invariant: an entry's code,
+//! a span, contains its flush number.
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
-use crate::bits::packed::{PackedReader, load, read};
-use crate::bits::search::first_not;
+use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
-use crate::grf::overlay::huffman::{Numbers, Section};
-use crate::grf::sizes::LINE_BYTES;
+use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout};
+use crate::grf::overlay::quotients::Quotients;
+use crate::grf::sizes::{LINE_BYTES, Slot};
 use std::ops::Range;
 
 /// Codes that the packed entries of a chunk can have.
 pub(crate) const CODES_MAX: usize = 256;
 
-pub(crate) const LAYOUT_BYTES: usize = 8;
 const FOOTER_BYTES: usize = 16;
-/// Bytes of a list's table that has an end of one byte for each of its buckets, as most have.
-const TABLE_BYTES_ABOUT: usize = 2 + BUCKETS;
-
-/// Steps of the search in a slot: most have fewer than sixteen entries.
-const SLOT_STEPS: u32 = 4;
+/// Bytes of a list's table, about, and what share of the rest quotients are.
+const TABLE_BYTES_ABOUT: usize = 2 + BUCKETS / 4;
+const QUOTIENTS_SHARE: usize = 8;
 
 /// What entries of one code share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,82 +91,6 @@ pub(crate) struct Recoding {
     pub(crate) code: u16,
 }
 
-/// How a tier is laid out, as one word of fields.
-#[derive(Clone, Copy)]
-pub(crate) struct Layout(pub(crate) u64);
-
-impl Layout {
-    #[inline(always)]
-    fn field(self, at: u32) -> usize {
-        (self.0 >> at & 0xff) as usize
-    }
-
-    /// Where entries begin, in bytes.
-    #[inline(always)]
-    pub(crate) fn entries_at(self) -> usize {
-        (self.0 & 0xffff) as usize
-    }
-
-    #[inline(always)]
-    pub(crate) fn fraction_bits(self) -> usize {
-        self.field(16)
-    }
-
-    #[inline(always)]
-    pub(crate) fn spare_bits(self) -> usize {
-        self.field(24)
-    }
-
-    #[inline(always)]
-    pub(crate) fn code_bits(self) -> usize {
-        self.field(32)
-    }
-
-    #[inline(always)]
-    pub(crate) fn slot_bits(self) -> usize {
-        self.field(40)
-    }
-
-    #[inline(always)]
-    pub(crate) fn lists(self) -> usize {
-        self.field(48)
-    }
-
-    /// Bytes of where a slot ends, as a power of two: at most 2.
-    #[inline(always)]
-    pub(crate) fn end_log(self) -> usize {
-        self.field(56)
-    }
-
-    /// Whether where a slot ends is one byte: so it is in all but long lists.
-    #[inline(always)]
-    pub(crate) fn has_byte_ends(self) -> bool {
-        self.0 >> 56 == 0
-    }
-
-    /// Bytes of a list's first entry: two where ends have one, else four.
-    #[inline(always)]
-    pub(crate) fn first_bytes(self) -> usize {
-        if self.has_byte_ends() { 2 } else { 4 }
-    }
-
-    #[inline(always)]
-    pub(crate) fn slots(self) -> usize {
-        BUCKETS >> self.slot_bits()
-    }
-
-    /// Bytes of a list's table.
-    #[inline(always)]
-    pub(crate) fn table_bytes(self) -> usize {
-        self.first_bytes() + (self.slots() << self.end_log())
-    }
-
-    #[inline(always)]
-    pub(crate) fn entry_bits(self) -> usize {
-        self.slot_bits() + self.fraction_bits() + self.code_bits()
-    }
-}
-
 /// Packed entries to be read.
 #[derive(Clone, Copy)]
 pub(crate) struct Packed<'a> {
@@ -193,23 +115,17 @@ impl<'a> Packed<'a> {
     }
 
     fn has_a_layout(&self, lists: usize) -> bool {
-        let layout = self.layout;
-        let bits = layout.fraction_bits();
-        layout.lists() == lists
-            && layout.slot_bits() <= BUCKET_BITS
-            && bits <= FRACTION_BITS
-            && layout.spare_bits() <= bits
-            && layout.code_bits() <= CODES_MAX.ilog2() as usize
-            && layout.end_log() <= 2
-            && layout.entries_at() == LAYOUT_BYTES + lists * layout.table_bytes()
-            && layout.entries_at() + FOOTER_BYTES <= self.bytes.len()
+        let len = self.bytes.len() - FOOTER_BYTES;
+        self.layout.is_one(lists, len)
+            && self.layout.entries_at()
+                == self.layout.quotients_at() + self.layout.quotient_bytes(self.len())
     }
 
     fn has_tables(&self) -> bool {
         let width = 1 << self.layout.slot_bits();
         let slots = (0..self.layout.lists())
             .flat_map(|list| (0..BUCKETS).step_by(width).map(move |bucket| (list, bucket)))
-            .map(|(list, bucket)| self.slot(list, bucket));
+            .map(|(list, bucket)| self.slot(list, bucket).range());
         let mut end = 0;
         let ascend = slots.fold(true, |ascend, slot| {
             let follows = slot.start <= slot.end && slot.start == end;
@@ -254,7 +170,7 @@ impl<'a> Packed<'a> {
     }
 
     #[inline(always)]
-    fn number_within(&self, entry: u64) -> usize {
+    pub(crate) fn number_within(&self, entry: u64) -> usize {
         (entry & ((1 << self.layout.code_bits()) - 1)) as usize
     }
 
@@ -289,7 +205,7 @@ impl<'a> Packed<'a> {
     /// The number of entries.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
-        self.slot(self.layout.lists() - 1, BUCKETS - 1).end
+        self.slot(self.layout.lists() - 1, BUCKETS - 1).range().end
     }
 
     /// Adds the entries of each bucket, counted over all lists; of a slot of several, as if they
@@ -320,9 +236,9 @@ impl<'a> Packed<'a> {
         number(self.footer(), 12, 4)
     }
 
-    /// The slot of a bucket, as a range of entries.
+    /// The slot of a bucket.
     #[inline(always)]
-    pub(crate) fn slot(&self, list: usize, bucket: usize) -> Range<usize> {
+    pub(crate) fn slot(&self, list: usize, bucket: usize) -> Slot {
         let slot = bucket >> self.layout.slot_bits();
         let table = LAYOUT_BYTES + list * self.layout.table_bytes();
         let (first, before, end) = if self.layout.has_byte_ends() {
@@ -336,26 +252,33 @@ impl<'a> Packed<'a> {
             (number(table, 4), number(end - len, len), number(end, len))
         };
         // Before the first end there is none, but the list's first entry.
-        first + if slot == 0 { 0 } else { before }..first + end
+        let start = first + if slot == 0 { 0 } else { before };
+        let slots_before = (list << BUCKET_BITS | bucket) >> self.layout.slot_bits();
+        let quotients = start + (slots_before << self.layout.quotient_bits());
+        Slot { start: start as u32, end: (first + end) as u32, quotients: quotients as u32 }
     }
 
-    /// Prefetches a list's table, and the likely place of the entries of keys that lie so far
-    /// across the list. Entries are taken as evenly spread over all lists.
+    /// Prefetches a list's table, and the likely places of quotients and entries of keys that lie
+    /// so far across the list. Entries are taken as evenly spread over all lists.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(bytes: &[u8], list: usize, across: usize, trace: &mut T) {
         const LINES: usize = 3;
         ask_for_lines(bytes, 0, 1, trace);
         ask_for_lines(bytes, LAYOUT_BYTES + list * TABLE_BYTES_ABOUT, 1, trace);
         let from = LAYOUT_BYTES + LISTS_MAX * TABLE_BYTES_ABOUT;
-        let entries = bytes.len().saturating_sub(from + FOOTER_BYTES);
-        let at = from + place_about(entries, list, across);
+        let rest = bytes.len().saturating_sub(from + FOOTER_BYTES);
+        let quotients = rest / QUOTIENTS_SHARE;
+        ask_for_lines(bytes, from + place_about(quotients, list, across), 1, trace);
+        let at = from + quotients + place_about(rest - quotients, list, across);
         ask_for_lines(bytes, at - LINE_BYTES, LINES, trace);
     }
 
-    /// Asks for the memory of an entry, without waiting for it.
+    /// Asks for the memory of a slot, without waiting for it.
     #[inline(always)]
-    pub(crate) fn load_entry(&self, place: usize) {
-        prefetch_lines(self.bytes, self.entry_byte(place), 1);
+    pub(crate) fn load_slot(&self, slot: &Slot) {
+        let quotients = self.layout.quotients_at() + slot.quotients as usize / 8;
+        prefetch_lines(self.bytes, quotients, 1);
+        prefetch_lines(self.bytes, self.entry_byte(slot.start as usize), 1);
     }
 
     /// Where an entry begins, or the byte that it shares with the one before.
@@ -364,7 +287,13 @@ impl<'a> Packed<'a> {
         self.layout.entries_at() + place * self.layout.entry_bits() / 8
     }
 
-    /// Bucket within its slot, fraction and code, as they are packed.
+    /// The quotients of all entries.
+    #[inline(always)]
+    pub(crate) fn quotients(&self) -> Quotients<'a> {
+        Quotients { bytes: self.bytes, at: self.layout.quotients_at() }
+    }
+
+    /// Remainder and code, as they are packed.
     #[inline(always)]
     pub(crate) fn entry(&self, place: usize) -> u64 {
         let bits = self.layout.entry_bits();
@@ -388,50 +317,35 @@ impl<'a> Packed<'a> {
         }
     }
 
-    /// Fraction and code of entries. The fraction has the code's bits.
-    pub(crate) fn visit_fractions(&self, range: Range<usize>, mut visit: impl FnMut(u64, Code)) {
-        let (bits, code_bits) = (self.layout.fraction_bits(), self.layout.code_bits());
-        let mut visit = |entry: u64, number: usize| {
-            let code = self.code(number);
-            let fraction = entry >> code_bits & ((1 << bits) - 1);
-            visit(fraction >> (bits - usize::from(code.bits)), code);
-        };
-        if self.is_apart() {
-            return self.visit_numbers(range, |at, number| visit(self.entry(at), number));
-        }
-        for at in range {
-            let entry = self.entry(at);
-            visit(entry, self.number_within(entry));
-        }
-    }
-
-    /// Entries of different groups have fractions in the groups' order, whatever bits they have.
-    pub(crate) fn group(&self, place: usize) -> u64 {
-        self.entry(place) >> self.layout.code_bits() >> self.layout.spare_bits()
-    }
-
     /// Gives `out` all entries, in order, in place of what it has.
     #[inline(always)]
     pub(crate) fn decode(&self, out: &mut Vec<Entry>) {
         let layout = self.layout;
-        let code_bits = layout.code_bits();
+        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
         let longer = FRACTION_BITS - layout.fraction_bits();
+        let whole = |quotient: usize, entry: u64| {
+            let whole = (quotient as u64) << bits | entry;
+            let spot = whole >> code_bits << longer;
+            Entry(spot << Entry::CODE_BITS | whole & ((1 << code_bits) - 1))
+        };
         let mut entries = self.packed_entries();
-        out.resize(self.len(), Entry(0));
-        let mut rest = &mut out[..];
-        for (bucket, count) in self.slots() {
-            let first = (bucket as u64) << FRACTION_BITS;
-            let (targets, others) = rest.split_at_mut(count);
-            rest = others;
-            for target in targets {
-                let entry = entries.take();
-                let spot = first + (entry >> code_bits << longer);
-                let code = entry & ((1 << code_bits) - 1);
-                *target = Entry(spot << Entry::CODE_BITS | code);
-            }
-        }
+        out.clear();
+        out.reserve(self.len());
+        self.for_each_quotient(|quotient| out.push(whole(quotient, entries.take())));
         if self.is_apart() {
             self.decode_numbers(out);
+        }
+    }
+
+    /// Per entry, in order, its quotient, counted over all slots.
+    #[inline(always)]
+    fn for_each_quotient(&self, mut visit: impl FnMut(usize)) {
+        if self.layout.quotient_bits() > 0 {
+            let mut quotients = self.quotients().from((0, 0));
+            return (0..self.len()).for_each(|_| visit(quotients.take()));
+        }
+        for (slot, (_, count)) in self.slots().enumerate() {
+            (0..count).for_each(|_| visit(slot));
         }
     }
 
@@ -455,145 +369,29 @@ impl<'a> Packed<'a> {
 impl Packed<'_> {
     /// Whether the entries of each slot ascend, and each has a code. Requires: layout, tables and
     /// codes are right.
-    pub(crate) fn has_entries(&self) -> bool {
-        let mut entries = self.packed_entries();
-        let code_bits = self.layout.code_bits();
-        let codes = self.codes().count() as u64;
-        self.slots().all(|(_, count)| {
-            let mut last = 0;
-            (0..count).all(|_| {
-                let entry = entries.take();
-                let is_one = entry >= last && entry & ((1 << code_bits) - 1) < codes;
-                last = entry;
-                is_one
-            })
-        })
-    }
-}
-
-impl Packed<'_> {
-    /// A place as entries have it: within its slot, and without the bits that none has.
-    #[inline(always)]
-    fn shortened(&self, place: u32) -> u64 {
-        let within = (1 << (self.layout.slot_bits() + FRACTION_BITS)) - 1;
-        (u64::from(place) & within) >> (FRACTION_BITS - self.layout.fraction_bits())
-    }
-
-    /// Of a slot, the entries from the first that may stand for the place `low` to the last that
-    /// may for `high`. Some between them may not.
-    #[inline(always)]
-    pub(crate) fn between<T: Trace>(
-        &self,
-        slot: Range<usize>,
-        (low, high): (u32, u32),
-        trace: &mut T,
-    ) -> Range<usize> {
-        let from = self.from(slot.clone(), low, trace);
-        let (high, code_bits) = (self.shortened(high), self.layout.code_bits());
-        let end = first_not::<SLOT_STEPS>(from, slot.end, |place| {
-            self.touch_entry(place, trace);
-            self.entry(place) >> code_bits <= high
-        });
-        from..end
-    }
-
-    /// Where [`Packed::between`] begins.
-    #[inline(always)]
-    pub(crate) fn from<T: Trace>(&self, slot: Range<usize>, low: u32, trace: &mut T) -> usize {
-        let (spare, bits) = (self.layout.spare_bits(), self.layout.entry_bits());
-        let least = self.shortened(low) >> spare << spare << self.layout.code_bits();
-        // Compared with the entry on top of its word, and so with what follows it there: that
-        // changes nothing.
-        let (least, start) = (least << 1 << (63 - bits), 8 * self.layout.entries_at());
-        first_not::<SLOT_STEPS>(slot.start, slot.end, |place| {
-            self.touch_entry(place, trace);
-            load(self.bytes, start + place * bits) < least
-        })
-    }
-
-    /// The codes of a slot's entries that stand for a place from one to another, both included,
-    /// until `visit` has enough.
-    #[inline(always)]
-    pub(crate) fn visit_between<T: Trace>(
-        &self,
-        slot: Range<usize>,
-        (low, high): (u32, u32),
-        trace: &mut T,
-        mut visit: impl FnMut(Span) -> bool,
-    ) {
-        let (end, code_bits) = (slot.end, self.layout.code_bits());
-        let mut at = self.from(slot, low, trace);
-        let (low, high) = (self.shortened(low), self.shortened(high));
-        loop {
-            self.touch_entry(at, trace);
-            let entry = self.entry(at);
-            let packed = entry >> code_bits;
-            // Behind the slot, a read is wasted: that makes one predictable branch instead of two.
-            if (at >= end) | (packed > high) {
-                return;
+    fn has_entries(&self) -> bool {
+        let layout = self.layout;
+        if layout.quotient_bits() > 0 {
+            let bits = self.len() + ((layout.lists() * layout.slots()) << layout.quotient_bits());
+            if self.quotients().count(bits) != self.len() {
+                return false;
             }
-            let code = self.code(self.number_of(at, entry));
-            let spare = self.layout.fraction_bits() - usize::from(code.bits);
-            if packed | ((1 << spare) - 1) >= low && !visit(code.span) {
-                return;
-            }
-            at += 1;
         }
-    }
-}
-
-impl<'a> Packed<'a> {
-    /// Whether the section of the codes' numbers is one, in so many bytes.
-    pub(crate) fn has_numbers(&self, codes: usize, room: usize) -> bool {
-        let ends = |list| self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start;
-        let entries: Vec<usize> = (0..self.layout.lists()).map(ends).collect();
-        self.layout.code_bits() == 0 && self.numbers_section().is_one(&entries, codes, room)
-    }
-
-    /// Requires: it is there.
-    fn numbers_section(&self) -> Section<'a> {
-        let at = self.layout.entries_at() + (self.layout.entry_bits() * self.len()).div_ceil(8);
-        Section::new(&self.bytes[at..], self.layout.lists())
-    }
-
-    /// The codes' numbers from an entry on. Requires: they are apart.
-    fn numbers_from(&self, place: usize) -> Numbers<'a> {
-        let first = |list: &usize| self.slot(*list, 0).start;
-        let list = (0..self.layout.lists()).rev().find(|list| first(list) <= place).unwrap_or(0);
-        let mut numbers = self.numbers_section().numbers_from(list);
-        (first(&list)..place).for_each(|_| {
-            numbers.take();
+        let mut slots = self
+            .slots()
+            .enumerate()
+            .flat_map(|(slot, (_, count))| std::iter::repeat_n(slot, count));
+        let (mut entries, codes) = (self.packed_entries(), self.codes().count() as u64);
+        let (mut last, mut are_right) = (0, true);
+        self.for_each_quotient(|quotient| {
+            let entry = entries.take();
+            let whole = (quotient as u64) << layout.entry_bits() | entry;
+            are_right &= slots.next() == Some(quotient >> layout.quotient_bits())
+                && whole >= last
+                && entry & ((1 << layout.code_bits()) - 1) < codes;
+            last = whole;
         });
-        numbers
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn number_apart(&self, place: usize) -> usize {
-        self.numbers_from(place).take()
-    }
-
-    /// As [`Packed::visit`], where the codes' numbers are apart.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn visit_apart(&self, range: Range<usize>, mut visit: impl FnMut(Span)) {
-        self.visit_numbers(range, |_, number| visit(self.code(number).span));
-    }
-
-    /// Entries and their codes' numbers. Requires: these are apart.
-    pub(crate) fn visit_numbers(&self, range: Range<usize>, mut visit: impl FnMut(usize, usize)) {
-        if range.is_empty() {
-            return;
-        }
-        let mut numbers = self.numbers_from(range.start);
-        range.for_each(|at| visit(at, numbers.take()));
-    }
-
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn decode_numbers(&self, out: &mut [Entry]) {
-        let mut numbers = self.numbers_section().numbers_from(0);
-        out.iter_mut().for_each(|entry| entry.0 |= numbers.take() as u64);
+        are_right
     }
 }
 

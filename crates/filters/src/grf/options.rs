@@ -5,6 +5,7 @@
 //! Invariant: both shares together stay within the budget when the last level is full.
 
 use crate::fingerprint::Fingerprints;
+use crate::grf::overlay::entry_budget::entry_bits;
 
 /// How a key above the last level says in which run it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -74,24 +75,11 @@ impl GrfOptions {
     const FRACTION_BEYOND_BASE: f64 = 3.9;
     /// The same where the overlay has more than a quarter of all keys.
     const FRACTION_BEYOND_BASE_OF_MANY: f64 = 2.9;
-    /// Bits of an entry beside its fraction: code, share of its tables, words of recent ones.
-    /// Tables are shared by more entries where the overlay has a greater share of all keys.
-    const ENTRY_BITS: f64 = 8.0;
-    const ENTRY_BITS_SHARED: f64 = 5.8;
-    /// The same where the overlay has more than a quarter of all keys.
-    const ENTRY_BITS_OF_MANY: f64 = 7.35;
-    const ENTRY_BITS_SHARED_OF_MANY: f64 = 3.3;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
     pub(crate) const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for
     /// chance.
-    pub(crate) const FILLING_MAX: f64 = 1.225;
-
-    pub(crate) fn entry_bits(overlay_share: f64) -> f64 {
-        let few = Self::ENTRY_BITS - Self::ENTRY_BITS_SHARED * overlay_share;
-        let many = Self::ENTRY_BITS_OF_MANY - Self::ENTRY_BITS_SHARED_OF_MANY * overlay_share;
-        few.max(many)
-    }
+    pub(crate) const FILLING_MAX: f64 = 1.085;
 
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
     /// the base is rebuilt, `full_share` its share when the last level is full.
@@ -100,7 +88,7 @@ impl GrfOptions {
             true => Self::FRACTION_BEYOND_BASE_OF_MANY,
             false => Self::FRACTION_BEYOND_BASE,
         };
-        let overlay = |share: f64| share * (beyond(share) + Self::entry_bits(share));
+        let overlay = |share: f64| share * (beyond(share) + entry_bits(share));
         let when_full = self.bits_per_key - overlay(full_share);
         let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);

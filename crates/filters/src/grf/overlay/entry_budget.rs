@@ -1,5 +1,5 @@
 //! What an entry of the overlay may take, so that no filling of the tree exceeds the budget by a
-//! quarter.
+//! tenth.
 //! ```text
 //! budget of a filling | base, as it is | all entries that are expected    / their number
 //!     = bits of one entry: code, tables (more where groups are small); fraction: what is left
@@ -16,10 +16,6 @@ use crate::grf::overlay::packed_layout::list_bits;
 /// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
 /// share.
 const GROUP_KEYS: f64 = 850.0;
-
-/// Keys of the overlay for each of the base, up to which the budget is promised: as many, and some
-/// for chance.
-const OVERLAY_MAX: f64 = 1.1;
 
 /// Bits that no entry takes: with so many nothing needs to be counted.
 const PLENTY: f64 = 40.0;
@@ -54,10 +50,27 @@ fn share_of_list(entries: f64, longest: f64) -> f64 {
     (SHARE_OF_CHUNK + list_bits(entries, longest)) / entries.max(1.0)
 }
 
+/// What an entry takes beside its fraction, in bits, where the overlay has such a share of all
+/// keys: code, places, words of recent ones.
+pub(crate) fn entry_bits(overlay_share: f64) -> f64 {
+    const CODE: f64 = 4.0;
+    /// The share of recent entries, about, and what their words have beyond a fraction.
+    const RECENT: f64 = 0.085;
+    const WORD: f64 = 32.0 - 13.5;
+    let entries = usual_list(overlay_share / (1.0 - overlay_share).max(0.01));
+    let packed = CODE + share_of_list(entries, entries);
+    packed + RECENT * (WORD - packed)
+}
+
+/// The entries of a usual group's list, where each key has so many newer ones.
+fn usual_list(newer: f64) -> f64 {
+    GROUP_KEYS * newer
+}
+
 /// The bits that the list of a group of `keys` keys takes beyond the plan, where each key has
 /// `share` newer ones. Text has small groups, and a list of few entries has tables all the same.
 pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
-    let (entries, usual) = (keys * share, GROUP_KEYS * share);
+    let (entries, usual) = (keys * share, usual_list(share));
     entries * (share_of_list(entries, entries) - share_of_list(usual, usual))
 }
 
@@ -94,13 +107,10 @@ impl GrfOptions {
         // entries apart worse.
         let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
         let left = Self::FILLING_MAX * self.bits_per_key * keys - base_bits;
-        // Nor is a budget of more keys than half of all, as in tiering: what little it leaves would
-        // tell nothing.
-        let is_promised = expected <= OVERLAY_MAX * base.entries as f64;
         let is_expected = inserted <= base.overlay_keys;
-        let bits = if is_promised && is_expected { left / expected } else { PLENTY };
-        let usual = GROUP_KEYS * expected / base.entries.max(1) as f64;
-        let others = Self::entry_bits(expected / keys) - share_of_list(usual, usual);
+        let bits = if is_expected { left / expected } else { PLENTY };
+        let usual = usual_list(expected / base.entries.max(1) as f64);
+        let others = entry_bits(expected / keys) - share_of_list(usual, usual);
         EntryBudget { growth, bits, others }
     }
 }

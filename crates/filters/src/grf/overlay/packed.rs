@@ -3,6 +3,7 @@
 //! layout     one word: packed_layout.rs
 //! tables     of each list: its first entry, and where its slots end, counted from there
 //! quotients  of entries, in unary: quotients.rs
+//! samples    of every 256th quotient, where some buckets have many entries: entries before it, u32
 //! entries    (remainder, code) packed, sorted within a quotient
 //! codes      of each: first flush, counted from the origin; number of flushes; bits of its
 //!            entries' fractions
@@ -20,8 +21,8 @@ use crate::base::shape::{FlushNumber, Span};
 use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
-use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout};
-use crate::grf::overlay::quotients::Quotients;
+use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout, SAMPLE_BYTES};
+use crate::grf::overlay::quotients::{Quotients, Samples};
 use crate::grf::sizes::{LINE_BYTES, Slot};
 use std::ops::Range;
 
@@ -117,8 +118,7 @@ impl<'a> Packed<'a> {
     fn has_a_layout(&self, lists: usize) -> bool {
         let len = self.bytes.len() - FOOTER_BYTES;
         self.layout.is_one(lists, len)
-            && self.layout.entries_at()
-                == self.layout.quotients_at() + self.layout.quotient_bytes(self.len())
+            && self.layout.of_entries(self.len()).entries_at() == self.layout.entries_at()
     }
 
     fn has_tables(&self) -> bool {
@@ -287,6 +287,12 @@ impl<'a> Packed<'a> {
         self.layout.entries_at() + place * self.layout.entry_bits() / 8
     }
 
+    /// How many entries there are before a quotient that is sampled.
+    #[inline(always)]
+    pub(crate) fn sample(&self, sample: usize) -> u32 {
+        number(self.bytes, self.layout.samples_at() + SAMPLE_BYTES * sample, SAMPLE_BYTES) as u32
+    }
+
     /// The quotients of all entries.
     #[inline(always)]
     pub(crate) fn quotients(&self) -> Quotients<'a> {
@@ -371,11 +377,10 @@ impl Packed<'_> {
     /// codes are right.
     fn has_entries(&self) -> bool {
         let layout = self.layout;
-        if layout.quotient_bits() > 0 {
-            let bits = self.len() + ((layout.lists() * layout.slots()) << layout.quotient_bits());
-            if self.quotients().count(bits) != self.len() {
-                return false;
-            }
+        let has_quotients = layout.quotient_bits() > 0;
+        let bits = self.len() + layout.quotients();
+        if has_quotients && self.quotients().count(bits) != self.len() {
+            return false;
         }
         let mut slots = self
             .slots()
@@ -391,7 +396,17 @@ impl Packed<'_> {
                 && entry & ((1 << layout.code_bits()) - 1) < codes;
             last = whole;
         });
-        are_right
+        are_right && self.has_samples()
+    }
+
+    /// Whether samples tell how many entries there are before them.
+    fn has_samples(&self) -> bool {
+        let mut samples = Samples::default();
+        if self.layout.is_sampled() {
+            self.for_each_quotient(|quotient| samples.push(quotient));
+            samples.finish(self.layout.samples());
+        }
+        (0..self.layout.samples()).all(|sample| self.sample(sample) == samples.samples[sample])
     }
 }
 

@@ -15,10 +15,12 @@ use crate::grf::overlay::packed::{CODES_MAX, Code, Entry};
 pub(crate) const LAYOUT_BYTES: usize = 8;
 /// A slot of several buckets has so many entries at most, about: its quotients are looked through.
 const SLOT_ENTRIES_MAX: usize = 64;
-/// A slot with a bucket of more entries than this has no quotients, but is searched.
-const COUNTED_MAX: usize = 2048;
-/// The most bits of a quotient.
-const QUOTIENT_BITS_MAX: usize = 11;
+/// Where a bucket has more entries than this, quotients are sampled.
+const COUNTED_MAX: usize = 160;
+/// Of so many quotients, one is sampled, as a power of two.
+pub(crate) const SAMPLE_BITS: usize = 8;
+/// Bytes of a sample: how many entries there are before the quotient.
+pub(crate) const SAMPLE_BYTES: usize = 4;
 
 /// A field of the word: where it begins, and its bits.
 #[derive(Clone, Copy)]
@@ -31,7 +33,8 @@ const CODE: Field = Field(42, 4);
 const SLOT: Field = Field(46, 3);
 const LISTS: Field = Field(49, 5);
 const END_LOG: Field = Field(54, 2);
-const QUOTIENT: Field = Field(56, 8);
+const QUOTIENT: Field = Field(56, 5);
+const SAMPLED: Field = Field(61, 1);
 
 impl Field {
     #[inline(always)]
@@ -95,6 +98,12 @@ impl Layout {
         QUOTIENT.of(self.0)
     }
 
+    /// Whether there are samples of the quotients.
+    #[inline(always)]
+    pub(crate) fn is_sampled(self) -> bool {
+        SAMPLED.of(self.0) == 1
+    }
+
     /// Whether where a slot ends is one byte: so it is in all but long lists.
     #[inline(always)]
     pub(crate) fn has_byte_ends(self) -> bool {
@@ -125,10 +134,26 @@ impl Layout {
         LAYOUT_BYTES + self.lists() * self.table_bytes()
     }
 
+    /// How many quotients there are.
+    pub(crate) fn quotients(self) -> usize {
+        (self.lists() * self.slots()) << self.quotient_bits()
+    }
+
     /// Bytes of the quotients of so many entries.
     pub(crate) fn quotient_bytes(self, entries: usize) -> usize {
-        let quotients = (self.lists() * self.slots()) << self.quotient_bits();
-        if self.quotient_bits() == 0 { 0 } else { (entries + quotients).div_ceil(8) }
+        let bytes = (entries + self.quotients()).div_ceil(8);
+        if self.quotient_bits() == 0 { 0 } else { bytes }
+    }
+
+    /// How many samples there are.
+    pub(crate) fn samples(self) -> usize {
+        if self.is_sampled() { self.quotients().div_ceil(1 << SAMPLE_BITS) } else { 0 }
+    }
+
+    /// Where samples begin, in bytes: behind the quotients.
+    #[inline(always)]
+    pub(crate) fn samples_at(self) -> usize {
+        self.entries_at() - SAMPLE_BYTES * self.samples()
     }
 
     #[inline(always)]
@@ -151,9 +176,9 @@ impl Layout {
             && self.spare_bits() <= bits
             && self.code_bits() <= CODES_MAX.ilog2() as usize
             && self.end_log() <= 2
-            && self.quotient_bits() <= QUOTIENT_BITS_MAX
             && self.quotient_bits() <= self.slot_bits() + bits - self.spare_bits()
-            && self.quotients_at() <= self.entries_at()
+            && (self.quotient_bits() > 0 || !self.is_sampled())
+            && self.quotients_at() + SAMPLE_BYTES * self.samples() <= self.entries_at()
             && self.entries_at() <= len
     }
 
@@ -173,7 +198,8 @@ impl Layout {
     /// For so many entries.
     pub(crate) fn of_entries(self, entries: usize) -> Layout {
         let word = self.0 & !ENTRIES_AT.word(u32::MAX as usize);
-        Layout(word | ENTRIES_AT.word(self.quotients_at() + self.quotient_bytes(entries)))
+        let quotients = self.quotients_at() + self.quotient_bytes(entries);
+        Layout(word | ENTRIES_AT.word(quotients + SAMPLE_BYTES * self.samples()))
     }
 
     /// The smallest one for so many entries with these codes, of which those in each bucket are
@@ -199,13 +225,13 @@ impl Layout {
             .filter(|&slot_bits| slot_bits == 0 || is_short(entries, lists, slot_bits))
             .map(|slot_bits| {
                 let slots = lists * (BUCKETS >> slot_bits);
-                let most = if crowd > COUNTED_MAX { 0 } else { slot_bits + least };
-                let quotient_bits = quotient_bits(entries, slots).min(most);
-                Layout(word | SLOT.word(slot_bits) | QUOTIENT.word(quotient_bits))
+                let quotient_bits = quotient_bits(entries, slots).min(slot_bits + least);
+                let is_sampled = quotient_bits > 0 && crowd > COUNTED_MAX;
+                let word = word | SLOT.word(slot_bits) | QUOTIENT.word(quotient_bits);
+                Layout(word | SAMPLED.word(usize::from(is_sampled)))
             });
         let bits = |layout: Layout| {
-            let tables = layout.quotients_at() + layout.quotient_bytes(entries);
-            entries * layout.entry_bits() + 8 * tables
+            entries * layout.entry_bits() + 8 * layout.of_entries(entries).entries_at()
         };
         layouts.min_by_key(|&layout| bits(layout)).expect("there are choices")
     }
@@ -218,8 +244,7 @@ fn is_short(entries: usize, lists: usize, slot_bits: usize) -> bool {
 
 /// The bits of a quotient with which entries take least: there are one to two quotients for each.
 fn quotient_bits(entries: usize, slots: usize) -> usize {
-    let quotients = (2 * entries / slots).max(1).ilog2() as usize;
-    quotients.min(QUOTIENT_BITS_MAX)
+    (2 * entries / slots).max(1).ilog2() as usize
 }
 
 /// What the places of a list's entries take beyond their fractions, in bits: less than nothing

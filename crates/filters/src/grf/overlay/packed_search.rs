@@ -11,6 +11,7 @@ use crate::bits::packed::load;
 use crate::bits::search::first_not;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::overlay::packed::{Code, Packed};
+use crate::grf::overlay::packed_layout::SAMPLE_BITS;
 use crate::grf::sizes::Slot;
 use std::ops::Range;
 
@@ -40,10 +41,25 @@ impl Packed<'_> {
         if self.layout.quotient_bits() == 0 {
             return slot.range();
         }
-        let entries = self.quotients().entries(slot.first(), quotient);
+        let (first, quotient) = if self.layout.is_sampled() {
+            self.from_sample(slot, quotient)
+        } else {
+            (slot.first(), quotient)
+        };
+        let entries = self.quotients().entries(first, quotient);
         let bit = slot.quotients as usize + quotient;
         trace.touch(self.bytes.as_ptr() as usize + self.layout.quotients_at() + bit / 8, 8);
         entries
+    }
+
+    /// Where the quotients from the last sample on begin, at or before one of a slot's, and which
+    /// of these it is.
+    #[inline(never)]
+    fn from_sample(&self, slot: &Slot, quotient: usize) -> ((usize, usize), usize) {
+        let quotient = (slot.quotients - slot.start) as usize + quotient;
+        let entry = self.sample(quotient >> SAMPLE_BITS) as usize;
+        let sampled = quotient >> SAMPLE_BITS << SAMPLE_BITS;
+        ((entry, entry + sampled), quotient - sampled)
     }
 
     /// Of a slot, the entries from the first that may stand for the place `low` to the last that

@@ -9,7 +9,7 @@ use crate::grf::base::place::{BUCKETS, LISTS_MAX};
 use crate::grf::overlay::huffman::write_section;
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed};
 use crate::grf::overlay::packed_layout::Layout;
-use crate::grf::overlay::quotients::{QuotientsOf, QuotientsWriter};
+use crate::grf::overlay::quotients::{QuotientsOf, QuotientsWriter, Samples};
 use std::sync::Arc;
 
 /// The bytes that every number up to `most` fits in.
@@ -57,6 +57,7 @@ impl<'a> OldEntries<'a> {
 struct Halves<'a> {
     /// If there are some.
     quotients: Option<QuotientsWriter<'a>>,
+    samples: Option<&'a mut Samples>,
     entries: PackedWriter<'a>,
     bits: usize,
 }
@@ -64,11 +65,16 @@ struct Halves<'a> {
 impl<'a> Halves<'a> {
     /// Requires: room for both, and zeros for the quotients.
     #[inline(always)]
-    fn new(layout: Layout, quotients: &'a mut [u8], entries: &'a mut [u8]) -> Self {
+    fn new(
+        layout: Layout,
+        (quotients, samples): (&'a mut [u8], &'a mut Samples),
+        entries: &'a mut [u8],
+    ) -> Self {
         let bits = layout.entry_bits();
         let has_quotients = layout.quotient_bits() > 0;
         Halves {
             quotients: has_quotients.then(|| QuotientsWriter::new(quotients)),
+            samples: layout.is_sampled().then_some(samples),
             entries: PackedWriter::new(entries, bits),
             bits,
         }
@@ -78,6 +84,9 @@ impl<'a> Halves<'a> {
     fn push(&mut self, entry: u64) {
         if let Some(quotients) = &mut self.quotients {
             quotients.push((entry >> self.bits) as usize);
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.push((entry >> self.bits) as usize);
         }
         self.entries.push(entry & ((1 << self.bits) - 1));
     }
@@ -89,6 +98,7 @@ pub(crate) struct PackedEntriesWriter {
     /// The entries of each bucket.
     counts: Vec<u32>,
     quotients: Vec<u8>,
+    samples: Samples,
     packed: Vec<u8>,
     bytes: Vec<u8>,
 }
@@ -164,6 +174,7 @@ impl PackedEntriesWriter {
     /// Room for the halves of so many entries.
     #[inline(always)]
     fn make_room(&mut self, entries: usize, layout: Layout) {
+        self.samples.clear();
         self.quotients.clear();
         self.quotients.resize(layout.quotient_bytes(entries), 0);
         self.packed.clear();
@@ -175,7 +186,8 @@ impl PackedEntriesWriter {
     fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout) -> usize {
         self.counts.fill(0);
         let mut entries = OldEntries::new(old, layout);
-        let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
+        let mut out =
+            Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
         let (mut rest, width, mut all) = (new, 1 << layout.slot_bits(), 0);
         for (slot, (bucket, mut left)) in old.slots().enumerate() {
             let mut count = left;
@@ -214,7 +226,8 @@ impl PackedEntriesWriter {
         self.make_room(entries.len(), layout);
         let bits = layout.entry_bits();
         if bits <= PACKED_BITS_MAX {
-            let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
+            let mut out =
+                Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
             entries.iter().for_each(|&entry| out.push(layout.whole(entry)));
             out.entries.finish();
             return self.begin(entries.len(), layout);
@@ -226,6 +239,7 @@ impl PackedEntriesWriter {
             let whole = layout.whole(entry);
             if layout.quotient_bits() > 0 {
                 quotients.push((whole >> bits) as usize);
+                self.samples.push((whole >> bits) as usize);
             }
             out.push(whole & ((1 << bits) - 1), bits);
         }
@@ -277,6 +291,9 @@ impl PackedEntriesWriter {
             first += end;
         }
         self.bytes.extend_from_slice(&self.quotients[..layout.quotient_bytes(entries)]);
+        self.samples.finish(layout.samples());
+        let samples = self.samples.samples.iter().flat_map(|sample| sample.to_le_bytes());
+        self.bytes.extend(samples);
         let packed = (layout.entry_bits() * entries).div_ceil(8);
         self.bytes.extend_from_slice(&self.packed[..packed]);
     }
@@ -334,10 +351,19 @@ mod tests {
     #[test]
     fn appending_is_writing_all() {
         let (mut writer, mut appended) = (PackedEntriesWriter::default(), 0);
-        for (seed, (count, bits)) in
-            [(0, 12), (1, 12), (40, 9), (40, 3), (90, 22), (200, 12), (700, 5), (3000, 13)]
-                .into_iter()
-                .enumerate()
+        for (seed, (count, bits)) in [
+            (0, 12),
+            (1, 12),
+            (40, 9),
+            (40, 3),
+            (90, 22),
+            (200, 12),
+            (700, 5),
+            (3000, 13),
+            (9000, 17),
+        ]
+        .into_iter()
+        .enumerate()
         {
             let (mut all, mut codes) = (entries(99, 60 + count, 0, 12), vec![code(0, 12)]);
             let mut bytes = writer.write(&all, &codes, LISTS, 2);

@@ -8,6 +8,7 @@
 //! Invariant: there are as many ones as entries.
 
 use crate::bits::select::{little_word, select_zero};
+use crate::grf::overlay::packed_layout::SAMPLE_BITS;
 use std::ops::Range;
 
 /// Quotients to be read: bits from `at` on, lowest first.
@@ -45,8 +46,19 @@ impl<'a> Quotients<'a> {
 
     #[cold]
     fn many_ones(self, bit: usize) -> usize {
-        let is_one = |bit: &usize| self.bytes[self.at + bit / 8] >> (bit % 8) & 1 == 1;
-        (bit..).take_while(is_one).count()
+        let mut end = bit / 8 * 8 + 8;
+        let first = !self.bytes[self.at + bit / 8] >> (bit % 8);
+        if first != 0 {
+            return first.trailing_zeros() as usize;
+        }
+        // Behind the bytes there are zeros.
+        loop {
+            let ones = little_word(self.bytes, self.at + end / 8).trailing_ones() as usize;
+            end += ones;
+            if ones < u64::BITS as usize {
+                return end - bit;
+            }
+        }
     }
 
     /// The quotients of a slot's entries, and of those behind. `entry` is the slot's first entry,
@@ -113,6 +125,35 @@ impl QuotientsOf<'_> {
             self.from += 64;
             self.word = little_word(self.bytes, self.byte);
         }
+    }
+}
+
+/// How many entries there are before some of the quotients.
+#[derive(Default)]
+pub(crate) struct Samples {
+    pub(crate) samples: Vec<u32>,
+    entries: u32,
+}
+
+impl Samples {
+    /// Starts without entries; keeps its buffer.
+    pub(crate) fn clear(&mut self) {
+        self.samples.clear();
+        self.entries = 0;
+    }
+
+    /// Adds an entry. Requires: its quotient is not below the one before.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, quotient: usize) {
+        while self.samples.len() <= quotient >> SAMPLE_BITS {
+            self.samples.push(self.entries);
+        }
+        self.entries += 1;
+    }
+
+    /// All samples, of which there are so many.
+    pub(crate) fn finish(&mut self, samples: usize) {
+        self.samples.resize(samples, self.entries);
     }
 }
 

@@ -33,7 +33,7 @@ use crate::grf::overlay::chunk::{Chunk, ChunkEntries, ChunkWriter, Move, NewEntr
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
 use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
 use crate::grf::overlay::runs::Runs;
-use crate::grf::sizes::ARC_BYTES;
+use crate::grf::sizes::{ARC_BYTES, Slot};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -217,7 +217,7 @@ impl<T: Trace> Collect<'_, T> {
             self.overlay.touch_root(index, self.trace);
             let low = (index == first).then_some((low, first_list));
             let high = high.filter(|_| index == last).map(|(high, (_, list))| (high, list));
-            let packed = self.packed_between(index, low, high);
+            let (slot, packed) = self.packed_between(index, low, high);
             let recent = self.recent_between(index, low, high);
             asked += packed.len() + recent.len();
             if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
@@ -228,7 +228,7 @@ impl<T: Trace> Collect<'_, T> {
             }
             let chunk = &self.overlay.root[index];
             if let Some(entries) = chunk.packed() {
-                entries.visit(packed, self.trace, |span| self.codes.push(span));
+                entries.visit(&slot, packed, self.trace, |span| self.codes.push(span));
             }
             if let Some(entries) = chunk.recent() {
                 let words = entries.words(recent).iter();
@@ -237,9 +237,16 @@ impl<T: Trace> Collect<'_, T> {
         }
     }
 
-    /// The packed entries of a chunk between two places, each with its list.
-    fn packed_between(&mut self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
-        let Some(packed) = self.overlay.root[index].packed() else { return 0..0 };
+    /// The packed entries of a chunk between two places, each with its list, and a slot that does
+    /// not begin behind them.
+    fn packed_between(
+        &mut self,
+        index: usize,
+        low: End<'_>,
+        high: End<'_>,
+    ) -> (Slot, Range<usize>) {
+        let slot = low.map_or(Slot::default(), |(low, _)| low.slot);
+        let Some(packed) = self.overlay.root[index].packed() else { return (slot, 0..0) };
         let start = low.map_or(0, |(low, list)| {
             packed.touch_table(list, low.bucket, self.trace);
             packed.from(&low.slot, low.place(), self.trace)
@@ -249,7 +256,7 @@ impl<T: Trace> Collect<'_, T> {
             let places = (high.place(), high.place());
             packed.between(&high.slot, places, self.trace).end
         });
-        start..end.max(start)
+        (slot, start..end.max(start))
     }
 
     /// The recent ones.

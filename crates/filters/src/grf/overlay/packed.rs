@@ -4,17 +4,16 @@
 //! tables     of each list: its first entry, and where its slots end, counted from there
 //! quotients  of entries, in unary: quotients.rs
 //! samples    of every 256th quotient, where some buckets have many entries: entries before it, u32
-//! entries    (remainder, code) packed, sorted within a quotient
+//! entries    remainders, packed, ascending within a quotient
 //! codes      of each: first flush, counted from the origin; number of flushes; bits of its
 //!            entries' fractions
 //! footer     origin u64 | codes u16 | bytes of a number u8 | whether entries' codes are apart u8
 //!            | keys that are one entry with another key u32
 //! ```
 //! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
-//! a list: as few as pays for so many entries. Bucket within its slot and fraction, as one number,
-//! are quotient and remainder. A fraction of fewer bits than the others ends in zeros, at most
-//! `spare` of them, and stands for all fractions that begin as it does. Invariant: an entry's code,
-//! a span, contains its flush number.
+//! a list, with some dozen entries. Place and code, as one number, are quotient and remainder. A
+//! fraction of fewer bits than the others ends in zeros, at most `spare` of them, and stands for all
+//! fractions that begin as it does. Invariant: an entry's code, a span, contains its flush number.
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
@@ -22,7 +21,7 @@ use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout, SAMPLE_BYTES};
-use crate::grf::overlay::quotients::{Quotients, Samples};
+use crate::grf::overlay::quotients::{Quotients, QuotientsOf, Samples};
 use crate::grf::sizes::{LINE_BYTES, Slot};
 use std::ops::Range;
 
@@ -118,7 +117,7 @@ impl<'a> Packed<'a> {
     fn has_a_layout(&self, lists: usize) -> bool {
         let len = self.bytes.len() - FOOTER_BYTES;
         self.layout.is_one(lists, len)
-            && self.layout.of_entries(self.len()).entries_at() == self.layout.entries_at()
+            && self.layout.begin_of(self.len()) == self.layout.entries_at()
     }
 
     fn has_tables(&self) -> bool {
@@ -154,6 +153,7 @@ impl<'a> Packed<'a> {
             && [1, 2, 4, 8].contains(&len)
             && codes * (2 * len + 1) <= room
             && (0..codes).all(known)
+            && (self.is_apart() || self.layout.codes() == codes as u64)
             && (!self.is_apart() || self.has_numbers(codes, room - codes * (2 * len + 1)))
     }
 
@@ -161,17 +161,6 @@ impl<'a> Packed<'a> {
     #[inline(always)]
     pub(crate) fn is_apart(&self) -> bool {
         self.footer()[11] != 0
-    }
-
-    /// The code's number of an entry that was read.
-    #[inline(always)]
-    pub(crate) fn number_of(&self, place: usize, entry: u64) -> usize {
-        if self.is_apart() { self.number_apart(place) } else { self.number_within(entry) }
-    }
-
-    #[inline(always)]
-    pub(crate) fn number_within(&self, entry: u64) -> usize {
-        (entry & ((1 << self.layout.code_bits()) - 1)) as usize
     }
 
     #[inline(always)]
@@ -224,11 +213,14 @@ impl<'a> Packed<'a> {
         Slots { bytes: self.bytes, layout: self.layout, at: LAYOUT_BYTES, bucket: 0, before: 0 }
     }
 
-    /// All entries, one after the other, as they are packed.
+    /// The numbers of all entries from one of a slot on.
     #[inline(always)]
-    pub(crate) fn packed_entries(&self) -> PackedReader<'a> {
-        let at = 8 * self.layout.entries_at();
-        PackedReader::new(self.bytes, at, self.layout.entry_bits())
+    pub(crate) fn numbers_from(&self, slot: &Slot, place: usize) -> EntryNumbers<'a> {
+        let bits = self.layout.entry_bits();
+        let at = 8 * self.layout.entries_at() + place * bits;
+        let mut quotients = self.quotients().from(slot.first());
+        quotients.skip(place - slot.start as usize);
+        EntryNumbers { quotients, remainders: PackedReader::new(self.bytes, at, bits), bits }
     }
 
     /// The keys that are one entry with another key: their places and codes are equal.
@@ -253,9 +245,12 @@ impl<'a> Packed<'a> {
         };
         // Before the first end there is none, but the list's first entry.
         let start = first + if slot == 0 { 0 } else { before };
-        let slots_before = (list << BUCKET_BITS | bucket) >> self.layout.slot_bits();
-        let quotients = start + (slots_before << self.layout.quotient_bits());
-        Slot { start: start as u32, end: (first + end) as u32, quotients: quotients as u32 }
+        let bucket = slot << self.layout.slot_bits();
+        let spot = (list << BUCKET_BITS | bucket) << FRACTION_BITS;
+        let quotient = self.layout.number(spot as u64) >> self.layout.entry_bits();
+        let quotients = start + quotient as usize;
+        let (start, end, list) = (start as u32, (first + end) as u32, list as u32);
+        Slot { start, end, list, quotients: quotients as u32 }
     }
 
     /// Prefetches a list's table, and the likely places of quotients and entries of keys that lie
@@ -299,17 +294,18 @@ impl<'a> Packed<'a> {
         Quotients { bytes: self.bytes, at: self.layout.quotients_at() }
     }
 
-    /// Remainder and code, as they are packed.
+    /// The remainder of an entry's number.
     #[inline(always)]
-    pub(crate) fn entry(&self, place: usize) -> u64 {
+    pub(crate) fn remainder(&self, place: usize) -> u64 {
         let bits = self.layout.entry_bits();
         read(self.bytes, 8 * self.layout.entries_at() + place * bits, bits)
     }
 
-    /// The spans of entries.
+    /// The spans of entries, of which the first is in a slot.
     #[inline(always)]
     pub(crate) fn visit<T: Trace>(
         &self,
+        slot: &Slot,
         range: Range<usize>,
         trace: &mut T,
         mut visit: impl FnMut(Span),
@@ -317,41 +313,25 @@ impl<'a> Packed<'a> {
         if self.is_apart() {
             return self.visit_apart(range, visit);
         }
+        let (mut numbers, codes) = (self.numbers_from(slot, range.start), self.layout.codes());
         for at in range {
             self.touch_entry(at, trace);
-            visit(self.code(self.number_within(self.entry(at))).span);
+            visit(self.code((numbers.take() % codes) as usize).span);
         }
     }
 
     /// Gives `out` all entries, in order, in place of what it has.
     #[inline(always)]
     pub(crate) fn decode(&self, out: &mut Vec<Entry>) {
-        let layout = self.layout;
-        let (bits, code_bits) = (layout.entry_bits(), layout.code_bits());
-        let longer = FRACTION_BITS - layout.fraction_bits();
-        let whole = |quotient: usize, entry: u64| {
-            let whole = (quotient as u64) << bits | entry;
-            let spot = whole >> code_bits << longer;
-            Entry(spot << Entry::CODE_BITS | whole & ((1 << code_bits) - 1))
-        };
-        let mut entries = self.packed_entries();
+        let (by_codes, bits) = (Divisor::new(self.layout.codes()), self.layout.fraction_bits());
+        let mut numbers = self.numbers_from(&Slot::default(), 0);
         out.clear();
-        out.reserve(self.len());
-        self.for_each_quotient(|quotient| out.push(whole(quotient, entries.take())));
+        out.extend((0..self.len()).map(|_| {
+            let (place, code) = by_codes.divide(numbers.take());
+            Entry(place << (FRACTION_BITS - bits) << Entry::CODE_BITS | code)
+        }));
         if self.is_apart() {
             self.decode_numbers(out);
-        }
-    }
-
-    /// Per entry, in order, its quotient, counted over all slots.
-    #[inline(always)]
-    fn for_each_quotient(&self, mut visit: impl FnMut(usize)) {
-        if self.layout.quotient_bits() > 0 {
-            let mut quotients = self.quotients().from((0, 0));
-            return (0..self.len()).for_each(|_| visit(quotients.take()));
-        }
-        for (slot, (_, count)) in self.slots().enumerate() {
-            (0..count).for_each(|_| visit(slot));
         }
     }
 
@@ -373,40 +353,77 @@ impl<'a> Packed<'a> {
 }
 
 impl Packed<'_> {
-    /// Whether the entries of each slot ascend, and each has a code. Requires: layout, tables and
-    /// codes are right.
+    /// Whether entries ascend, and each is in its slot. Requires: layout, tables and codes are
+    /// right.
     fn has_entries(&self) -> bool {
-        let layout = self.layout;
-        let has_quotients = layout.quotient_bits() > 0;
-        let bits = self.len() + layout.quotients();
-        if has_quotients && self.quotients().count(bits) != self.len() {
+        let bits = self.len() + self.layout.quotients();
+        if self.quotients().count(bits) != self.len() {
             return false;
         }
-        let mut slots = self
-            .slots()
-            .enumerate()
-            .flat_map(|(slot, (_, count))| std::iter::repeat_n(slot, count));
-        let (mut entries, codes) = (self.packed_entries(), self.codes().count() as u64);
-        let (mut last, mut are_right) = (0, true);
-        self.for_each_quotient(|quotient| {
-            let entry = entries.take();
-            let whole = (quotient as u64) << layout.entry_bits() | entry;
-            are_right &= slots.next() == Some(quotient >> layout.quotient_bits())
-                && whole >= last
-                && entry & ((1 << layout.code_bits()) - 1) < codes;
-            last = whole;
+        let mut numbers = self.numbers_from(&Slot::default(), 0);
+        let bucket_numbers = self.layout.number(1 << FRACTION_BITS);
+        let (mut last, mut samples) = (0, Samples::default());
+        let are_right = self.slots().all(|(bucket, count)| {
+            let first = bucket as u64 * bucket_numbers;
+            let end = first + (bucket_numbers << self.layout.slot_bits());
+            (0..count).all(|_| {
+                let number = numbers.take();
+                samples.push((number >> self.layout.entry_bits()) as usize);
+                number >= std::mem::replace(&mut last, number) && (first..end).contains(&number)
+            })
         });
-        are_right && self.has_samples()
+        are_right && self.has_samples(samples)
     }
 
-    /// Whether samples tell how many entries there are before them.
-    fn has_samples(&self) -> bool {
-        let mut samples = Samples::default();
-        if self.layout.is_sampled() {
-            self.for_each_quotient(|quotient| samples.push(quotient));
-            samples.finish(self.layout.samples());
-        }
-        (0..self.layout.samples()).all(|sample| self.sample(sample) == samples.samples[sample])
+    /// Whether samples are these, if there are some.
+    fn has_samples(&self, mut samples: Samples) -> bool {
+        samples.finish(self.layout.samples());
+        samples.samples.iter().enumerate().all(|(place, &sample)| self.sample(place) == sample)
+    }
+}
+
+/// The numbers of entries, one after the other.
+pub(crate) struct EntryNumbers<'a> {
+    quotients: QuotientsOf<'a>,
+    remainders: PackedReader<'a>,
+    bits: usize,
+}
+
+impl EntryNumbers<'_> {
+    /// The quotient of the next one.
+    #[cold]
+    pub(crate) fn quotient(mut self) -> usize {
+        self.quotients.take()
+    }
+
+    /// The next one; behind the last one, anything.
+    #[inline(always)]
+    pub(crate) fn take(&mut self) -> u64 {
+        (self.quotients.take() as u64) << self.bits | self.remainders.take()
+    }
+}
+
+/// Divides entries' numbers by the number of codes, without a division.
+#[derive(Clone, Copy)]
+pub(crate) struct Divisor {
+    by: u64,
+    factor: u64,
+}
+
+impl Divisor {
+    /// Numbers have at most 38 bits and divisors 9, so a quotient rounded up by less than 2^-11 is
+    /// right.
+    const SHIFT: u32 = 58;
+
+    pub(crate) fn new(by: u64) -> Self {
+        Divisor { by, factor: (1u64 << Self::SHIFT).div_ceil(by) }
+    }
+
+    /// Quotient and remainder: place and code.
+    #[inline(always)]
+    pub(crate) fn divide(self, number: u64) -> (u64, u64) {
+        let quotient = (u128::from(number) * u128::from(self.factor) >> Self::SHIFT) as u64;
+        (quotient, number - quotient * self.by)
     }
 }
 
@@ -466,5 +483,22 @@ fn number(bytes: &[u8], at: usize, len: usize) -> u64 {
             u64::from(u32::from_le_bytes(*number))
         }
         _ => number8(bytes, at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Divisor;
+
+    #[test]
+    fn numbers_are_divided_as_by_a_division() {
+        for by in 1..=256u64 {
+            let most = (1u64 << 38) - 1;
+            let around = (0..38).flat_map(|bit| [1u64 << bit, (1 << bit) - 1, (1 << bit) * by]);
+            for number in around.chain([most, most / by * by, most / by * by - 1]) {
+                let number = number.min(most);
+                assert_eq!(Divisor::new(by).divide(number), (number / by, number % by), "{by}");
+            }
+        }
     }
 }

@@ -16,7 +16,7 @@ impl<'a> Packed<'a> {
         let ends = |list| self.slot(list, BUCKETS - 1).end - self.slot(list, 0).start;
         let entries: Vec<usize> =
             (0..self.layout.lists()).map(|list| ends(list) as usize).collect();
-        self.layout.code_bits() == 0 && self.numbers_section().is_one(&entries, codes, room)
+        self.layout.codes() == 1 && self.numbers_section().is_one(&entries, codes, room)
     }
 
     /// Requires: it is there.
@@ -26,7 +26,7 @@ impl<'a> Packed<'a> {
     }
 
     /// The codes' numbers from an entry on. Requires: they are apart.
-    fn numbers_from(&self, place: usize) -> Numbers<'a> {
+    fn code_numbers_from(&self, place: usize) -> Numbers<'a> {
         let first = |list: &usize| self.slot(*list, 0).range().start;
         let list = (0..self.layout.lists()).rev().find(|list| first(list) <= place).unwrap_or(0);
         let mut numbers = self.numbers_section().numbers_from(list);
@@ -39,7 +39,7 @@ impl<'a> Packed<'a> {
     #[cold]
     #[inline(never)]
     pub(crate) fn number_apart(&self, place: usize) -> usize {
-        self.numbers_from(place).take()
+        self.code_numbers_from(place).take()
     }
 
     /// As [`Packed::visit`], where the codes' numbers are apart.
@@ -54,7 +54,7 @@ impl<'a> Packed<'a> {
         if range.is_empty() {
             return;
         }
-        let mut numbers = self.numbers_from(range.start);
+        let mut numbers = self.code_numbers_from(range.start);
         range.for_each(|at| visit(at, numbers.take()));
     }
 

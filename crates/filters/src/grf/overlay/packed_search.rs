@@ -1,6 +1,6 @@
 //! Finds the packed entries of a slot that stand for a place, or for those between two.
 //! ```text
-//! place  = quotient | remainder
+//! place x codes = quotient | remainder
 //! ones of the quotient --> its entries, most often one or none --> those with the remainder
 //! ```
 //! Invariant: no entry that stands for a place is left out.
@@ -9,7 +9,7 @@ use crate::base::filter::Trace;
 use crate::base::shape::Span;
 use crate::bits::packed::load;
 use crate::bits::search::first_not;
-use crate::grf::base::place::FRACTION_BITS;
+use crate::grf::base::place::PLACE_BITS;
 use crate::grf::overlay::packed::{Code, Packed};
 use crate::grf::overlay::packed_layout::SAMPLE_BITS;
 use crate::grf::sizes::Slot;
@@ -18,48 +18,48 @@ use std::ops::Range;
 /// Steps of the search among a quotient's entries: most have fewer than four.
 const STEPS: u32 = 2;
 
-/// A place as a slot's entries have it: without the bits that none has.
+/// The numbers that entries between two places may have, each as quotient and remainder.
 #[derive(Clone, Copy)]
-struct Within {
-    quotient: usize,
-    remainder: u64,
+struct Wanted {
+    low: (usize, u64),
+    high: (usize, u64),
+    /// The lower place, without the bits that none has.
+    place: u64,
 }
 
 impl Packed<'_> {
+    /// The numbers of those that may stand for places of a list from one to another.
     #[inline(always)]
-    fn within(&self, place: u32) -> Within {
-        let layout = self.layout;
-        let within = (1 << (layout.slot_bits() + FRACTION_BITS)) - 1;
-        let place = (u64::from(place) & within) >> (FRACTION_BITS - layout.fraction_bits());
-        let bits = layout.remainder_bits();
-        Within { quotient: (place >> bits) as usize, remainder: place & ((1 << bits) - 1) }
+    fn wanted(&self, list: u32, (low, high): (u32, u32)) -> Wanted {
+        let (layout, spare) = (self.layout, self.layout.spare_bits());
+        let place = |place: u32| layout.place(u64::from(list) << PLACE_BITS | u64::from(place));
+        let (place, high) = (place(low), place(high));
+        let (low, end) = ((place >> spare << spare) * layout.codes(), (high + 1) * layout.codes());
+        Wanted { low: self.split(low), high: self.split(end - 1), place }
     }
 
-    /// The entries of one of a slot's quotients.
+    #[inline(always)]
+    fn split(&self, number: u64) -> (usize, u64) {
+        let bits = self.layout.entry_bits();
+        ((number >> bits) as usize, number & ((1 << bits) - 1))
+    }
+
+    /// The entries of a quotient, counted over all slots, which is not before a slot's first one.
     #[inline(always)]
     fn entries_of<T: Trace>(&self, slot: &Slot, quotient: usize, trace: &mut T) -> Range<usize> {
-        if self.layout.quotient_bits() == 0 {
-            return slot.range();
-        }
-        let (first, quotient) = if self.layout.is_sampled() {
-            self.from_sample(slot, quotient)
-        } else {
-            (slot.first(), quotient)
-        };
-        let entries = self.quotients().entries(first, quotient);
-        let bit = slot.quotients as usize + quotient;
-        trace.touch(self.bytes.as_ptr() as usize + self.layout.quotients_at() + bit / 8, 8);
-        entries
+        let (entry, bit) =
+            if self.layout.is_sampled() { self.last_sample(quotient) } else { slot.first() };
+        let at = self.layout.quotients_at() + (entry + quotient) / 8;
+        trace.touch(self.bytes.as_ptr() as usize + at, 8);
+        self.quotients().entries((entry, bit), quotient - (bit - entry))
     }
 
-    /// Where the quotients from the last sample on begin, at or before one of a slot's, and which
-    /// of these it is.
+    /// Of the last quotient up to one that is sampled, the first entry and the first bit.
     #[inline(never)]
-    fn from_sample(&self, slot: &Slot, quotient: usize) -> ((usize, usize), usize) {
-        let quotient = (slot.quotients - slot.start) as usize + quotient;
-        let entry = self.sample(quotient >> SAMPLE_BITS) as usize;
-        let sampled = quotient >> SAMPLE_BITS << SAMPLE_BITS;
-        ((entry, entry + sampled), quotient - sampled)
+    fn last_sample(&self, quotient: usize) -> (usize, usize) {
+        let sample = quotient >> SAMPLE_BITS;
+        let entry = self.sample(sample) as usize;
+        (entry, entry + (sample << SAMPLE_BITS))
     }
 
     /// Of a slot, the entries from the first that may stand for the place `low` to the last that
@@ -68,15 +68,15 @@ impl Packed<'_> {
     pub(crate) fn between<T: Trace>(
         &self,
         slot: &Slot,
-        (low, high): (u32, u32),
+        places: (u32, u32),
         trace: &mut T,
     ) -> Range<usize> {
-        let from = self.from(slot, low, trace);
-        let (high, code_bits) = (self.within(high), self.layout.code_bits());
-        let entries = self.entries_of(slot, high.quotient, trace);
+        let Wanted { low, high, .. } = self.wanted(slot.list, places);
+        let from = self.first_from(self.entries_of(slot, low.0, trace), low.1, trace);
+        let entries = self.entries_of(slot, high.0, trace);
         let end = first_not::<STEPS>(entries.start, entries.end, |place| {
             self.touch_entry(place, trace);
-            self.entry(place) >> code_bits <= high.remainder
+            self.remainder(place) <= high.1
         });
         from..end.max(from)
     }
@@ -84,18 +84,17 @@ impl Packed<'_> {
     /// Where [`Packed::between`] begins.
     #[inline(always)]
     pub(crate) fn from<T: Trace>(&self, slot: &Slot, low: u32, trace: &mut T) -> usize {
-        let low = self.within(low);
-        self.first_of(self.entries_of(slot, low.quotient, trace), low.remainder, trace)
+        let (quotient, remainder) = self.wanted(slot.list, (low, low)).low;
+        self.first_from(self.entries_of(slot, quotient, trace), remainder, trace)
     }
 
-    /// Of a quotient's entries the first that may stand for a remainder or one above.
+    /// Of a quotient's entries the first whose remainder is not below another one.
     #[inline(always)]
-    fn first_of<T: Trace>(&self, entries: Range<usize>, remainder: u64, trace: &mut T) -> usize {
-        let (spare, bits) = (self.layout.spare_bits(), self.layout.entry_bits());
-        let least = remainder >> spare << spare << self.layout.code_bits();
+    fn first_from<T: Trace>(&self, entries: Range<usize>, remainder: u64, trace: &mut T) -> usize {
+        let bits = self.layout.entry_bits();
         // Compared with the entry on top of its word, and so with what follows it there: that
         // changes nothing.
-        let (least, start) = (least << 1 << (63 - bits), 8 * self.layout.entries_at());
+        let (least, start) = (remainder << 1 << (63 - bits), 8 * self.layout.entries_at());
         first_not::<STEPS>(entries.start, entries.end, |place| {
             self.touch_entry(place, trace);
             load(self.bytes, start + place * bits) < least
@@ -108,35 +107,44 @@ impl Packed<'_> {
     pub(crate) fn visit_between<T: Trace>(
         &self,
         slot: &Slot,
-        (low, high): (u32, u32),
+        places: (u32, u32),
         trace: &mut T,
         mut visit: impl FnMut(Span) -> bool,
     ) {
-        let (layout, low, high) = (self.layout, self.within(low), self.within(high));
-        let first = self.entries_of(slot, low.quotient, trace);
-        let last = if low.quotient == high.quotient {
-            first.clone()
-        } else {
-            self.entries_of(slot, high.quotient, trace)
-        };
-        let mut at = self.first_of(first.clone(), low.remainder, trace);
+        let Wanted { low, high, place } = self.wanted(slot.list, places);
+        let first = self.entries_of(slot, low.0, trace);
+        let last =
+            if low.0 == high.0 { first.clone() } else { self.entries_of(slot, high.0, trace) };
+        let mut at = self.first_from(first.clone(), low.1, trace);
         loop {
             self.touch_entry(at, trace);
-            let entry = self.entry(at);
-            let remainder = entry >> layout.code_bits();
-            let is_above = (at >= last.start) & (remainder > high.remainder);
-            // Behind the slot, a read is wasted: that makes one predictable branch instead of two.
+            let remainder = self.remainder(at);
+            let is_above = (at >= last.start) & (remainder > high.1);
+            // Behind the entries, a read is wasted: that makes one predictable branch, not two.
             if (at >= last.end) | is_above {
                 return;
             }
-            let code = self.code(self.number_of(at, entry));
-            let spare = layout.fraction_bits() - usize::from(code.bits);
-            let is_below = at < first.end && remainder | ((1 << spare) - 1) < low.remainder;
-            if !is_below && !visit(code.span) {
+            let quotient = match at {
+                _ if at < first.end => low.0,
+                _ if at >= last.start => high.0,
+                _ => self.numbers_from(slot, at).quotient(),
+            };
+            let number = (quotient as u64) << self.layout.entry_bits() | remainder;
+            let (own, code) = self.place_and_code(at, number);
+            let spare = self.layout.fraction_bits() - usize::from(code.bits);
+            if own | ((1 << spare) - 1) >= place && !visit(code.span) {
                 return;
             }
             at += 1;
         }
+    }
+
+    /// The place of an entry, without the bits that none has, and its code.
+    #[inline(always)]
+    fn place_and_code(&self, at: usize, number: u64) -> (u64, Code) {
+        let codes = self.layout.codes();
+        let code = if self.is_apart() { self.number_apart(at) } else { (number % codes) as usize };
+        (number / codes, self.code(code))
     }
 
     /// Fraction and code of some of a slot's entries. The fraction has the code's bits.
@@ -147,39 +155,17 @@ impl Packed<'_> {
         mut visit: impl FnMut(u64, Code),
     ) {
         let bits = self.layout.fraction_bits();
-        let mut places = self.places(slot, range.start);
-        let mut visit = |entry: u64, number: usize| {
-            let code = self.code(number);
-            let fraction = places(entry) & ((1 << bits) - 1);
-            visit(fraction >> (bits - usize::from(code.bits)), code);
-        };
-        if self.is_apart() {
-            return self.visit_numbers(range, |at, number| visit(self.entry(at), number));
-        }
+        let mut numbers = self.numbers_from(slot, range.start);
         for at in range {
-            let entry = self.entry(at);
-            visit(entry, self.number_within(entry));
-        }
-    }
-
-    /// What gives the places of a slot's entries from one of them on, in order, without the bits
-    /// that none has.
-    fn places(&self, slot: &Slot, from: usize) -> impl FnMut(u64) -> u64 {
-        let layout = self.layout;
-        let has_quotients = layout.quotient_bits() > 0;
-        let mut quotients = self.quotients().from(slot.first());
-        if has_quotients {
-            quotients.skip(from - slot.start as usize);
-        }
-        move |entry| {
-            let quotient = if has_quotients { quotients.take() as u64 } else { 0 };
-            quotient << layout.remainder_bits() | entry >> layout.code_bits()
+            let (place, code) = self.place_and_code(at, numbers.take());
+            let fraction = place & ((1 << bits) - 1);
+            visit(fraction >> (bits - usize::from(code.bits)), code);
         }
     }
 
     /// Entries of different groups of a slot have fractions in the groups' order, whatever bits
     /// they have.
     pub(crate) fn group(&self, slot: &Slot, place: usize) -> u64 {
-        self.places(slot, place)(self.entry(place)) >> self.layout.spare_bits()
+        self.numbers_from(slot, place).take() / self.layout.codes() >> self.layout.spare_bits()
     }
 }

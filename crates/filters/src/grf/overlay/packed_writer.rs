@@ -4,12 +4,13 @@
 //! ```
 //! Invariant: what is written is read back by [`Packed`](crate::grf::overlay::packed::Packed).
 
-use crate::bits::packed::{BitWriter, PACKED_BITS_MAX, PackedReader, PackedWriter};
+use crate::bits::packed::PackedWriter;
 use crate::grf::base::place::{BUCKETS, LISTS_MAX};
 use crate::grf::overlay::huffman::write_section;
-use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed};
+use crate::grf::overlay::packed::{CODES_MAX, Code, Divisor, Entry, EntryNumbers, Packed};
 use crate::grf::overlay::packed_layout::Layout;
-use crate::grf::overlay::quotients::{QuotientsOf, QuotientsWriter, Samples};
+use crate::grf::overlay::quotients::{QuotientsWriter, Samples};
+use crate::grf::sizes::Slot;
 use std::sync::Arc;
 
 /// The bytes that every number up to `most` fits in.
@@ -22,41 +23,36 @@ fn number_bytes(most: u64) -> usize {
     }
 }
 
-/// Old entries, as another layout packs them. Requires: its slots are as wide, its codes and
-/// fractions as long or longer.
+/// Old entries, as another layout numbers them. Requires: its codes are the old ones and more, and
+/// its fractions as long or longer.
 struct OldEntries<'a> {
-    packed: PackedReader<'a>,
-    bits: usize,
-    /// If there are some.
-    quotients: Option<QuotientsOf<'a>>,
-    code_bits: usize,
+    numbers: EntryNumbers<'a>,
+    by_codes: Divisor,
+    codes: u64,
     longer: usize,
 }
 
 impl<'a> OldEntries<'a> {
     #[inline(always)]
     fn new(old: &Packed<'a>, layout: Layout) -> Self {
-        let (packed, before) = (old.packed_entries(), old.layout);
-        let (bits, code_bits) = (before.entry_bits(), before.code_bits());
-        let longer = layout.code_bits() + layout.fraction_bits() - before.fraction_bits();
-        let quotients = (before.quotient_bits() > 0).then(|| old.quotients().from((0, 0)));
-        OldEntries { packed, bits, quotients, code_bits, longer }
+        OldEntries {
+            numbers: old.numbers_from(&Slot::default(), 0),
+            by_codes: Divisor::new(old.layout.codes()),
+            codes: layout.codes(),
+            longer: layout.fraction_bits() - old.layout.fraction_bits(),
+        }
     }
 
-    /// Takes the next one, which is of a slot.
     #[inline(always)]
-    fn take(&mut self, slot: usize) -> u64 {
-        let quotient = self.quotients.as_mut().map_or(slot, QuotientsOf::take);
-        let entry = (quotient as u64) << self.bits | self.packed.take();
-        let code = entry & ((1 << self.code_bits) - 1);
-        entry >> self.code_bits << self.longer | code
+    fn take(&mut self) -> u64 {
+        let (place, code) = self.by_codes.divide(self.numbers.take());
+        (place << self.longer) * self.codes + code
     }
 }
 
 /// Where entries go: quotients and the rest.
 struct Halves<'a> {
-    /// If there are some.
-    quotients: Option<QuotientsWriter<'a>>,
+    quotients: QuotientsWriter<'a>,
     samples: Option<&'a mut Samples>,
     entries: PackedWriter<'a>,
     bits: usize,
@@ -71,9 +67,8 @@ impl<'a> Halves<'a> {
         entries: &'a mut [u8],
     ) -> Self {
         let bits = layout.entry_bits();
-        let has_quotients = layout.quotient_bits() > 0;
         Halves {
-            quotients: has_quotients.then(|| QuotientsWriter::new(quotients)),
+            quotients: QuotientsWriter::new(quotients),
             samples: layout.is_sampled().then_some(samples),
             entries: PackedWriter::new(entries, bits),
             bits,
@@ -82,9 +77,7 @@ impl<'a> Halves<'a> {
 
     #[inline(always)]
     fn push(&mut self, entry: u64) {
-        if let Some(quotients) = &mut self.quotients {
-            quotients.push((entry >> self.bits) as usize);
-        }
+        self.quotients.push((entry >> self.bits) as usize);
         if let Some(samples) = &mut self.samples {
             samples.push((entry >> self.bits) as usize);
         }
@@ -116,7 +109,7 @@ impl PackedEntriesWriter {
     ) -> Arc<[u8]> {
         debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
         self.count(lists, [], entries);
-        let layout = Layout::smallest(entries.len(), codes, &self.counts);
+        let layout = Layout::smallest(entries.len(), (codes, true), &self.counts);
         self.write_entries(entries, layout);
         self.write_codes(codes, merged, false);
         Arc::from(self.bytes.as_slice())
@@ -132,7 +125,7 @@ impl PackedEntriesWriter {
         merged: u64,
     ) -> Arc<[u8]> {
         self.count(lists, [], entries);
-        let layout = Layout::smallest(entries.len(), codes, &self.counts).without_codes();
+        let layout = Layout::smallest(entries.len(), (codes, false), &self.counts);
         let bare: Vec<Entry> = entries.iter().map(|entry| entry.bare()).collect();
         self.write_entries(&bare, layout);
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.code()).collect();
@@ -160,8 +153,8 @@ impl PackedEntriesWriter {
     ) -> Option<Arc<[u8]>> {
         self.count(old.layout.lists(), old.slots(), new);
         let most = old.len() + new.len();
-        let layout = Layout::smallest(most, codes, &self.counts);
-        if layout.slot_bits() != old.layout.slot_bits() || layout.entry_bits() > PACKED_BITS_MAX {
+        let layout = Layout::smallest(most, (codes, true), &self.counts);
+        if layout.slot_bits() != old.layout.slot_bits() {
             return None;
         }
         self.make_room(most, layout);
@@ -189,15 +182,15 @@ impl PackedEntriesWriter {
         let mut out =
             Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
         let (mut rest, width, mut all) = (new, 1 << layout.slot_bits(), 0);
-        for (slot, (bucket, mut left)) in old.slots().enumerate() {
+        for (bucket, mut left) in old.slots() {
             let mut count = left;
-            let mut next = |left| if left > 0 { entries.take(slot) } else { u64::MAX };
+            let mut next = |left| if left > 0 { entries.take() } else { u64::MAX };
             let mut current = next(left);
             while let Some((&entry, others)) = rest.split_first()
                 && entry.bucket() < bucket + width
             {
                 (rest, count) = (others, count + 1);
-                let entry = layout.whole(entry);
+                let entry = layout.number_of(entry);
                 while current < entry {
                     out.push(current);
                     left -= 1;
@@ -224,26 +217,10 @@ impl PackedEntriesWriter {
     #[inline(always)]
     fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
         self.make_room(entries.len(), layout);
-        let bits = layout.entry_bits();
-        if bits <= PACKED_BITS_MAX {
-            let mut out =
-                Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
-            entries.iter().for_each(|&entry| out.push(layout.whole(entry)));
-            out.entries.finish();
-            return self.begin(entries.len(), layout);
-        }
-        let mut quotients = QuotientsWriter::new(&mut self.quotients);
-        self.packed.clear();
-        let mut out = BitWriter::new(&mut self.packed);
-        for &entry in entries {
-            let whole = layout.whole(entry);
-            if layout.quotient_bits() > 0 {
-                quotients.push((whole >> bits) as usize);
-                self.samples.push((whole >> bits) as usize);
-            }
-            out.push(whole & ((1 << bits) - 1), bits);
-        }
-        out.finish();
+        let mut out =
+            Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
+        entries.iter().for_each(|&entry| out.push(layout.number_of(entry)));
+        out.entries.finish();
         self.begin(entries.len(), layout);
     }
 

@@ -3,8 +3,8 @@
 //! 0 0 1 0 1 1 0 0 1 ...     a one for each entry, a zero behind those of each quotient
 //!     2   3 3     5         entry n, of quotient q, is bit n + q
 //! ```
-//! Quotients are counted over all slots, and each slot has as many (Elias and Fano's code of
-//! ascending numbers). So a slot's bits begin at the number of entries and of quotients before it.
+//! Quotients are counted over all slots (Elias and Fano's code of ascending numbers). So a slot's
+//! bits begin at the number of entries before it, and of quotients before its first one.
 //! Invariant: there are as many ones as entries.
 
 use crate::bits::select::{little_word, select_zero};
@@ -19,8 +19,8 @@ pub(crate) struct Quotients<'a> {
 }
 
 impl<'a> Quotients<'a> {
-    /// The entries of a quotient of a slot. `entry` is the slot's first entry, and its quotients
-    /// begin at `bit`.
+    /// The entries of a quotient, counted from a slot's first one. `entry` is the slot's first entry,
+    /// and its quotients begin at `bit`.
     #[inline(always)]
     pub(crate) fn entries(self, (entry, bit): (usize, usize), quotient: usize) -> Range<usize> {
         if quotient == 0 {

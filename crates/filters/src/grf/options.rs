@@ -64,7 +64,7 @@ pub(crate) struct Split {
     /// Bits for each key of the base.
     pub(crate) base_bits: f64,
     /// Bits of the fractions of packed entries in the overlay.
-    pub(crate) packed_bits: u8,
+    pub(crate) packed_bits: f64,
 }
 
 impl GrfOptions {
@@ -92,7 +92,7 @@ impl GrfOptions {
         let when_full = self.bits_per_key - overlay(full_share);
         let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
-        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, 17.0) as u8;
+        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, 17.0);
         Split { base_bits, packed_bits }
     }
 }

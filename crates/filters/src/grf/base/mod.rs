@@ -57,8 +57,8 @@ pub(crate) struct Base {
     pub(crate) starts: GroupStarts,
     pub(crate) end: FlushNumber,
     pub(crate) entries: u64,
-    /// Bits of the fractions of packed entries in the overlay.
-    pub(crate) packed_bits: u8,
+    /// Bits of the fractions of packed entries in the overlay, in eighths.
+    pub(crate) packed_steps: u8,
     /// Keys that the overlay is expected to get before the base is built anew.
     pub(crate) overlay_keys: u64,
     /// Hash bits of each key.
@@ -213,6 +213,14 @@ impl Base {
         let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
         let text = self.text.iter().flat_map(|text| text.allocations());
         parts.into_iter().chain(tables).chain(text).map(allocated_bytes).sum()
+    }
+
+    /// Parts of a bit that fractions are told in.
+    pub(crate) const PACKED_STEPS: f64 = 8.0;
+
+    /// Bits of the fractions of packed entries in the overlay.
+    pub(crate) fn packed_bits(&self) -> f64 {
+        f64::from(self.packed_steps) / Self::PACKED_STEPS
     }
 
     /// What stands for a key in the base: the key, or its code if there is a model of text.

@@ -27,8 +27,16 @@ use std::sync::Arc;
 const RECENT_PER_KEYS: usize = 64;
 /// ... or for the packed ones, now or in the end, which need not be rewritten as long as there is
 /// room.
-const RECENT_PER_PACKED: usize = 8;
+const RECENT_PER_PACKED: usize = 24;
 const RECENT_MIN: usize = 32;
+
+/// The share of recent entries, about, just before the base is built anew, where each of its keys
+/// has so many newer ones: of lists whose runs are merged ten at a time.
+pub(crate) fn recent_share(newer: f64) -> f64 {
+    const NOT_MERGED: f64 = 0.085;
+    let room = (1.0 / RECENT_PER_PACKED as f64).max(1.0 / (RECENT_PER_KEYS as f64 * newer));
+    room.min(NOT_MERGED)
+}
 
 /// The entries of some neighbouring lists. None: no such entries.
 #[derive(Clone, Default)]
@@ -264,12 +272,13 @@ impl ChunkWriter {
             .saturating_sub(all);
         let neighbours = (pairs as f64 / all as f64 * self.budget.growth) as usize;
         let crowd = neighbours / (CELLS_MAX / 4);
-        let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() as usize } else { 0 };
+        let crowding = if neighbours >= 2 * CELLS_MAX { crowd.ilog2() } else { 0 };
         let list_lens = counts.chunks_exact(BUCKETS).map(|list| list.iter().sum());
         let keys_per_entry = (all + merged) as f64 / all as f64;
         let longest = || list_lens.max().unwrap_or(0);
         let most = self.budget.fraction_bits(lists, keys_per_entry, longest);
-        (lists.packed_bits + crowding).min(most).min(FRACTION_BITS) as u8
+        let bits = (lists.packed_bits + f64::from(crowding)).min(most) + lists.dither;
+        (bits as u8).min(FRACTION_BITS as u8)
     }
 
     /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones. The

@@ -11,6 +11,7 @@
 use crate::grf::base::Base;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::GrfOptions;
+use crate::grf::overlay::chunk::recent_share;
 use crate::grf::overlay::packed_layout::list_bits;
 
 /// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
@@ -29,7 +30,10 @@ pub(crate) struct Lists {
     /// The entries that are to come before the base is built anew.
     pub(crate) expected: usize,
     /// The bits that packed entries' fractions keep where entries are few.
-    pub(crate) packed_bits: usize,
+    pub(crate) packed_bits: f64,
+    /// What is added to bits before they are rounded down, 0 to 1, so that chunks together have
+    /// those that they shall have.
+    pub(crate) dither: f64,
 }
 
 /// What an entry may take.
@@ -55,12 +59,12 @@ fn share_of_list(entries: f64, longest: f64) -> f64 {
 pub(crate) fn entry_bits(overlay_share: f64) -> f64 {
     /// Of nine runs.
     const CODE: f64 = 3.17;
-    /// The share of recent entries, about, and what their words have beyond a fraction.
-    const RECENT: f64 = 0.085;
+    /// What the words of recent entries have beyond a fraction.
     const WORD: f64 = 32.0 - 13.5;
-    let entries = usual_list(overlay_share / (1.0 - overlay_share).max(0.01));
+    let newer = overlay_share / (1.0 - overlay_share).max(0.01);
+    let entries = usual_list(newer);
     let packed = CODE + share_of_list(entries, entries);
-    packed + RECENT * (WORD - packed)
+    packed + recent_share(newer) * (WORD - packed)
 }
 
 /// The entries of a usual group's list, where each key has so many newer ones.
@@ -84,15 +88,14 @@ impl EntryBudget {
         lists: Lists,
         keys_per_entry: f64,
         longest: impl FnOnce() -> u32,
-    ) -> usize {
+    ) -> f64 {
         if lists.expected == 0 || self.bits >= PLENTY {
-            return FRACTION_BITS;
+            return FRACTION_BITS as f64;
         }
-        const LEAST: usize = 4;
+        const LEAST: f64 = 4.0;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
         let list = share_of_list(entries, f64::from(longest()) * self.growth);
-        let left = self.bits * keys_per_entry - self.others - list;
-        (left as usize).max(LEAST)
+        (self.bits * keys_per_entry - self.others - list).max(LEAST)
     }
 }
 

@@ -68,13 +68,17 @@ pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let edge = base.list_count() - 1;
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
     if chunk == 0 || first >= edge {
-        return Lists { count: 1, keys: 0, expected: 0, packed_bits: FRACTION_BITS };
+        let packed_bits = FRACTION_BITS as f64;
+        return Lists { count: 1, keys: 0, expected: 0, packed_bits, dither: 0.0 };
     }
     let end = edge.min(first + LISTS_MAX);
     let keys = base.keys_of_lists(first..end) as usize;
     let share = base.overlay_keys as f64 / base.entries.max(1) as f64;
     let expected = (keys as f64 * share) as usize;
-    Lists { count: end - first, keys, expected, packed_bits: usize::from(base.packed_bits) }
+    // Multiples of the golden ratio are spread evenly between whole numbers.
+    const GOLDEN: f64 = 0.618_033_988_749_894_9;
+    let dither = (chunk as f64 * GOLDEN).fract();
+    Lists { count: end - first, keys, expected, packed_bits: base.packed_bits(), dither }
 }
 
 /// What rewrites chunks for a version with the runs of `shape`.

@@ -34,7 +34,7 @@ impl Part {
 pub struct PartBuilder {
     options: GrfOptions,
     groups: GroupsBuilder,
-    packed_bits: u8,
+    packed_bits: f64,
     /// Keys that the overlay is expected to get for each one of the base.
     overlay_ratio: f64,
     asked: Asked,
@@ -179,7 +179,7 @@ impl PartBuilder {
             starts,
             end: base_end,
             entries,
-            packed_bits: more_bits(self.packed_bits, bits_left / overlay_keys),
+            packed_steps: packed_steps(self.packed_bits, bits_left / overlay_keys),
             overlay_keys: overlay_keys as u64,
             point_bits,
             asked,
@@ -220,10 +220,10 @@ fn beside(full_share: f64) -> Beside {
     }
 }
 
-/// The bits of an entry's fraction where a base of exact cells leaves it more.
-fn more_bits(packed_bits: u8, left: f64) -> u8 {
-    let more = if left.is_finite() { left as u8 } else { 0 };
-    packed_bits.saturating_add(more).min(FRACTION_BITS as u8)
+/// The bits of an entry's fraction, more where a base of exact cells leaves it some.
+fn packed_steps(bits: f64, left: f64) -> u8 {
+    let more = if left.is_finite() { left } else { 0.0 };
+    ((bits + more).min(FRACTION_BITS as f64) * Base::PACKED_STEPS) as u8
 }
 
 /// Where newer keys are many, and where lines must do for keys that crowd, places need short

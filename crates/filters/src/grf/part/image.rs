@@ -32,7 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 6;
+const VERSION: u32 = 7;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -161,7 +161,7 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
 fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
-    out.u8(base.packed_bits);
+    out.u8(base.packed_steps);
     out.u8(base.point_bits as u8);
     out.u8(base.asked.to_byte());
     out.u64(base.overlay_keys);
@@ -178,8 +178,8 @@ fn write_base(base: &Base, out: &mut Writer) {
 fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let end = FlushNumber(input.u64()?);
     let entries = input.u64()?;
-    let packed_bits = input.u8()?;
-    if usize::from(packed_bits) > FRACTION_BITS {
+    let packed_steps = input.u8()?;
+    if f64::from(packed_steps) > Base::PACKED_STEPS * FRACTION_BITS as f64 {
         return Err(input.corrupt("fractions of so many bits"));
     }
     let point_bits = usize::from(input.u8()?);
@@ -209,7 +209,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         starts,
         end,
         entries,
-        packed_bits,
+        packed_steps,
         overlay_keys,
         point_bits,
         asked,

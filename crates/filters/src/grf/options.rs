@@ -5,7 +5,8 @@
 //! Invariant: both shares together stay within the budget when the last level is full.
 
 use crate::fingerprint::Fingerprints;
-use crate::grf::overlay::entry_budget::entry_bits;
+use crate::grf::base::place::FRACTION_BITS;
+use crate::grf::overlay::entry_budget::EntryCost;
 
 /// How a key above the last level says in which run it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -79,7 +80,7 @@ impl GrfOptions {
     pub(crate) const BASE_BITS_LEAST: f64 = 1.0;
     /// The most that any filling of the tree may take, in times of the budget; a little is left for
     /// chance.
-    pub(crate) const FILLING_MAX: f64 = 1.085;
+    pub(crate) const FILLING_MAX: f64 = 1.095;
 
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
     /// the base is rebuilt, `full_share` its share when the last level is full.
@@ -88,11 +89,16 @@ impl GrfOptions {
             true => Self::FRACTION_BEYOND_BASE_OF_MANY,
             false => Self::FRACTION_BEYOND_BASE,
         };
-        let overlay = |share: f64| share * (beyond(share) + entry_bits(share));
-        let when_full = self.bits_per_key - overlay(full_share);
-        let at_most = Self::FILLING_MAX * self.bits_per_key - overlay(overlay_share);
+        // Bits of an entry grow with the base's, if not quite as fast.
+        let base_bits = |bits: f64, share: f64| {
+            let entry = |base: f64| EntryCost::new(share).bits(base + beyond(share));
+            let of_all = |base: f64| (1.0 - share) * base + share * entry(base);
+            (bits - of_all(0.0)) / (of_all(1.0) - of_all(0.0))
+        };
+        let when_full = base_bits(self.bits_per_key, full_share);
+        let at_most = base_bits(Self::FILLING_MAX * self.bits_per_key, overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
-        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, 17.0);
+        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, FRACTION_BITS as f64);
         Split { base_bits, packed_bits }
     }
 }

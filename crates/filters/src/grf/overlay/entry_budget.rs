@@ -43,8 +43,9 @@ pub(crate) struct EntryBudget {
     pub(crate) growth: f64,
     /// Bits for each key that is inserted, all included.
     pub(crate) bits: f64,
-    /// Of these, what is not of its fraction, its list's share left out.
-    pub(crate) others: f64,
+    /// What it takes, and its list's share of that.
+    pub(crate) cost: EntryCost,
+    pub(crate) list: f64,
 }
 
 /// What an entry takes beside its code and its fraction, in bits: its list's share and that of what
@@ -54,17 +55,37 @@ fn share_of_list(entries: f64, longest: f64) -> f64 {
     (SHARE_OF_CHUNK + list_bits(entries, longest)) / entries.max(1.0)
 }
 
-/// What an entry takes beside its fraction, in bits, where the overlay has such a share of all
-/// keys: code, places, words of recent ones.
-pub(crate) fn entry_bits(overlay_share: f64) -> f64 {
-    /// Of nine runs.
-    const CODE: f64 = 3.17;
-    /// What the words of recent entries have beyond a fraction.
-    const WORD: f64 = 32.0 - 13.5;
-    let newer = overlay_share / (1.0 - overlay_share).max(0.01);
-    let entries = usual_list(newer);
-    let packed = CODE + share_of_list(entries, entries);
-    packed + recent_share(newer) * (WORD - packed)
+/// What an entry takes, on average: packed ones their fraction and what places and codes take,
+/// recent ones a word.
+#[derive(Clone, Copy)]
+pub(crate) struct EntryCost {
+    recent_share: f64,
+    /// Beside a packed entry's fraction.
+    packed: f64,
+}
+
+impl EntryCost {
+    /// Where the overlay has such a share of all keys.
+    pub(crate) fn new(overlay_share: f64) -> Self {
+        // Nine runs of a level; above a level of one run that has less than half of all keys, too.
+        let runs: f64 = if overlay_share > 0.6 { 17.0 } else { 9.0 };
+        let newer = overlay_share / (1.0 - overlay_share).max(0.01);
+        let entries = usual_list(newer);
+        let packed = runs.log2() + share_of_list(entries, entries);
+        EntryCost { recent_share: recent_share(newer), packed }
+    }
+
+    /// The bits of an entry with a fraction of so many.
+    pub(crate) fn bits(&self, fraction: f64) -> f64 {
+        let recent = self.recent_share * u32::BITS as f64;
+        (1.0 - self.recent_share) * (fraction + self.packed) + recent
+    }
+
+    /// The bits of a fraction with which an entry takes so many.
+    fn fraction(&self, bits: f64) -> f64 {
+        let recent = self.recent_share * u32::BITS as f64;
+        (bits - recent) / (1.0 - self.recent_share) - self.packed
+    }
 }
 
 /// The entries of a usual group's list, where each key has so many newer ones.
@@ -95,7 +116,7 @@ impl EntryBudget {
         const LEAST: f64 = 4.0;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
         let list = share_of_list(entries, f64::from(longest()) * self.growth);
-        (self.bits * keys_per_entry - self.others - list).max(LEAST)
+        (self.cost.fraction(self.bits * keys_per_entry) + self.list - list).max(LEAST)
     }
 }
 
@@ -114,7 +135,7 @@ impl GrfOptions {
         let is_expected = inserted <= base.overlay_keys;
         let bits = if is_expected { left / expected } else { PLENTY };
         let usual = usual_list(expected / base.entries.max(1) as f64);
-        let others = entry_bits(expected / keys) - share_of_list(usual, usual);
-        EntryBudget { growth, bits, others }
+        let cost = EntryCost::new(expected / keys);
+        EntryBudget { growth, bits, cost, list: share_of_list(usual, usual) }
     }
 }

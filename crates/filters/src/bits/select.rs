@@ -8,8 +8,6 @@
 use super::simd;
 use std::hint::select_unpredictable;
 
-/// Words that a search looks at together.
-const WORDS: usize = 4;
 const WORD_BYTES: usize = size_of::<u64>();
 
 const ONES: u64 = 0x0101_0101_0101_0101;
@@ -35,12 +33,12 @@ pub fn select_one(word: u64, rank: u32) -> u32 {
 }
 
 /// The place of the zero bit with `rank` zeros below it, in little-endian words from byte `at` on.
-/// Past the bytes there are zeros. Requires: eight bytes can be read wherever the bytes mean
-/// anything.
+/// Past the bytes there are zeros. So many words are looked at together, and are most often enough.
+/// Requires: eight bytes can be read wherever the bytes mean anything.
 #[inline(always)]
-pub fn select_zero(bytes: &[u8], at: usize, rank: u32) -> usize {
-    let words = bytes.get(at..).and_then(|rest| rest.first_chunk::<{ WORDS * WORD_BYTES }>());
-    let Some(words) = words else { return select_zero_on(bytes, at, 0, rank) };
+pub fn select_zero<const WORDS: usize>(bytes: &[u8], at: usize, rank: u32) -> usize {
+    let end = at + WORDS * WORD_BYTES;
+    let Some(words) = bytes.get(at..end) else { return select_zero_on(bytes, at, 0, rank) };
     let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
     // The word cannot be predicted, so all words are counted, without a branch.
     let (mut word, mut before, mut place) = (zeros[0], 0, 0);
@@ -109,10 +107,11 @@ mod tests {
         }
         bytes.extend([0; 8]);
         for (rank, bit) in [70, 71, 130, 199, 320].into_iter().enumerate() {
-            assert_eq!(select_zero(&bytes, 0, rank as u32), bit);
-            assert_eq!(select_zero(&bytes, 8, rank as u32), bit - 64);
+            assert_eq!(select_zero::<4>(&bytes, 0, rank as u32), bit);
+            assert_eq!(select_zero::<2>(&bytes, 0, rank as u32), bit);
+            assert_eq!(select_zero::<4>(&bytes, 8, rank as u32), bit - 64);
         }
         // Past the bytes, too: there are zeros.
-        assert_eq!(select_zero(&bytes, 0, 4 + 8 * 8 + 100), 320 + 8 * 8 + 100);
+        assert_eq!(select_zero::<4>(&bytes, 0, 4 + 8 * 8 + 100), 320 + 8 * 8 + 100);
     }
 }

@@ -390,7 +390,7 @@ impl Pace {
     const BESIDE_CELLS: f64 = 1.1;
     /// The most that a key pays back of it: what some keys cannot do without shall not cost others
     /// nearly all that they have.
-    const PAID_BACK_MAX: f64 = 2.0;
+    const PAID_BACK_MAX: f64 = 2.2;
     /// Bytes of a group in the directory: separator's word, offset, keys before it, two radix
     /// slots.
     const DIRECTORY_BYTES: usize = 8 + 4 + 4 + 2 * 4;

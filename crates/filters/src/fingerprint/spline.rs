@@ -260,7 +260,7 @@ impl<'a> SplineBlock<'a> {
         let Some(before) = quotient.checked_sub(1) else {
             return 0..self.ones(0);
         };
-        let zero = select_zero(self.bytes, COUNT_BYTES, before as u32);
+        let zero = select_zero::<4>(self.bytes, COUNT_BYTES, before as u32);
         let start = zero - before;
         start..start + self.ones(zero + 1)
     }

@@ -3,7 +3,7 @@
 //! layout     one word: packed_layout.rs
 //! tables     of each list: its first entry, and where its slots end, counted from there
 //! quotients  of entries, in unary: quotients.rs
-//! samples    of every 256th quotient, where some buckets have many entries: entries before it, u32
+//! samples    of every 512th bit of these, if some buckets have many entries: ones before it, u32
 //! entries    remainders, packed, ascending within a quotient
 //! codes      of each: first flush, counted from the origin; number of flushes; bits of its
 //!            entries' fractions
@@ -21,7 +21,7 @@ use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout, SAMPLE_BYTES};
-use crate::grf::overlay::quotients::{Quotients, QuotientsOf, Samples};
+use crate::grf::overlay::quotients::{Quotients, QuotientsOf};
 use crate::grf::sizes::{LINE_BYTES, Slot};
 use std::ops::Range;
 
@@ -282,10 +282,12 @@ impl<'a> Packed<'a> {
         self.layout.entries_at() + place * self.layout.entry_bits() / 8
     }
 
-    /// How many entries there are before a quotient that is sampled.
+    /// The samples of the quotients: how many entries there are before each.
     #[inline(always)]
-    pub(crate) fn sample(&self, sample: usize) -> u32 {
-        number(self.bytes, self.layout.samples_at() + SAMPLE_BYTES * sample, SAMPLE_BYTES) as u32
+    pub(crate) fn samples(&self) -> &'a [[u8; SAMPLE_BYTES]] {
+        let bytes = &self.bytes[self.layout.quotients_at()..self.layout.entries_at()];
+        let samples = SAMPLE_BYTES * self.layout.samples(self.len());
+        bytes[bytes.len() - samples..].as_chunks().0
     }
 
     /// The quotients of all entries.
@@ -362,23 +364,17 @@ impl Packed<'_> {
         }
         let mut numbers = self.numbers_from(&Slot::default(), 0);
         let bucket_numbers = self.layout.number(1 << FRACTION_BITS);
-        let (mut last, mut samples) = (0, Samples::default());
+        let mut last = 0;
         let are_right = self.slots().all(|(bucket, count)| {
             let first = bucket as u64 * bucket_numbers;
             let end = first + (bucket_numbers << self.layout.slot_bits());
             (0..count).all(|_| {
                 let number = numbers.take();
-                samples.push((number >> self.layout.entry_bits()) as usize);
                 number >= std::mem::replace(&mut last, number) && (first..end).contains(&number)
             })
         });
-        are_right && self.has_samples(samples)
-    }
-
-    /// Whether samples are these, if there are some.
-    fn has_samples(&self, mut samples: Samples) -> bool {
-        samples.finish(self.layout.samples());
-        samples.samples.iter().enumerate().all(|(place, &sample)| self.sample(place) == sample)
+        let samples = self.samples();
+        are_right && self.quotients().samples(samples.len()) == samples
     }
 }
 

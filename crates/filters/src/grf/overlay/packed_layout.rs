@@ -11,16 +11,15 @@
 use crate::bits::packed::PACKED_BITS_MAX;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry};
+use crate::grf::overlay::quotients::SAMPLED_BITS;
 
 /// Bytes of the word.
 pub(crate) const LAYOUT_BYTES: usize = 8;
 /// A slot of several buckets has so many entries at most, about: its quotients are looked through.
-const SLOT_ENTRIES_MAX: usize = 48;
+const SLOT_ENTRIES_MAX: usize = 24;
 /// Where a bucket has more entries than this, quotients are sampled.
 const COUNTED_MAX: usize = 160;
-/// Of so many quotients, one is sampled, as a power of two.
-pub(crate) const SAMPLE_BITS: usize = 8;
-/// Bytes of a sample: how many entries there are before the quotient.
+/// Bytes of a sample: how many entries there are before it.
 pub(crate) const SAMPLE_BYTES: usize = 4;
 
 /// A field of the word: where it begins, and its bits.
@@ -142,15 +141,10 @@ impl Layout {
         (entries + self.quotients()).div_ceil(8)
     }
 
-    /// How many samples there are.
-    pub(crate) fn samples(self) -> usize {
-        if self.is_sampled() { self.quotients().div_ceil(1 << SAMPLE_BITS) } else { 0 }
-    }
-
-    /// Where samples begin, in bytes: behind the quotients.
-    #[inline(always)]
-    pub(crate) fn samples_at(self) -> usize {
-        self.entries_at() - SAMPLE_BYTES * self.samples()
+    /// How many samples there are of so many entries.
+    pub(crate) fn samples(self, entries: usize) -> usize {
+        let bits = entries + self.quotients();
+        if self.is_sampled() { bits.div_ceil(SAMPLED_BITS) } else { 0 }
     }
 
     /// The place at a spot, without the bits that none has.
@@ -180,13 +174,13 @@ impl Layout {
             && self.entry_bits() <= PACKED_BITS_MAX
             && self.end_log() <= 2
             && self.entries_at() <= len
-            && self.quotients_at() + SAMPLE_BYTES * self.samples() <= self.entries_at()
+            && self.quotients_at() <= self.entries_at()
     }
 
     /// Where so many entries begin.
     pub(crate) fn begin_of(self, entries: usize) -> usize {
         let quotients = self.quotients_at() + self.quotient_bytes(entries);
-        quotients + SAMPLE_BYTES * self.samples()
+        quotients + SAMPLE_BYTES * self.samples(entries)
     }
 
     /// For so many entries.

@@ -11,7 +11,6 @@ use crate::bits::packed::load;
 use crate::bits::search::first_not;
 use crate::grf::base::place::PLACE_BITS;
 use crate::grf::overlay::packed::{Code, Packed};
-use crate::grf::overlay::packed_layout::SAMPLE_BITS;
 use crate::grf::sizes::Slot;
 use std::ops::Range;
 
@@ -47,19 +46,14 @@ impl Packed<'_> {
     /// The entries of a quotient, counted over all slots, which is not before a slot's first one.
     #[inline(always)]
     fn entries_of<T: Trace>(&self, slot: &Slot, quotient: usize, trace: &mut T) -> Range<usize> {
-        let (entry, bit) =
-            if self.layout.is_sampled() { self.last_sample(quotient) } else { slot.first() };
+        if self.layout.is_sampled() {
+            let end = slot.end as usize;
+            return self.quotients().sampled_entries(self.samples(), quotient, end);
+        }
+        let (entry, bit) = slot.first();
         let at = self.layout.quotients_at() + (entry + quotient) / 8;
         trace.touch(self.bytes.as_ptr() as usize + at, 8);
         self.quotients().entries((entry, bit), quotient - (bit - entry))
-    }
-
-    /// Of the last quotient up to one that is sampled, the first entry and the first bit.
-    #[inline(never)]
-    fn last_sample(&self, quotient: usize) -> (usize, usize) {
-        let sample = quotient >> SAMPLE_BITS;
-        let entry = self.sample(sample) as usize;
-        (entry, entry + (sample << SAMPLE_BITS))
     }
 
     /// Of a slot, the entries from the first that may stand for the place `low` to the last that

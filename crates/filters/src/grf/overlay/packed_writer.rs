@@ -9,7 +9,7 @@ use crate::grf::base::place::{BUCKETS, LISTS_MAX};
 use crate::grf::overlay::huffman::write_section;
 use crate::grf::overlay::packed::{CODES_MAX, Code, Divisor, Entry, EntryNumbers, Packed};
 use crate::grf::overlay::packed_layout::Layout;
-use crate::grf::overlay::quotients::{QuotientsWriter, Samples};
+use crate::grf::overlay::quotients::{Quotients, QuotientsWriter};
 use crate::grf::sizes::Slot;
 use std::sync::Arc;
 
@@ -53,7 +53,6 @@ impl<'a> OldEntries<'a> {
 /// Where entries go: quotients and the rest.
 struct Halves<'a> {
     quotients: QuotientsWriter<'a>,
-    samples: Option<&'a mut Samples>,
     entries: PackedWriter<'a>,
     bits: usize,
 }
@@ -61,15 +60,10 @@ struct Halves<'a> {
 impl<'a> Halves<'a> {
     /// Requires: room for both, and zeros for the quotients.
     #[inline(always)]
-    fn new(
-        layout: Layout,
-        (quotients, samples): (&'a mut [u8], &'a mut Samples),
-        entries: &'a mut [u8],
-    ) -> Self {
+    fn new(layout: Layout, quotients: &'a mut [u8], entries: &'a mut [u8]) -> Self {
         let bits = layout.entry_bits();
         Halves {
             quotients: QuotientsWriter::new(quotients),
-            samples: layout.is_sampled().then_some(samples),
             entries: PackedWriter::new(entries, bits),
             bits,
         }
@@ -78,9 +72,6 @@ impl<'a> Halves<'a> {
     #[inline(always)]
     fn push(&mut self, entry: u64) {
         self.quotients.push((entry >> self.bits) as usize);
-        if let Some(samples) = &mut self.samples {
-            samples.push((entry >> self.bits) as usize);
-        }
         self.entries.push(entry & ((1 << self.bits) - 1));
     }
 }
@@ -91,7 +82,6 @@ pub(crate) struct PackedEntriesWriter {
     /// The entries of each bucket.
     counts: Vec<u32>,
     quotients: Vec<u8>,
-    samples: Samples,
     packed: Vec<u8>,
     bytes: Vec<u8>,
 }
@@ -167,7 +157,6 @@ impl PackedEntriesWriter {
     /// Room for the halves of so many entries.
     #[inline(always)]
     fn make_room(&mut self, entries: usize, layout: Layout) {
-        self.samples.clear();
         self.quotients.clear();
         self.quotients.resize(layout.quotient_bytes(entries), 0);
         self.packed.clear();
@@ -179,8 +168,7 @@ impl PackedEntriesWriter {
     fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout) -> usize {
         self.counts.fill(0);
         let mut entries = OldEntries::new(old, layout);
-        let mut out =
-            Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
+        let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
         let (mut rest, width, mut all) = (new, 1 << layout.slot_bits(), 0);
         for (bucket, mut left) in old.slots() {
             let mut count = left;
@@ -217,8 +205,7 @@ impl PackedEntriesWriter {
     #[inline(always)]
     fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
         self.make_room(entries.len(), layout);
-        let mut out =
-            Halves::new(layout, (&mut self.quotients, &mut self.samples), &mut self.packed);
+        let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
         entries.iter().for_each(|&entry| out.push(layout.number_of(entry)));
         out.entries.finish();
         self.begin(entries.len(), layout);
@@ -268,9 +255,13 @@ impl PackedEntriesWriter {
             first += end;
         }
         self.bytes.extend_from_slice(&self.quotients[..layout.quotient_bytes(entries)]);
-        self.samples.finish(layout.samples());
-        let samples = self.samples.samples.iter().flat_map(|sample| sample.to_le_bytes());
-        self.bytes.extend(samples);
+        let samples = layout.samples(entries);
+        if samples > 0 {
+            // Words are read with what is behind them.
+            self.quotients.resize(self.quotients.len() + size_of::<u64>(), 0);
+            let quotients = Quotients { bytes: &self.quotients, at: 0 };
+            self.bytes.extend(quotients.samples(samples).as_flattened());
+        }
         let packed = (layout.entry_bits() * entries).div_ceil(8);
         self.bytes.extend_from_slice(&self.packed[..packed]);
     }

@@ -7,9 +7,13 @@
 //! bits begin at the number of entries before it, and of quotients before its first one.
 //! Invariant: there are as many ones as entries.
 
+use crate::bits::search::partition_point;
 use crate::bits::select::{little_word, select_zero};
-use crate::grf::overlay::packed_layout::SAMPLE_BITS;
+use crate::grf::overlay::packed_layout::SAMPLE_BYTES;
 use std::ops::Range;
+
+/// Bits from one sample to the next.
+pub(crate) const SAMPLED_BITS: usize = 512;
 
 /// Quotients to be read: bits from `at` on, lowest first.
 #[derive(Clone, Copy)]
@@ -30,9 +34,38 @@ impl<'a> Quotients<'a> {
         // Zeros of the slot before.
         let before = !u32::from(self.bytes[byte]) & ((1 << skipped) - 1);
         let rank = quotient as u32 - 1 + before.count_ones();
-        let from = select_zero(self.bytes, byte, rank) + 1;
+        let from = select_zero::<2>(self.bytes, byte, rank) + 1;
         let entry = entry + from - skipped - quotient;
         entry..entry + self.ones(bit - skipped + from)
+    }
+
+    /// As [`Quotients::entries`], where there are samples, of a quotient that is counted over all
+    /// slots. No entry of it has this number or a greater one.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn sampled_entries(
+        self,
+        samples: &[[u8; SAMPLE_BYTES]],
+        quotient: usize,
+        end: usize,
+    ) -> Range<usize> {
+        let first = |quotient| self.first_of(samples, quotient, end);
+        first(quotient)..first(quotient + 1)
+    }
+
+    /// The first entry that is not of a lesser quotient.
+    fn first_of(self, samples: &[[u8; SAMPLE_BYTES]], quotient: usize, end: usize) -> usize {
+        let Some(zeros) = quotient.checked_sub(1) else { return 0 };
+        let entries_before = |sample: usize| u32::from_le_bytes(samples[sample]) as usize;
+        let zeros_before = |sample: usize| sample * SAMPLED_BITS - entries_before(sample);
+        // Not before as many bits as there are zeros, nor behind all entries up to the end.
+        let (from, to) = (zeros / SAMPLED_BITS, (end + quotient) / SAMPLED_BITS);
+        let places = from + 1..samples.len().min(to + 1).max(from + 1);
+        let sample = partition_point(places, |sample| zeros_before(sample) <= zeros) - 1;
+        let bit = sample * SAMPLED_BITS;
+        let rank = (zeros - zeros_before(sample)) as u32;
+        let zero = bit + select_zero::<8>(self.bytes, self.at + bit / 8, rank);
+        zero - zeros
     }
 
     /// The ones from a bit on.
@@ -71,14 +104,30 @@ impl<'a> Quotients<'a> {
         QuotientsOf { bytes: self.bytes, byte, word, from: bit - skipped, entry }
     }
 
+    /// How many ones there are before so many bits, the first of which are none.
+    pub(crate) fn samples(self, samples: usize) -> Vec<[u8; SAMPLE_BYTES]> {
+        let mut ones = 0;
+        let sample = |place: usize| {
+            let before = ones as u32;
+            ones += self.ones_within(place * SAMPLED_BITS..(place + 1) * SAMPLED_BITS);
+            before.to_le_bytes()
+        };
+        (0..samples).map(sample).collect()
+    }
+
     /// How many ones there are in the first `bits` bits.
     pub(crate) fn count(self, bits: usize) -> usize {
+        self.ones_within(0..bits)
+    }
+
+    /// How many ones there are from a bit, which begins a byte, to another one.
+    fn ones_within(self, bits: Range<usize>) -> usize {
         let ones = |from: usize| {
             let word = little_word(self.bytes, self.at + from / 8);
-            let left = bits - from;
+            let left = bits.end - from;
             if left < 64 { word & ((1 << left) - 1) } else { word }.count_ones() as usize
         };
-        (0..bits).step_by(64).map(ones).sum()
+        bits.clone().step_by(64).map(ones).sum()
     }
 }
 
@@ -128,35 +177,6 @@ impl QuotientsOf<'_> {
     }
 }
 
-/// How many entries there are before some of the quotients.
-#[derive(Default)]
-pub(crate) struct Samples {
-    pub(crate) samples: Vec<u32>,
-    entries: u32,
-}
-
-impl Samples {
-    /// Starts without entries; keeps its buffer.
-    pub(crate) fn clear(&mut self) {
-        self.samples.clear();
-        self.entries = 0;
-    }
-
-    /// Adds an entry. Requires: its quotient is not below the one before.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, quotient: usize) {
-        while self.samples.len() <= quotient >> SAMPLE_BITS {
-            self.samples.push(self.entries);
-        }
-        self.entries += 1;
-    }
-
-    /// All samples, of which there are so many.
-    pub(crate) fn finish(&mut self, samples: usize) {
-        self.samples.resize(samples, self.entries);
-    }
-}
-
 /// Sets the bits of ascending quotients in bytes that are 0.
 pub(crate) struct QuotientsWriter<'a> {
     bytes: &'a mut [u8],
@@ -168,6 +188,7 @@ impl<'a> QuotientsWriter<'a> {
         QuotientsWriter { bytes, entry: 0 }
     }
 
+    /// Adds the next entry's.
     #[inline(always)]
     pub(crate) fn push(&mut self, quotient: usize) {
         let bit = self.entry + quotient;
@@ -208,6 +229,30 @@ mod tests {
                 let read: Vec<usize> =
                     (entry + skipped..quotients.len()).map(|_| rest.take()).collect();
                 assert_eq!(read, quotients[entry + skipped..], "{skipped}");
+            }
+        }
+    }
+
+    #[test]
+    fn samples_lead_to_the_same_entries() {
+        for crowded in [0usize, 1, 700, 5000] {
+            let mut quotients: Vec<usize> = (0..3000).map(|n| n * n % 1999).collect();
+            quotients.extend(vec![1234; crowded]);
+            quotients.sort_unstable();
+            let bits = quotients.len() + 2000;
+            let mut bytes = vec![0; bits.div_ceil(8)];
+            let mut writer = QuotientsWriter::new(&mut bytes);
+            quotients.iter().for_each(|&quotient| writer.push(quotient));
+            bytes.extend([0; 8]);
+            let written = Quotients { bytes: &bytes, at: 0 };
+            let samples = written.samples(bits.div_ceil(SAMPLED_BITS));
+            for quotient in 0..1999 {
+                let range = quotients.partition_point(|&other| other < quotient)
+                    ..quotients.partition_point(|&other| other <= quotient);
+                for end in [range.end, quotients.len()] {
+                    assert_eq!(written.sampled_entries(&samples, quotient, end), range);
+                }
+                assert_eq!(written.entries((0, 0), quotient), range);
             }
         }
     }

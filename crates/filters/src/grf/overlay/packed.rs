@@ -21,7 +21,7 @@ use crate::bits::packed::{PackedReader, read};
 use crate::bits::simd::prefetch_lines;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, place_about};
 use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout, SAMPLE_BYTES};
-use crate::grf::overlay::quotients::{Quotients, QuotientsOf};
+use crate::grf::overlay::quotients::{Quotients, QuotientsOf, last_sample};
 use crate::grf::sizes::{LINE_BYTES, Slot};
 use std::ops::Range;
 
@@ -218,8 +218,12 @@ impl<'a> Packed<'a> {
     pub(crate) fn numbers_from(&self, slot: &Slot, place: usize) -> EntryNumbers<'a> {
         let bits = self.layout.entry_bits();
         let at = 8 * self.layout.entries_at() + place * bits;
-        let mut quotients = self.quotients().from(slot.first());
-        quotients.skip(place - slot.start as usize);
+        let first = match self.layout.is_sampled() {
+            true => last_sample(self.samples(), place),
+            false => slot.first(),
+        };
+        let mut quotients = self.quotients().from(first);
+        quotients.skip(place - first.0);
         EntryNumbers { quotients, remainders: PackedReader::new(self.bytes, at, bits), bits }
     }
 

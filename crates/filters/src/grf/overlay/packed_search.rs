@@ -7,13 +7,15 @@
 
 use crate::base::filter::Trace;
 use crate::base::shape::Span;
-use crate::bits::packed::load;
+use crate::bits::packed::{LEN_MAX, load};
 use crate::bits::search::first_not;
 use crate::grf::base::place::PLACE_BITS;
 use crate::grf::overlay::packed::{Code, Packed};
 use crate::grf::sizes::Slot;
 use std::ops::Range;
 
+/// Entries that are looked at together.
+const LANES: usize = 2;
 /// Steps of the search among a quotient's entries: most have fewer than four.
 const STEPS: u32 = 2;
 
@@ -95,6 +97,25 @@ impl Packed<'_> {
         })
     }
 
+    /// Whether none of a quotient's entries, which are few, has a remainder from one to another.
+    /// Most places have no entry: this is one branch, which can be predicted.
+    #[inline(always)]
+    fn has_none<T: Trace>(
+        &self,
+        entries: &Range<usize>,
+        (low, high): (u64, u64),
+        trace: &mut T,
+    ) -> bool {
+        self.touch_entry(entries.start, trace);
+        let bits = self.layout.entry_bits();
+        let word = load(self.bytes, 8 * self.layout.entries_at() + entries.start * bits);
+        let is_wanted = |lane: usize| {
+            let remainder = word << (lane * bits) >> 1 >> (63 - bits);
+            (lane < entries.len()) & (remainder.wrapping_sub(low) <= high - low)
+        };
+        !(is_wanted(0) | is_wanted(1) | (entries.len() > LANES) | (LANES * bits > LEN_MAX))
+    }
+
     /// The codes of a slot's entries that stand for a place from one to another, both included,
     /// until `visit` has enough.
     #[inline(always)]
@@ -107,8 +128,14 @@ impl Packed<'_> {
     ) {
         let Wanted { low, high, place } = self.wanted(slot.list, places);
         let first = self.entries_of(slot, low.0, trace);
-        let last =
-            if low.0 == high.0 { first.clone() } else { self.entries_of(slot, high.0, trace) };
+        let last = if low.0 == high.0 {
+            if self.has_none(&first, (low.1, high.1), trace) {
+                return;
+            }
+            first.clone()
+        } else {
+            self.entries_of(slot, high.0, trace)
+        };
         let mut at = self.first_from(first.clone(), low.1, trace);
         loop {
             self.touch_entry(at, trace);
@@ -161,5 +188,108 @@ impl Packed<'_> {
     /// they have.
     pub(crate) fn group(&self, slot: &Slot, place: usize) -> u64 {
         self.numbers_from(slot, place).take() / self.layout.codes() >> self.layout.spare_bits()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::filter::Untraced;
+    use crate::base::shape::FlushNumber;
+    use crate::grf::base::place::{BUCKETS, FRACTION_BITS, bucket_places};
+    use crate::grf::overlay::packed::{Entry, Recoding};
+    use crate::grf::overlay::packed_writer::PackedEntriesWriter;
+
+    const LISTS: usize = 3;
+
+    fn mixed(number: u64) -> u64 {
+        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
+    }
+
+    /// Codes with fractions of these bits.
+    fn codes(bits: &[usize]) -> Vec<Code> {
+        let code = |(place, &bits): (u64, &usize)| {
+            let span = Span::new(FlushNumber(place), FlushNumber(place + 1));
+            Code { span: span.expect("not empty"), bits: bits as u8 }
+        };
+        (0..).zip(bits).map(code).collect()
+    }
+
+    /// Entries of random codes, of which one in so many is anywhere, the others in one bucket.
+    fn entries(seed: u64, count: u64, anywhere: u64, codes: &[Code]) -> Vec<Entry> {
+        let entry = |at: u64| {
+            let random = mixed(seed << 32 ^ at);
+            let spot = random as u32 % ((LISTS << PLACE_BITS) as u32);
+            let crowded = (1 << PLACE_BITS) as u32 | spot % (1 << FRACTION_BITS);
+            let spot = if at.is_multiple_of(anywhere) { spot } else { crowded };
+            let code = random as usize >> 40 & 0xff;
+            let code = code % codes.len();
+            let cut = FRACTION_BITS as u8 - codes[code].bits;
+            Entry::new(spot).recoded(Recoding { cut, code: code as u16 })
+        };
+        let mut entries: Vec<Entry> = (0..count).map(entry).collect();
+        entries.sort_unstable();
+        entries.dedup();
+        entries
+    }
+
+    /// Whatever is asked of a bucket: the entries that stand for a place of it.
+    fn assert_found(entries: &[Entry], codes: &[Code], seed: u64) {
+        let bytes = PackedEntriesWriter::default().write(entries, codes, LISTS, 0);
+        assert!(Packed::is_one(&bytes, LISTS));
+        let packed = Packed::new(&bytes);
+        for asked in 0..3000u64 {
+            let random = mixed(seed << 32 | asked);
+            let near = entries[random as usize % entries.len()].spot();
+            let (list, bucket) = (near as usize >> PLACE_BITS, near as usize >> FRACTION_BITS);
+            let (first, last) = bucket_places(bucket % BUCKETS);
+            let place = near % (1 << PLACE_BITS);
+            let low = match asked % 3 {
+                0 => place,
+                1 => first + (random >> 32) as u32 % (1 << FRACTION_BITS),
+                _ => place.saturating_sub((random >> 44) as u32 & 0xff).max(first),
+            };
+            let wide = if asked % 2 == 0 { 0 } else { (random >> 20) as u32 % 5000 << (asked % 9) };
+            let high = low.saturating_add(wide).min(last);
+            let stands = |entry: &&Entry| {
+                let spare = (1u32 << (FRACTION_BITS as u8 - codes[entry.code()].bits)) - 1;
+                let place = entry.spot() % (1 << PLACE_BITS);
+                entry.spot() as usize >> PLACE_BITS == list && place | spare >= low && place <= high
+            };
+            let expected: Vec<&Entry> = entries.iter().filter(stands).collect();
+            let slot = packed.slot(list, bucket % BUCKETS);
+            let mut found = Vec::new();
+            packed.visit_between(&slot, (low, high), &mut Untraced, |span| {
+                found.push(span.lo().0 as usize);
+                true
+            });
+            let codes_of = expected.iter().map(|entry| entry.code()).collect::<Vec<_>>();
+            assert_eq!(found, codes_of, "{low:x}..={high:x} of list {list}");
+            let range = packed.between(&slot, (low, high), &mut Untraced);
+            assert!(range.start == packed.from(&slot, low, &mut Untraced));
+            let among = &entries[range.clone()];
+            assert!(expected.iter().all(|entry| among.contains(entry)), "{low:x}..={high:x}");
+            let mut at = range.clone();
+            packed.visit_fractions(&slot, range, |fraction, code| {
+                let entry = entries[at.next().expect("as many")];
+                let own = entry.spot() % (1 << FRACTION_BITS);
+                let own = own >> (FRACTION_BITS as u8 - code.bits);
+                assert_eq!((fraction, code), (u64::from(own), codes[entry.code()]));
+            });
+        }
+    }
+
+    #[test]
+    fn all_entries_of_a_place_and_no_others() {
+        let sets: [&[usize]; 5] =
+            [&[12], &[9, 9, 9], &[14, 11, 14, 13, 12, 14, 14], &[22, 4], &[6; 250]];
+        for (seed, bits) in sets.into_iter().enumerate() {
+            let (seed, codes) = (seed as u64, codes(bits));
+            for (count, anywhere) in [(1, 1), (40, 1), (700, 1), (900, 30), (8000, 1), (9000, 40)] {
+                let entries = entries(seed * 8 + count % 7, count, anywhere, &codes);
+                assert_found(&entries, &codes, seed + count);
+            }
+        }
     }
 }

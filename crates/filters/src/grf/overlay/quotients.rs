@@ -15,6 +15,13 @@ use std::ops::Range;
 /// Bits from one sample to the next.
 pub(crate) const SAMPLED_BITS: usize = 512;
 
+/// Of the last sample before an entry: the first entry behind it, and its bit.
+pub(crate) fn last_sample(samples: &[[u8; SAMPLE_BYTES]], entry: usize) -> (usize, usize) {
+    let entries_before = |sample: usize| u32::from_le_bytes(samples[sample]) as usize;
+    let sample = partition_point(1..samples.len(), |sample| entries_before(sample) <= entry) - 1;
+    (entries_before(sample), sample * SAMPLED_BITS)
+}
+
 /// Quotients to be read: bits from `at` on, lowest first.
 #[derive(Clone, Copy)]
 pub(crate) struct Quotients<'a> {

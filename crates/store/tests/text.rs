@@ -155,7 +155,7 @@ fn other_keys_than_those_learnt_are_found() {
 #[test]
 fn bits_go_where_questions_are() {
     let needless = |learn_questions: bool| {
-        let options = Options { learn_questions, bits_per_key: 12.0, ..options() };
+        let options = Options { learn_questions, bits_per_key: 10.0, ..options() };
         let (_, db, mut rows) = filled(options);
         let ask = |from: u64| {
             let before = db.stats().expect("open").point;

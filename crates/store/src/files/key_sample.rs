@@ -12,8 +12,8 @@ use crate::sync::Arc;
 /// together.
 const STRETCHES: u64 = 64;
 const STRETCH_ENTRIES: u64 = 720;
-/// At most one entry in so many is read.
-const ENTRIES_PER_READ: u64 = 8;
+/// At most one entry in so many is read. A model of too few stretches knows their keys alone.
+const ENTRIES_PER_READ: u64 = 4;
 
 /// A sample of the largest of these runs: stretches that are spread evenly over its entries. Few
 /// blocks are read, past the cache. No run: no key.

@@ -12,7 +12,7 @@
 //! ```
 //! What a probe needs comes first, what a match needs last. A slot is some neighbouring buckets of
 //! a list, with some dozen entries. Place and code, as one number, are quotient and remainder. A
-//! fraction of fewer bits than the others ends in zeros, at most `spare` of them, and stands for all
+//! fraction of fewer bits than the others ends in zeros, at most `spare` of them. It stands for all
 //! fractions that begin as it does. Invariant: an entry's code, a span, contains its flush number.
 
 use crate::base::filter::{Trace, ask_for_lines};

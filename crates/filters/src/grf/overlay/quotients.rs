@@ -30,8 +30,8 @@ pub(crate) struct Quotients<'a> {
 }
 
 impl<'a> Quotients<'a> {
-    /// The entries of a quotient, counted from a slot's first one. `entry` is the slot's first entry,
-    /// and its quotients begin at `bit`.
+    /// The entries of a quotient, counted from a slot's first one. `entry` is the slot's first
+    /// entry, and its quotients begin at `bit`.
     #[inline(always)]
     pub(crate) fn entries(self, (entry, bit): (usize, usize), quotient: usize) -> Range<usize> {
         if quotient == 0 {

@@ -59,8 +59,7 @@ impl PartBuilder {
 
     /// As [`PartBuilder::new`], where the overlay is expected to get such a share of all keys (0 to
     /// 1). Its entries take more than keys of the base do: the base leaves room for them where they
-    /// are many. The filter takes at most 1.25 times its budget at any filling of the tree, if the
-    /// overlay has at most half of the keys.
+    /// are many. The filter takes at most 1.1 times its budget at any filling of the tree.
     ///
     /// When the last level is full, the overlay has `full_share` of all keys. It is more than above
     /// one last run if the last level has several runs, of which the base is only the oldest. The

@@ -78,9 +78,11 @@ impl GrfOptions {
     const FRACTION_BEYOND_BASE_OF_MANY: f64 = 2.9;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
     pub(crate) const BASE_BITS_LEAST: f64 = 1.0;
-    /// The most that any filling of the tree may take, in times of the budget; a little is left for
-    /// chance.
-    pub(crate) const FILLING_MAX: f64 = 1.095;
+    /// The most bits for each key that any filling of the tree may take. It is a tenth beyond the
+    /// budget, once what is left for chance is taken: words of recent entries, whatever the budget.
+    pub(crate) fn filling_bits(&self) -> f64 {
+        1.105 * self.bits_per_key - 0.15
+    }
 
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
     /// the base is rebuilt, `full_share` its share when the last level is full.
@@ -96,7 +98,7 @@ impl GrfOptions {
             (bits - of_all(0.0)) / (of_all(1.0) - of_all(0.0))
         };
         let when_full = base_bits(self.bits_per_key, full_share);
-        let at_most = base_bits(Self::FILLING_MAX * self.bits_per_key, overlay_share);
+        let at_most = base_bits(self.filling_bits(), overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
         let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, FRACTION_BITS as f64);
         Split { base_bits, packed_bits }

@@ -18,6 +18,10 @@ use crate::grf::overlay::packed_layout::list_bits;
 /// share.
 const GROUP_KEYS: f64 = 850.0;
 
+/// The share of the expected keys that have come when a filter is fullest, if they are as many as
+/// the base's: fewer entries take more each.
+const MIDWAY: f64 = 0.5;
+
 /// Bits that no entry takes: with so many nothing needs to be counted.
 const PLENTY: f64 = 40.0;
 
@@ -41,8 +45,8 @@ pub(crate) struct Lists {
 pub(crate) struct EntryBudget {
     /// How many times more entries the overlay is expected to get.
     pub(crate) growth: f64,
-    /// Bits for each key that is inserted, all included.
-    pub(crate) bits: f64,
+    /// Bits for each key that is inserted, all included: when all have come, and [`MIDWAY`].
+    pub(crate) bits: [f64; 2],
     /// What it takes, and its list's share of that.
     pub(crate) cost: EntryCost,
     pub(crate) list: f64,
@@ -81,6 +85,11 @@ impl EntryCost {
         (1.0 - self.recent_share) * (fraction + self.packed) + recent
     }
 
+    /// When such a share of the entries have come: there is room for as many recent ones.
+    fn when(self, share: f64) -> Self {
+        EntryCost { recent_share: self.recent_share / share, ..self }
+    }
+
     /// The bits of a fraction with which an entry takes so many.
     fn fraction(&self, bits: f64) -> f64 {
         let recent = self.recent_share * u32::BITS as f64;
@@ -110,13 +119,18 @@ impl EntryBudget {
         keys_per_entry: f64,
         longest: impl FnOnce() -> u32,
     ) -> f64 {
-        if lists.expected == 0 || self.bits >= PLENTY {
+        let [when_full, midway] = self.bits;
+        if lists.expected == 0 || when_full >= PLENTY {
             return FRACTION_BITS as f64;
         }
         const LEAST: f64 = 4.0;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
-        let list = share_of_list(entries, f64::from(longest()) * self.growth);
-        (self.cost.fraction(self.bits * keys_per_entry) + self.list - list).max(LEAST)
+        let longest = f64::from(longest()) * self.growth;
+        let fraction = |bits: f64, share: f64| {
+            let list = share_of_list(share * entries, share * longest);
+            self.cost.when(share).fraction(bits * keys_per_entry) + self.list - list
+        };
+        fraction(when_full, 1.0).min(fraction(midway, MIDWAY)).max(LEAST)
     }
 }
 
@@ -131,11 +145,14 @@ impl GrfOptions {
         // A base that takes more than it was given, as cells of text do, is no reason to tell
         // entries apart worse.
         let base_bits = (8.0 * base.bytes() as f64).min(self.bits_per_key * base.entries as f64);
-        let left = Self::FILLING_MAX * self.bits_per_key * keys - base_bits;
         let is_expected = inserted <= base.overlay_keys;
-        let bits = if is_expected { left / expected } else { PLENTY };
+        let bits = |share: f64| {
+            let left = self.filling_bits() * (base.entries as f64 + share * expected) - base_bits;
+            if is_expected { left / (share * expected) } else { PLENTY }
+        };
         let usual = usual_list(expected / base.entries.max(1) as f64);
         let cost = EntryCost::new(expected / keys);
-        EntryBudget { growth, bits, cost, list: share_of_list(usual, usual) }
+        let (bits, list) = ([1.0, MIDWAY].map(bits), share_of_list(usual, usual));
+        EntryBudget { growth, bits, cost, list }
     }
 }

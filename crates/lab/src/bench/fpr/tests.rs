@@ -319,3 +319,76 @@ fn plans_without_sense_are_errors() {
     let message = fingerprints_named("snarf").expect_err("unknown").to_string();
     assert!(message.contains("auto, spline, gap, cell"), "{message}");
 }
+
+/// What is generated for each law and for each real set.
+const ALL_SETS: [&str; 25] = [
+    "uniform",
+    "normal",
+    "lognormal",
+    "clustered",
+    "ids",
+    "timestamps",
+    "sensors",
+    "emails",
+    "urls",
+    "user-time",
+    "user-sessions",
+    "intervals",
+    "hosts",
+    "uuid4",
+    "uuid4-text",
+    "uuid7",
+    "uuid7-text",
+    "hex-digests",
+    "json-composite",
+    "osm-stand-in",
+    "ipv4-stand-in",
+    "ipv4-ranges-stand-in",
+    "ipv6-stand-in",
+    "words-stand-in",
+    "packages-stand-in",
+];
+
+/// Told what it is asked for, `auto` is nowhere much worse than the best kind that takes no more
+/// than its bits, unless not even that kind saves most searches.
+fn assert_auto_is_best(ask: Ask, points_expected: f64) {
+    const QUERIES: usize = 4000;
+    const SEARCHES_MAX: f64 = 0.5;
+    for name in ALL_SETS {
+        let plan = FprPlan {
+            keys: Some(40_000),
+            fingerprints: Fingerprints::ALL.to_vec(),
+            bits_per_key: vec![8.0, 12.0, 16.0],
+            fills: vec![9],
+            range_widths: vec![if ask == Ask::Points { 1 } else { 32 }],
+            queries: QUERIES,
+            asks: vec![ask],
+            points_expected: Some(points_expected),
+            ..plan(name.parse().expect("a set"))
+        };
+        let report = measured(&plan);
+        // Where keys are dense, no range is empty.
+        let searches = |filter: &FprFilter| filter.rates[0].needless_runs_per_op.unwrap_or(0.0);
+        for bits in &plan.bits_per_key {
+            let mut filters = report.filters.iter().filter(|filter| filter.bits_per_key == *bits);
+            let auto = filters.next().expect("auto is the first");
+            let within = 1.02 * auto.guard_bits_per_key.max(*bits);
+            let fair = filters.filter(|filter| filter.guard_bits_per_key <= within);
+            let best = fair.map(searches).fold(SEARCHES_MAX, f64::min);
+            let noise = 3.0 * (best / QUERIES as f64).sqrt() + 3.0 / QUERIES as f64;
+            let own = searches(auto);
+            let is_best = best == SEARCHES_MAX || own <= 1.1 * best + noise;
+            assert!(is_best, "{name}, {bits} bits, {ask:?}: {own}, {best} of the best kind");
+        }
+    }
+}
+
+#[test]
+fn auto_is_about_as_good_as_the_best_kind_for_points_of_all_sets() {
+    assert_auto_is_best(Ask::Points, 1.0);
+}
+
+#[test]
+fn auto_is_about_as_good_as_the_best_kind_for_ranges_of_all_sets() {
+    assert_auto_is_best(Ask::Ranges, 0.0);
+}

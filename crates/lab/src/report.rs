@@ -370,9 +370,24 @@ pub struct ProbeReport {
     pub line_ns: f64,
     /// Share of misses for which the filter says "maybe".
     pub false_positive_rate: ProbeRates,
+    /// What else was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedReport>,
     /// Stored keys, and ranges around them, that the filter denies, of a million or fewer keys.
     /// Must be 0.
     pub false_negatives: u64,
+}
+
+/// How often a filter says "maybe" where nothing is, of one kind of question.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AskedReport {
+    /// What was asked.
+    pub question: &'static str,
+    /// How many questions were found that no stored key answers.
+    pub queries: u64,
+    /// Runs of a tree of 19 that are searched for one of them. None: the filter has no answer for
+    /// this kind, or no question was found.
+    pub runs_per_op: Option<f64>,
 }
 
 /// Times by kind of question, in nanoseconds. None: the filter has no answer for that kind.

@@ -27,7 +27,8 @@ use crate::keys::rng::Rng;
 use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
-use crate::report::{ProbeNs, ProbeRates, ProbeReport};
+use crate::questions::unanswered::Ask;
+use crate::report::{AskedReport, ProbeNs, ProbeRates, ProbeReport};
 
 /// What to measure.
 #[derive(Clone, Debug)]
@@ -57,6 +58,8 @@ pub struct ProbePlan {
     /// Misses and empty ranges begin at most so far behind a stored key; at least 1. None: they are
     /// drawn as the keys are.
     pub correlated: Option<u64>,
+    /// What else no stored key answers.
+    pub asks: Vec<Ask>,
     /// So many ranges train the filters that learn from them (`arf`). Then all ranges begin at one
     /// of twice as many keys as are stored, as YCSB draws them. None: no filter is trained.
     pub training: Option<usize>,
@@ -114,6 +117,7 @@ pub fn bench_probe(plan: &ProbePlan, progress: &mut dyn Progress) -> Result<Vec<
             batch_ns,
             line_ns: line_ns(built.size_bytes),
             false_positive_rate: rates(&built.filter, &questions, keys.stored()),
+            asked: asked(&built.filter, &questions, keys.stored()),
             false_negatives: false_negatives(&built.filter, keys.stored(), plan.range_width),
         });
         progress.advance(1);
@@ -245,10 +249,10 @@ const BATCH: usize = 16;
 
 /// Probes the points of each kind in batches; None for per-table filters.
 fn batch_times(built: &[&Built], questions: &ProbeQuestions) -> Vec<Option<ProbeNs>> {
-    let is_global = |built: &Built| matches!(built.filter, ProbedFilter::Global(_));
+    let is_global = |built: &Built| matches!(built.filter, ProbedFilter::Global { .. });
     let of = |queries: &Queries| {
         rounds_of(built, queries.len(), is_global, |built| {
-            if let ProbedFilter::Global(part) = &built.filter {
+            if let ProbedFilter::Global { part, .. } = &built.filter {
                 ask_in_batches(part, queries);
             }
         })
@@ -279,6 +283,26 @@ fn rates(filter: &ProbedFilter, questions: &ProbeQuestions, stored: &SortedKeys)
         filter.answers(queries.kind()).then(|| maybe as f64 / queries.len() as f64)
     };
     ProbeRates { point_miss: rate(&questions.miss), empty_range: rate(&questions.empty) }
+}
+
+/// The runs that are searched for nothing, for each kind of question of the plan.
+fn asked(
+    filter: &ProbedFilter,
+    questions: &ProbeQuestions,
+    stored: &SortedKeys,
+) -> Vec<AskedReport> {
+    let mut codes = Codes::new();
+    let report = |(ask, queries): &(Ask, Queries)| {
+        let answers = filter.answers(queries.kind()) && queries.len() > 0;
+        let runs = |place| filter.runs(&queries.query(place, stored), &mut codes);
+        let runs = answers.then(|| (0..queries.len()).map(runs).sum::<usize>());
+        AskedReport {
+            question: ask.name(),
+            queries: queries.len() as u64,
+            runs_per_op: runs.map(|runs| runs as f64 / queries.len() as f64),
+        }
+    };
+    questions.asked.iter().map(report).collect()
 }
 
 /// The most keys that are asked for to see whether one is denied.
@@ -354,6 +378,7 @@ mod tests {
             queries: 500,
             range_width: 64,
             correlated: None,
+            asks: Vec::new(),
             training: None,
             seed: 1,
         }
@@ -400,6 +425,26 @@ mod tests {
             assert!(report.tree_bits_per_key.is_some_and(|bits| bits > 0.0));
             assert_eq!(report.probe_ns.point_miss_rounds.len(), 7);
         }
+    }
+
+    /// With a model of text no run is searched for a user who is not there; without one, most are.
+    #[test]
+    fn absent_prefixes_are_asked_of_every_filter_that_knows_ranges() {
+        let guards = [kinds::BLOCKED_BLOOM, kinds::SURF_REAL, kinds::SNARF].map(GuardKind::Table);
+        let plan = ProbePlan {
+            guards: [guards.as_slice(), &[GuardKind::Grf]].concat(),
+            dist: Dist::UserTime,
+            asks: vec![Ask::SecondPart, Ask::Points],
+            ..plan()
+        };
+        let reports = bench_probe(&plan, &mut Silent).expect("measured");
+        let runs = |guard: usize, ask: usize| reports[guard].asked[ask].runs_per_op;
+        assert!(reports.iter().all(|report| report.asked[0].queries == 500));
+        assert_eq!(runs(0, 0), None, "Bloom's knows no ranges");
+        assert!(runs(0, 1).is_some_and(|runs| runs < 0.3), "{:?}", runs(0, 1));
+        let (surf, snarf, grf) = (runs(1, 0), runs(2, 0), runs(3, 0));
+        assert!(snarf > Some(5.0) && surf.is_some(), "{surf:?} {snarf:?}");
+        assert!(grf < Some(0.1), "{grf:?}");
     }
 
     #[test]

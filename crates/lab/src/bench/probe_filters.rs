@@ -11,7 +11,8 @@ use std::time::Instant;
 use trommel::GuardKind;
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyRunLocator, Codes, FilterKind, FilterOptions, FlushNumber,
-    GrfOptions, Part, PartBuilder, Query, Question, RunLocatorKind, Shape, SlotSet, TreePlan,
+    GrfOptions, KeySample, Part, PartBuilder, Query, Question, RunLocatorKind, Shape, SlotSet,
+    TreePlan,
 };
 use trommel_guards::ElasticUnits;
 
@@ -42,16 +43,11 @@ pub(crate) struct Built {
 
 pub(crate) enum ProbedFilter {
     /// One filter of all keys, and the filters of the tables of a tree, newest first.
-    PerTable {
-        whole: Table,
-        tables: Vec<Table>,
-    },
-    Global(Part),
+    PerTable { whole: Table, tables: Vec<Table> },
+    /// That of a tree, and the tree's runs.
+    Global { part: Part, shape: Shape },
     /// A filter that knows in which run each key is.
-    Locator {
-        kind: &'static dyn RunLocatorKind,
-        filter: Box<dyn AnyRunLocator>,
-    },
+    Locator { kind: &'static dyn RunLocatorKind, filter: Box<dyn AnyRunLocator> },
 }
 
 impl Built {
@@ -59,7 +55,7 @@ impl Built {
     pub(crate) fn tables(&self) -> Option<&[Table]> {
         match &self.filter {
             ProbedFilter::PerTable { tables, .. } => Some(tables),
-            ProbedFilter::Global(_) | ProbedFilter::Locator { .. } => None,
+            ProbedFilter::Global { .. } | ProbedFilter::Locator { .. } => None,
         }
     }
 
@@ -122,23 +118,23 @@ fn build_grf(plan: &ProbePlan, guard: GuardKind, keys: &SortedKeys) -> Built {
     let options =
         GrfOptions { bits_per_key, size_ratio, fingerprints, run_codes, ..GrfOptions::default() };
     let start = Instant::now();
-    let mut builder = PartBuilder::new(&options);
+    let sample = KeySample::evenly(base.len(), |place| base.get(place));
+    let mut builder = PartBuilder::new(&options).with_sample(&sample, base.len() as u64);
     base.iter().for_each(|key| builder.push(key));
     let mut part = builder.finish(FlushNumber(1));
+    let mut shape = Shape::of_round(part.base_end(), FlushNumber(1), size_ratio);
     let build_ns_per_key = per_key(start, base.len());
     let start = Instant::now();
     for (flush, keys) in (1..).zip(&flushes) {
-        let mut inserter = part.inserter(
-            FlushNumber(flush),
-            &Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio),
-        );
+        shape = Shape::of_round(part.base_end(), FlushNumber(flush), size_ratio);
+        let mut inserter = part.inserter(FlushNumber(flush), &shape);
         keys.iter().for_each(|key| inserter.push(key));
         part = inserter.finish();
     }
     let insert_ns_per_key = per_key(start, newer.len());
     let size = part.size();
     let size_bytes = size.base_bytes + size.overlay_bytes;
-    let filter = ProbedFilter::Global(part);
+    let filter = ProbedFilter::Global { part, shape };
     Built { guard, filter, build_ns_per_key, insert_ns_per_key, size_bytes }
 }
 
@@ -258,7 +254,7 @@ impl ProbedFilter {
         match (self, query) {
             (ProbedFilter::PerTable { whole, .. }, Query::Point(key)) => whole.may_contain(key),
             (ProbedFilter::PerTable { whole, .. }, Query::Range(range)) => whole.may_overlap(range),
-            (ProbedFilter::Global(part), _) => {
+            (ProbedFilter::Global { part, .. }, _) => {
                 codes.clear();
                 part.candidates(query, codes);
                 !codes.is_empty()
@@ -271,9 +267,30 @@ impl ProbedFilter {
         }
     }
 
+    /// The runs of a tree that it says may hold what is asked for.
+    pub(crate) fn runs(&self, query: &Query<'_>, codes: &mut Codes) -> usize {
+        let may_hold = |table: &&Table| match query {
+            Query::Point(key) => table.may_contain(key),
+            Query::Range(range) => table.may_overlap(range),
+        };
+        match self {
+            ProbedFilter::PerTable { tables, .. } => tables.iter().filter(may_hold).count(),
+            ProbedFilter::Global { part, shape } => {
+                codes.clear();
+                part.candidates(query, codes);
+                shape.resolve(codes).count()
+            }
+            ProbedFilter::Locator { filter, .. } => {
+                let mut slots = SlotSet::default();
+                filter.candidates(query, &mut slots);
+                slots.iter().count()
+            }
+        }
+    }
+
     pub(crate) fn answers(&self, kind: Kind) -> bool {
         let knows_ranges = match self {
-            ProbedFilter::Global(_) => true,
+            ProbedFilter::Global { .. } => true,
             ProbedFilter::Locator { kind, .. } => kind.knows_ranges(),
             ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };

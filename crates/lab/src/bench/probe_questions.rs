@@ -19,6 +19,7 @@ use crate::keys::rng::{Rng, scramble};
 use crate::keys::skew::{Places, Skew};
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::{Draw, Misses};
+use crate::questions::unanswered::Ask;
 
 /// YCSB's exponent.
 const ZIPF: f64 = 0.99;
@@ -32,6 +33,8 @@ pub(crate) struct ProbeQuestions {
     pub(crate) empty: Queries,
     /// Ranges with a key and without, as they are drawn. None: no filter is trained.
     pub(crate) mixed: Option<Queries>,
+    /// What else is asked.
+    pub(crate) asked: Vec<(Ask, Queries)>,
     pub(crate) training: Vec<Question>,
 }
 
@@ -42,16 +45,24 @@ impl ProbeQuestions {
         let how = Draw { misses, ..Draw::even(plan.queries, plan.range_width) };
         let miss = Queries::draw_as(Kind::PointMiss, keys, how, &mut rng)?;
         let hit = Queries::draw_as(Kind::PointHit, keys, how, &mut rng)?;
+        let asked = || plan.asks.iter().map(|ask| (*ask, asked(*ask, plan, keys))).collect();
         let Some(training) = plan.training else {
             let empty = Queries::draw_as(Kind::EmptyRange, keys, how, &mut rng)?;
-            return Ok(ProbeQuestions { miss, hit, empty, mixed: None, training: Vec::new() });
+            let (asked, training) = (asked(), Vec::new());
+            return Ok(ProbeQuestions { miss, hit, empty, mixed: None, asked, training });
         };
         let ranges = YcsbRanges::new(keys, plan.range_width, &mut rng)?;
         let training = (0..training).map(|_| ranges.draw(&mut rng));
         let training = training.map(|(lower, upper)| (lower, Some(upper))).collect();
         let (empty, mixed) = ranges.asked(plan.queries, &mut rng)?;
-        Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), training })
+        Ok(ProbeQuestions { miss, hit, empty, mixed: Some(mixed), asked: asked(), training })
     }
+}
+
+/// Questions of one kind; none, if the keys have no such questions.
+fn asked(ask: Ask, plan: &ProbePlan, keys: &KeySet) -> Queries {
+    let width = if ask == Ask::Points { 1 } else { plan.range_width };
+    ask.draw(keys, plan.queries, Some(width), &mut Rng::new(scramble(plan.seed ^ 4)))
 }
 
 /// Ranges of one width that begin at a key of a set of which half is stored.

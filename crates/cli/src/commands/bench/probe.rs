@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use clap::Args;
-use trommel_lab::{ProbePlan, ProbeReport, bench_probe};
+use trommel_lab::{Ask, ProbePlan, ProbeReport, bench_probe};
 
 use crate::args::workload::WorkloadArgs;
 use crate::output::json::print_json;
@@ -23,6 +23,11 @@ pub(crate) struct BenchProbeArgs {
     /// as are stored, by Zipf's law (YCSB's workload C).
     #[arg(long, value_name = "N")]
     train: Option<usize>,
+    /// How many runs of a tree of 19 each filter has searched for these, too, of which no stored
+    /// key is one (see `bench fpr`): absent-prefix, present-prefix, second-part, next, points,
+    /// ranges, with commas between them.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ask: Vec<Ask>,
 }
 
 pub(crate) fn run(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -40,6 +45,7 @@ pub(crate) fn run(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -
         queries: workload.queries,
         range_width: workload.range_width,
         correlated: workload.correlated,
+        asks: arguments.ask.clone(),
         training: arguments.train,
         seed: workload.seed,
     };
@@ -95,6 +101,12 @@ fn probe_text(reports: &[ProbeReport]) -> String {
     row("read of one cache line", &|report| time(Some(report.line_ns)));
     row("false positives: point", &|report| rate(report.false_positive_rate.point_miss));
     row("false positives: range", &|report| rate(report.false_positive_rate.empty_range));
+    let asked = reports.first().map_or(&[][..], |report| &report.asked);
+    for (place, ask) in asked.iter().enumerate() {
+        row(&format!("runs searched: {}", ask.question), &|report| {
+            report.asked[place].runs_per_op.map_or("-".to_string(), |runs| format!("{runs:.3}"))
+        });
+    }
     row("false negatives", &|report| whole(report.false_negatives));
     table.render()
 }

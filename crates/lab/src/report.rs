@@ -384,10 +384,10 @@ pub struct AskedReport {
     /// What was asked.
     pub question: &'static str,
     /// How many questions were found that no stored key answers.
-    pub queries: u64,
+    pub ops: u64,
     /// Runs of a tree of 19 that are searched for one of them. None: the filter has no answer for
     /// this kind, or no question was found.
-    pub runs_per_op: Option<f64>,
+    pub needless_runs_per_op: Option<f64>,
 }
 
 /// Times by kind of question, in nanoseconds. None: the filter has no answer for that kind.

@@ -298,8 +298,8 @@ fn asked(
         let runs = answers.then(|| (0..queries.len()).map(runs).sum::<usize>());
         AskedReport {
             question: ask.name(),
-            queries: queries.len() as u64,
-            runs_per_op: runs.map(|runs| runs as f64 / queries.len() as f64),
+            ops: queries.len() as u64,
+            needless_runs_per_op: runs.map(|runs| runs as f64 / queries.len() as f64),
         }
     };
     questions.asked.iter().map(report).collect()
@@ -438,8 +438,8 @@ mod tests {
             ..plan()
         };
         let reports = bench_probe(&plan, &mut Silent).expect("measured");
-        let runs = |guard: usize, ask: usize| reports[guard].asked[ask].runs_per_op;
-        assert!(reports.iter().all(|report| report.asked[0].queries == 500));
+        let runs = |guard: usize, ask: usize| reports[guard].asked[ask].needless_runs_per_op;
+        assert!(reports.iter().all(|report| report.asked[0].ops == 500));
         assert_eq!(runs(0, 0), None, "Bloom's knows no ranges");
         assert!(runs(0, 1).is_some_and(|runs| runs < 0.3), "{:?}", runs(0, 1));
         let (surf, snarf, grf) = (runs(1, 0), runs(2, 0), runs(3, 0));

@@ -104,7 +104,9 @@ fn probe_text(reports: &[ProbeReport]) -> String {
     let asked = reports.first().map_or(&[][..], |report| &report.asked);
     for (place, ask) in asked.iter().enumerate() {
         row(&format!("runs searched: {}", ask.question), &|report| {
-            report.asked[place].runs_per_op.map_or("-".to_string(), |runs| format!("{runs:.3}"))
+            report.asked[place]
+                .needless_runs_per_op
+                .map_or("-".to_string(), |runs| format!("{runs:.3}"))
         });
     }
     row("false negatives", &|report| whole(report.false_negatives));

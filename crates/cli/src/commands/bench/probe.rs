@@ -23,9 +23,8 @@ pub(crate) struct BenchProbeArgs {
     /// as are stored, by Zipf's law (YCSB's workload C).
     #[arg(long, value_name = "N")]
     train: Option<usize>,
-    /// How many runs of a tree of 19 each filter has searched for these, too, of which no stored
-    /// key is one (see `bench fpr`): absent-prefix, present-prefix, second-part, next, points,
-    /// ranges, with commas between them.
+    /// Count, too, the runs of a tree of 19 that each filter has searched for nothing, for these
+    /// questions (those of `bench fpr --ask`).
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ask: Vec<Ask>,
 }

@@ -54,7 +54,7 @@ fn every_filter_is_measured_and_loses_nothing() {
             // suffer most.
             let most = match (filter.bits_per_key > 12.0, filter.fill, filter.fingerprints) {
                 (true, ..) => 0.02,
-                (false, 9, _) => 0.09,
+                (false, 9, _) => 0.12,
                 (false, _, "cell") => 0.3,
                 (false, ..) => 0.2,
             };

@@ -293,7 +293,7 @@ fn asked(
 ) -> Vec<AskedReport> {
     let mut codes = Codes::new();
     let report = |(ask, queries): &(Ask, Queries)| {
-        let answers = filter.answers(queries.kind()) && queries.len() > 0;
+        let answers = filter.answers(queries.kind()) && !queries.is_empty();
         let runs = |place| filter.runs(&queries.query(place, stored), &mut codes);
         let runs = answers.then(|| (0..queries.len()).map(runs).sum::<usize>());
         AskedReport {

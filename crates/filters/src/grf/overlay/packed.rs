@@ -422,7 +422,7 @@ impl Divisor {
     /// Quotient and remainder: place and code.
     #[inline(always)]
     pub(crate) fn divide(self, number: u64) -> (u64, u64) {
-        let quotient = (u128::from(number) * u128::from(self.factor) >> Self::SHIFT) as u64;
+        let quotient = ((u128::from(number) * u128::from(self.factor)) >> Self::SHIFT) as u64;
         (quotient, number - quotient * self.by)
     }
 }

@@ -187,7 +187,7 @@ impl Packed<'_> {
     /// Entries of different groups of a slot have fractions in the groups' order, whatever bits
     /// they have.
     pub(crate) fn group(&self, slot: &Slot, place: usize) -> u64 {
-        self.numbers_from(slot, place).take() / self.layout.codes() >> self.layout.spare_bits()
+        (self.numbers_from(slot, place).take() / self.layout.codes()) >> self.layout.spare_bits()
     }
 }
 
@@ -221,7 +221,7 @@ mod tests {
         let entry = |at: u64| {
             let random = mixed(seed << 32 ^ at);
             let spot = random as u32 % ((LISTS << PLACE_BITS) as u32);
-            let crowded = (1 << PLACE_BITS) as u32 | spot % (1 << FRACTION_BITS);
+            let crowded = (1 << PLACE_BITS) as u32 | (spot % (1 << FRACTION_BITS));
             let spot = if at.is_multiple_of(anywhere) { spot } else { crowded };
             let code = random as usize >> 40 & 0xff;
             let code = code % codes.len();
@@ -250,7 +250,8 @@ mod tests {
                 1 => first + (random >> 32) as u32 % (1 << FRACTION_BITS),
                 _ => place.saturating_sub((random >> 44) as u32 & 0xff).max(first),
             };
-            let wide = if asked % 2 == 0 { 0 } else { (random >> 20) as u32 % 5000 << (asked % 9) };
+            let wide =
+                if asked % 2 == 0 { 0 } else { ((random >> 20) as u32 % 5000) << (asked % 9) };
             let high = low.saturating_add(wide).min(last);
             let stands = |entry: &&Entry| {
                 let spare = (1u32 << (FRACTION_BITS as u8 - codes[entry.code()].bits)) - 1;

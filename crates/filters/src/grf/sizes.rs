@@ -19,6 +19,7 @@ pub(crate) const ARC_BYTES: usize = 2 * size_of::<usize>();
 pub(crate) struct Slot {
     pub(crate) start: u32,
     pub(crate) end: u32,
+    /// Their list in its chunk.
     pub(crate) list: u32,
     /// The bit at which their quotients begin.
     pub(crate) quotients: u32,

@@ -5,6 +5,7 @@
 //! with training from one of twice as many keys, half of them stored, by Zipf's law (YCSB's
 //!               workload C, as in SuRF, appendix B): first those that train, then mixed ones and
 //!               the empty ones among them
+//! asked, too    what else no stored key answers (unanswered.rs): the runs of a tree are counted
 //! ```
 //! Invariant: a range that is asked trained no filter, but others that begin at the same key may
 //! have.

@@ -14,8 +14,7 @@ use crate::grf::options::GrfOptions;
 use crate::grf::overlay::chunk::recent_share;
 use crate::grf::overlay::packed_layout::list_bits;
 
-/// Keys of a group of the base, where nothing keeps groups small: `ENTRY_BITS` has their lists'
-/// share.
+/// Keys of a group of the base, where nothing keeps groups small.
 const GROUP_KEYS: f64 = 850.0;
 
 /// The share of the expected keys that have come when a filter is fullest, if they are as many as

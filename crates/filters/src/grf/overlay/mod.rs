@@ -131,8 +131,10 @@ impl Overlay {
         let places = (spot.place(), spot.place());
         if let Some(packed) = chunk.packed() {
             let slot = &spot.slot;
-            let is_there = |slot| packed.between(slot, places, &mut Untraced);
-            add(if hashed { slot.range() } else { is_there(slot) });
+            add(match hashed {
+                true => slot.range(),
+                false => packed.between(slot, places, &mut Untraced),
+            });
         }
         if let Some(recent) = chunk.recent() {
             let bucket = recent.between(recent.list(list), spot.bucket_places());

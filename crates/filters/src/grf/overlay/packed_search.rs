@@ -199,13 +199,7 @@ mod tests {
     use crate::grf::base::place::{BUCKETS, FRACTION_BITS, bucket_places};
     use crate::grf::overlay::packed::{Entry, Recoding};
     use crate::grf::overlay::packed_writer::PackedEntriesWriter;
-
-    const LISTS: usize = 3;
-
-    fn mixed(number: u64) -> u64 {
-        let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
-    }
+    use crate::grf::overlay::packed_writer::tests::{LISTS, mixed};
 
     /// Codes with fractions of these bits.
     fn codes(bits: &[usize]) -> Vec<Code> {

@@ -286,15 +286,15 @@ impl PackedEntriesWriter {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::base::shape::{FlushNumber, Span};
     use crate::grf::base::place::FRACTION_BITS;
     use crate::grf::overlay::packed_layout::LAYOUT_BYTES;
 
-    const LISTS: usize = 3;
+    pub(crate) const LISTS: usize = 3;
 
-    fn mixed(number: u64) -> u64 {
+    pub(crate) fn mixed(number: u64) -> u64 {
         let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb)
     }
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn appending_is_writing_all() {
-        let (mut writer, mut appended) = (PackedEntriesWriter::default(), 0);
+        let (mut writer, mut appended, mut alike) = (PackedEntriesWriter::default(), 0, 0);
         for (seed, (count, bits)) in [
             (0, 12),
             (1, 12),
@@ -351,9 +351,11 @@ mod tests {
                 let written = writer.write(&all, &codes, LISTS, merged + doubles);
                 if let Some(more) = &more {
                     appended += 1;
-                    // Doubles that are counted before they are found may cost a bit of a quotient.
-                    let is_alike = more == &written || doubles > 0;
-                    assert!(is_alike, "{count} entries of {bits} bits, turn {turn}");
+                    // Doubles that are counted before they are found may lead to another layout.
+                    if Packed::new(more).layout.0 == Packed::new(&written).layout.0 {
+                        alike += 1;
+                        assert!(more == &written, "{count} entries of {bits} bits, turn {turn}");
+                    }
                 }
                 for bytes in more.iter().chain([&written]) {
                     assert!(Packed::is_one(bytes, LISTS));
@@ -364,7 +366,8 @@ mod tests {
                 bytes = more.unwrap_or(written);
             }
         }
-        assert!(appended > 40, "{appended} of 88");
+        assert!(appended > 40, "{appended} of 99");
+        assert!(alike > 60, "{alike} of {appended} are laid out alike");
     }
 
     /// Such tables were taken for good ones, and reading the entries panicked.

@@ -324,6 +324,27 @@ fn two_lanes_that_fail_do_not_wake_each_other() {
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
 
+// Writes were refused for a failure that was over, until the flush's pause had ended too.
+#[test]
+fn a_write_that_waits_for_flushes_tries_a_failed_one_again() {
+    let disk = Memory::new();
+    let (failed, hand) = (AtomicBool::new(false), disk.clone());
+    let db = open_hooked(&disk, threaded(), move |_, point| {
+        if point == PausePoint::FlushPrepared && !failed.swap(true, Ordering::SeqCst) {
+            hand.fail_at(0, Fault::Io);
+        }
+    });
+    let put = || db.put("a", vec![b'.'; 2000]);
+    put().and_then(|()| put()).expect("a full memtable is sealed");
+    while db.stats().expect("open").failure.is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for _ in 0..10 {
+        put().expect("what has failed succeeds now");
+    }
+    db.settle().expect("settles");
+}
+
 #[test]
 fn a_flush_that_cannot_be_installed_writes_its_table_once() {
     let disk = Memory::new();

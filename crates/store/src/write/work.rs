@@ -27,7 +27,7 @@ pub(crate) struct Work {
 impl Work {
     /// The first thing that is known to stop work.
     pub(super) fn failure(&self) -> Option<&Error> {
-        let of_work = self.flush.failure.as_ref().or_else(|| self.merges.failure());
+        let of_work = self.flush.failure().or_else(|| self.merges.failure());
         self.panicked.as_ref().or(of_work)
     }
 }
@@ -41,6 +41,23 @@ pub(super) struct FlushWork {
     pub(super) busy: Option<ThreadId>,
     /// The last failure, until a flush succeeds.
     pub(super) failure: Option<Error>,
+    /// A caller wants a step that begins from now on: what failed before it may succeed now.
+    pub(super) is_asked_again: bool,
+}
+
+impl FlushWork {
+    /// The last failure, unless a step that was asked for has yet to begin.
+    pub(super) fn failure(&self) -> Option<&Error> {
+        self.failure.as_ref().filter(|_| !self.is_asked_again)
+    }
+
+    /// A thread begins a step.
+    pub(super) fn begin(&mut self, thread: ThreadId) {
+        self.busy = Some(thread);
+        if std::mem::take(&mut self.is_asked_again) {
+            self.failure = None;
+        }
+    }
 }
 
 /// The kinds of work: the keeper's comes without steps.

@@ -106,7 +106,7 @@ impl Engine {
         }
         let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
         let task = work.flush.task.take().or_else(oldest)?;
-        work.flush.busy = Some(current().id());
+        work.flush.begin(current().id());
         Some(FlushStep { engine: self, task: Some(task), failure: None })
     }
 
@@ -156,10 +156,20 @@ impl Engine {
         self.run_limits.lagging_runs(layout, &self.table_files.options.schedule())
     }
 
-    /// Waits until there is room for another sealed memtable, or flushing has failed.
+    /// Waits until there is room for another sealed memtable, or flushing has failed. What failed
+    /// before is tried again at once: its cause may be gone.
     pub(crate) fn wait_for_flushes(&self) -> Result<()> {
         let crowded = || self.current.pin().sealed.len() >= SEALED_MAX;
-        self.count_stop(crowded, || self.wait_for_flushes_while(crowded))
+        self.count_stop(crowded, || {
+            self.retry_flush();
+            self.wait_for_flushes_while(crowded)
+        })
+    }
+
+    /// Lets the thread that flushes try again what has failed, without its pause.
+    fn retry_flush(&self) {
+        lock(&self.work).flush.is_asked_again = true;
+        self.work_changed.notify_all();
     }
 
     /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop no
@@ -200,7 +210,7 @@ impl Engine {
 
     /// Waits while flushes have not done enough. An error if they have failed.
     fn wait_for_flushes_while(&self, unflushed: impl Fn() -> bool) -> Result<()> {
-        self.wait_until(|work| match work.flush.failure.as_ref().or(work.panicked.as_ref()) {
+        self.wait_until(|work| match work.flush.failure().or(work.panicked.as_ref()) {
             _ if !unflushed() => Some(Ok(())),
             failure => failure.map(|cause| Err(Error::stopped(cause))),
         })
@@ -232,8 +242,7 @@ impl Engine {
                 Ok(())
             }
             Background::Threads(_) => {
-                lock(&self.work).flush.failure = None;
-                self.work_changed.notify_all();
+                self.retry_flush();
                 self.wait_for_flushes_while(is_left)
             }
         }
@@ -251,7 +260,7 @@ impl Engine {
             Background::Threads(_) => {
                 // What failed before is tried again, and may succeed now.
                 let mut work = lock(&self.work);
-                work.flush.failure = None;
+                work.flush.is_asked_again = true;
                 work.merges.forget_failures();
                 drop(work);
                 self.work_changed.notify_all();
@@ -336,7 +345,7 @@ impl Engine {
                 Ok(true) => retry = RETRY_FIRST,
                 Ok(false) => self.sleep_until_due(Kind::Flush),
                 Err(_) => {
-                    self.sleep_while(retry, |work| work.flush.failure.is_some());
+                    self.sleep_while(retry, |work| work.flush.failure().is_some());
                     retry = (retry * 2).min(RETRY_LONGEST);
                 }
             }

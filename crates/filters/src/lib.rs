@@ -100,6 +100,7 @@ pub use bits::AlignedBytes;
 pub use bits::simd::{prefetch_at, prefetch_lines};
 pub use fingerprint::Fingerprints;
 pub use fingerprint::asked::Asked;
+pub use fingerprint::questions::{AskedKey, Questions};
 pub use grf::{
     Cursor, CursorBack, GrfOptions, Inserter, Part, PartBuilder, PartSize, Recoder, RunCodes,
 };

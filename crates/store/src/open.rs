@@ -33,6 +33,7 @@ use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::{Arc, AtomicU64, Mutex, Switch};
 use crate::tree::asked::AskedRounds;
+use crate::tree::asked_keys::AskedKeys;
 use crate::tree::guard_image::{self};
 use crate::tree::obsolete_files::Leaving;
 use crate::tree::open_tree::{Installer, OpenTree};
@@ -108,6 +109,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         installer: Mutex::new(Installer::new(manifest, next_flush)),
         counters: Counters::default(),
         asked: AskedRounds::default(),
+        asked_keys: AskedKeys::new(options),
         damaged_filters,
         elastic,
     };

@@ -48,7 +48,7 @@ pub(crate) struct StoreArgs {
     /// `chucky`, `remix` and their like they do not.)
     #[arg(long)]
     eager_tombstones: bool,
-    /// The filter does not learn whether it is asked for keys or for ranges.
+    /// The filter does not learn what it is asked for in vain.
     #[arg(long)]
     no_learning: bool,
     #[command(flatten)]

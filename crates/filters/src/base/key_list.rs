@@ -82,6 +82,11 @@ impl KeyList {
         ends.iter().enumerate().all(is_word).then(|| self.bytes[start..end].as_chunks().0)
     }
 
+    /// The heap bytes of its allocations.
+    pub(crate) fn allocations(&self) -> [usize; 2] {
+        [self.bytes.capacity(), self.ends.capacity() * size_of::<usize>()]
+    }
+
     #[inline(always)]
     fn start(&self, place: usize) -> usize {
         place.checked_sub(1).map_or(0, |before| self.ends[before])

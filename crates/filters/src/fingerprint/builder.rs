@@ -9,6 +9,7 @@
 use super::Fingerprints;
 use super::cell::CELLS_MAX;
 use super::chapter::Chapter;
+use super::demand::Demand;
 use super::directory::{Directory, DirectoryBuilder};
 use super::group::{BLOCKS_MAX, GROUP_ALIGN, HEAD_BITS_MAX};
 use super::group_writer::{GroupPlan, GroupWriter};
@@ -39,7 +40,7 @@ pub struct GroupsPlan {
     pub fingerprints: Fingerprints,
     /// Bits for each key, directory included.
     pub bits_per_key: f64,
-    /// Of these, so many are of a hash.
+    /// Of these, so many are of a hash. 0: groups have some whose questions ask for them.
     pub point_bits: usize,
     /// The rate above which groups whose keys look alike are hashed.
     pub hash_above: f64,
@@ -83,6 +84,8 @@ pub struct Groups {
     pub starts: GroupStarts,
     /// The number of keys.
     pub entries: u64,
+    /// Hash bits of the keys of groups that have some.
+    pub point_bits: usize,
     /// Bits that no key had use for.
     pub bits_left: f64,
 }
@@ -107,6 +110,9 @@ pub struct GroupsBuilder {
     directory: DirectoryBuilder,
     starts: GroupStartsBuilder,
     pace: Pace,
+    demand: Demand,
+    /// Hash bits of the keys of groups that have some.
+    point_bits: usize,
     bytes_peak: usize,
 }
 
@@ -128,8 +134,15 @@ impl GroupsBuilder {
             directory: DirectoryBuilder::default(),
             starts: GroupStartsBuilder::default(),
             pace: Pace::new(plan.bits_per_key),
+            demand: Demand::default(),
+            point_bits: plan.point_bits,
             bytes_peak: 0,
         }
+    }
+
+    /// Divides bits between groups as questions fall. Requires: no key was pushed.
+    pub(crate) fn set_demand(&mut self, demand: Demand) {
+        self.demand = demand;
     }
 
     /// Adds the next key, if it is above the one before. Requires: of at most
@@ -222,6 +235,7 @@ impl GroupsBuilder {
             directory: self.directory.finish(&self.first, &last),
             starts: self.starts.finish(),
             entries: self.entries,
+            point_bits: self.point_bits,
             bits_left: self.pace.credit.max(0.0),
         }
     }
@@ -293,6 +307,7 @@ impl GroupsBuilder {
     fn begin_chapter(&mut self) {
         let key_bits = self.key_bits();
         self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts, key_bits);
+        self.demand.begin_chapter(&self.keys, self.plan.bits_per_key);
         let keys = self.keys.len().max(1);
         self.counted_share = self.counted(keys) as f64 / keys as f64;
     }
@@ -321,7 +336,10 @@ impl GroupsBuilder {
         let separator_bits = prefix_bits.max(self.keys.commons()[0] as usize + 1);
         let first = self.keys.get(0);
         let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
-        let bits = self.pace.grant(self.counted(self.cuts[blocks - 1]));
+        let end = self.cuts[blocks - 1];
+        let bits_more = self.demand.bits_more(first);
+        let point_bits = self.point_bits_of(end);
+        let bits = self.pace.grant(self.counted(end), bits_more);
         let plan = GroupPlan {
             keys: &self.keys,
             cuts: &self.cuts[..blocks],
@@ -330,13 +348,17 @@ impl GroupsBuilder {
             head_bits: head_bits.max(1),
             low: bits_at(&separator, prefix_bits),
             fingerprints: self.plan.fingerprints,
-            point_bits: self.plan.point_bits,
+            point_bits,
             hash_above: self.plan.hash_above,
             is_text: self.plan.is_text,
             line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
             bits,
             even_bits: bits,
-            spare: self.pace.spare(&self.chapter, self.counted_share, self.plan.point_bits),
+            spare: self.pace.spare(
+                &self.chapter,
+                self.counted_share,
+                bits_more - point_bits as f64,
+            ),
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);
@@ -344,9 +366,20 @@ impl GroupsBuilder {
         let bytes = self.arena.len() - start;
         let keys = self.cuts[blocks - 1];
         let counted = self.counted(keys);
-        self.pace.spent(counted, bytes + rest, self.plan.beside.bits(keys));
+        let beside = self.plan.beside.bits(keys) - bits_more * counted as f64;
+        self.pace.spent(counted, bytes + rest, beside);
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
+    }
+
+    /// The hash bits of the next group, of so many keys.
+    fn point_bits_of(&mut self, keys: usize) -> usize {
+        if self.plan.point_bits > 0 {
+            return self.plan.point_bits;
+        }
+        let bits = self.demand.hash_bits(keys, self.plan.bits_per_key);
+        self.point_bits = self.point_bits.max(bits);
+        bits
     }
 
     /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads
@@ -365,6 +398,7 @@ impl GroupsBuilder {
     fn drop_blocks(&mut self, blocks: usize) {
         let dropped = self.cuts[blocks - 1];
         self.keys.drop_front(dropped);
+        self.demand.drop_front(dropped);
         let with_zeros = self.zeros.partition_point(|&(place, _)| place < dropped);
         let zeros: u64 = self.zeros.drain(..with_zeros).map(|(_, count)| count).sum();
         self.zeros.iter_mut().for_each(|(place, _)| *place -= dropped);
@@ -399,18 +433,20 @@ impl Pace {
         Pace { budget, credit: 0.0 }
     }
 
-    /// The bits that the next group of `keys` keys may take in the arena.
-    fn grant(&self, keys: usize) -> f64 {
+    /// The bits that the next group of `keys` keys may take in the arena, each so many more than an
+    /// even share.
+    fn grant(&self, keys: usize, bits_more: f64) -> f64 {
         let keys = keys as f64;
         let paid_back = self.credit * (keys / Self::HORIZON).min(1.0);
         let paid_back = paid_back.max(-Self::PAID_BACK_MAX * keys);
-        self.budget * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
+        (self.budget + bits_more) * keys + paid_back - 8.0 * Self::DIRECTORY_BYTES as f64
     }
 
     /// The spare bits of the next group of a chapter, if it is coded: as many as other groups have,
-    /// since a bit is worth as much wherever it is spent. None: it is not, or there are none.
-    fn spare(&self, chapter: &Chapter, counted_share: f64, point_bits: usize) -> Option<f64> {
-        let budget = self.budget * counted_share - point_bits as f64;
+    /// since a bit is worth as much wherever it is spent, and `more`. None: it is not, or there are
+    /// none.
+    fn spare(&self, chapter: &Chapter, counted_share: f64, more: f64) -> Option<f64> {
+        let budget = self.budget * counted_share + more;
         let horizon = if self.credit < 0.0 { Self::HORIZON } else { Self::SPARE_HORIZON };
         let bits = budget + self.credit / horizon;
         let spare = chapter.spare(bits - Self::BESIDE_CELLS)?;

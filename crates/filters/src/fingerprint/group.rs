@@ -1,6 +1,7 @@
 //! A group of the base: neighbouring blocks of one kind of fingerprints, behind one header.
 //! ```text
-//! u32: prefix bits (20), blocks - 1 (4), kind (3), bits of an offset - 1 (5)
+//! u32: prefix bits (19), whether keys have hashes, blocks - 1 (4), kind (3),
+//!      bits of an offset - 1 (5)
 //! spline           its model
 //! all but spline   u8: bits of a head - 1
 //! hash             how positions are laid out in blocks
@@ -26,7 +27,9 @@ pub const BLOCKS_MAX: usize = 16;
 pub const HEAD_BITS_MAX: usize = LEN_MAX;
 /// Bytes of a group before the model, or before the bits of a head.
 const HEADER_BYTES: usize = 4;
-/// Where the header has the number of blocks, the kind, the bits of an offset.
+/// Where the header has whether there are hashes, the number of blocks, the kind, the bits of an
+/// offset.
+const HASHES_AT: usize = 19;
 const BLOCKS_AT: usize = 20;
 const KIND_AT: usize = 24;
 const OFFSET_AT: usize = 27;
@@ -127,10 +130,10 @@ impl First {
     }
 }
 
-/// Appends a group's header. `offsets` has that of block 0 too, which is 0, and for coded groups
-/// where the last block ends.
+/// Appends a group's header. `has_hashes`: beside each fingerprint. `offsets` has that of block 0
+/// too, which is 0, and for coded groups where the last block ends.
 pub fn write_header(
-    kind: Kind,
+    (kind, has_hashes): (Kind, bool),
     prefix_bits: usize,
     lead: &Lead<'_>,
     offsets: &[u32],
@@ -138,7 +141,10 @@ pub fn write_header(
 ) {
     let offset_bits = offsets.last().map_or(1, |last| last.max(&1).ilog2() as usize + 1);
     let blocks = offsets.len() - usize::from(kind == Kind::Coded);
+    // Two keys of the longest differ in their last bit at the latest.
+    assert!(prefix_bits < 1 << HASHES_AT, "a prefix of {prefix_bits} bits");
     let counts = (blocks - 1) << BLOCKS_AT | (offset_bits - 1) << OFFSET_AT;
+    let counts = counts | usize::from(has_hashes) << HASHES_AT;
     let header = (prefix_bits | counts) as u32 | kind.tag() << KIND_AT;
     out.extend_from_slice(&header.to_le_bytes());
     match lead {
@@ -228,6 +234,8 @@ pub struct Group<'a> {
     pub blocks: usize,
     /// What its fingerprints are.
     pub kind: Kind,
+    /// Whether hashes of its keys are beside them.
+    pub has_hashes: bool,
     head_bits: usize,
     offset_bits: usize,
 }
@@ -240,9 +248,10 @@ impl<'a> Group<'a> {
         let field = |at: usize, len: usize| header as usize >> at & ((1 << len) - 1);
         Group {
             bytes,
-            prefix_bits: field(0, BLOCKS_AT),
+            prefix_bits: field(0, HASHES_AT),
             blocks: field(BLOCKS_AT, 4) + 1,
             kind: Kind::from_tag(header as u32 >> KIND_AT),
+            has_hashes: field(HASHES_AT, 1) == 1,
             // Of splines, any.
             head_bits: (field(8 * HEADER_BYTES, 6) + 1).min(HEAD_BITS_MAX),
             offset_bits: field(OFFSET_AT, 5) + 1,
@@ -337,7 +346,7 @@ impl<'a> Group<'a> {
         CodedAt {
             bytes: self.bytes.get(start..).unwrap_or_default(),
             len: end.wrapping_sub(start),
-            has_hashes: block + 1 < self.blocks,
+            has_hashes: self.has_hashes && block + 1 < self.blocks,
             classes: classes.unwrap_or_default(),
             shared: Shared {
                 turn: turn_of(self.prefix_bits),

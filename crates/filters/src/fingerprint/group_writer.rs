@@ -212,7 +212,8 @@ impl GroupPlan<'_> {
             None => Lead::Heads { first, views: &heads[..blocks - 1], bits: self.head_bits },
         };
         let start = out.len();
-        write_header(kind, self.prefix_bits, &lead, &writer.offsets, out);
+        let has_hashes = self.point_bits > 0 && kind != Kind::Hash;
+        write_header((kind, has_hashes), self.prefix_bits, &lead, &writer.offsets, out);
         out.append(&mut writer.blocks);
         if is_coded {
             let classes_at = chapter.classes_at(out);

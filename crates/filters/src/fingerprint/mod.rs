@@ -13,6 +13,7 @@ pub mod cell;
 pub(crate) mod chapter;
 pub(crate) mod choose_kind;
 pub mod coded;
+pub(crate) mod demand;
 pub mod directory;
 pub mod encode;
 pub mod gap;
@@ -21,6 +22,7 @@ pub mod group_writer;
 pub mod hashes;
 pub mod keys;
 pub mod line;
+pub mod questions;
 pub mod separator_tails;
 pub mod settle;
 #[cfg(test)]

@@ -52,6 +52,16 @@ impl KeySample {
         self.keys.is_empty()
     }
 
+    /// The first keys of stretches of the whole run that have about as many keys each.
+    pub(crate) fn firsts(&self) -> Vec<Vec<u8>> {
+        let key = |place: usize| self.keys.get(place).to_vec();
+        if self.ends.is_empty() {
+            return (0..self.len()).step_by(STRETCH_KEYS).map(key).collect();
+        }
+        let stretches = self.stretches().filter(|stretch| !stretch.is_empty());
+        stretches.map(|stretch| key(stretch.start)).collect()
+    }
+
     pub(super) fn keys(&self) -> &KeyList {
         &self.keys
     }

@@ -42,9 +42,11 @@ pub struct Options {
     /// filter says "maybe" for absent keys that are close to stored ones. Ranges pay for them. 0 to
     /// 16. With 0, `grf` chooses for each part: some where keys are text and mostly `get` asks.
     pub point_bits: u8,
-    /// Whether the share of `get` among the questions that find nothing decides how the global
-    /// range filter divides its bits between order and hashes, whenever it is built anew. Without
-    /// it, three of five are expected to be `get`. Only text has such a choice.
+    /// Whether questions that find nothing decide how the global range filter divides its bits,
+    /// whenever it is built anew. Stretches of keys that are asked more have more of them. Where
+    /// `get` asks for keys close behind stored ones, and for text, some are of hashes; without it,
+    /// three of five questions are expected to be `get`. A sample of at most 2048 keys is in memory
+    /// for it, and some are in images.
     pub learn_questions: bool,
     /// Of guards with a filter for each table: what that is told beside its memory. (A filter's
     /// bytes say how it was made: tables that there are keep theirs when this changes.)

@@ -61,8 +61,9 @@ pub(crate) fn multi_get_at(
         let first = answers.len();
         answers.extend(keys.iter().map(|_| Ok(None)));
         let costs = QueryStats::default();
-        let answers = &mut answers[first..];
-        Batch { tree, version, at, answers, costs, reads: Reads::default() }.answer(keys);
+        let (answers, before) = (&mut answers[first..], tree.asked_keys.count(keys.len()));
+        let reads = Reads::default();
+        Batch { tree, version, at, answers, costs, reads, before }.answer(keys);
     }
     answers
 }
@@ -75,6 +76,8 @@ struct Batch<'v, 'a> {
     answers: &'a mut [Answer],
     costs: QueryStats,
     reads: Reads,
+    /// Questions before the batch.
+    before: u64,
 }
 
 /// A key that is looked for in tables.
@@ -233,7 +236,14 @@ impl<'v> Batch<'v, '_> {
     fn count<T>(&mut self, query: PointQuery<'_, '_>, add: impl FnOnce(&mut QueryStats) -> T) -> T {
         if self.tree.elastic.is_none() {
             self.costs.queries += 1;
-            return add(&mut self.costs);
+            let QueryStats { reached_runs, true_positives, .. } = self.costs;
+            let added = add(&mut self.costs);
+            if self.costs.reached_runs > reached_runs && self.costs.true_positives == true_positives
+            {
+                let before = self.before + self.costs.queries;
+                self.tree.asked_keys.note_point(query.key, before);
+            }
+            return added;
         }
         let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
         let added = add(&mut costs);

@@ -86,6 +86,7 @@ impl Scan {
         let result = self.try_step(direction);
         if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
+            self.tree.asked_keys.note_range(&self.bounds);
         }
         self.ended = !matches!(result, Ok(Some(_)));
         result.transpose()

@@ -1,6 +1,7 @@
 //! The open tree: versions, their installer, and what all parts of a store share.
 
 pub(crate) mod asked;
+pub(crate) mod asked_keys;
 pub(crate) mod guard_image;
 pub(crate) mod metrics;
 pub(crate) mod obsolete_files;

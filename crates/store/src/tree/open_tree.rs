@@ -22,6 +22,7 @@ use crate::storage::environment::Environment;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::tree::asked::AskedRounds;
+use crate::tree::asked_keys::AskedKeys;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
@@ -44,6 +45,7 @@ pub(crate) struct OpenTree {
     pub(crate) installer: Mutex<Installer>,
     pub(crate) counters: Counters,
     pub(crate) asked: AskedRounds,
+    pub(crate) asked_keys: AskedKeys,
     /// Filters that were damaged when the store was opened, and are not used.
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another

@@ -87,6 +87,7 @@ impl MergePlan {
                 sample: sample_of(&inputs.merged)?,
                 keys: keys_of_part(&inputs.merged, options),
                 asked: asked(tree, parts, &job),
+                questions: tree.asked_keys.take(parts, &job.range),
             };
             Ok(PartsBuilder::new(parts.options(), share, expected, &job.range.from))
         });

@@ -9,7 +9,9 @@
 //! Invariant: a part is queried when every run of its version is in it. Runs that come during a
 //! merge are carried over in passes outside the lock, the last one under it (ordering rule 3).
 
-use trommel_filters::{Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder};
+use trommel_filters::{
+    Asked, FlushNumber, GrfOptions, KeyList, KeySample, Part, PartBuilder, Questions,
+};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
@@ -55,11 +57,13 @@ pub(crate) struct Expected {
     /// The keys of a part, about.
     pub(crate) keys: u64,
     pub(crate) asked: Asked,
+    pub(crate) questions: Questions,
 }
 
 impl Expected {
     fn prepare(&self, builder: PartBuilder) -> PartBuilder {
-        builder.asked(self.asked).with_sample(&self.sample, self.keys)
+        let builder = builder.asked(self.asked).with_sample(&self.sample, self.keys);
+        builder.with_questions(&self.questions, &self.sample)
     }
 }
 

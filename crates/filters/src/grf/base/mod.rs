@@ -31,6 +31,7 @@ use crate::fingerprint::gap::{Fall, GapBlock};
 use crate::fingerprint::group::{CodedAt, GROUP_ALIGN, Group, Kind};
 use crate::fingerprint::hashes::{hash_bit_string, hash_position};
 use crate::fingerprint::line::Line;
+use crate::fingerprint::questions::Questions;
 use crate::fingerprint::spline::{Layout, SplineBlock, block_count as spline_count};
 use crate::fingerprint::starts::GroupStarts;
 use crate::grf::base::between::Root;
@@ -61,10 +62,12 @@ pub(crate) struct Base {
     pub(crate) packed_steps: u8,
     /// Keys that the overlay is expected to get before the base is built anew.
     pub(crate) overlay_keys: u64,
-    /// Hash bits of each key.
+    /// Hash bits of the keys of groups that have some.
     pub(crate) point_bits: usize,
     /// What it was built to be asked for.
     pub(crate) asked: Asked,
+    /// Some of the questions by which its bits are divided.
+    pub(crate) questions: Questions,
     /// What makes codes of keys: then these are meant wherever keys are named here.
     pub(crate) text: Option<Box<TextModel>>,
 }
@@ -212,6 +215,7 @@ impl Base {
         let parts = [ARC_BYTES + size_of::<Base>(), self.arena.len()];
         let tables = self.directory.allocations().into_iter().chain(self.starts.allocations());
         let text = self.text.iter().flat_map(|text| text.allocations());
+        let tables = tables.chain(self.questions.allocations());
         parts.into_iter().chain(tables).chain(text).map(allocated_bytes).sum()
     }
 

@@ -11,7 +11,7 @@
 
 use crate::bits::packed::read;
 use crate::fingerprint::gap::WINDOW;
-use crate::fingerprint::group::{GROUP_ALIGN, Kind};
+use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::hashes::{bytes_of, point_hash};
 use crate::grf::base::{Base, Spot, block_count};
 
@@ -26,8 +26,8 @@ impl Base {
     fn may_have_hash(&self, key: &[u8], spot: &Spot) -> bool {
         let (index, bits) = (spot.list - 1, self.point_bits);
         let group = self.group(index);
-        if group.kind == Kind::Hash {
-            return true; // its fingerprints are hashes already
+        if !group.has_hashes {
+            return true;
         }
         let count = block_count(group.block(spot.bucket), group.kind);
         let start = 8 * (self.block_end(index, spot.bucket) - bytes_of(count, bits));

@@ -10,9 +10,11 @@ use crate::fingerprint::asked::Asked;
 use crate::fingerprint::builder::{
     Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan, HASH_ABOVE,
 };
+use crate::fingerprint::demand::Demand;
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
 use crate::fingerprint::keys::Pushed;
+use crate::fingerprint::questions::{AskedKey, Questions};
 use crate::grf::base::Base;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::{GrfOptions, are_many};
@@ -22,6 +24,9 @@ use crate::text::code::KeyCode;
 use crate::text::judge::Judged;
 use crate::text::model::TextModel;
 use crate::text::sample::KeySample;
+
+/// A part keeps one question for so many keys: they take a small part of its memory.
+const KEYS_PER_QUESTION: u64 = 4096;
 
 impl Part {
     /// A part without keys.
@@ -38,6 +43,7 @@ pub struct PartBuilder {
     /// Keys that the overlay is expected to get for each one of the base.
     overlay_ratio: f64,
     asked: Asked,
+    questions: Questions,
     text: Option<TextBuilder>,
 }
 
@@ -82,6 +88,7 @@ impl PartBuilder {
             packed_bits: split.packed_bits,
             overlay_ratio: newer(overlay_share),
             asked: Asked::default(),
+            questions: Questions::default(),
             text: None,
         }
     }
@@ -115,6 +122,32 @@ impl PartBuilder {
             Some(model) => self.with_text(model, keys),
             None => self,
         }
+    }
+
+    /// Divides bits as these questions fall among keys like those of the sample, and gives hash bits
+    /// to groups where points come closer behind keys than order can tell. Whatever the questions
+    /// are, no share of bits is less than half of an even one. The part keeps some of them
+    /// ([`Part::questions`]). (`Fingerprints::Spline` alone, the GRF paper's, divides evenly.)
+    /// Requires: the sample was taken, and no key was pushed.
+    #[must_use]
+    pub fn with_questions(mut self, questions: &Questions, sample: &KeySample) -> Self {
+        if questions.is_empty() || self.options.fingerprints == Fingerprints::Spline {
+            return self;
+        }
+        self.questions = questions.clone();
+        let (mut named, mut firsts) = (Questions::default(), sample.firsts());
+        let mut code = KeyCode::new();
+        let mut name = |key: &[u8]| match &self.text {
+            None => key.to_vec(),
+            Some(text) => text.model.encode(key, &mut code).to_vec(),
+        };
+        firsts.iter_mut().for_each(|first| *first = name(first));
+        for asked in questions.iter() {
+            let is_kept = named.push_in_order(AskedKey { key: &name(asked.key), ..asked });
+            assert!(is_kept, "codes ascend as keys do");
+        }
+        self.groups.set_demand(Demand::new(named, &firsts));
+        self
     }
 
     /// With groups that are planned otherwise. Requires: no key was pushed.
@@ -165,8 +198,10 @@ impl PartBuilder {
     /// The part of the keys pushed, with an empty overlay. The flush numbers of the keys lie in [0,
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
-        let (point_bits, asked) = (self.groups.plan().point_bits, self.asked);
-        let Groups { mut arena, directory, starts, entries, bits_left } = self.groups.finish();
+        let asked = self.asked;
+        let Groups { mut arena, directory, starts, entries, point_bits, bits_left } =
+            self.groups.finish();
+        let kept = (entries / KEYS_PER_QUESTION) as usize;
         let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
@@ -182,6 +217,7 @@ impl PartBuilder {
             overlay_keys: overlay_keys as u64,
             point_bits,
             asked,
+            questions: self.questions.thinned(kept),
             text: self.text.map(|text| text.model),
         };
         Part::of_base(self.options, base)

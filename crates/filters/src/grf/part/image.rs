@@ -16,6 +16,7 @@ use crate::fingerprint::directory::{Directory, Prefix, radix_table};
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
+use crate::fingerprint::questions::{AskedKey, Questions};
 use crate::fingerprint::separator_tails::SeparatorTails;
 use crate::fingerprint::starts::GroupStarts;
 use crate::grf::base::Base;
@@ -32,7 +33,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 7;
+const VERSION: u32 = 8;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -164,6 +165,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u8(base.packed_steps);
     out.u8(base.point_bits as u8);
     out.u8(base.asked.to_byte());
+    write_questions(&base.questions, out);
     out.u64(base.overlay_keys);
     out.u8(u8::from(base.text.is_some()));
     base.text.iter().for_each(|text| text.write(out));
@@ -187,6 +189,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         return Err(input.corrupt("so many hash bits"));
     }
     let asked = Asked::of_byte(input.u8()?);
+    let questions = read_questions(input)?;
     let overlay_keys = input.u64()?;
     let text = match input.u8()? {
         0 => None,
@@ -213,9 +216,39 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         overlay_keys,
         point_bits,
         asked,
+        questions,
         text,
     };
     Ok((base, arena))
+}
+
+fn write_questions(questions: &Questions, out: &mut Writer) {
+    out.varint(questions.len() as u64);
+    for asked in questions.iter() {
+        out.string(asked.key);
+        out.u8(u8::from(asked.is_point));
+    }
+}
+
+fn read_questions(input: &mut Reader<'_>) -> Result<Questions, Corrupt> {
+    let count = input.len()?;
+    if count > Questions::MAX {
+        return Err(input.corrupt("so many questions"));
+    }
+    let mut questions = Questions::default();
+    for _ in 0..count {
+        let key = input.string()?;
+        let is_point = match input.u8()? {
+            kind @ (0 | 1) => kind == 1,
+            _ => return Err(input.corrupt("whether a question is for a single key")),
+        };
+        if key.len() > Questions::KEY_BYTES_MAX
+            || !questions.push_in_order(AskedKey { key, is_point })
+        {
+            return Err(input.corrupt("questions in order"));
+        }
+    }
+    Ok(questions)
 }
 
 fn write_directory(directory: &Directory, out: &mut Writer) {

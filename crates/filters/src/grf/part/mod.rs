@@ -21,6 +21,7 @@ use crate::base::query::Query;
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
 use crate::bits::simd::fastest;
 use crate::fingerprint::asked::Asked;
+use crate::fingerprint::questions::Questions;
 use crate::grf::base::{Base, Role, Spot};
 use crate::grf::options::GrfOptions;
 use crate::grf::overlay::Overlay;
@@ -77,6 +78,11 @@ impl Part {
     /// What it was built to be asked for.
     pub fn asked(&self) -> Asked {
         self.base.asked
+    }
+
+    /// Some of the questions by which its bits are divided.
+    pub fn questions(&self) -> &Questions {
+        &self.base.questions
     }
 
     /// The end of the base's flush numbers: its keys' code is [0, `base_end`).

@@ -1,0 +1,112 @@
+//! Questions to which nothing was the answer: a sample of what a filter is asked in vain.
+
+use crate::base::key_list::KeyList;
+
+/// Keys that were asked for, or at which ranges began, where there was nothing. In key order.
+#[derive(Clone, Debug, Default)]
+pub struct Questions {
+    keys: KeyList,
+    points: Vec<bool>,
+}
+
+/// Such a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AskedKey<'k> {
+    /// The key, or where the range begins.
+    pub key: &'k [u8],
+    /// Whether the key alone was asked for.
+    pub is_point: bool,
+}
+
+impl Questions {
+    /// The most that are taken: what more there is would tell little.
+    pub const MAX: usize = 1024;
+    /// The longest key of a question: longer ones are not taken.
+    pub const KEY_BYTES_MAX: usize = 256;
+
+    /// As many of these as are taken, spread evenly, in whichever order they come.
+    pub fn of<'k>(asked: impl IntoIterator<Item = AskedKey<'k>>) -> Questions {
+        let short = |asked: &AskedKey<'_>| asked.key.len() <= Self::KEY_BYTES_MAX;
+        let mut asked: Vec<AskedKey<'_>> = asked.into_iter().filter(short).collect();
+        asked.sort_unstable();
+        let mut questions = Questions::default();
+        spread(asked.len(), Self::MAX).for_each(|place| questions.push(asked[place]));
+        questions
+    }
+
+    /// At most so many of them, spread evenly.
+    #[must_use]
+    pub fn thinned(&self, most: usize) -> Questions {
+        let mut thin = Questions::default();
+        spread(self.len(), most).for_each(|place| thin.push(self.get(place)));
+        thin
+    }
+
+    /// Adds the next one, if it is not before the last one: true.
+    pub(crate) fn push_in_order(&mut self, asked: AskedKey<'_>) -> bool {
+        let in_order = self.keys.last().is_none_or(|last| last <= asked.key);
+        if in_order {
+            self.push(asked);
+        }
+        in_order
+    }
+
+    fn push(&mut self, AskedKey { key, is_point }: AskedKey<'_>) {
+        self.keys.push(key);
+        self.points.push(is_point);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.points.is_empty()
+    }
+
+    /// The question behind `place` others. Requires: there is one.
+    pub(crate) fn get(&self, place: usize) -> AskedKey<'_> {
+        AskedKey { key: self.keys.get(place), is_point: self.points[place] }
+    }
+
+    /// All of them, in key order.
+    pub fn iter(&self) -> impl Iterator<Item = AskedKey<'_>> {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// The heap bytes of its allocations.
+    pub(crate) fn allocations(&self) -> [usize; 3] {
+        let [bytes, ends] = self.keys.allocations();
+        [bytes, ends, self.points.capacity()]
+    }
+}
+
+/// At most `most` of the places below `count`, spread evenly.
+fn spread(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    let taken = count.min(most);
+    (0..taken).map(move |nth| nth * count / taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn questions_are_sorted_thinned_and_short() {
+        let long = [7; Questions::KEY_BYTES_MAX + 1];
+        let words: Vec<[u8; 4]> = (0..3000u32).rev().map(u32::to_be_bytes).collect();
+        let asked = words.iter().map(|word| AskedKey { key: word, is_point: word[3] % 2 == 0 });
+        let all = Questions::of(asked.chain([AskedKey { key: &long, is_point: true }]));
+        assert_eq!(all.len(), Questions::MAX);
+        assert!(all.iter().map(|asked| asked.key).is_sorted());
+        assert!(all.iter().all(|asked| asked.is_point == (asked.key[3] % 2 == 0)));
+        let thin = all.thinned(10);
+        assert_eq!(thin.len(), 10);
+        assert!(thin.get(5).key > 1000u32.to_be_bytes().as_slice(), "from everywhere");
+        assert!(all.thinned(0).is_empty() && Questions::default().thinned(5).is_empty());
+        let mut kept = thin.clone();
+        assert!(!kept.push_in_order(thin.get(0)) && kept.push_in_order(thin.get(9)));
+    }
+}

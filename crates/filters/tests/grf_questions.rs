@@ -1,0 +1,181 @@
+//! Parts whose bits are divided as questions fall.
+//! ```text
+//! keys --> part as nobody has asked | part for a sample of questions     asked the same, compared
+//! ```
+//! Invariant: nobody's questions cost others more than twice as many wrong answers, and no key is
+//! ever missed.
+
+use trommel_filters::{
+    AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder,
+    Query, Questions,
+};
+
+const KEYS: u64 = 400_000;
+
+fn mixed(number: u64) -> u64 {
+    let mixed = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ mixed >> 31
+}
+
+fn uniform() -> Vec<u64> {
+    let mut keys: Vec<u64> = (1..=KEYS).map(mixed).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+fn part(keys: &[u64], bits_per_key: f64, questions: &Questions) -> Part {
+    part_of(keys, bits_per_key, questions, Fingerprints::Auto)
+}
+
+fn part_of(keys: &[u64], bits: f64, questions: &Questions, fingerprints: Fingerprints) -> Part {
+    let options = GrfOptions { bits_per_key: bits, fingerprints, ..GrfOptions::default() };
+    let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
+    let sample = KeySample::evenly(bytes.len(), |place| &bytes[place]);
+    let builder = PartBuilder::new(&options).with_sample(&sample, bytes.len() as u64);
+    let mut builder = builder.with_questions(questions, &sample);
+    bytes.iter().for_each(|key| builder.push(key));
+    builder.finish(FlushNumber(1))
+}
+
+fn questions(keys: impl Iterator<Item = u64>, is_point: bool) -> Questions {
+    let keys: Vec<[u8; 8]> = keys.map(u64::to_be_bytes).collect();
+    Questions::of(keys.iter().map(|key| AskedKey { key, is_point }))
+}
+
+fn is_maybe(part: &Part, query: &Query<'_>) -> bool {
+    let mut codes = Codes::new();
+    part.candidates(query, &mut codes);
+    !codes.is_empty()
+}
+
+/// The share of keys to which the answer is "maybe".
+fn rate(part: &Part, keys: impl Iterator<Item = u64>) -> f64 {
+    let answers: Vec<bool> =
+        keys.map(|key| is_maybe(part, &Query::Point(&key.to_be_bytes()))).collect();
+    answers.iter().filter(|maybe| **maybe).count() as f64 / answers.len() as f64
+}
+
+fn range_rate(part: &Part, keys: impl Iterator<Item = u64>) -> f64 {
+    let is_maybe = |key: u64| {
+        let (low, high) = (key.to_be_bytes(), (key + (1 << 20)).to_be_bytes());
+        is_maybe(part, &Query::Range(KeyRange::new(&low, Some(&high)).expect("in order")))
+    };
+    let answers: Vec<bool> = keys.map(is_maybe).collect();
+    answers.iter().filter(|maybe| **maybe).count() as f64 / answers.len() as f64
+}
+
+fn bits_per_key(part: &Part, keys: &[u64]) -> f64 {
+    8.0 * part.size().base_bytes as f64 / keys.len() as f64
+}
+
+/// Numbers that are no keys, of a part of the space.
+fn absent(seed: u64, count: u64, shift: u32) -> impl Iterator<Item = u64> {
+    (0..count).map(move |nth| mixed((seed << 40) + nth) >> shift)
+}
+
+fn behind(keys: &[u64], seed: u64, step: usize) -> impl Iterator<Item = u64> {
+    keys.iter().step_by(step).map(move |key| key + 1 + mixed(key ^ seed) % (1 << 20))
+}
+
+fn assert_holds_all(part: &Part, keys: &[u64]) {
+    for key in keys {
+        assert!(is_maybe(part, &Query::Point(&key.to_be_bytes())), "{key:x}");
+        let [low, high] = [key - 1, *key].map(u64::to_be_bytes);
+        let range = KeyRange::new(&low, Some(&high)).expect("in order");
+        assert!(is_maybe(part, &Query::Range(range)), "{key:x}");
+    }
+}
+
+#[test]
+fn points_close_behind_keys_are_learnt() {
+    let keys = uniform();
+    let asked = questions(behind(&keys, 1, 701), true);
+    for (bits, most) in [(8.0, 0.3), (12.0, 0.07), (16.0, 0.02)] {
+        let (even, learnt) = (part(&keys, bits, &Questions::default()), part(&keys, bits, &asked));
+        let [before, after] = [&even, &learnt].map(|part| rate(part, behind(&keys, 2, 37)));
+        assert!(before > 0.99, "{bits}: {before}");
+        assert!(after < most, "{bits}: {after}");
+        let [few, many] = [&even, &learnt].map(|part| bits_per_key(part, &keys));
+        assert!(many < few + 0.1, "{bits}: {few}, then {many}");
+        let [even, other] = [&even, &learnt].map(|part| rate(part, absent(5, 200_000, 0)));
+        assert!(other < 1.5 * even, "other points: {even}, then {other}");
+        assert_holds_all(&learnt, &keys);
+    }
+}
+
+#[test]
+fn points_behind_keys_of_some_groups_cost_others_nothing() {
+    let keys = uniform();
+    let some = &keys[..keys.len() / 20];
+    let asked = questions(behind(some, 1, 67), true);
+    let (even, learnt) = (part(&keys, 12.0, &Questions::default()), part(&keys, 12.0, &asked));
+    assert!(rate(&learnt, behind(some, 2, 7)) < 0.05, "{}", rate(&learnt, behind(some, 2, 7)));
+    // Elsewhere nobody asked so.
+    let elsewhere = || absent(3, 200_000, 1).map(|key| key | 1 << 63);
+    let [before, after] = [&even, &learnt].map(|part| range_rate(part, elsewhere()));
+    assert!(after < 2.0 * before, "ranges elsewhere: {before}, then {after}");
+    assert_holds_all(&learnt, &keys);
+}
+
+#[test]
+fn bits_go_where_questions_fall_and_nobody_pays_more_than_double() {
+    let keys = uniform();
+    for (bits, is_point) in [(8.0, true), (12.0, true), (12.0, false)] {
+        let even = part(&keys, bits, &Questions::default());
+        for shift in [3, 6, 9] {
+            // All of them fall into a 8th, a 64th, or a 512th of the keys.
+            let learnt = part(&keys, bits, &questions(absent(1, 5000, shift), is_point));
+            let [before, after] =
+                [&even, &learnt].map(|part| rate(part, absent(2, 400_000, shift)));
+            assert!(after < 0.4 * before, "{bits} {shift}: {before}, then {after}");
+            let [before, after] = [&even, &learnt].map(|part| rate(part, absent(4, 400_000, 0)));
+            assert!(after < 2.05 * before, "others, {bits} {shift}: {before}, then {after}");
+            let [few, many] = [&even, &learnt].map(|part| bits_per_key(part, &keys));
+            assert!(many < few + 0.1, "{bits} {shift}: {few}, then {many}");
+            assert_holds_all(&learnt, &keys);
+        }
+    }
+}
+
+#[test]
+fn questions_outlive_an_image() {
+    let keys = uniform();
+    let asked = questions(behind(&keys, 1, 701), true);
+    for kind in Fingerprints::ALL {
+        let built = part_of(&keys, 12.0, &asked, kind);
+        let mut image = Vec::new();
+        built.write_image(&mut image);
+        let read = Part::read_image(&image).expect("an image");
+        let asked = |part: &Part| -> Vec<(Vec<u8>, bool)> {
+            part.questions().iter().map(|asked| (asked.key.to_vec(), asked.is_point)).collect()
+        };
+        assert_eq!(asked(&read), asked(&built));
+        let kept = if kind == Fingerprints::Spline { 0 } else { keys.len() / 4096 };
+        assert_eq!(read.questions().len(), kept, "{kind:?}");
+        for key in behind(&keys, 2, 37) {
+            let query = key.to_be_bytes();
+            let query = Query::Point(&query);
+            assert_eq!(is_maybe(&read, &query), is_maybe(&built, &query), "{kind:?} {key:x}");
+        }
+    }
+}
+
+#[test]
+fn text_is_divided_by_its_codes() {
+    let words: Vec<String> =
+        (0..KEYS / 4).map(|nth| format!("user{:08}/mail/{:04}", nth / 7, nth % 7)).collect();
+    let sample = KeySample::evenly(words.len(), |place| words[place].as_bytes());
+    let absent: Vec<String> =
+        (0..900).map(|nth| format!("user{:08}/mail/{:04}x", nth * 3, nth % 7)).collect();
+    let asked = absent.iter().map(|key| AskedKey { key: key.as_bytes(), is_point: true });
+    let mut builder = PartBuilder::new(&GrfOptions::default());
+    builder = builder.with_sample(&sample, words.len() as u64);
+    builder = builder.with_questions(&Questions::of(asked), &sample);
+    words.iter().for_each(|key| builder.push(key.as_bytes()));
+    let part = builder.finish(FlushNumber(1));
+    for key in &words {
+        assert!(is_maybe(&part, &Query::Point(key.as_bytes())), "{key}");
+    }
+}

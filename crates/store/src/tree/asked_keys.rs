@@ -1,0 +1,173 @@
+//! A sample of the keys that are asked for in vain, by which a filter divides its bits.
+//! ```text
+//! get or scan that finds nothing --one of 2^k--> kept        full: every second goes, k + 1
+//! merge into the last level <---- those of its keys, and half of what the old parts keep
+//! ```
+//! A question that is not taken costs a comparison, and none ever waits for another. Invariant: a
+//! question is as likely to be kept as any other of its time, whatever rhythm questions have.
+
+use trommel_filters::{AskedKey, Questions};
+
+use crate::entries::key_bounds::KeyBounds;
+use crate::guard::parts::Parts;
+use crate::plan::options::{GuardKind, Options};
+use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
+
+/// The most keys that are kept.
+const KEPT_MAX: usize = 2 * Questions::MAX;
+
+/// The sample of an open store.
+pub(crate) struct AskedKeys {
+    is_on: bool,
+    /// One question of 2^this is kept.
+    thinning: AtomicU64,
+    /// Questions that are counted here.
+    counted: AtomicU64,
+    kept: Mutex<Vec<Kept>>,
+}
+
+struct Kept {
+    key: Vec<u8>,
+    is_point: bool,
+}
+
+impl AskedKeys {
+    /// Before all questions. Guards that do not learn keep none.
+    pub(crate) fn new(options: &Options) -> AskedKeys {
+        AskedKeys {
+            is_on: options.learn_questions && options.guard == GuardKind::Grf,
+            thinning: AtomicU64::new(0),
+            counted: AtomicU64::new(0),
+            kept: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// A get has found nothing. `before`: questions before it, as somebody counts them.
+    #[inline]
+    pub(crate) fn note_point(&self, key: &[u8], before: u64) {
+        if self.is_on && mixed(before) & self.mask() == 0 {
+            self.keep(key, true);
+        }
+    }
+
+    /// Counts so many questions. How many there were before them.
+    pub(crate) fn count(&self, questions: usize) -> u64 {
+        if !self.is_on { 0 } else { self.counted.fetch_add(questions as u64, Ordering::Relaxed) }
+    }
+
+    /// A scan has found nothing within bounds.
+    pub(crate) fn note_range(&self, bounds: &KeyBounds) {
+        if self.is_on && mixed(self.count(1)) & self.mask() == 0 {
+            self.keep(&bounds.from, false);
+        }
+    }
+
+    fn mask(&self) -> u64 {
+        (1 << self.thinning.load(Ordering::Relaxed)) - 1
+    }
+
+    /// Where another thread is at it, a question is not kept.
+    #[cold]
+    fn keep(&self, key: &[u8], is_point: bool) {
+        if key.len() > Questions::KEY_BYTES_MAX {
+            return;
+        }
+        let Some(mut kept) = try_lock(&self.kept) else { return };
+        if kept.len() == KEPT_MAX {
+            let thinning = self.thinning.fetch_add(1, Ordering::Relaxed);
+            let mut place = thinning << 32;
+            kept.retain(|_| {
+                place += 1;
+                mixed(place).is_multiple_of(2)
+            });
+        }
+        kept.push(Kept { key: key.to_vec(), is_point });
+    }
+
+    /// What new parts of a key range learn from. What is given is not kept any more: the parts keep
+    /// some of it.
+    pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> Questions {
+        if !self.is_on {
+            return Questions::default();
+        }
+        let mut kept = lock(&self.kept);
+        let taken: Vec<Kept> = kept.extract_if(.., |kept| range.contains(&kept.key)).collect();
+        // Those that are left are few: more of the next ones are kept.
+        let mut few = kept.len();
+        while few < KEPT_MAX / 4 && self.thinning.load(Ordering::Relaxed) > 0 {
+            self.thinning.fetch_sub(1, Ordering::Relaxed);
+            few = 2 * few + 1;
+        }
+        drop(kept);
+        let lately =
+            taken.iter().map(|Kept { key, is_point }| AskedKey { key, is_point: *is_point });
+        let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
+        Questions::of(lately.chain(before))
+    }
+}
+
+/// No rhythm of questions meets that of the sample.
+#[inline]
+fn mixed(before: u64) -> u64 {
+    let mixed = (before ^ (before >> 16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked_keys() -> AskedKeys {
+        AskedKeys::new(&Options::default())
+    }
+
+    fn everything() -> KeyBounds {
+        KeyBounds { from: Vec::new(), to: None }
+    }
+
+    fn no_parts() -> Parts {
+        Parts::empty(&trommel_filters::GrfOptions::default(), &[])
+    }
+
+    #[test]
+    fn a_sample_is_of_all_questions_alike() {
+        let asked = asked_keys();
+        // Two tables are asked in turns, which no sample may follow.
+        for number in 0..200_000u64 {
+            let key = ((number % 2) << 63 | number).to_be_bytes();
+            asked.note_point(&key, number);
+        }
+        let questions = asked.take(&no_parts(), &everything());
+        assert!(questions.len() > Questions::MAX / 2, "{}", questions.len());
+        let upper = questions.iter().filter(|asked| asked.key[0] >> 7 == 1).count();
+        let share = upper as f64 / questions.len() as f64;
+        assert!((0.4..0.6).contains(&share), "{share}");
+        let late = |asked: &AskedKey<'_>| asked.key[5..] >= [1, 0x86, 0xa0][..];
+        let share = questions.iter().filter(late).count() as f64 / questions.len() as f64;
+        assert!((0.4..0.6).contains(&share), "{share} are of the second half");
+        assert!(asked.take(&no_parts(), &everything()).is_empty());
+        asked.note_point(b"next", 200_001);
+        assert_eq!(asked.take(&no_parts(), &everything()).len(), 1, "it begins anew");
+    }
+
+    #[test]
+    fn a_range_takes_its_own_alone() {
+        let asked = asked_keys();
+        let range = |from: &[u8], to: Option<&[u8]>| KeyBounds {
+            from: from.to_vec(),
+            to: to.map(<[u8]>::to_vec),
+        };
+        asked.note_point(b"a", 0);
+        asked.note_range(&range(b"b", Some(b"c")));
+        asked.note_point(b"z", 1);
+        asked.note_point(&[1; Questions::KEY_BYTES_MAX + 1], 2);
+        let first = asked.take(&no_parts(), &range(b"", Some(b"c")));
+        let kinds: Vec<_> =
+            first.iter().map(|asked| (asked.key.to_vec(), asked.is_point)).collect();
+        assert_eq!(kinds, [(b"a".to_vec(), true), (b"b".to_vec(), false)]);
+        assert_eq!(asked.take(&no_parts(), &everything()).len(), 1);
+        let off = AskedKeys::new(&Options { learn_questions: false, ..Options::default() });
+        off.note_point(b"a", 0);
+        assert!(off.take(&no_parts(), &everything()).is_empty());
+    }
+}

@@ -8,8 +8,8 @@
 
 use arbitrary::{Arbitrary, Unstructured};
 use trommel_filters::{
-    Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder, Query,
-    Shape, Span, TextModel,
+    AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, KeyRange, KeySample, Part, PartBuilder,
+    Query, Questions, Shape, Span, TextModel,
 };
 
 /// Keys of one list, so that a run of the body is short.
@@ -27,6 +27,8 @@ struct Case {
     /// What a model of text is learnt from, and the bits of its codes.
     text: Option<(Vec<Keys>, u16)>,
     base: Vec<Keys>,
+    /// What it was asked, and whether that was close behind its keys, too.
+    questions: (Vec<Keys>, bool),
     flushes: Vec<(u16, Vec<Keys>)>,
     probes: Vec<Vec<u8>>,
 }
@@ -78,6 +80,16 @@ fn model(learnt: &[Keys], code_bits: u16) -> TextModel {
     TextModel::of(&sample, 1 << 20).with_code_bits(u32::from(code_bits % 520))
 }
 
+/// Every third one is a range.
+fn questions((asked, are_close): &(Vec<Keys>, bool), base: &[Vec<u8>]) -> Questions {
+    let mut keys = list(asked);
+    let close = base.iter().step_by(3).map(|key| [&key[..], &[1]].concat());
+    keys.extend(close.take(if *are_close { KEYS_MAX } else { 0 }));
+    let asked =
+        keys.iter().enumerate().map(|(place, key)| AskedKey { key, is_point: place % 3 > 0 });
+    Questions::of(asked)
+}
+
 pub(crate) fn body(input: &[u8]) {
     let Ok(case) = Case::arbitrary(&mut Unstructured::new(input)) else { return };
     let options = GrfOptions {
@@ -92,6 +104,8 @@ pub(crate) fn body(input: &[u8]) {
     if let Some((learnt, code_bits)) = &case.text {
         builder = builder.with_text(model(learnt, *code_bits), base.len() as u64);
     }
+    let sample = KeySample::evenly(base.len(), |place| &base[place]);
+    builder = builder.with_questions(&questions(&case.questions, &base), &sample);
     base.iter().for_each(|key| builder.push(key));
     let end = u64::from(!base.is_empty());
     let mut part = builder.finish(FlushNumber(end));

@@ -82,6 +82,12 @@ impl KeyList {
         ends.iter().enumerate().all(is_word).then(|| self.bytes[start..end].as_chunks().0)
     }
 
+    /// Gives back the memory that it has no use for.
+    pub(crate) fn shrink_to_fit(&mut self) {
+        self.bytes.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+
     /// The heap bytes of its allocations.
     pub(crate) fn allocations(&self) -> [usize; 2] {
         [self.bytes.capacity(), self.ends.capacity() * size_of::<usize>()]

@@ -33,6 +33,9 @@ const GROUP_CUT_CHOICES: usize = BLOCKS_MAX / 4;
 /// promise.
 pub const HASH_ABOVE: f64 = 0.15;
 
+/// Bits of a key that do not make its fingerprint finer, about, if it is not coded.
+const BESIDE_RESOLUTION: f64 = 3.5;
+
 /// How the groups of a run of keys are to be made.
 #[derive(Clone, Copy)]
 pub struct GroupsPlan {
@@ -111,8 +114,6 @@ pub struct GroupsBuilder {
     starts: GroupStartsBuilder,
     pace: Pace,
     demand: Demand,
-    /// Hash bits of the keys of groups that have some.
-    point_bits: usize,
     bytes_peak: usize,
 }
 
@@ -135,7 +136,6 @@ impl GroupsBuilder {
             starts: GroupStartsBuilder::default(),
             pace: Pace::new(plan.bits_per_key),
             demand: Demand::default(),
-            point_bits: plan.point_bits,
             bytes_peak: 0,
         }
     }
@@ -235,7 +235,7 @@ impl GroupsBuilder {
             directory: self.directory.finish(&self.first, &last),
             starts: self.starts.finish(),
             entries: self.entries,
-            point_bits: self.point_bits,
+            point_bits: self.plan.point_bits.max(self.demand.hash_bits()),
             bits_left: self.pace.credit.max(0.0),
         }
     }
@@ -307,7 +307,7 @@ impl GroupsBuilder {
     fn begin_chapter(&mut self) {
         let key_bits = self.key_bits();
         self.chapter = Chapter::new(self.plan.fingerprints, &self.keys, &self.cuts, key_bits);
-        self.demand.begin_chapter(&self.keys, self.plan.bits_per_key);
+        self.demand.begin_chapter(&self.keys);
         let keys = self.keys.len().max(1);
         self.counted_share = self.counted(keys) as f64 / keys as f64;
     }
@@ -338,7 +338,17 @@ impl GroupsBuilder {
         let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
         let end = self.cuts[blocks - 1];
         let bits_more = self.demand.bits_more(first);
-        let point_bits = self.point_bits_of(end);
+        let spare = |less: usize| {
+            self.pace.spare(&self.chapter, self.counted_share, bits_more - less as f64)
+        };
+        let point_bits = match self.plan.point_bits {
+            0 => {
+                let uncoded = self.plan.bits_per_key + bits_more - BESIDE_RESOLUTION;
+                self.demand.hash_bits_of(end, spare(0).unwrap_or(uncoded))
+            }
+            planned => planned,
+        };
+        let spare = spare(point_bits);
         let bits = self.pace.grant(self.counted(end), bits_more);
         let plan = GroupPlan {
             keys: &self.keys,
@@ -354,11 +364,7 @@ impl GroupsBuilder {
             line_blocks: blocks.div_ceil(self.plan.cuts_of_line_block),
             bits,
             even_bits: bits,
-            spare: self.pace.spare(
-                &self.chapter,
-                self.counted_share,
-                bits_more - point_bits as f64,
-            ),
+            spare,
         };
         let blocks = plan.write(&mut self.writer, &mut self.chapter, &mut self.arena);
         self.writer.finish_last_block(&mut self.arena);
@@ -370,16 +376,6 @@ impl GroupsBuilder {
         self.pace.spent(counted, bytes + rest, beside);
         self.bytes_peak = self.peak_bytes();
         self.drop_blocks(blocks);
-    }
-
-    /// The hash bits of the next group, of so many keys.
-    fn point_bits_of(&mut self, keys: usize) -> usize {
-        if self.plan.point_bits > 0 {
-            return self.plan.point_bits;
-        }
-        let bits = self.demand.hash_bits(keys, self.plan.bits_per_key);
-        self.point_bits = self.point_bits.max(bits);
-        bits
     }
 
     /// The bits that all keys of the first `blocks` blocks share, and the bits that their heads

@@ -2,7 +2,7 @@
 //! ```text
 //! shares   stretches of equally many keys | weight = half even, half as questions fall
 //!          bits = even bits + log2(weight) - the mean of that       (the least of weight x rate)
-//! hashes   a point closer behind a key than cells can tell: such groups get hash bits
+//! hashes   points closer to a key than cells can tell: their groups get hash bits
 //! ```
 //! The division of bits by questions is Monkey's and ElasticBF's, within one filter. Invariant:
 //! whoever asks, a share is at least half of an even one: no rate more than doubles. What is
@@ -12,25 +12,28 @@ use super::keys::KeyBuffer;
 use super::questions::Questions;
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
 /// So many questions count as much as the even weight that is always there.
 const KNOWN: f64 = 64.0;
 /// The most of the weight that questions decide.
 const WEIGHT_MAX: f64 = 0.5;
-/// A point is close if cells would have to be so many bits finer to tell it from a key.
-const BITS_CLOSE: f64 = 3.0;
-/// Bits of a key that do not make its cell finer, about.
-const BITS_BESIDE: f64 = 4.0;
 /// Questions that a group is expected to get beside those that it had: as everywhere, and like
 /// those of its chapter.
 const OF_EVERYWHERE: f64 = 2.0;
-const OF_CHAPTER: f64 = 4.0;
+const OF_CHAPTER: f64 = 8.0;
 /// The share of points among questions as everywhere.
 const POINTS: f64 = 0.6;
 /// Hashes must cost so much less: they take time.
 const CLEARLY: f64 = 0.7;
-/// Filters of fewer bits for each key have none to spare.
-const BITS_LEAST: f64 = 7.0;
+/// Hash bits of a key that groups may have.
+const HASH_BITS: RangeInclusive<usize> = 2..=8;
+/// Spare bits that cells keep beside hashes, at least: of the first group that has some, and of
+/// others.
+const SPARE_OF_FIRST: f64 = 0.0;
+const SPARE_OF_OTHERS: f64 = -0.5;
+/// The share of ranges that cells without spare bits take for theirs, about.
+const RATE: f64 = 0.25;
 
 /// What was asked of the keys that are being written.
 #[derive(Default)]
@@ -43,7 +46,8 @@ pub(crate) struct Demand {
     begun: usize,
     /// Of the buffered keys.
     placed: VecDeque<Placed>,
-    chapter: Counts,
+    /// Hash bits of the keys of groups that have some, once there is one.
+    hash_bits: Option<usize>,
 }
 
 /// Keys from one on, about as many as other stretches have.
@@ -54,55 +58,21 @@ struct Stretch {
 }
 
 /// A question between two neighbours.
+#[derive(Clone, Copy)]
 struct Placed {
     /// Of the upper one, in the buffer.
     place: usize,
-    asked: What,
+    is_point: bool,
+    /// Spare bits of cells that tell it from the nearer one, about.
+    told_by: f64,
 }
 
-enum What {
-    /// A point, and how much closer it is to one of them than they are, as a power of two.
-    Point {
-        closer: f64,
-    },
-    Range,
-}
-
-/// How many questions of each kind there were.
-#[derive(Clone, Copy, Default)]
-struct Counts {
-    close: f64,
-    points: f64,
-    ranges: f64,
-}
-
-impl Counts {
-    fn add(&mut self, asked: &What, bits_per_key: f64) {
-        match asked {
-            What::Range => self.ranges += 1.0,
-            What::Point { closer } if *closer >= bits_per_key - BITS_BESIDE + BITS_CLOSE => {
-                self.close += 1.0;
-            }
-            What::Point { .. } => self.points += 1.0,
-        }
-    }
-
-    fn plus(&self, other: &Counts, times: f64) -> Counts {
-        Counts {
-            close: self.close + times * other.close,
-            points: self.points + times * other.points,
-            ranges: self.ranges + times * other.ranges,
-        }
-    }
-
-    fn all(&self) -> f64 {
-        self.close + self.points + self.ranges
-    }
-
-    /// How many get a wrong answer from cells of a rate, if so many of their bits are of hashes.
-    fn wrong(&self, rate: f64, hash_bits: f64) -> f64 {
-        let (hashes, cells) = ((-hash_bits).exp2(), (rate * hash_bits.exp2()).min(1.0));
-        self.close * hashes + self.points * cells * hashes + self.ranges * cells
+impl Placed {
+    /// How wrong the answer is, 0 to 1, if so many of the spare bits of cells are of hashes.
+    fn wrong(&self, spare: f64, hash_bits: f64) -> f64 {
+        // Others are asked about there: one that is just told is not sure to be.
+        let cells = (2.0 * (self.told_by - (spare - hash_bits))).min(0.0).exp2();
+        if self.is_point { cells * (-hash_bits).exp2() } else { cells }
     }
 }
 
@@ -133,8 +103,8 @@ impl Demand {
         Demand { questions, stretches, ..Demand::default() }
     }
 
-    /// Finds the questions that fall among buffered keys. `bits_per_key`: what keys have.
-    pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer, bits_per_key: f64) {
+    /// Finds the questions that fall among buffered keys.
+    pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer) {
         while self.taken < self.questions.len() {
             let asked = self.questions.get(self.taken);
             let place = place_among(keys, asked.key);
@@ -142,15 +112,11 @@ impl Demand {
                 break;
             }
             self.taken += 1;
-            let between = place.checked_sub(1).map(|before| (keys.get(before), keys.get(place)));
-            let Some(closer) = between.and_then(|between| closer(asked.key, between)) else {
-                continue; // It is there by now, or below all keys.
-            };
-            let asked = if asked.is_point { What::Point { closer } } else { What::Range };
-            self.placed.push_back(Placed { place, asked });
+            // Else it is there by now, or below all keys.
+            if let Some(told_by) = told_by(keys, place, asked.key) {
+                self.placed.push_back(Placed { place, is_point: asked.is_point, told_by });
+            }
         }
-        self.chapter = Counts::default();
-        self.placed.iter().for_each(|placed| self.chapter.add(&placed.asked, bits_per_key));
     }
 
     /// What each key of a group has more than an even share, from its first key. Requires: not
@@ -162,25 +128,37 @@ impl Demand {
         self.stretches.get(stretch).map_or(0.0, |stretch| stretch.bits_more)
     }
 
-    /// The hash bits of each key of a group that has so many buffered keys and so many bits for
-    /// each.
-    pub(crate) fn hash_bits(&self, keys: usize, bits_per_key: f64) -> usize {
-        let most = hash_bits(bits_per_key);
-        if self.chapter.close == 0.0 || bits_per_key < BITS_LEAST {
+    /// The hash bits of each key of a group of so many buffered keys, if cells would have so many
+    /// spare bits without them.
+    pub(crate) fn hash_bits_of(&mut self, keys: usize, spare: f64) -> usize {
+        // Nearly all groups end here.
+        if !self.placed.iter().any(|placed| placed.is_point && placed.told_by > spare) {
             return 0;
         }
-        let mut counts = Counts {
-            points: OF_EVERYWHERE * POINTS,
-            ranges: OF_EVERYWHERE * (1.0 - POINTS),
-            close: 0.0,
+        let of_chapter = (OF_CHAPTER / self.placed.len() as f64).min(1.0);
+        let wrong = |hash_bits: usize| {
+            let hash_bits = hash_bits as f64;
+            let wrong_of = |placed: &Placed| placed.wrong(spare, hash_bits);
+            let own = self.placed.iter().take_while(|placed| placed.place < keys);
+            let own: f64 = own.map(wrong_of).sum();
+            let chapter: f64 = self.placed.iter().map(wrong_of).sum();
+            let ranges = POINTS + (1.0 - POINTS) * hash_bits.exp2();
+            own + of_chapter * chapter + OF_EVERYWHERE * RATE * ranges * (-spare).exp2()
         };
-        let own = self.placed.iter().take_while(|placed| placed.place < keys);
-        own.for_each(|placed| counts.add(&placed.asked, bits_per_key));
-        let of_chapter = OF_CHAPTER / self.chapter.all().max(OF_CHAPTER);
-        let counts = counts.plus(&self.chapter, of_chapter);
-        let rate = (BITS_BESIDE - bits_per_key).exp2();
-        let is_less = counts.wrong(rate, most as f64) < CLEARLY * counts.wrong(rate, 0.0);
-        if is_less { most } else { 0 }
+        let (known, least) = match self.hash_bits {
+            Some(bits) => (bits..=bits, SPARE_OF_OTHERS),
+            None => (HASH_BITS, SPARE_OF_FIRST),
+        };
+        let known = known.filter(|bits| spare - *bits as f64 >= least);
+        let best = known.min_by(|a, b| wrong(*a).total_cmp(&wrong(*b)));
+        let best = best.filter(|bits| wrong(*bits) < CLEARLY * wrong(0));
+        self.hash_bits = self.hash_bits.or(best);
+        best.unwrap_or(0)
+    }
+
+    /// The hash bits of the keys of groups that have some, so far.
+    pub(crate) fn hash_bits(&self) -> usize {
+        self.hash_bits.unwrap_or(0)
     }
 
     /// The first keys of the buffer are gone.
@@ -190,12 +168,6 @@ impl Demand {
         }
         self.placed.iter_mut().for_each(|placed| placed.place -= keys);
     }
-}
-
-/// The hash bits of a key that groups have in a filter of so many bits for each, if any: those that
-/// cost ranges about as much as they spare points.
-pub(crate) fn hash_bits(bits_per_key: f64) -> usize {
-    ((bits_per_key - 1.5) / 2.0).round().clamp(1.0, 8.0) as usize
 }
 
 /// How many buffered keys are below one.
@@ -208,15 +180,28 @@ fn place_among(keys: &KeyBuffer, key: &[u8]) -> usize {
     low
 }
 
-/// How much closer a key is to one of its neighbours than they are, as a power of two. None: it is
-/// one of them.
-fn closer(key: &[u8], (before, after): (&[u8], &[u8])) -> Option<f64> {
+/// The spare bits of cells that tell a key from its neighbours, about: cells are as fine as the
+/// lesser gap beside their keys. None: it is one of them, or is below all.
+fn told_by(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
+    let (before, after) = (keys.get(place.checked_sub(1)?), keys.get(place));
     common_bits(before, key)?;
     common_bits(key, after)?;
     let prefix = common_bits(before, after)?;
-    let [before, key, after] = [before, key, after].map(|key| bits_at(key, prefix));
-    let apart = key.saturating_sub(before).min(after.saturating_sub(key));
-    Some(((after - before) as f64 / apart.max(1) as f64).log2())
+    let view = |key: &[u8]| bits_at(key, prefix);
+    let [low, key, high] = [before, key, after].map(view);
+    let outer = |place: usize| {
+        let key = (place < keys.len()).then(|| keys.get(place))?;
+        (common_bits(key, before)? >= prefix).then(|| view(key))
+    };
+    let below = place.checked_sub(2).and_then(outer).map_or(u64::MAX, |lower| low - lower);
+    let above = outer(place + 1).map_or(u64::MAX, |upper| upper - high);
+    let told = |beside: u64, apart: u64| {
+        let lesser = beside.min(high - low).max(1);
+        (lesser as f64 / apart.max(1) as f64).log2()
+    };
+    let from_low = told(below, key.saturating_sub(low));
+    let from_high = told(above, high.saturating_sub(key));
+    Some(from_low.max(from_high))
 }
 
 #[cfg(test)]
@@ -250,25 +235,39 @@ mod tests {
         }
     }
 
-    fn hashed(asked: Questions, bits: f64) -> usize {
+    fn hashed(asked: Questions, spare: f64) -> usize {
         let mut keys = KeyBuffer::default();
         (0..100u64).for_each(|key| assert_eq!(keys.push(&(key << 40).to_be_bytes()), Pushed::Kept));
         let mut demand = Demand::new(asked, &[]);
-        demand.begin_chapter(&keys, bits);
-        demand.hash_bits(50, bits)
+        demand.begin_chapter(&keys);
+        demand.hash_bits_of(50, spare)
     }
 
     #[test]
     fn groups_get_hashes_where_points_come_that_cells_cannot_tell() {
         let behind = || (0..50u64).map(|key| (key << 40) + 100);
-        assert_eq!(hashed(questions(behind(), true), 12.0), hash_bits(12.0));
-        assert_eq!(hashed(questions(behind(), true), 6.0), 0, "there is no room");
-        assert_eq!(hashed(questions(behind(), false), 12.0), 0, "ranges have no hash");
+        assert!(HASH_BITS.contains(&hashed(questions(behind(), true), 8.0)));
+        assert_eq!(hashed(questions(behind(), true), 1.0), 0, "there is no room");
+        assert_eq!(hashed(questions(behind(), false), 8.0), 0, "ranges have no hash");
         let between = (0..50u64).map(|key| (key << 40) + (1 << 39));
-        assert_eq!(hashed(questions(between, true), 12.0), 0, "cells tell these");
+        assert_eq!(hashed(questions(between, true), 8.0), 0, "cells tell these");
         let present = (0..50u64).map(|key| key << 40);
-        assert_eq!(hashed(questions(present, true), 12.0), 0, "they are there");
-        let few = behind().take(1);
-        assert_eq!(hashed(questions(few, true), 12.0), hash_bits(12.0), "one in vain is many");
+        assert_eq!(hashed(questions(present, true), 8.0), 0, "they are there");
+        assert!(hashed(questions(behind().take(1), true), 8.0) > 0, "one in vain is many");
+    }
+
+    #[test]
+    fn cells_are_as_fine_as_the_lesser_gap() {
+        let mut keys = KeyBuffer::default();
+        let stored = [0u64, 1 << 40, (1 << 40) + (1 << 20), 1 << 41, 1 << 42];
+        stored.iter().for_each(|key| assert_eq!(keys.push(&key.to_be_bytes()), Pushed::Kept));
+        let told = |key: u64| {
+            let key = key.to_be_bytes();
+            told_by(&keys, place_among(&keys, &key), &key).map(f64::round)
+        };
+        assert_eq!(told((1 << 40) + 1024), Some(10.0));
+        assert_eq!(told((1 << 40) + (1 << 20) + (1 << 30)), Some(0.0));
+        assert_eq!(told(1 << 40), None, "it is there");
+        assert_eq!(told((1 << 40) - (1 << 10)), Some(10.0), "of the key above");
     }
 }

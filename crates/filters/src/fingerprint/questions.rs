@@ -39,6 +39,8 @@ impl Questions {
     pub fn thinned(&self, most: usize) -> Questions {
         let mut thin = Questions::default();
         spread(self.len(), most).for_each(|place| thin.push(self.get(place)));
+        thin.keys.shrink_to_fit();
+        thin.points.shrink_to_fit();
         thin
     }
 
@@ -74,6 +76,12 @@ impl Questions {
     /// All of them, in key order.
     pub fn iter(&self) -> impl Iterator<Item = AskedKey<'_>> {
         (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// Bits of memory that each takes, about.
+    pub(crate) fn bits_each(&self) -> f64 {
+        let bytes: usize = self.iter().map(|asked| asked.key.len()).sum();
+        8.0 * (bytes as f64 / self.len().max(1) as f64 + (size_of::<usize>() + 1) as f64)
     }
 
     /// The heap bytes of its allocations.

@@ -10,8 +10,8 @@ use std::collections::{BTreeSet, HashSet};
 
 use trommel::Policy;
 use trommel_filters::{
-    Asked, Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample, Part,
-    PartBuilder, Query, Span,
+    Asked, AskedKey, Codes, Fingerprints, FlushNumber, GrfOptions, Inserter, KeyRange, KeySample,
+    Part, PartBuilder, Query, Questions, Span,
 };
 
 use crate::bench::fpr_round::{add_growth, rate_of_paper};
@@ -46,6 +46,8 @@ pub struct FprPlan {
     pub point_bits: u8,
     /// The share of points among the questions that the filter expects; None: its own guess.
     pub points_expected: Option<f64>,
+    /// Whether the filter is built for such questions, as a store's is that has been asked them.
+    pub learn: bool,
     /// When runs of the tree merge.
     pub policies: Vec<Policy>,
     /// L: levels of the tree, 1 to 4.
@@ -105,6 +107,7 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
     let misses = questions(plan).into_iter();
     let misses: Vec<EmptyQueries> =
         misses.map(|(ask, width)| EmptyQueries::draw(&keys, ask, width, plan)).collect();
+    let learnt = if plan.learn { learnt(&keys, plan) } else { Questions::default() };
     let deal = |filling| FilledTree::deal(keys.stored().len(), filling, plan.seed);
     let trees: Vec<FilledTree<'_>> = fillings.into_iter().map(deal).collect();
     progress.advance(1);
@@ -127,7 +130,8 @@ pub fn bench_fpr(plan: &FprPlan, progress: &mut dyn Progress) -> Result<FprRepor
                     ..GrfOptions::default()
                 };
                 let asked = plan.points_expected.map(|points| Asked { points });
-                let filter = TestedFilter { stored: keys.stored(), tree, options, asked };
+                let learnt = &learnt;
+                let filter = TestedFilter { stored: keys.stored(), tree, options, asked, learnt };
                 report.filters.push(filter.measure(&misses, plan.seed));
                 progress.advance(1);
             }
@@ -187,6 +191,21 @@ fn questions(plan: &FprPlan) -> Vec<(Ask, Option<u64>)> {
     plain.chain(others.iter().flat_map(|ask| of(ask, &plan.range_widths))).collect()
 }
 
+/// A sample of other questions of the kinds that are asked.
+fn learnt(keys: &KeySet, plan: &FprPlan) -> Questions {
+    let kinds = questions(plan);
+    let count = Questions::MAX.div_ceil(kinds.len());
+    let mut rng = Rng::new(scramble(plan.seed ^ 4));
+    let asked: Vec<(Queries, Ask)> = kinds
+        .into_iter()
+        .map(|(ask, width)| (ask.draw(keys, count, width, &mut rng), ask))
+        .collect();
+    Questions::of(asked.iter().flat_map(|(queries, ask)| {
+        let is_point = matches!(ask, Ask::Points | Ask::Behind);
+        (0..queries.len()).map(move |place| AskedKey { key: queries.lower(place), is_point })
+    }))
+}
+
 /// Each filling of each tree.
 fn fillings(plan: &FprPlan) -> Vec<Filling<'_>> {
     let mut fillings = Vec::new();
@@ -244,6 +263,7 @@ struct TestedFilter<'a> {
     tree: &'a FilledTree<'a>,
     options: GrfOptions,
     asked: Option<Asked>,
+    learnt: &'a Questions,
 }
 
 impl TestedFilter<'_> {
@@ -285,6 +305,7 @@ impl TestedFilter<'_> {
         let sample = KeySample::evenly(places.len(), |at| self.stored.get(places[at]));
         builder =
             builder.asked(self.asked.unwrap_or_default()).with_sample(&sample, places.len() as u64);
+        builder = builder.with_questions(self.learnt, &sample);
         places.iter().for_each(|place| builder.push(self.stored.get(*place)));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {

@@ -5,6 +5,7 @@
 //! absent-prefix    all that begin with the shortest prefix of such a key that is no stored key's
 //! present-prefix   a stretch between two stored neighbours, behind the prefix that they share
 //! second-part      all that have a first part that no stored key has
+//! behind           a key at most 2^20 behind a stored one
 //! next             from just behind a stored key to the key that is `width` further on
 //! ```
 //! What begins with a prefix is asked for as a store asks: up to the least string above all of it,
@@ -39,6 +40,8 @@ pub enum Ask {
     PresentPrefix,
     /// All keys of a first part that is not there.
     SecondPart,
+    /// A key close behind a stored one.
+    Behind,
     /// What comes next behind a stored key, up to a limit.
     Next,
 }
@@ -46,17 +49,21 @@ pub enum Ask {
 /// Stretches of a user's rows are so much of all moments.
 const STRETCH_SHARE: u64 = 1000;
 
+/// A point is close behind a key up to here.
+const CLOSE: u64 = 1 << 20;
+
 /// A closed range.
 type Ends = (Vec<u8>, Vec<u8>);
 
 impl Ask {
     /// Every kind there is.
-    pub const ALL: [Ask; 6] = [
+    pub const ALL: [Ask; 7] = [
         Ask::Points,
         Ask::Ranges,
         Ask::AbsentPrefix,
         Ask::PresentPrefix,
         Ask::SecondPart,
+        Ask::Behind,
         Ask::Next,
     ];
 
@@ -68,6 +75,7 @@ impl Ask {
             Ask::AbsentPrefix => "absent-prefix",
             Ask::PresentPrefix => "present-prefix",
             Ask::SecondPart => "second-part",
+            Ask::Behind => "behind",
             Ask::Next => "next",
         }
     }
@@ -86,7 +94,7 @@ impl Ask {
             Ask::Points => those(|width| width == 1),
             Ask::Ranges => those(|width| width > 1),
             Ask::Next => those(|_| true),
-            Ask::AbsentPrefix | Ask::PresentPrefix | Ask::SecondPart => vec![None],
+            Ask::AbsentPrefix | Ask::PresentPrefix | Ask::SecondPart | Ask::Behind => vec![None],
         }
     }
 
@@ -123,6 +131,11 @@ impl Ask {
                 };
                 ranges(&|rng| end.all_with(part.of_key(&keys.draw_stranger(rng))?), rng)
             }
+            Ask::Behind => Queries::drawn(Kind::PointMiss, count, || {
+                let key = stored.get(rng.place(stored.len()));
+                let behind = key_after(key, 1 + rng.below(CLOSE));
+                stored.first_in(&behind, &behind).is_none().then_some((behind, None))
+            }),
             Ask::Next => {
                 let is_fixed = is_fixed(stored);
                 ranges(&|rng| Some(behind_key(stored, is_fixed, width, rng)), rng)

@@ -13,8 +13,9 @@ use crate::guard::parts::Parts;
 use crate::plan::options::{GuardKind, Options};
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
 
-/// The most keys that are kept.
+/// The most keys that are kept, and the bytes of all.
 const KEPT_MAX: usize = 2 * Questions::MAX;
+const BYTES_MAX: usize = 128 << 10;
 
 /// The sample of an open store.
 pub(crate) struct AskedKeys {
@@ -23,12 +24,56 @@ pub(crate) struct AskedKeys {
     thinning: AtomicU64,
     /// Questions that are counted here.
     counted: AtomicU64,
-    kept: Mutex<Vec<Kept>>,
+    kept: Mutex<Kept>,
 }
 
+/// Keys one behind the other. Its memory is taken with the first one: a get takes none.
+#[derive(Default)]
 struct Kept {
-    key: Vec<u8>,
+    bytes: Vec<u8>,
+    all: Vec<KeptKey>,
+}
+
+#[derive(Clone, Copy)]
+struct KeptKey {
+    start: usize,
+    len: usize,
     is_point: bool,
+}
+
+impl Kept {
+    fn get(&self, KeptKey { start, len, is_point }: KeptKey) -> AskedKey<'_> {
+        AskedKey { key: &self.bytes[start..start + len], is_point }
+    }
+
+    fn has_room(&self, key: &[u8]) -> bool {
+        self.all.len() < KEPT_MAX && self.bytes.len() + key.len() <= BYTES_MAX
+    }
+
+    /// Requires: there is room.
+    fn push(&mut self, key: &[u8], is_point: bool) {
+        self.bytes.reserve_exact(BYTES_MAX - self.bytes.len());
+        self.all.reserve_exact(KEPT_MAX - self.all.len());
+        self.all.push(KeptKey { start: self.bytes.len(), len: key.len(), is_point });
+        self.bytes.extend_from_slice(key);
+    }
+
+    /// Keeps those alone of which that is true, asked in the order in which they came.
+    fn retain(&mut self, mut stays: impl FnMut(AskedKey<'_>) -> bool) {
+        let mut all = std::mem::take(&mut self.all);
+        let mut end = 0;
+        all.retain_mut(|kept| {
+            let stays = stays(self.get(*kept));
+            if stays {
+                self.bytes.copy_within(kept.start..kept.start + kept.len, end);
+                kept.start = end;
+                end += kept.len;
+            }
+            stays
+        });
+        self.bytes.truncate(end);
+        self.all = all;
+    }
 }
 
 impl AskedKeys {
@@ -38,7 +83,7 @@ impl AskedKeys {
             is_on: options.learn_questions && options.guard == GuardKind::Grf,
             thinning: AtomicU64::new(0),
             counted: AtomicU64::new(0),
-            kept: Mutex::new(Vec::new()),
+            kept: Mutex::new(Kept::default()),
         }
     }
 
@@ -73,7 +118,7 @@ impl AskedKeys {
             return;
         }
         let Some(mut kept) = try_lock(&self.kept) else { return };
-        if kept.len() == KEPT_MAX {
+        while !kept.has_room(key) {
             let thinning = self.thinning.fetch_add(1, Ordering::Relaxed);
             let mut place = thinning << 32;
             kept.retain(|_| {
@@ -81,7 +126,7 @@ impl AskedKeys {
                 mixed(place).is_multiple_of(2)
             });
         }
-        kept.push(Kept { key: key.to_vec(), is_point });
+        kept.push(key, is_point);
     }
 
     /// What new parts of a key range learn from. What is given is not kept any more: the parts keep
@@ -91,18 +136,18 @@ impl AskedKeys {
             return Questions::default();
         }
         let mut kept = lock(&self.kept);
-        let taken: Vec<Kept> = kept.extract_if(.., |kept| range.contains(&kept.key)).collect();
+        let lately = kept.all.iter().map(|one| kept.get(*one));
+        let lately = lately.filter(|asked| range.contains(asked.key));
+        let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
+        let questions = Questions::of(lately.chain(before));
+        kept.retain(|asked| !range.contains(asked.key));
         // Those that are left are few: more of the next ones are kept.
-        let mut few = kept.len();
+        let mut few = kept.all.len();
         while few < KEPT_MAX / 4 && self.thinning.load(Ordering::Relaxed) > 0 {
             self.thinning.fetch_sub(1, Ordering::Relaxed);
             few = 2 * few + 1;
         }
-        drop(kept);
-        let lately =
-            taken.iter().map(|Kept { key, is_point }| AskedKey { key, is_point: *is_point });
-        let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
-        Questions::of(lately.chain(before))
+        questions
     }
 }
 

@@ -63,6 +63,9 @@ pub(crate) struct BenchFprArgs {
     /// own guess.
     #[arg(long, value_name = "SHARE")]
     points_expected: Option<f64>,
+    /// The filter is built for a sample of such questions, as a store's is that was asked them.
+    #[arg(long)]
+    learn: bool,
     /// When runs of the tree merge, with commas between them: lazy-leveling, leveling, tiering,
     /// rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = crate::args::policy::policy, default_value = "lazy-leveling")]
@@ -99,7 +102,7 @@ fn ask_help() -> String {
     format!(
         "What is asked, with commas between them: {}. No stored key answers it: a key; a range; all that begin with the shortest \
          absent prefix of a missing key; a stretch between keys that begin alike; all with an absent first part, such as a user's \
-         rows; what comes next behind a stored key. Points are of width 1, ranges of the others, next of each; prefixes have \
+         rows; a key at most 2^20 behind a stored one; what comes next behind it. Points are of width 1, ranges of the others, next of each; prefixes have \
          none",
         Ask::known(),
     )
@@ -121,6 +124,7 @@ pub(crate) fn run(arguments: &BenchFprArgs, json: bool, out: &mut dyn Write) -> 
             bits_per_key: arguments.bits_per_key.clone(),
             point_bits: arguments.point_bits,
             points_expected: arguments.points_expected,
+            learn: arguments.learn,
             policies: arguments.policy.clone(),
             levels: arguments.levels.clone(),
             fills: arguments.fill.clone(),

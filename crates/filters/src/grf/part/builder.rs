@@ -124,8 +124,8 @@ impl PartBuilder {
         }
     }
 
-    /// Divides bits as these questions fall among keys like those of the sample, and gives hash bits
-    /// to groups where points come closer behind keys than order can tell. Whatever the questions
+    /// Divides bits as these questions fall among keys like those of the sample. Gives hash bits to
+    /// groups where points come closer behind keys than order can tell. Whatever the questions
     /// are, no share of bits is less than half of an even one. The part keeps some of them
     /// ([`Part::questions`]). (`Fingerprints::Spline` alone, the GRF paper's, divides evenly.)
     /// Requires: the sample was taken, and no key was pushed.
@@ -135,6 +135,10 @@ impl PartBuilder {
             return self;
         }
         self.questions = questions.clone();
+        let bits = questions.bits_each() / KEYS_PER_QUESTION as f64;
+        self = self.with_plan(|plan| {
+            plan.bits_per_key = (plan.bits_per_key - bits).max(GrfOptions::BASE_BITS_LEAST);
+        });
         let (mut named, mut firsts) = (Questions::default(), sample.firsts());
         let mut code = KeyCode::new();
         let mut name = |key: &[u8]| match &self.text {

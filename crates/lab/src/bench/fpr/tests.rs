@@ -12,6 +12,7 @@ fn plan(dist: Dist) -> FprPlan {
         bits_per_key: vec![10.0, 14.0],
         point_bits: 0,
         points_expected: None,
+        learn: false,
         policies: vec![Policy::default()],
         levels: vec![3],
         fills: vec![9, 1],
@@ -86,7 +87,7 @@ fn each_question_has_a_rate_of_its_own_and_loses_nothing() {
         let plain = [("points", Some(1)), ("ranges", Some(32)), ("absent-prefix", None)];
         assert_eq!(order[..3], plain);
         assert_eq!(order[3..5], [("present-prefix", None), ("second-part", None)]);
-        assert_eq!(order[5..], [("next", Some(1)), ("next", Some(32))]);
+        assert_eq!(order[5..], [("behind", None), ("next", Some(1)), ("next", Some(32))]);
         // A point, a range of each width, a prefix.
         assert_eq!((filter.hits, filter.false_negatives), (4 * HITS as u64, 0), "{filter:?}");
         assert!(filter.rates.iter().all(|rate| rate.queries_distinct > 1000), "{filter:?}");
@@ -94,6 +95,20 @@ fn each_question_has_a_rate_of_its_own_and_loses_nothing() {
     // Points and ranges do not depend on what else is asked.
     let plain = measured(&plan(Dist::UserTime));
     assert_eq!(plain.filters[0].rates[..], report.filters[0].rates[..2]);
+}
+
+#[test]
+fn a_filter_that_was_asked_tells_points_behind_keys_apart() {
+    let of = |learn| {
+        let asks = vec![Ask::Points, Ask::Behind];
+        let report = measured(&FprPlan { asks, learn, fills: vec![9], ..plan(Dist::Uniform) });
+        report.filters.iter().for_each(|filter| assert_eq!(filter.false_negatives, 0));
+        let last = &report.filters.last().expect("of 14 bits").rates;
+        [&last[0], &last[1]].map(|rate| rate.needless_runs_per_op.expect("asked"))
+    };
+    let ([points, behind], [learnt_points, learnt_behind]) = (of(false), of(true));
+    assert!(behind > 0.95 && learnt_behind < 0.2, "{behind}, then {learnt_behind}");
+    assert!(learnt_points < 1.5 * points + 1e-3, "{points}, then {learnt_points}");
 }
 
 #[test]

@@ -52,6 +52,7 @@ fn no_stored_key_is_part_of_a_question_and_many_questions_differ() {
         check_empty(Ask::AbsentPrefix, &dist, None);
         check_empty(Ask::PresentPrefix, &dist, None);
         check_empty(Ask::Next, &dist, Some(32));
+        check_empty(Ask::Behind, &dist, None);
     }
     for dist in [Dist::UserTime, Dist::Hosts, Dist::JsonComposite, Dist::Emails, Dist::Urls] {
         check_empty(Ask::SecondPart, &dist, None);

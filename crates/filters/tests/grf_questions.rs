@@ -179,3 +179,83 @@ fn text_is_divided_by_its_codes() {
         assert!(is_maybe(&part, &Query::Point(key.as_bytes())), "{key}");
     }
 }
+
+/// A part whose keys have eight hash bits.
+fn hashed(keys: &[Vec<u8>], fingerprints: Fingerprints) -> Part {
+    let options = GrfOptions { bits_per_key: 18.0, point_bits: 8, fingerprints, ..<_>::default() };
+    let mut builder = PartBuilder::new(&options);
+    keys.iter().for_each(|key| builder.push(key));
+    builder.finish(FlushNumber(1))
+}
+
+fn is_maybe_between(part: &Part, low: &[u8], high: &[u8]) -> bool {
+    is_maybe(part, &Query::Range(KeyRange::new(low, Some(high)).expect("in order")))
+}
+
+#[test]
+fn short_ranges_are_asked_key_by_key_where_keys_have_one_length() {
+    for bytes in [5, 8, 12, 64, 65] {
+        // The last bytes differ, or those before them.
+        let key = |number: u64| {
+            let number = number.to_be_bytes();
+            let mut key = vec![3; bytes.max(8)];
+            key[..3].copy_from_slice(&number[..3]);
+            key[bytes.max(8) - 5..].copy_from_slice(&number[3..]);
+            key.split_off(bytes.max(8) - bytes)
+        };
+        let mut keys: Vec<Vec<u8>> = (0..12_000).map(|nth| key(mixed(nth) >> 5 << 5)).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        for kind in Fingerprints::ALL {
+            let part = hashed(&keys, kind);
+            let mut image = Vec::new();
+            part.write_image(&mut image);
+            let read = Part::read_image(&image).expect("an image");
+            let (mut maybe, mut asked) = (0, 0);
+            for (nth, stored) in keys.iter().enumerate() {
+                let after = |by: u8| {
+                    let mut key = stored.clone();
+                    *key.last_mut().expect("bytes") += by;
+                    key
+                };
+                // Around the key, with ends of all lengths; and behind it, where there is none.
+                let (low, high) = (after(0), after(1 + (nth % 7) as u8));
+                assert!(is_maybe_between(&part, &low, &high), "{kind:?} {stored:?}");
+                assert!(is_maybe_between(&part, &low[..bytes - 1], &high), "{kind:?} {stored:?}");
+                let longer = [&high[..], &[0]].concat();
+                assert!(is_maybe_between(&part, &low, &longer), "{kind:?} {stored:?}");
+                let (low, high) = (after(1), after(4));
+                let answer = is_maybe_between(&part, &low, &high);
+                assert_eq!(answer, is_maybe_between(&read, &low, &high));
+                let range = KeyRange::new(&low, Some(&high)).expect("in order");
+                Part::candidates_of_ranges(&[(&part, range)], |_, codes| {
+                    assert_eq!(answer, !codes.is_empty(), "asked alone, and with others");
+                });
+                (maybe, asked) = (maybe + usize::from(answer), asked + 1);
+            }
+            let rate = f64::from(maybe as u32) / f64::from(asked);
+            let is_told = rate < 0.03;
+            assert_eq!(is_told, bytes <= 64, "{kind:?}, {bytes} bytes: {rate}");
+        }
+    }
+}
+
+#[test]
+fn keys_of_another_length_turn_that_off() {
+    let keys: Vec<Vec<u8>> =
+        uniform().iter().step_by(20).map(|key| (key & !31).to_be_bytes().to_vec()).collect();
+    let mut others = keys.clone();
+    others.extend(keys.iter().map(|key| [&key[..7], &[key[7] + 2, 9]].concat()));
+    others.sort_unstable();
+    others.dedup();
+    let (of_one, of_two) = (hashed(&keys, Fingerprints::Auto), hashed(&others, Fingerprints::Auto));
+    let mut flushed = of_one.inserter(FlushNumber(1), &Default::default());
+    others.iter().filter(|key| key.len() == 9).for_each(|key| flushed.push(key));
+    let flushed = flushed.finish();
+    for key in &keys {
+        // No key of eight bytes is in it, one of nine is.
+        let [low, high] = [1, 4].map(|by| [&key[..7], &[key[7] + by]].concat());
+        assert!(is_maybe_between(&of_two, &low, &high), "{key:?}");
+        assert!(is_maybe_between(&flushed, &low, &high), "{key:?}");
+    }
+}

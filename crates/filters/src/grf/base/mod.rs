@@ -18,6 +18,7 @@ mod line;
 pub(super) mod place;
 mod point_bits;
 mod positions;
+mod short_ranges;
 
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::FlushNumber;
@@ -64,6 +65,8 @@ pub(crate) struct Base {
     pub(crate) overlay_keys: u64,
     /// Hash bits of the keys of groups that have some.
     pub(crate) point_bits: usize,
+    /// The bytes of all keys if they are of one length, and hashes tell some apart; else 0.
+    pub(crate) one_length: usize,
     /// What it was built to be asked for.
     pub(crate) asked: Asked,
     /// Some of the questions by which its bits are divided.

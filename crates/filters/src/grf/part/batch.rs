@@ -185,7 +185,7 @@ fn answer_between(
         codes.clear();
         if let Some(low) = located.next() {
             let high = range.upper().and_then(|_| uppers.next());
-            part.collect_between(low, high, codes);
+            part.collect_between(range, low, high, codes);
         }
         visit(place, codes);
     }
@@ -197,6 +197,7 @@ impl Part {
     #[inline(always)]
     fn collect_between(
         &self,
+        range: &KeyRange<'_>,
         low: &LocatedKey<'_>,
         high: Option<&LocatedKey<'_>>,
         codes: &mut Codes,
@@ -208,7 +209,8 @@ impl Part {
         };
         let low = spot(low, Role::Low);
         let high = high.map(|high| spot(high, Role::High(&low)));
-        if self.base.may_overlap(&low, high.as_ref()) {
+        if self.base.may_overlap(&low, high.as_ref()) && self.base.may_hold_in(range, &mut Untraced)
+        {
             self.base_code().into_iter().for_each(|code| codes.push(code));
         }
         self.overlay.collect(&self.base, &low, high.as_ref(), codes, &mut Untraced);

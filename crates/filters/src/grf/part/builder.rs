@@ -44,7 +44,33 @@ pub struct PartBuilder {
     overlay_ratio: f64,
     asked: Asked,
     questions: Questions,
+    length: Length,
     text: Option<TextBuilder>,
+}
+
+/// The bytes of the keys that were pushed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Length {
+    Unknown,
+    One(usize),
+    Many,
+}
+
+impl Length {
+    #[inline(always)]
+    fn add(&mut self, bytes: usize) {
+        if *self != Length::One(bytes) {
+            *self = if *self == Length::Unknown { Length::One(bytes) } else { Length::Many };
+        }
+    }
+
+    /// If keys of that length can be asked for one by one.
+    fn one(self) -> Option<usize> {
+        match self {
+            Length::One(bytes) => (1..=Base::ONE_LENGTH_MAX).contains(&bytes).then_some(bytes),
+            Length::Unknown | Length::Many => None,
+        }
+    }
 }
 
 /// What makes codes of keys.
@@ -89,6 +115,7 @@ impl PartBuilder {
             overlay_ratio: newer(overlay_share),
             asked: Asked::default(),
             questions: Questions::default(),
+            length: Length::Unknown,
             text: None,
         }
     }
@@ -183,6 +210,7 @@ impl PartBuilder {
         if let Some(text) = &mut self.text {
             return text.push(key, &mut self.groups);
         }
+        self.length.add(key.len());
         match self.groups.push(key) {
             Pushed::Kept | Pushed::Zeros => {}
             Pushed::Repeated | Pushed::Below => out_of_order(self.groups.last(), key),
@@ -194,7 +222,12 @@ impl PartBuilder {
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
         if self.text.is_some() {
             words.iter().for_each(|word| self.push(word));
-        } else if let Some(word) = self.groups.push_words(words) {
+            return;
+        }
+        if let Some(word) = words.first() {
+            self.length.add(word.len());
+        }
+        if let Some(word) = self.groups.push_words(words) {
             out_of_order(self.groups.last(), word);
         }
     }
@@ -220,6 +253,7 @@ impl PartBuilder {
             packed_steps: packed_steps(self.packed_bits, bits_left / overlay_keys),
             overlay_keys: overlay_keys as u64,
             point_bits,
+            one_length: self.length.one().filter(|_| point_bits > 0).unwrap_or(0),
             asked,
             questions: self.questions.thinned(kept),
             text: self.text.map(|text| text.model),

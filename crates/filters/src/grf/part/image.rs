@@ -164,6 +164,7 @@ fn write_base(base: &Base, out: &mut Writer) {
     out.u64(base.entries);
     out.u8(base.packed_steps);
     out.u8(base.point_bits as u8);
+    out.u8(base.one_length as u8);
     out.u8(base.asked.to_byte());
     write_questions(&base.questions, out);
     out.u64(base.overlay_keys);
@@ -187,6 +188,10 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let point_bits = usize::from(input.u8()?);
     if point_bits > POINT_BITS_MAX {
         return Err(input.corrupt("so many hash bits"));
+    }
+    let one_length = usize::from(input.u8()?);
+    if one_length > Base::ONE_LENGTH_MAX || one_length > 0 && point_bits == 0 {
+        return Err(input.corrupt("keys of so many bytes"));
     }
     let asked = Asked::of_byte(input.u8()?);
     let questions = read_questions(input)?;
@@ -215,6 +220,7 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
         packed_steps,
         overlay_keys,
         point_bits,
+        one_length,
         asked,
         questions,
         text,

@@ -139,7 +139,8 @@ impl Part {
             Query::Range(range) => {
                 let low = self.spot(range.lower(), Role::Low, trace);
                 let high = range.upper().map(|key| self.spot(key, Role::High(&low), trace));
-                if self.base.may_overlap(&low, high.as_ref()) {
+                if self.base.may_overlap(&low, high.as_ref()) && self.base.may_hold_in(range, trace)
+                {
                     self.base_code().into_iter().for_each(|code| codes.push(code));
                 }
                 self.overlay.collect(&self.base, &low, high.as_ref(), codes, trace);

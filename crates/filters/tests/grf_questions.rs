@@ -259,3 +259,21 @@ fn keys_of_another_length_turn_that_off() {
         assert!(is_maybe_between(&flushed, &low, &high), "{key:?}");
     }
 }
+
+#[test]
+fn a_part_keeps_questions_of_its_own_keys_alone() {
+    let keys = uniform();
+    let (own, others) = keys.split_at(keys.len() / 2);
+    let asked = questions(behind(&keys, 1, 701), true);
+    for (own, others) in [(own, others), (others, own)] {
+        let part = part(own, 12.0, &asked);
+        assert_eq!(part.questions().len(), own.len() / 4096);
+        let all: Vec<_> = part.questions().iter().map(|asked| asked.key.to_vec()).collect();
+        let is_own = |key: &[u8]| {
+            key > &own[0].to_be_bytes()[..] && key < &own[own.len() - 1].to_be_bytes()[..]
+        };
+        assert!(all.iter().all(|key| is_own(key)));
+        let built = self::part(others, 12.0, part.questions());
+        assert!(built.questions().is_empty(), "nobody asked for these keys");
+    }
+}

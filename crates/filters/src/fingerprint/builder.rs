@@ -17,6 +17,7 @@ use super::keys::{KeyBuffer, Pushed, WORD_BYTES};
 use super::starts::{GroupStarts, GroupStartsBuilder};
 use crate::bits::key_bits::bits_at;
 use crate::bits::simd::fastest;
+use std::ops::Range;
 
 /// Positions on a line are found as fast in blocks of twice as many keys.
 pub const CUTS_OF_LINE_BLOCK: usize = 2;
@@ -89,6 +90,8 @@ pub struct Groups {
     pub entries: u64,
     /// Hash bits of the keys of groups that have some.
     pub point_bits: usize,
+    /// The places of the questions that fell between keys.
+    pub fallen: Range<usize>,
     /// Bits that no key had use for.
     pub bits_left: f64,
 }
@@ -236,6 +239,7 @@ impl GroupsBuilder {
             starts: self.starts.finish(),
             entries: self.entries,
             point_bits: self.plan.point_bits.max(self.demand.hash_bits()),
+            fallen: self.demand.fallen(),
             bits_left: self.pace.credit.max(0.0),
         }
     }

@@ -12,7 +12,7 @@ use super::keys::KeyBuffer;
 use super::questions::Questions;
 use crate::bits::key_bits::{bits_at, common_bits};
 use std::collections::VecDeque;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 /// So many questions count as much as the even weight that is always there.
 const KNOWN: f64 = 64.0;
@@ -39,8 +39,11 @@ const RATE: f64 = 0.25;
 #[derive(Default)]
 pub(crate) struct Demand {
     questions: Questions,
-    /// Those of keys that were buffered.
+    /// Those below all keys, and those up to the keys that were buffered.
+    below: usize,
     taken: usize,
+    /// Whether there was a chapter.
+    has_begun: bool,
     stretches: Vec<Stretch>,
     /// Those that began at or before the last group.
     begun: usize,
@@ -105,6 +108,7 @@ impl Demand {
 
     /// Finds the questions that fall among buffered keys.
     pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer) {
+        let is_first = !std::mem::replace(&mut self.has_begun, true);
         while self.taken < self.questions.len() {
             let asked = self.questions.get(self.taken);
             let place = place_among(keys, asked.key);
@@ -112,6 +116,9 @@ impl Demand {
                 break;
             }
             self.taken += 1;
+            if place == 0 && is_first {
+                self.below += 1;
+            }
             // Else it is there by now, or below all keys.
             if let Some(told_by) = told_by(keys, place, asked.key) {
                 self.placed.push_back(Placed { place, is_point: asked.is_point, told_by });
@@ -154,6 +161,11 @@ impl Demand {
         let best = best.filter(|bits| wrong(*bits) < CLEARLY * wrong(0));
         self.hash_bits = self.hash_bits.or(best);
         best.unwrap_or(0)
+    }
+
+    /// The places of the questions that fell between keys.
+    pub(crate) fn fallen(&self) -> Range<usize> {
+        self.below..self.taken
     }
 
     /// The hash bits of the keys of groups that have some, so far.

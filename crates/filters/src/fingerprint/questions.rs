@@ -1,6 +1,7 @@
 //! Questions to which nothing was the answer: a sample of what a filter is asked in vain.
 
 use crate::base::key_list::KeyList;
+use std::ops::Range;
 
 /// Keys that were asked for, or at which ranges began, where there was nothing. In key order.
 #[derive(Clone, Debug, Default)]
@@ -34,11 +35,12 @@ impl Questions {
         questions
     }
 
-    /// At most so many of them, spread evenly.
+    /// At most so many of those at these places, spread evenly.
     #[must_use]
-    pub fn thinned(&self, most: usize) -> Questions {
+    pub(crate) fn thinned(&self, places: Range<usize>, most: usize) -> Questions {
         let mut thin = Questions::default();
-        spread(self.len(), most).for_each(|place| thin.push(self.get(place)));
+        let spread = spread(places.len(), most);
+        spread.for_each(|place| thin.push(self.get(places.start + place)));
         thin.keys.shrink_to_fit();
         thin.points.shrink_to_fit();
         thin
@@ -110,10 +112,11 @@ mod tests {
         assert_eq!(all.len(), Questions::MAX);
         assert!(all.iter().map(|asked| asked.key).is_sorted());
         assert!(all.iter().all(|asked| asked.is_point == (asked.key[3] % 2 == 0)));
-        let thin = all.thinned(10);
+        let thin = all.thinned(0..all.len(), 10);
         assert_eq!(thin.len(), 10);
         assert!(thin.get(5).key > 1000u32.to_be_bytes().as_slice(), "from everywhere");
-        assert!(all.thinned(0).is_empty() && Questions::default().thinned(5).is_empty());
+        assert!(all.thinned(0..9, 0).is_empty() && all.thinned(5..5, 5).is_empty());
+        assert_eq!(all.thinned(500..502, 5).get(1), all.get(501));
         let mut kept = thin.clone();
         assert!(!kept.push_in_order(thin.get(0)) && kept.push_in_order(thin.get(9)));
     }

@@ -1,6 +1,6 @@
 //! A sample of the keys that are asked for in vain, by which a filter divides its bits.
 //! ```text
-//! get or scan that finds nothing --one of 2^k--> kept        full: every second goes, k + 1
+//! get or scan that finds nothing --one of 2^k--> kept        full: half of them go, k + 1
 //! merge into the last level <---- those of its keys, and half of what the old parts keep
 //! ```
 //! A question that is not taken costs a comparison, and none ever waits for another. Invariant: a
@@ -19,9 +19,9 @@ const BYTES_MAX: usize = 128 << 10;
 
 /// The sample of an open store.
 pub(crate) struct AskedKeys {
-    is_on: bool,
-    /// One question of 2^this is kept.
-    thinning: AtomicU64,
+    /// Questions are kept whose mixed count is below this: all at first, then half, a quarter ...
+    /// 0: none ever.
+    below: AtomicU64,
     /// Questions that are counted here.
     counted: AtomicU64,
     kept: Mutex<Kept>,
@@ -79,9 +79,9 @@ impl Kept {
 impl AskedKeys {
     /// Before all questions. Guards that do not learn keep none.
     pub(crate) fn new(options: &Options) -> AskedKeys {
+        let is_on = options.learn_questions && options.guard == GuardKind::Grf;
         AskedKeys {
-            is_on: options.learn_questions && options.guard == GuardKind::Grf,
-            thinning: AtomicU64::new(0),
+            below: AtomicU64::new(if is_on { u64::MAX } else { 0 }),
             counted: AtomicU64::new(0),
             kept: Mutex::new(Kept::default()),
         }
@@ -90,25 +90,30 @@ impl AskedKeys {
     /// A get has found nothing. `before`: questions before it, as somebody counts them.
     #[inline]
     pub(crate) fn note_point(&self, key: &[u8], before: u64) {
-        if self.is_on && mixed(before) & self.mask() == 0 {
+        if self.takes(before) {
             self.keep(key, true);
         }
     }
 
     /// Counts so many questions. How many there were before them.
     pub(crate) fn count(&self, questions: usize) -> u64 {
-        if !self.is_on { 0 } else { self.counted.fetch_add(questions as u64, Ordering::Relaxed) }
+        self.counted.fetch_add(questions as u64, Ordering::Relaxed)
     }
 
     /// A scan has found nothing within bounds.
     pub(crate) fn note_range(&self, bounds: &KeyBounds) {
-        if self.is_on && mixed(self.count(1)) & self.mask() == 0 {
+        if self.is_on() && self.takes(self.count(1)) {
             self.keep(&bounds.from, false);
         }
     }
 
-    fn mask(&self) -> u64 {
-        (1 << self.thinning.load(Ordering::Relaxed)) - 1
+    fn is_on(&self) -> bool {
+        self.below.load(Ordering::Relaxed) > 0
+    }
+
+    #[inline]
+    fn takes(&self, before: u64) -> bool {
+        mixed(before) < self.below.load(Ordering::Relaxed)
     }
 
     /// Where another thread is at it, a question is not kept.
@@ -119,11 +124,13 @@ impl AskedKeys {
         }
         let Some(mut kept) = try_lock(&self.kept) else { return };
         while !kept.has_room(key) {
-            let thinning = self.thinning.fetch_add(1, Ordering::Relaxed);
-            let mut place = thinning << 32;
+            // Under the lock alone it changes.
+            let below = self.below.load(Ordering::Relaxed);
+            self.below.store(below / 2 + 1, Ordering::Relaxed);
+            let mut place = below;
             kept.retain(|_| {
-                place += 1;
-                mixed(place).is_multiple_of(2)
+                place = place.wrapping_add(1);
+                mixed(place) >> 63 == 0
             });
         }
         kept.push(key, is_point);
@@ -132,7 +139,7 @@ impl AskedKeys {
     /// What new parts of a key range learn from. What is given is not kept any more: the parts keep
     /// some of it.
     pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> Questions {
-        if !self.is_on {
+        if !self.is_on() {
             return Questions::default();
         }
         let mut kept = lock(&self.kept);
@@ -143,19 +150,20 @@ impl AskedKeys {
         kept.retain(|asked| !range.contains(asked.key));
         // Those that are left are few: more of the next ones are kept.
         let mut few = kept.all.len();
-        while few < KEPT_MAX / 4 && self.thinning.load(Ordering::Relaxed) > 0 {
-            self.thinning.fetch_sub(1, Ordering::Relaxed);
+        let mut below = self.below.load(Ordering::Relaxed);
+        while few < KEPT_MAX / 4 && below < u64::MAX {
+            below = below.saturating_mul(2);
             few = 2 * few + 1;
         }
+        self.below.store(below, Ordering::Relaxed);
         questions
     }
 }
 
-/// No rhythm of questions meets that of the sample.
+/// Spreads counts evenly over all numbers, whatever rhythm they have: by the golden ratio.
 #[inline]
-fn mixed(before: u64) -> u64 {
-    let mixed = (before ^ (before >> 16)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 32
+fn mixed(count: u64) -> u64 {
+    count.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
 #[cfg(test)]

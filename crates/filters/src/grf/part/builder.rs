@@ -236,7 +236,7 @@ impl PartBuilder {
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
         let asked = self.asked;
-        let Groups { mut arena, directory, starts, entries, point_bits, bits_left } =
+        let Groups { mut arena, directory, starts, entries, point_bits, fallen, bits_left } =
             self.groups.finish();
         let kept = (entries / KEYS_PER_QUESTION) as usize;
         let overlay_keys = entries as f64 * self.overlay_ratio;
@@ -255,7 +255,7 @@ impl PartBuilder {
             point_bits,
             one_length: self.length.one().filter(|_| point_bits > 0).unwrap_or(0),
             asked,
-            questions: self.questions.thinned(kept),
+            questions: self.questions.thinned(fallen, kept),
             text: self.text.map(|text| text.model),
         };
         Part::of_base(self.options, base)

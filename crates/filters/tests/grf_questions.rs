@@ -277,3 +277,51 @@ fn a_part_keeps_questions_of_its_own_keys_alone() {
         assert!(built.questions().is_empty(), "nobody asked for these keys");
     }
 }
+
+#[test]
+fn samples_and_questions_of_any_kind_lose_no_key() {
+    let words = |seed: u64, count: u64| -> Vec<Vec<u8>> {
+        let word = |nth: u64| {
+            let random = mixed(seed << 32 | nth);
+            let mut word = random.to_be_bytes()[..(random % 9) as usize].to_vec();
+            word.resize(word.len() + (random >> 40) as usize % 3, 0);
+            if random.is_multiple_of(97) {
+                word.extend(vec![random as u8; (random >> 20) as usize % 400]);
+            }
+            word
+        };
+        let mut words: Vec<Vec<u8>> = (0..count).map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        words
+    };
+    for seed in 1..25 {
+        let keys = words(seed, 1 + mixed(seed) % 9000);
+        let asked = words(if seed % 3 == 0 { seed } else { seed + 50 }, 2000);
+        let asked = asked.iter().enumerate();
+        let asked = asked.map(|(nth, key)| AskedKey { key, is_point: nth % 4 > 0 });
+        let questions = Questions::of(asked);
+        // Stretches wherever they lie, of other keys.
+        let mut sample = KeySample::default();
+        for stretch in 0..seed % 7 {
+            words(stretch + 90, 300).iter().for_each(|key| sample.push(key));
+            sample.end_stretch();
+        }
+        for kind in Fingerprints::ALL {
+            let bits_per_key = [1.0, 6.0, 12.0, 30.0][seed as usize % 4];
+            let options = GrfOptions { bits_per_key, fingerprints: kind, ..<_>::default() };
+            let builder = PartBuilder::new(&options).with_sample(&sample, 1 << 20);
+            let mut builder = builder.with_questions(&questions, &sample);
+            keys.iter().for_each(|key| builder.push(key));
+            let part = builder.finish(FlushNumber(1));
+            for key in &keys {
+                assert!(is_maybe(&part, &Query::Point(key)), "{kind:?} {key:?}");
+                assert!(is_maybe_between(&part, key, key), "{kind:?} {key:?}");
+            }
+            let mut cursor = part.cursor(&[]);
+            for key in &keys {
+                while cursor.next_due(Some(key), |_| true).is_some() {}
+            }
+        }
+    }
+}

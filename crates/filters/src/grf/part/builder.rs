@@ -173,6 +173,7 @@ impl PartBuilder {
             Some(text) => text.model.encode(key, &mut code).to_vec(),
         };
         firsts.iter_mut().for_each(|first| *first = name(first));
+        firsts.sort_unstable();
         for asked in questions.iter() {
             let is_kept = named.push_in_order(AskedKey { key: &name(asked.key), ..asked });
             assert!(is_kept, "codes ascend as keys do");

@@ -5,8 +5,9 @@
 //! hashes   points closer to a key than cells can tell: their groups get hash bits
 //! ```
 //! The division of bits by questions is Monkey's and ElasticBF's, within one filter. Invariant:
-//! whoever asks, a share is at least half of an even one: no rate more than doubles. What is
-//! decided changes what a filter costs and how often it errs, never its truth.
+//! whoever asks, a share of bits is an even one less a bit at least: no rate more than doubles by
+//! shares. Ranges pay for hash bits, where these spare more. What is decided changes what a filter
+//! costs and how often it errs, never its truth.
 
 use super::keys::KeyBuffer;
 use super::questions::Questions;

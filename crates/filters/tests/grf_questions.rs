@@ -34,7 +34,7 @@ fn part_of(keys: &[u64], bits: f64, questions: &Questions, fingerprints: Fingerp
     let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
     let sample = KeySample::evenly(bytes.len(), |place| &bytes[place]);
     let builder = PartBuilder::new(&options).with_sample(&sample, bytes.len() as u64);
-    let mut builder = builder.with_questions(questions, &sample);
+    let mut builder = builder.with_questions(questions, &sample, bytes.len() as u64);
     bytes.iter().for_each(|key| builder.push(key));
     builder.finish(FlushNumber(1))
 }
@@ -172,7 +172,7 @@ fn text_is_divided_by_its_codes() {
     let asked = absent.iter().map(|key| AskedKey { key: key.as_bytes(), is_point: true });
     let mut builder = PartBuilder::new(&GrfOptions::default());
     builder = builder.with_sample(&sample, words.len() as u64);
-    builder = builder.with_questions(&Questions::of(asked), &sample);
+    builder = builder.with_questions(&Questions::of(asked), &sample, words.len() as u64);
     words.iter().for_each(|key| builder.push(key.as_bytes()));
     let part = builder.finish(FlushNumber(1));
     for key in &words {
@@ -311,7 +311,7 @@ fn samples_and_questions_of_any_kind_lose_no_key() {
             let bits_per_key = [1.0, 6.0, 12.0, 30.0][seed as usize % 4];
             let options = GrfOptions { bits_per_key, fingerprints: kind, ..<_>::default() };
             let builder = PartBuilder::new(&options).with_sample(&sample, 1 << 20);
-            let mut builder = builder.with_questions(&questions, &sample);
+            let mut builder = builder.with_questions(&questions, &sample, 1 << 20);
             keys.iter().for_each(|key| builder.push(key));
             let part = builder.finish(FlushNumber(1));
             for key in &keys {
@@ -322,6 +322,32 @@ fn samples_and_questions_of_any_kind_lose_no_key() {
             for key in &keys {
                 while cursor.next_due(Some(key), |_| true).is_some() {}
             }
+        }
+    }
+}
+
+// Half of the keys lay in one of 64 stretches, for which the whole filter took half of it more.
+#[test]
+fn a_sample_of_some_keys_alone_keeps_the_budget() {
+    let keys = uniform();
+    let bytes: Vec<[u8; 8]> = keys.iter().map(|key| key.to_be_bytes()).collect();
+    let old = bytes.len() / 2;
+    let sample = KeySample::evenly(old, |place| &bytes[place]);
+    for hot in [&keys[old..], &keys[..old / 60]] {
+        let asked = questions(
+            absent(3, 40_000, 0).filter(|key| (hot[0]..hot[hot.len() - 1]).contains(key)),
+            true,
+        );
+        for bits_per_key in [6.0, 12.0] {
+            let options = GrfOptions { bits_per_key, ..GrfOptions::default() };
+            let bits = |questions: &Questions| {
+                let builder = PartBuilder::new(&options).with_sample(&sample, KEYS);
+                let mut builder = builder.with_questions(questions, &sample, KEYS);
+                bytes.iter().for_each(|key| builder.push(key));
+                self::bits_per_key(&builder.finish(FlushNumber(1)), &keys)
+            };
+            let (even, learnt) = (bits(&Questions::default()), bits(&asked));
+            assert!(learnt < even + 0.2, "{even}, then {learnt}");
         }
     }
 }

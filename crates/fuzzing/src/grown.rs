@@ -105,7 +105,8 @@ pub(crate) fn body(input: &[u8]) {
         builder = builder.with_text(model(learnt, *code_bits), base.len() as u64);
     }
     let sample = KeySample::evenly(base.len(), |place| &base[place]);
-    builder = builder.with_questions(&questions(&case.questions, &base), &sample);
+    builder =
+        builder.with_questions(&questions(&case.questions, &base), &sample, base.len() as u64);
     base.iter().for_each(|key| builder.push(key));
     let end = u64::from(!base.is_empty());
     let mut part = builder.finish(FlushNumber(end));

@@ -341,7 +341,8 @@ impl GroupsBuilder {
         let first = self.keys.get(0);
         let separator = first[..first.len().min(separator_bits.div_ceil(8))].to_vec();
         let end = self.cuts[blocks - 1];
-        let bits_more = self.demand.bits_more(first);
+        let counted = self.counted(end);
+        let bits_more = self.demand.bits_more(first, counted);
         let spare = |less: usize| {
             self.pace.spare(&self.chapter, self.counted_share, bits_more - less as f64)
         };
@@ -353,7 +354,7 @@ impl GroupsBuilder {
             planned => planned,
         };
         let spare = spare(point_bits);
-        let bits = self.pace.grant(self.counted(end), bits_more);
+        let bits = self.pace.grant(counted, bits_more);
         let plan = GroupPlan {
             keys: &self.keys,
             cuts: &self.cuts[..blocks],

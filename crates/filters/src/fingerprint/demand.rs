@@ -48,6 +48,8 @@ pub(crate) struct Demand {
     stretches: Vec<Stretch>,
     /// Those that began at or before the last group.
     begun: usize,
+    /// What keys had more so far, those before the first one as planned.
+    granted: Option<f64>,
     /// Of the buffered keys.
     placed: VecDeque<Placed>,
     /// Hash bits of the keys of groups that have some, once there is one.
@@ -59,6 +61,8 @@ struct Stretch {
     first: Vec<u8>,
     /// What each of its keys has more than an even share.
     bits_more: f64,
+    /// What all keys up to its end are to have more.
+    planned: f64,
 }
 
 /// A question between two neighbours.
@@ -81,8 +85,8 @@ impl Placed {
 }
 
 impl Demand {
-    /// Of questions, and the first keys of stretches with about as many keys each.
-    pub(crate) fn new(questions: Questions, firsts: &[Vec<u8>]) -> Demand {
+    /// Of questions, and the first keys of stretches with about as many of all keys each.
+    pub(crate) fn new(questions: Questions, firsts: &[Vec<u8>], keys: u64) -> Demand {
         let all = questions.len() as f64;
         let weight = WEIGHT_MAX * all / (all + KNOWN);
         let place_of = |first: &Vec<u8>| {
@@ -99,9 +103,10 @@ impl Demand {
         });
         let more: Vec<f64> = more.collect();
         let mean = more.iter().sum::<f64>() / firsts.len().max(1) as f64;
-        let stretch = |(first, more): (&Vec<u8>, f64)| Stretch {
-            first: first.clone(),
-            bits_more: more - mean,
+        let (keys_each, mut planned) = (keys as f64 / firsts.len().max(1) as f64, 0.0);
+        let stretch = |(first, more): (&Vec<u8>, f64)| {
+            planned += (more - mean) * keys_each;
+            Stretch { first: first.clone(), bits_more: more - mean, planned }
         };
         let stretches = firsts.iter().zip(more).map(stretch).collect();
         Demand { questions, stretches, ..Demand::default() }
@@ -127,13 +132,20 @@ impl Demand {
         }
     }
 
-    /// What each key of a group has more than an even share, from its first key. Requires: not
-    /// before that of the last call.
-    pub(crate) fn bits_more(&mut self, first: &[u8]) -> f64 {
+    /// What each key of a group has more than an even share, from its first key. Where a stretch
+    /// has more keys than the sample has promised, they get no more than what others have saved.
+    /// Requires: not before that of the last call.
+    pub(crate) fn bits_more(&mut self, first: &[u8], keys: usize) -> f64 {
         let later = &self.stretches[self.begun..];
         self.begun += later.iter().take_while(|stretch| *stretch.first <= *first).count();
-        let stretch = self.begun.saturating_sub(1);
-        self.stretches.get(stretch).map_or(0.0, |stretch| stretch.bits_more)
+        let at = self.begun.saturating_sub(1);
+        let Some(stretch) = self.stretches.get(at) else { return 0.0 };
+        let before = at.checked_sub(1).map_or(0.0, |before| self.stretches[before].planned);
+        let granted = self.granted.get_or_insert(before);
+        let is_spent = stretch.bits_more > 0.0 && *granted >= stretch.planned;
+        let more = if is_spent { 0.0 } else { stretch.bits_more };
+        *granted += more * keys as f64;
+        more
     }
 
     /// The hash bits of each key of a group of so many buffered keys, if cells would have so many
@@ -236,9 +248,10 @@ mod tests {
     fn no_share_is_less_than_half_and_all_are_the_budget() {
         for (asked, stretches) in [(1000, 64), (1000, 2), (3, 64), (0, 64), (1000, 1)] {
             // All of them fall into the first stretch.
-            let mut demand = Demand::new(questions(0..asked, true), &firsts(stretches));
+            let mut demand =
+                Demand::new(questions(0..asked, true), &firsts(stretches), 1000 * stretches);
             let firsts = firsts(stretches);
-            let more: Vec<f64> = firsts.iter().map(|first| demand.bits_more(first)).collect();
+            let more: Vec<f64> = firsts.iter().map(|first| demand.bits_more(first, 1000)).collect();
             let sum: f64 = more.iter().sum();
             assert!(sum.abs() < 1e-9, "{asked} {stretches}: {sum}");
             let least = if asked < 64 { -0.05 } else { -1.0 };
@@ -251,7 +264,7 @@ mod tests {
     fn hashed(asked: Questions, spare: f64) -> usize {
         let mut keys = KeyBuffer::default();
         (0..100u64).for_each(|key| assert_eq!(keys.push(&(key << 40).to_be_bytes()), Pushed::Kept));
-        let mut demand = Demand::new(asked, &[]);
+        let mut demand = Demand::new(asked, &[], 100);
         demand.begin_chapter(&keys);
         demand.hash_bits_of(50, spare)
     }

@@ -305,7 +305,7 @@ impl TestedFilter<'_> {
         let sample = KeySample::evenly(places.len(), |at| self.stored.get(places[at]));
         builder =
             builder.asked(self.asked.unwrap_or_default()).with_sample(&sample, places.len() as u64);
-        builder = builder.with_questions(self.learnt, &sample);
+        builder = builder.with_questions(self.learnt, &sample, places.len() as u64);
         places.iter().for_each(|place| builder.push(self.stored.get(*place)));
         let mut part = builder.finish(FlushNumber(*base_end));
         for (flush, places) in (*base_end..).zip(newer) {

@@ -54,7 +54,8 @@ struct Building {
 pub(crate) struct Expected {
     /// Of the keys that are merged.
     pub(crate) sample: KeySample,
-    /// The keys of a part, about.
+    /// The keys of all parts, and of one, about.
+    pub(crate) all_keys: u64,
     pub(crate) keys: u64,
     pub(crate) asked: Asked,
     pub(crate) questions: Questions,
@@ -63,7 +64,7 @@ pub(crate) struct Expected {
 impl Expected {
     fn prepare(&self, builder: PartBuilder) -> PartBuilder {
         let builder = builder.asked(self.asked).with_sample(&self.sample, self.keys);
-        builder.with_questions(&self.questions, &self.sample)
+        builder.with_questions(&self.questions, &self.sample, self.all_keys)
     }
 }
 

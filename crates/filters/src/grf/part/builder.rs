@@ -155,9 +155,9 @@ impl PartBuilder {
     /// groups where points come closer behind keys than order can tell. Whatever the questions
     /// are, no share of bits is less than half of an even one. The part keeps some of them
     /// ([`Part::questions`]). (`Fingerprints::Spline` alone, the GRF paper's, divides evenly.)
-    /// Requires: the sample was taken, and no key was pushed.
+    /// The sample is of some `keys` keys. Requires: the sample was taken, and no key was pushed.
     #[must_use]
-    pub fn with_questions(mut self, questions: &Questions, sample: &KeySample) -> Self {
+    pub fn with_questions(mut self, questions: &Questions, sample: &KeySample, keys: u64) -> Self {
         if questions.is_empty() || self.options.fingerprints == Fingerprints::Spline {
             return self;
         }
@@ -178,7 +178,7 @@ impl PartBuilder {
             let is_kept = named.push_in_order(AskedKey { key: &name(asked.key), ..asked });
             assert!(is_kept, "codes ascend as keys do");
         }
-        self.groups.set_demand(Demand::new(named, &firsts));
+        self.groups.set_demand(Demand::new(named, &firsts, keys));
         self
     }
 

@@ -85,7 +85,7 @@ impl MergePlan {
             let share = flush_size.overlay_share(entries, &options.schedule());
             let expected = Expected {
                 sample: sample_of(&inputs.merged)?,
-                all_keys: entries,
+                all_keys: inputs.merged.iter().map(|placed| placed.run.entry_count()).sum(),
                 keys: keys_of_part(&inputs.merged, options),
                 asked: asked(tree, parts, &job),
                 questions: tree.asked_keys.take(parts, &job.range),

@@ -6,7 +6,7 @@
 //! ```
 //! A range asks for two places and what lies between them. A key has one place, so what is found
 //! stays in registers, and base and overlay are searched side by side. Invariant: the answer for a
-//! key is that of a range of this key alone.
+//! key is that of a range of this key alone, or a no where hash bits tell more.
 
 mod batch;
 pub(super) mod builder;

@@ -6,7 +6,7 @@
 
 use crate::fingerprint::Fingerprints;
 use crate::grf::base::place::FRACTION_BITS;
-use crate::grf::overlay::entry_budget::EntryCost;
+use crate::grf::overlay::entry_budget::bits_beside_fraction;
 
 /// How a key above the last level says in which run it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,29 +78,32 @@ impl GrfOptions {
     const FRACTION_BEYOND_BASE_OF_MANY: f64 = 2.9;
     /// Less would tell nothing, however little an overlay of nearly all keys leaves.
     pub(crate) const BASE_BITS_LEAST: f64 = 1.0;
-    /// The most bits for each key that any filling of the tree may take. It is a tenth beyond the
-    /// budget, once what is left for chance is taken: words of recent entries, whatever the budget.
+    /// The most bits for each key that any filling of the tree may take: a tenth beyond the budget,
+    /// but for a little that is left to chance.
     pub(crate) fn filling_bits(&self) -> f64 {
-        1.105 * self.bits_per_key - 0.15
+        1.1 * self.bits_per_key - 0.05
     }
 
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before
     /// the base is rebuilt, `full_share` its share when the last level is full.
     pub(crate) fn split(&self, overlay_share: f64, full_share: f64) -> Split {
+        let beside = bits_beside_fraction;
         let beyond = |share: f64| match are_many(share) {
             true => Self::FRACTION_BEYOND_BASE_OF_MANY,
             false => Self::FRACTION_BEYOND_BASE,
         };
-        // Bits of an entry grow with the base's, if not quite as fast.
-        let base_bits = |bits: f64, share: f64| {
-            let entry = |base: f64| EntryCost::new(share).bits(base + beyond(share));
-            let of_all = |base: f64| (1.0 - share) * base + share * entry(base);
-            (bits - of_all(0.0)) / (of_all(1.0) - of_all(0.0))
-        };
+        // An entry grows with a key of the base.
+        let base_bits = |bits: f64, share: f64| bits - share * (beyond(share) + beside(share));
         let when_full = base_bits(self.bits_per_key, full_share);
         let at_most = base_bits(self.filling_bits(), overlay_share);
         let base_bits = when_full.min(at_most).max(Self::BASE_BITS_LEAST);
-        let packed_bits = (base_bits + beyond(overlay_share)).clamp(6.0, FRACTION_BITS as f64);
+        let mut packed_bits = base_bits + beyond(overlay_share);
+        if are_many(overlay_share) {
+            // The base has what it shall have when the last level is full: the rest is theirs.
+            let rest = self.filling_bits() - (1.0 - overlay_share) * base_bits;
+            packed_bits = packed_bits.max(rest / overlay_share - beside(overlay_share));
+        }
+        let packed_bits = packed_bits.clamp(6.0, FRACTION_BITS as f64);
         Split { base_bits, packed_bits }
     }
 }

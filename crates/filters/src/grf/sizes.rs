@@ -3,6 +3,7 @@
 //! cache line     64 bytes, which a prefetch loads
 //! Arc            two counts before the value
 //! allocation     a size word before it, rounded up to the allocator's grain
+//! tier           old or young entries of a chunk
 //! slot           a range of packed entries
 //! ```
 //! Invariant: nothing here knows the base or the overlay.
@@ -10,6 +11,11 @@
 use std::ops::Range;
 
 pub(crate) const LINE_BYTES: usize = 64;
+
+/// The tiers of a chunk of the overlay, and which is which.
+pub(crate) const TIERS: usize = 2;
+pub(crate) const OLD: usize = 0;
+pub(crate) const YOUNG: usize = 1;
 
 /// The two counts before what an `Arc` holds.
 pub(crate) const ARC_BYTES: usize = 2 * size_of::<usize>();
@@ -24,6 +30,9 @@ pub(crate) struct Slot {
     /// The bit at which their quotients begin.
     pub(crate) quotients: u32,
 }
+
+/// A place's slot in each tier of its chunk.
+pub(crate) type Slots = [Slot; TIERS];
 
 impl Slot {
     #[inline(always)]

@@ -5,8 +5,8 @@
 //!         inserted for the shape of each version
 //! ```
 //! What must be equal: the runs named by an entry. What need not be: which entries match a query.
-//! Fractions of packed entries are shorter than those of recent ones, and when an entry is packed
-//! depends on the form; so either may say "maybe" for a key that is near a flushed one. Invariant:
+//! The bits of a fraction depend on the other entries, and how many these are depends on the form;
+//! so either may say "maybe" for a key that is near a flushed one. Invariant:
 //! once garbage is collected for one version, both are the same in every answer.
 
 use crate::bed::{BASE_END, Bed, Key, Random, Spread, answer, ask_all, insert, runs};
@@ -22,10 +22,9 @@ fn shape(flushes: usize) -> Shape {
     Shape::of_round(FlushNumber(BASE_END), next, RATIO)
 }
 
-/// Few entries for a chunk's keys: the oracle's stay recent, so that its fractions are the longest
-/// there are.
+/// Few entries for a chunk's keys: the oracle's stay young.
 const FEW: usize = 5;
-/// So many that entries are packed with their own flush as code, too.
+/// So many that entries grow old with their own flush as code, too.
 const MANY: usize = 150;
 
 /// A part in both forms, after some flushes.
@@ -162,7 +161,7 @@ fn assert_same_answers(one: &Part, other: &Part, keys: &[Key]) {
 // Every answer, of missing keys too: what was forgotten bit by bit is what is forgotten at once.
 #[test]
 fn collected_at_every_flush_or_at_the_end_is_the_same() {
-    // No run is of one flush: all entries are packed, and all fractions are cut.
+    // No run is of one flush: no entry stays young.
     let flushes = FLUSHES - RATIO as usize + 1;
     let last = shape(flushes);
     assert_eq!(last.digits(), [0, 3, 3, 1]);
@@ -185,7 +184,7 @@ fn a_part_answers_for_later_versions_as_the_oracle_does() {
         let mut forms = Forms::new(&bed, Fingerprints::Auto);
         for flush in 0..FLUSHES {
             forms.flush(&bed, flush);
-            // As above: none is recent.
+            // As above: all runs are merged.
             if flush % 8 != 7 {
                 continue;
             }
@@ -272,11 +271,11 @@ fn garbage_is_collected_once() {
     });
 }
 
-// Entries that are packed keep their fractions: then only codes change, and no answer's runs.
+// Only codes change, and no answer's runs.
 #[test]
-fn garbage_collection_of_packed_entries_changes_no_answer() {
-    // After 16 flushes all are in one run of level 2: none is recent. When 64 were flushed, it is
-    // in one of level 3.
+fn garbage_collection_of_old_entries_changes_no_answer() {
+    // After 16 flushes all are in one run of level 2. When 64 were flushed, it is in one of level
+    // 3.
     let (first, later) = (shape(16), shape(64));
     assert_eq!((first.digits(), later.digits()), (vec![0, 0, 1, 1], vec![0, 0, 0, 1, 1]));
     for_all(MANY, |bed, spread, kind| {
@@ -295,7 +294,7 @@ fn garbage_collection_of_packed_entries_changes_no_answer() {
     });
 }
 
-#[test] // Recent entries that are packed lose bits: a query that they matched they match still.
+#[test] // Entries that grow old keep their fractions: a query that they matched they match still.
 fn garbage_collection_takes_no_run_from_an_answer() {
     for_all(FEW, |bed, spread, kind| {
         let oracle = Forms::after_all(bed, kind).oracle;

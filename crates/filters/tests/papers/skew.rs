@@ -98,7 +98,7 @@ fn assert_nothing_is_lost(tree: &Tree) {
 /// evenly. Keys of the stretch lie in three buckets or so, as 200 base keys do: 640 of each run of
 /// ten flushes in each of them. When the j-th of nine runs is packed, an entry has j times as many
 /// neighbours, and gets a bit more than the 13 of other entries for each doubling beyond
-/// 16. Recent entries have so many bits that they do not count.
+/// 16.
 fn expected_inside() -> f64 {
     let per_run = FLUSHED_KEYS as f64 / 9.9;
     let per_bucket = per_run / (BASE_KEYS as f64 / 1000.0 / 64.0);

@@ -38,9 +38,9 @@ use crate::fingerprint::starts::GroupStarts;
 use crate::grf::base::between::Root;
 use crate::grf::base::extent::Extent;
 use crate::grf::base::fraction::{Limits, fraction};
-use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, bucket_places, place};
+use crate::grf::base::place::{BUCKETS, FRACTION_BITS, PLACE_BITS, place};
 use crate::grf::base::positions::Positions;
-use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slot, allocated_bytes};
+use crate::grf::sizes::{ARC_BYTES, LINE_BYTES, Slots, allocated_bytes};
 use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
 
@@ -168,7 +168,7 @@ pub(crate) struct Spot {
     /// Where a gap block's search ended: keys up to the next cell end there too.
     fall: Option<Fall>,
     /// Where the overlay's packed entries of the bucket are; for lookups in the overlay.
-    pub(crate) slot: Slot,
+    pub(crate) slots: Slots,
 }
 
 impl Spot {
@@ -181,7 +181,7 @@ impl Spot {
         (before, through): (usize, usize),
         count: usize,
     ) -> Self {
-        Spot { list, bucket, fraction, before, through, count, fall: None, slot: Slot::default() }
+        Spot { list, bucket, fraction, before, through, count, fall: None, slots: Slots::default() }
     }
 
     #[inline(always)]
@@ -193,11 +193,6 @@ impl Spot {
     #[inline(always)]
     pub(crate) fn place(&self) -> u32 {
         place(self.bucket, self.fraction)
-    }
-
-    /// The first and the last place of its bucket.
-    pub(crate) fn bucket_places(&self) -> (u32, u32) {
-        bucket_places(self.bucket)
     }
 
     /// The bucket's cells whose keys are all below the key, and those up to its own.

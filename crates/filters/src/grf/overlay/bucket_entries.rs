@@ -1,7 +1,7 @@
 //! The overlay's entries of one bucket, from one end to the other, some at a time.
 //! ```text
-//! packed    e e e|e e e|e e e  a piece is read when the one before was used up
-//! recent    e e|e e|e          apart from these: a reader of both needs no common order
+//! old     e e e|e e e|e e e  a piece is read when the one before was used up
+//! young   e e|e e|e          apart from these: a reader of both needs no common order
 //! ```
 //! A bucket may have thousands of entries, and most readers need a few. Invariants: entries that
 //! are no longer wanted are left out. Forward, a stretch's next entry begins no later than any that
@@ -13,9 +13,7 @@ use crate::grf::base::place::{FRACTION_BITS, bucket_places};
 use crate::grf::base::{Base, Spot};
 use crate::grf::overlay::Overlay;
 use crate::grf::overlay::chunk::Chunk;
-use crate::grf::overlay::packed::Packed;
-use crate::grf::overlay::recent::Recent;
-use crate::grf::sizes::Slot;
+use crate::grf::sizes::{Slots, TIERS};
 use std::ops::Range;
 
 /// Entries that are read at once.
@@ -36,7 +34,7 @@ impl BucketEntry {
     }
 }
 
-/// Entries of one kind that lie side by side.
+/// Entries of one tier that lie side by side.
 #[derive(Default)]
 struct Stretch {
     /// Not read yet.
@@ -49,16 +47,8 @@ struct Stretch {
 #[derive(Default)]
 pub(crate) struct BucketEntries<const BACK: bool> {
     chunk: Chunk,
-    slot: Slot,
-    packed: Stretch,
-    recent: Stretch,
-}
-
-/// The kinds of entries.
-#[derive(Clone, Copy)]
-pub(crate) enum Age {
-    Packed,
-    Recent,
+    slots: Slots,
+    stretches: [Stretch; TIERS],
 }
 
 impl<const BACK: bool> BucketEntries<BACK> {
@@ -77,65 +67,50 @@ impl<const BACK: bool> BucketEntries<BACK> {
             Some(place) => low = place,
             None => {}
         }
-        let packed = self.chunk.packed();
-        self.slot = packed.map_or(Slot::default(), |packed| packed.slot(entries.list, bucket));
-        let slot = |packed: Packed<'_>| packed.between(&self.slot, (low, high), &mut Untraced);
-        let words = |recent: Recent<'_>| recent.between(recent.list(entries.list), (low, high));
-        self.packed.begin(packed.map_or(0..0, slot));
-        self.recent.begin(self.chunk.recent().map_or(0..0, words));
+        self.slots = Slots::default();
+        for (tier, stretch) in self.stretches.iter_mut().enumerate() {
+            stretch.begin(self.chunk.tier(tier).map_or(0..0, |packed| {
+                self.slots[tier] = packed.slot(entries.list, bucket);
+                packed.between(&self.slots[tier], (low, high), &mut Untraced)
+            }));
+        }
     }
 
-    /// The next entry of a kind that is wanted; None: no more.
-    pub(crate) fn peek(&mut self, age: Age, wanted: impl Fn(Span) -> bool) -> Option<BucketEntry> {
+    /// The next entry of a tier that is wanted; None: no more.
+    pub(crate) fn peek(
+        &mut self,
+        tier: usize,
+        wanted: impl Fn(Span) -> bool,
+    ) -> Option<BucketEntry> {
         loop {
-            let stretch = self.stretch(age);
+            let stretch = &mut self.stretches[tier];
             match stretch.piece.last() {
                 Some(entry) if wanted(entry.code) => return Some(*entry),
                 Some(_) => drop(stretch.piece.pop()),
                 None if stretch.rest.is_empty() => return None,
-                None => self.read_piece(age, &wanted),
+                None => self.read_piece(tier, &wanted),
             }
         }
     }
 
     /// Goes past the entry that [`BucketEntries::peek`] has given.
-    pub(crate) fn pass(&mut self, age: Age) {
-        self.stretch(age).piece.pop();
+    pub(crate) fn pass(&mut self, tier: usize) {
+        self.stretches[tier].piece.pop();
     }
 
-    fn stretch(&mut self, age: Age) -> &mut Stretch {
-        match age {
-            Age::Packed => &mut self.packed,
-            Age::Recent => &mut self.recent,
-        }
-    }
-
-    fn read_piece(&mut self, age: Age, wanted: impl Fn(Span) -> bool) {
-        match age {
-            Age::Packed => {
-                let packed = self.chunk.packed().expect("some are left");
-                let range = self.packed.next_piece::<BACK>(|at| packed.group(&self.slot, at));
-                let piece = &mut self.packed.piece;
-                piece.reserve(range.len());
-                packed.visit_fractions(&self.slot, range, |fraction, code| {
-                    if wanted(code.span) {
-                        let bits = usize::from(code.bits);
-                        piece.push(BucketEntry { fraction, bits, code: code.span });
-                    }
-                });
+    fn read_piece(&mut self, tier: usize, wanted: impl Fn(Span) -> bool) {
+        let packed = self.chunk.tier(tier).expect("some are left");
+        let (slot, stretch) = (&self.slots[tier], &mut self.stretches[tier]);
+        let range = stretch.next_piece::<BACK>(|at| packed.group(slot, at));
+        let piece = &mut stretch.piece;
+        piece.reserve(range.len());
+        packed.visit_fractions(slot, range, |fraction, code| {
+            if wanted(code.span) {
+                let bits = usize::from(code.bits);
+                piece.push(BucketEntry { fraction, bits, code: code.span });
             }
-            Age::Recent => {
-                let recent = self.chunk.recent().expect("some are left");
-                let range = self.recent.next_piece::<BACK>(|at| at as u64);
-                let entries = recent.words(range).iter().map(|&word| {
-                    let fraction = u64::from(Recent::place_of(word)) & ((1 << FRACTION_BITS) - 1);
-                    BucketEntry { fraction, bits: FRACTION_BITS, code: recent.code_of(word) }
-                });
-                self.recent.piece.extend(entries.filter(|entry| wanted(entry.code)));
-            }
-        }
+        });
         // What is next comes last.
-        let piece = &mut self.stretch(age).piece;
         if BACK {
             piece.sort_by_key(BucketEntry::end);
         } else {

@@ -1,48 +1,38 @@
-//! A chunk of the overlay: the entries of some neighbouring lists, recent ones apart from packed
-//! ones.
+//! A chunk of the overlay: the entries of some neighbouring lists, as a tree of two tiers.
 //! ```text
-//! flush 63 --> recent    60 61 62 63               long fractions; few: a flush rewrites little
-//!                |  when their runs were merged: fractions cut, codes widened to the run's span
+//! flush 63 --> young    60 61 62 63            few: a flush rewrites little
+//!                |  when their runs were merged, or there are too many
 //!                v
-//!              packed  [0, 10) [10, 20) ... [50, 60)  short fractions; rewritten once a run
+//!              old      [0, 10) ... [50, 60)   few codes; rewritten once a run
 //! ```
-//! Where entries crowd, fractions are longer: a list that is not split under skew tells its keys
-//! apart all the same. Invariant: an entry's fraction is a prefix of its key's, and its code
-//! contains its flush number.
+//! Whatever is rewritten gets codes as wide as the runs of its version. Where entries crowd,
+//! fractions are longer: a list that is not split under skew tells its keys apart all the same.
+//! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
 use crate::base::shape::{FlushNumber, Span};
 use crate::bits::simd::{fastest, prefetch_lines};
 use crate::fingerprint::cell::CELLS_MAX;
-use crate::grf::base::place::{BUCKETS, FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use crate::grf::base::place::{BUCKETS, FRACTION_BITS, LISTS_MAX};
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed, Recoding};
 use crate::grf::overlay::packed_writer::PackedEntriesWriter;
-use crate::grf::overlay::recent::{RECENT_FLUSHES, RECENT_MAX, Recent, RecentWriter};
 use crate::grf::overlay::runs::Runs;
-use crate::grf::sizes::LINE_BYTES;
+use crate::grf::sizes::{LINE_BYTES, OLD, TIERS, YOUNG};
 use std::sync::Arc;
 
-/// A recent entry costs half as much again as a packed one: there are few for the keys of the base
-/// ...
-const RECENT_PER_KEYS: usize = 64;
-/// ... or for the packed ones, now or in the end, which need not be rewritten as long as there is
-/// room.
-const RECENT_PER_PACKED: usize = 24;
-const RECENT_MIN: usize = 32;
+/// Of so many entries, now or in the end, one can be young: flushes then wait there until ten of
+/// the 90 of a round are merged. Among young entries a new one costs about as much rewriting as
+/// among old ones.
+const YOUNG_PER_OLD: usize = 8;
+const YOUNG_MIN: usize = 32;
 
-/// The share of recent entries, about, just before the base is built anew, where each of its keys
-/// has so many newer ones: of lists whose runs are merged ten at a time.
-pub(crate) fn recent_share(newer: f64) -> f64 {
-    const NOT_MERGED: f64 = 0.085;
-    let room = (1.0 / RECENT_PER_PACKED as f64).max(1.0 / (RECENT_PER_KEYS as f64 * newer));
-    room.min(NOT_MERGED)
-}
+/// The share of young entries, on average, just before the base is built anew.
+pub(crate) const YOUNG_SHARE: f64 = 0.5 / YOUNG_PER_OLD as f64;
 
-/// The entries of some neighbouring lists. None: no such entries.
+/// The entries of some neighbouring lists, by tier. None: no such entries.
 #[derive(Clone, Default)]
 pub(crate) struct Chunk {
-    pub(crate) packed: Option<Arc<[u8]>>,
-    pub(crate) recent: Option<Arc<[u32]>>,
+    pub(crate) tiers: [Option<Arc<[u8]>>; TIERS],
 }
 
 /// How many entries a chunk has.
@@ -55,38 +45,34 @@ pub(crate) struct ChunkEntries {
 
 impl Chunk {
     #[inline(always)]
-    pub(crate) fn packed(&self) -> Option<Packed<'_>> {
-        self.packed.as_deref().map(Packed::new)
+    pub(crate) fn tier(&self, tier: usize) -> Option<Packed<'_>> {
+        self.tiers[tier].as_deref().map(Packed::new)
     }
 
+    /// Each tier that has entries.
     #[inline(always)]
-    pub(crate) fn recent(&self) -> Option<Recent<'_>> {
-        self.recent.as_deref().map(Recent::new)
+    pub(crate) fn packed(&self) -> impl Iterator<Item = Packed<'_>> {
+        self.tiers.iter().flatten().map(|bytes| Packed::new(bytes))
     }
 
-    /// Asks for what a flush reads of it: the recent entries, and the codes of packed ones.
+    /// Asks for what a flush reads of it: the young entries, and how many old ones there are.
     #[inline(always)]
     pub(crate) fn load(&self) {
-        const RECENT_LINES: usize = 8;
-        if let Some(packed) = &self.packed {
-            prefetch_lines(packed, packed.len().saturating_sub(2 * LINE_BYTES), 2);
-            prefetch_lines(packed, 0, 1);
+        const YOUNG_LINES: usize = 8;
+        if let Some(old) = &self.tiers[OLD] {
+            prefetch_lines(old, 0, 1);
         }
-        if let Some(recent) = &self.recent {
-            prefetch_lines(recent, 0, RECENT_LINES);
+        if let Some(young) = &self.tiers[YOUNG] {
+            prefetch_lines(young, 0, YOUNG_LINES);
+            prefetch_lines(young, young.len().saturating_sub(2 * LINE_BYTES), 2);
         }
     }
 
     pub(crate) fn entries(&self) -> ChunkEntries {
-        let mut entries = ChunkEntries::default();
-        if let Some(packed) = self.packed() {
-            entries = ChunkEntries { kept: packed.len() as u64, merged: packed.merged() };
-        }
-        if let Some(recent) = self.recent() {
-            entries.kept += recent.len() as u64;
-            entries.merged += recent.merged();
-        }
-        entries
+        self.packed().fold(ChunkEntries::default(), |entries, packed| ChunkEntries {
+            kept: entries.kept + packed.len() as u64,
+            merged: entries.merged + packed.merged(),
+        })
     }
 }
 
@@ -100,13 +86,6 @@ pub(crate) struct NewEntries<'a> {
 pub(crate) struct ChunkWriter {
     runs: Runs,
     budget: EntryBudget,
-    /// The origin of recent entries that was seen last, and a bit for each number from it on whose
-    /// flush was merged.
-    packing: (u64, u64),
-    /// Codes as packed entries have them, that were seen last and are as wide as the runs allow:
-    /// neighbours have the same.
-    fresh: Vec<u8>,
-    recent: RecentWriter,
     draft: Draft,
 }
 
@@ -128,7 +107,7 @@ struct Recodings {
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) codes: Vec<Code>,
-    /// Entries that were packed before, and those that were not. Both sorted.
+    /// Entries that a tier had before, and those that it had not. Both sorted.
     old: Vec<Entry>,
     new: Vec<Entry>,
     pub(crate) entries: Vec<Entry>,
@@ -141,9 +120,7 @@ pub(crate) struct Draft {
 
 impl ChunkWriter {
     pub(crate) fn new(runs: Runs, budget: EntryBudget) -> Self {
-        let packing = (0, merged_from(0, &runs));
-        let (recent, draft) = (RecentWriter::default(), Draft::default());
-        ChunkWriter { runs, budget, packing, fresh: Vec::new(), recent, draft }
+        ChunkWriter { runs, budget, draft: Draft::default() }
     }
 
     /// For codes that are the runs' spans and nothing else, each with as few bits as its commonness
@@ -158,110 +135,64 @@ impl ChunkWriter {
 
     /// The chunk with entries moved. None: there is nothing to move.
     pub(crate) fn recode(&mut self, old: &Chunk, moved: &Move<'_>, lists: Lists) -> Option<Chunk> {
-        let ages = old.recent().map_or(0, |recent| moved.ages(recent.origin()));
-        let recent = old.recent().filter(|recent| recent.has_any(ages));
-        let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
-        let packing = recent.map(|recent| (recent, ages, self.bits(old, &nothing, lists)));
-        let packed = self.draft.recode(old.packed(), packing, moved, lists.count)?;
-        let recent = match recent {
-            Some(recent) => self.recent.keep(&recent, !ages, 0),
-            None => old.recent.clone(),
-        };
-        Some(Chunk { packed: Some(packed), recent })
-    }
-
-    /// The chunk with `new` in it.
-    pub(crate) fn add(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
-        let packed = self.pack(old, new, lists);
-        let old = packed.as_ref().unwrap_or(old);
-        if self.can_be_recent(old, new, lists) {
-            let recent = self.recent.add(old.recent().as_ref(), new.spots, new.flush);
-            return Chunk { packed: old.packed.clone(), recent: Some(recent) };
+        let mut chunk = None;
+        for tier in 0..TIERS {
+            let packed = old.tier(tier);
+            let recoded = packed.and_then(|packed| self.draft.recode(&packed, moved, lists.count));
+            if let Some(recoded) = recoded {
+                chunk.get_or_insert_with(|| old.clone()).tiers[tier] = Some(recoded);
+            }
         }
-        let span = self.runs.widened(Span::of_flush(new.flush));
-        let code = Code { span, bits: self.bits(old, new, lists) };
-        let recent = old.recent().map(|recent| (recent, !0));
-        let packed = self.rewrite_packed(old, recent, (new.spots, code), lists);
-        Chunk { packed, recent: None }
+        chunk
     }
 
-    /// The chunk with codes as wide as the runs allow, packing the entries that can be. None: there
-    /// is nothing to change.
-    pub(crate) fn collect_garbage(&mut self, old: &Chunk, lists: Lists) -> Option<Chunk> {
-        let nothing = NewEntries { spots: &[], flush: FlushNumber(0) };
-        self.pack(old, &nothing, lists)
-    }
-
-    /// As [`ChunkWriter::collect_garbage`]; `new` is to come, but is not added.
-    fn pack(&mut self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Option<Chunk> {
-        let recent = old.recent();
-        let ages = recent.map_or(0, |recent| self.packing(recent.origin()));
-        let packs = recent.filter(|recent| recent.has_any(ages));
-        let stale = old.packed().is_some_and(|packed| self.is_stale(&packed));
-        if packs.is_none() && !stale {
-            return None;
+    /// The chunk with codes as wide as the runs allow, and without young entries whose runs were
+    /// merged. None: there is nothing to change.
+    pub(crate) fn collect_garbage(&mut self, chunk: &Chunk, lists: Lists) -> Option<Chunk> {
+        let (old, young) = (chunk.tier(OLD), chunk.tier(YOUNG));
+        let stale = [old, young].map(|tier| tier.is_some_and(|tier| self.is_stale(&tier)));
+        let nothing = (&[][..], Code { span: Span::of_flush(FlushNumber(0)), bits: 0 });
+        match stale {
+            [_, true] => Some(Chunk { tiers: [self.rewrite([old, young], nothing, lists), None] }),
+            [true, false] => {
+                let old = self.rewrite([old, None], nothing, lists);
+                Some(Chunk { tiers: [old, chunk.tiers[YOUNG].clone()] })
+            }
+            [false, false] => None,
         }
-        let code = Code { span: Span::of_flush(new.flush), bits: self.bits(old, new, lists) };
-        let ready = packs.map(|recent| (recent, ages));
-        let packed = self.rewrite_packed(old, ready, (&[], code), lists);
-        let recent = match packs {
-            Some(recent) => self.recent.keep(&recent, !ages, 0),
-            None => old.recent.clone(),
-        };
-        Some(Chunk { packed, recent })
     }
 
     /// Whether codes can be widened.
-    fn is_stale(&mut self, packed: &Packed<'_>) -> bool {
-        let codes = packed.code_bytes();
-        if self.fresh == codes {
-            return false;
-        }
-        let stale = packed.codes().any(|code| self.runs.widened(code.span) != code.span);
-        if !stale {
-            self.fresh.clear();
-            self.fresh.extend_from_slice(codes);
-        }
-        stale
+    fn is_stale(&self, packed: &Packed<'_>) -> bool {
+        packed.codes().any(|code| self.runs.widened(code.span) != code.span)
     }
 
-    /// Whether entries of a flush can be recent. They cannot if the flush was merged, or if other
-    /// recent entries are of flushes too far away. Nor can they if they are so many that their
-    /// words cost more than packing them one by one.
-    fn can_be_recent(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> bool {
-        let span = Span::of_flush(new.flush);
-        let packed = old.packed().map_or(0, |packed| packed.len());
-        let room = packed.max(lists.expected) / RECENT_PER_PACKED;
-        let room = room.max(lists.keys / RECENT_PER_KEYS);
-        let room = room.clamp(RECENT_MIN, RECENT_MAX);
-        let (origin, known) =
-            old.recent().map_or((new.flush.0, 0), |recent| (recent.origin(), recent.len()));
-        let near = new.flush.0.checked_sub(origin).is_some_and(|age| age < RECENT_FLUSHES);
-        near && known + new.spots.len() <= room && self.runs.widened(span) == span
-    }
-
-    /// A bit for each number from the origin on whose flush was merged with others.
-    fn packing(&mut self, origin: u64) -> u64 {
-        if self.packing.0 != origin {
-            self.packing = (origin, merged_from(origin, &self.runs));
+    /// The chunk with `new` in it.
+    pub(crate) fn add(&mut self, chunk: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
+        let span = self.runs.widened(Span::of_flush(new.flush));
+        let new_entries = (new.spots, Code { span, bits: self.bits(chunk, new, lists) });
+        let tidied = self.collect_garbage(chunk, lists);
+        let chunk = tidied.as_ref().unwrap_or(chunk);
+        let (old, young) = (chunk.tier(OLD), chunk.tier(YOUNG));
+        let old_len = old.map_or(0, |old| old.len()).max(lists.expected);
+        let young_len = young.map_or(0, |young| young.len()) + new.spots.len();
+        if young_len <= (old_len / YOUNG_PER_OLD).max(YOUNG_MIN) {
+            let young = self.rewrite([young, None], new_entries, lists);
+            return Chunk { tiers: [chunk.tiers[OLD].clone(), young] };
         }
-        self.packing.1
+        Chunk { tiers: [self.rewrite([old, young], new_entries, lists), None] }
     }
 
-    /// The bits for the fractions of entries to be packed: more where entries crowd. All keys of
+    /// The bits for the fractions of new entries: more where entries crowd. All keys of
     /// the tree are equally likely to be asked for. An entry among many therefore deserves a bit
     /// for each doubling, as long as the budget allows.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);
         let mut merged = 0;
-        if let Some(packed) = old.packed() {
+        for packed in old.packed() {
             packed.count_buckets(&mut counts);
             merged += packed.merged();
-        }
-        if let Some(recent) = old.recent() {
-            recent.count_buckets(&mut counts);
-            merged += recent.merged();
         }
         // The neighbours of an average entry, now and when all have come.
         let all = u64::from(counts.iter().sum::<u32>()).max(1);
@@ -281,30 +212,19 @@ impl ChunkWriter {
         (bits as u8).min(FRACTION_BITS as u8)
     }
 
-    /// The packed entries with those recent ones whose bit is set in `ages`, and with new ones. The
-    /// new ones' code tells the bits for the recent ones, too.
-    fn rewrite_packed(
+    /// Entries of both sources and new ones as one tier, codes as wide as the runs allow.
+    fn rewrite(
         &mut self,
-        old: &Chunk,
-        recent: Option<(Recent<'_>, u64)>,
+        sources: [Option<Packed<'_>>; TIERS],
         new: (&[u32], Code),
         lists: Lists,
     ) -> Option<Arc<[u8]>> {
-        let (runs, draft, packed) = (&self.runs, &mut self.draft, old.packed());
+        let (runs, draft) = (&self.runs, &mut self.draft);
         fastest(
             #[inline(always)]
-            move || draft.rewrite(packed, recent, new, (lists.count, runs)),
+            move || draft.rewrite(sources, new, (lists.count, runs)),
         )
     }
-}
-
-/// A bit for each number from `origin` on whose flush was merged with others.
-fn merged_from(origin: u64, runs: &Runs) -> u64 {
-    let is_merged = |age: &u64| {
-        let flush = Span::of_flush(FlushNumber(origin.saturating_add(*age)));
-        runs.widened(flush) != flush
-    };
-    (0..RECENT_FLUSHES).filter(is_merged).fold(0, |ages, age| ages | 1 << age)
 }
 
 impl Draft {
@@ -315,30 +235,35 @@ impl Draft {
         self.merged = 0;
     }
 
-    /// Puts packed entries together; see [`ChunkWriter::rewrite_packed`].
+    /// Puts entries together; see [`ChunkWriter::rewrite`].
     #[inline(always)]
     fn rewrite(
         &mut self,
-        packed: Option<Packed<'_>>,
-        recent: Option<(Recent<'_>, u64)>,
+        [old, young]: [Option<Packed<'_>>; TIERS],
         (spots, code): (&[u32], Code),
         (lists, runs): (usize, &Runs),
     ) -> Option<Arc<[u8]>> {
         self.clear();
-        let recodings = packed.map(|packed| self.take_codes_over(&packed, runs));
-        if let Some((recent, ages)) = recent {
-            self.pack(&recent, ages, code.bits, runs);
+        let recodings = old.map(|old| self.take_codes_over(&old, runs));
+        if let Some(young) = young {
+            let recodings = self.take_codes_over(&young, runs);
+            self.take_over(&young, &recodings);
         }
         self.add(spots, code);
-        // Fractions that were cut can be out of order within a place.
+        // Fractions that are cut can be out of order within a place.
         self.merged += put_in_order(&mut self.new);
-        if let (Some(packed), Some(recodings)) = (packed, recodings) {
+        if young.is_some() {
+            self.merge();
+            std::mem::swap(&mut self.new, &mut self.entries);
+        }
+        self.old.clear();
+        if let (Some(old), Some(recodings)) = (old, recodings) {
             let changed = recodings.changed || self.codes.len() > CODES_MAX || self.apart;
-            let appended = if changed { None } else { self.append(&packed) };
+            let appended = if changed { None } else { self.append(&old) };
             if appended.is_some() {
                 return appended;
             }
-            self.take_over(&packed, &recodings);
+            self.take_over(&old, &recodings);
         }
         self.merge();
         self.write(lists)
@@ -354,7 +279,7 @@ impl Draft {
         Recoding { cut: (FRACTION_BITS - usize::from(code.bits)) as u8, code: number as u16 }
     }
 
-    /// Goes on with the codes of entries that were packed before, as wide as the runs allow.
+    /// Goes on with the codes of a tier's entries, as wide as the runs allow.
     #[inline(always)]
     fn take_codes_over(&mut self, packed: &Packed<'_>, runs: &Runs) -> Recodings {
         self.merged += packed.merged();
@@ -373,7 +298,7 @@ impl Draft {
         self.writer.append(packed, &self.new, &self.codes, self.merged)
     }
 
-    /// Goes on with entries that were packed before.
+    /// Goes on with a tier's entries.
     #[inline(always)]
     fn take_over(&mut self, packed: &Packed<'_>, recodings: &Recodings) {
         packed.decode(&mut self.old);
@@ -383,28 +308,6 @@ impl Draft {
             // Codes that were widened can be out of order within a place.
             self.merged += put_in_order(&mut self.old);
         }
-    }
-
-    /// Adds those recent entries whose bit is set in `ages`, with fractions of at most `bits` bits.
-    #[inline(always)]
-    fn pack(&mut self, recent: &Recent<'_>, ages: u64, bits: u8, runs: &Runs) {
-        let mut recodings = [None; RECENT_FLUSHES as usize];
-        for list in 0..LISTS_MAX {
-            let first = (list << PLACE_BITS) as u32;
-            for &word in recent.words(recent.list(list)) {
-                let age = Recent::age_of(word);
-                if ages >> age & 1 == 0 {
-                    continue;
-                }
-                let recoding = recodings[age as usize].unwrap_or_else(|| {
-                    let span = runs.widened(recent.code_of(word));
-                    self.recoding(Code { span, bits })
-                });
-                recodings[age as usize] = Some(recoding);
-                self.new.push(Entry::new(first | Recent::place_of(word)).recoded(recoding));
-            }
-        }
-        self.merged += recent.merged();
     }
 
     /// Adds entries of one code.

@@ -11,7 +11,7 @@
 use crate::grf::base::Base;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::GrfOptions;
-use crate::grf::overlay::chunk::recent_share;
+use crate::grf::overlay::chunk::YOUNG_SHARE;
 use crate::grf::overlay::packed_layout::list_bits;
 
 /// Keys of a group of the base, where nothing keeps groups small.
@@ -28,8 +28,6 @@ const PLENTY: f64 = 40.0;
 #[derive(Clone, Copy)]
 pub(crate) struct Lists {
     pub(crate) count: usize,
-    /// The keys of the base beside them.
-    pub(crate) keys: usize,
     /// The entries that are to come before the base is built anew.
     pub(crate) expected: usize,
     /// The bits that packed entries' fractions keep where entries are few.
@@ -46,54 +44,31 @@ pub(crate) struct EntryBudget {
     pub(crate) growth: f64,
     /// Bits for each key that is inserted, all included: when all have come, and [`MIDWAY`].
     pub(crate) bits: [f64; 2],
-    /// What it takes, and its list's share of that.
-    pub(crate) cost: EntryCost,
-    pub(crate) list: f64,
+    /// Bits of its code.
+    pub(crate) code: f64,
 }
 
-/// What an entry takes beside its code and its fraction, in bits: its list's share and that of what
-/// a chunk has once. `longest` is the length of the chunk's longest list.
-fn share_of_list(entries: f64, longest: f64) -> f64 {
-    const SHARE_OF_CHUNK: f64 = 104.0;
-    (SHARE_OF_CHUNK + list_bits(entries, longest)) / entries.max(1.0)
+/// What an entry takes beside its code and its fraction, in bits: its list's share, in both tiers,
+/// and that of what a chunk has once. `longest` is the length of the chunk's longest list; `young`
+/// the share of young entries.
+fn share_of_list(entries: f64, longest: f64, young: f64) -> f64 {
+    const SHARE_OF_CHUNK: f64 = 60.0;
+    let tier = |share: f64| SHARE_OF_CHUNK + list_bits(share * entries, share * longest);
+    (tier(1.0 - young) + tier(young)) / entries.max(1.0)
 }
 
-/// What an entry takes, on average: packed ones their fraction and what places and codes take,
-/// recent ones a word.
-#[derive(Clone, Copy)]
-pub(crate) struct EntryCost {
-    recent_share: f64,
-    /// Beside a packed entry's fraction.
-    packed: f64,
+/// Bits of a code, where the overlay has such a share of all keys.
+fn code_bits(overlay_share: f64) -> f64 {
+    // Nine runs of a level; above a level of one run that has less than half of all keys, too.
+    let runs: f64 = if overlay_share > 0.6 { 17.0 } else { 9.0 };
+    runs.log2()
 }
 
-impl EntryCost {
-    /// Where the overlay has such a share of all keys.
-    pub(crate) fn new(overlay_share: f64) -> Self {
-        // Nine runs of a level; above a level of one run that has less than half of all keys, too.
-        let runs: f64 = if overlay_share > 0.6 { 17.0 } else { 9.0 };
-        let newer = overlay_share / (1.0 - overlay_share).max(0.01);
-        let entries = usual_list(newer);
-        let packed = runs.log2() + share_of_list(entries, entries);
-        EntryCost { recent_share: recent_share(newer), packed }
-    }
-
-    /// The bits of an entry with a fraction of so many.
-    pub(crate) fn bits(&self, fraction: f64) -> f64 {
-        let recent = self.recent_share * u32::BITS as f64;
-        (1.0 - self.recent_share) * (fraction + self.packed) + recent
-    }
-
-    /// When such a share of the entries have come: there is room for as many recent ones.
-    fn when(self, share: f64) -> Self {
-        EntryCost { recent_share: self.recent_share / share, ..self }
-    }
-
-    /// The bits of a fraction with which an entry takes so many.
-    fn fraction(&self, bits: f64) -> f64 {
-        let recent = self.recent_share * u32::BITS as f64;
-        (bits - recent) / (1.0 - self.recent_share) - self.packed
-    }
+/// What an entry takes beside its fraction, in bits, where the overlay has such a share of all
+/// keys.
+pub(crate) fn bits_beside_fraction(overlay_share: f64) -> f64 {
+    let entries = usual_list(overlay_share / (1.0 - overlay_share).max(0.01));
+    code_bits(overlay_share) + share_of_list(entries, entries, YOUNG_SHARE)
 }
 
 /// The entries of a usual group's list, where each key has so many newer ones.
@@ -105,7 +80,8 @@ fn usual_list(newer: f64) -> f64 {
 /// `share` newer ones. Text has small groups, and a list of few entries has tables all the same.
 pub(crate) fn small_list_bits(keys: f64, share: f64) -> f64 {
     let (entries, usual) = (keys * share, usual_list(share));
-    entries * (share_of_list(entries, entries) - share_of_list(usual, usual))
+    let share_of = |entries: f64| share_of_list(entries, entries, YOUNG_SHARE);
+    entries * (share_of(entries) - share_of(usual))
 }
 
 impl EntryBudget {
@@ -125,9 +101,10 @@ impl EntryBudget {
         const LEAST: f64 = 4.0;
         let entries = lists.expected as f64 / keys_per_entry / lists.count as f64;
         let longest = f64::from(longest()) * self.growth;
+        // Of fewer entries there is room for as many young ones.
         let fraction = |bits: f64, share: f64| {
-            let list = share_of_list(share * entries, share * longest);
-            self.cost.when(share).fraction(bits * keys_per_entry) + self.list - list
+            let list = share_of_list(share * entries, share * longest, YOUNG_SHARE / share);
+            bits * keys_per_entry - self.code - list
         };
         fraction(when_full, 1.0).min(fraction(midway, MIDWAY)).max(LEAST)
     }
@@ -149,9 +126,6 @@ impl GrfOptions {
             let left = self.filling_bits() * (base.entries as f64 + share * expected) - base_bits;
             if is_expected { left / (share * expected) } else { PLENTY }
         };
-        let usual = usual_list(expected / base.entries.max(1) as f64);
-        let cost = EntryCost::new(expected / keys);
-        let (bits, list) = ([1.0, MIDWAY].map(bits), share_of_list(usual, usual));
-        EntryBudget { growth, bits, cost, list }
+        EntryBudget { growth, bits: [1.0, MIDWAY].map(bits), code: code_bits(expected / keys) }
     }
 }

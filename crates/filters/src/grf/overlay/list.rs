@@ -1,7 +1,7 @@
 //! The overlay's entries of one list, in their chunk.
 //! ```text
-//! chunk  packed: tables | entries of list 0, list 1, ...
-//!        recent: firsts | words of list 0, list 1, ...
+//! chunk  old:   tables | entries of list 0, list 1, ...
+//!        young: tables | entries of list 0, list 1, ...
 //! ```
 //! Invariant: as the chunk's.
 
@@ -9,8 +9,7 @@ use crate::base::filter::Trace;
 use crate::base::shape::Codes;
 use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
-use crate::grf::overlay::recent::Recent;
-use crate::grf::sizes::Slot;
+use crate::grf::sizes::Slots;
 
 /// Entries that one answer looks at before it says "all".
 pub(crate) const ENTRIES_ASKED_MAX: usize = 256;
@@ -27,32 +26,29 @@ impl ListEntries<'_> {
     /// across the list.
     #[inline(always)]
     pub(crate) fn load_about<T: Trace>(&self, across: usize, trace: &mut T) {
-        if let Some(bytes) = self.chunk.packed.as_deref() {
+        for bytes in self.chunk.tiers.iter().flatten() {
             Packed::load_about(bytes, self.list, across, trace);
-        }
-        if let Some(words) = self.chunk.recent.as_deref() {
-            Recent::load_about(words, self.list, across, trace);
         }
     }
 
-    /// The slot of a bucket, whose memory is asked for without waiting for it.
+    /// The slots of a bucket, whose memory is asked for without waiting for it.
     #[inline(always)]
-    pub(crate) fn slot(&self, bucket: usize) -> Slot {
-        match self.chunk.packed() {
-            None => Slot::default(),
-            Some(packed) => {
-                let slot = packed.slot(self.list, bucket);
-                packed.load_slot(&slot);
-                slot
+    pub(crate) fn slots(&self, bucket: usize) -> Slots {
+        let mut slots = Slots::default();
+        for (slot, bytes) in slots.iter_mut().zip(&self.chunk.tiers) {
+            if let Some(packed) = bytes.as_deref().map(Packed::new) {
+                *slot = packed.slot(self.list, bucket);
+                packed.load_slot(slot);
             }
         }
+        slots
     }
 
     /// Adds the codes of all entries from one place of a bucket to another.
     #[inline(always)]
     pub(crate) fn collect<T: Trace>(
         &self,
-        (bucket, slot): (usize, Slot),
+        (bucket, slots): (usize, &Slots),
         places: (u32, u32),
         codes: &mut Codes,
         trace: &mut T,
@@ -64,12 +60,11 @@ impl ListEntries<'_> {
             asked += 1;
             asked <= ENTRIES_ASKED_MAX
         };
-        if let Some(packed) = self.chunk.packed() {
-            packed.touch_table(self.list, bucket, trace);
-            packed.visit_between(&slot, places, trace, &mut push);
-        }
-        if let Some(recent) = self.chunk.recent() {
-            recent.visit(self.list, places, trace, push);
+        for (slot, bytes) in slots.iter().zip(&self.chunk.tiers) {
+            if let Some(packed) = bytes.as_deref().map(Packed::new) {
+                packed.touch_table(self.list, bucket, trace);
+                packed.visit_between(slot, places, trace, &mut push);
+            }
         }
         if asked > ENTRIES_ASKED_MAX {
             codes.push_all();

@@ -19,7 +19,6 @@ mod packed_numbers;
 mod packed_search;
 mod packed_writer;
 mod quotients;
-pub(super) mod recent;
 mod runs;
 
 use crate::base::filter::{Trace, Untraced};
@@ -32,8 +31,9 @@ use crate::grf::options::RunCodes;
 use crate::grf::overlay::chunk::{Chunk, ChunkEntries, ChunkWriter, Move, NewEntries};
 use crate::grf::overlay::entry_budget::{EntryBudget, Lists};
 use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
+use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::runs::Runs;
-use crate::grf::sizes::{ARC_BYTES, Slot};
+use crate::grf::sizes::{ARC_BYTES, Slot, TIERS};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let first = 1 + chunk.saturating_sub(1) * LISTS_MAX;
     if chunk == 0 || first >= edge {
         let packed_bits = FRACTION_BITS as f64;
-        return Lists { count: 1, keys: 0, expected: 0, packed_bits, dither: 0.0 };
+        return Lists { count: 1, expected: 0, packed_bits, dither: 0.0 };
     }
     let end = edge.min(first + LISTS_MAX);
     let keys = base.keys_of_lists(first..end) as usize;
@@ -78,7 +78,7 @@ pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     // Multiples of the golden ratio are spread evenly between whole numbers.
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     let dither = (chunk as f64 * GOLDEN).fract();
-    Lists { count: end - first, keys, expected, packed_bits: base.packed_bits(), dither }
+    Lists { count: end - first, expected, packed_bits: base.packed_bits(), dither }
 }
 
 /// What rewrites chunks for a version with the runs of `shape`.
@@ -100,13 +100,8 @@ impl Overlay {
     /// The sizes of all allocations, and the number of entries.
     pub(crate) fn measure(&self, mut allocation: impl FnMut(usize)) -> u64 {
         allocation(ARC_BYTES + size_of_val(&*self.root));
-        let mut allocated = |bytes: Option<usize>| {
-            bytes.into_iter().for_each(|bytes| allocation(ARC_BYTES + bytes))
-        };
-        for chunk in self.root.iter() {
-            allocated(chunk.packed.as_deref().map(<[u8]>::len));
-            allocated(chunk.recent.as_deref().map(size_of_val));
-        }
+        let tiers = self.root.iter().flat_map(|chunk| chunk.tiers.iter().flatten());
+        tiers.for_each(|bytes| allocation(ARC_BYTES + bytes.len()));
         self.root.iter().map(|chunk| chunk.entries().kept).sum()
     }
 
@@ -122,23 +117,17 @@ impl Overlay {
     /// The chunk of a place, the number of its entries before the place, and the number before it
     /// or there. Where the order is not known, whole slots count as there.
     pub(crate) fn ranks(&self, base: &Base, spot: &Spot) -> (usize, u64, u64) {
-        let (index, list) = chunk_of(spot.list, base.list_count());
-        let (mut before, mut through) = (0, 0);
-        let mut add = |same: Range<usize>| {
-            (before, through) = (before + same.start as u64, through + same.end as u64);
-        };
+        let (index, _) = chunk_of(spot.list, base.list_count());
         let (hashed, chunk) = (base.is_hashed(spot.list), &self.root[index]);
         let places = (spot.place(), spot.place());
-        if let Some(packed) = chunk.packed() {
-            let slot = &spot.slot;
-            add(match hashed {
-                true => slot.range(),
-                false => packed.between(slot, places, &mut Untraced),
-            });
-        }
-        if let Some(recent) = chunk.recent() {
-            let bucket = recent.between(recent.list(list), spot.bucket_places());
-            add(if hashed { bucket } else { recent.between(bucket, places) });
+        let (mut before, mut through) = (0, 0);
+        for (tier, slot) in spot.slots.iter().enumerate() {
+            let same = match chunk.tier(tier) {
+                None => continue,
+                Some(_) if hashed => slot.range(),
+                Some(packed) => packed.between(slot, places, &mut Untraced),
+            };
+            (before, through) = (before + same.start as u64, through + same.end as u64);
         }
         (index, before, through)
     }
@@ -172,8 +161,7 @@ impl Overlay {
         trace.touch(&raw const self.root[index] as usize, size_of::<Chunk>());
     }
 
-    /// The overlay with codes as wide as the runs of a version allow, packing the entries that can
-    /// be.
+    /// The overlay with codes as wide as the runs of a version allow.
     pub(crate) fn collect_garbage(
         &self,
         base: &Base,
@@ -207,7 +195,12 @@ impl<T: Trace> Collect<'_, T> {
             Some(high) if high.bucket_key() == self.low.bucket_key() => {
                 let Collect { overlay, base, low, codes, trace, .. } = self;
                 let places = (low.place(), high.place());
-                overlay.list(low.list, base).collect((low.bucket, low.slot), places, codes, trace);
+                overlay.list(low.list, base).collect(
+                    (low.bucket, &low.slots),
+                    places,
+                    codes,
+                    trace,
+                );
             }
             _ => self.over_buckets(),
         }
@@ -220,59 +213,48 @@ impl<T: Trace> Collect<'_, T> {
         let last = high.map_or(self.overlay.root.len() - 1, |(_, (last, _))| last);
         let mut asked = 0;
         for index in first..=last {
-            self.overlay.touch_root(index, self.trace);
-            let low = (index == first).then_some((low, first_list));
-            let high = high.filter(|_| index == last).map(|(high, (_, list))| (high, list));
-            let (slot, packed) = self.packed_between(index, low, high);
-            let recent = self.recent_between(index, low, high);
-            asked += packed.len() + recent.len();
-            if asked > ENTRIES_ASKED_MAX || index - first > CHUNKS_ASKED_MAX {
+            if index - first > CHUNKS_ASKED_MAX {
                 self.codes.push_all();
             }
             if self.codes.is_all() {
                 return;
             }
-            let chunk = &self.overlay.root[index];
-            if let Some(entries) = chunk.packed() {
-                entries.visit(&slot, packed, self.trace, |span| self.codes.push(span));
-            }
-            if let Some(entries) = chunk.recent() {
-                let words = entries.words(recent).iter();
-                words.for_each(|&word| self.codes.push(entries.code_of(word)));
+            self.overlay.touch_root(index, self.trace);
+            let low = (index == first).then_some((low, first_list));
+            let high = high.filter(|_| index == last).map(|(high, (_, list))| (high, list));
+            for tier in 0..TIERS {
+                let Some(packed) = self.overlay.root[index].tier(tier) else { continue };
+                let (slot, entries) = self.between(tier, &packed, low, high);
+                asked += entries.len();
+                if asked > ENTRIES_ASKED_MAX {
+                    self.codes.push_all();
+                    return;
+                }
+                packed.visit(&slot, entries, self.trace, |span| self.codes.push(span));
             }
         }
     }
 
-    /// The packed entries of a chunk between two places, each with its list, and a slot that does
-    /// not begin behind them.
-    fn packed_between(
+    /// The entries of a tier between two places, each with its list, and a slot that does not begin
+    /// behind them.
+    fn between(
         &mut self,
-        index: usize,
+        tier: usize,
+        packed: &Packed<'_>,
         low: End<'_>,
         high: End<'_>,
     ) -> (Slot, Range<usize>) {
-        let slot = low.map_or(Slot::default(), |(low, _)| low.slot);
-        let Some(packed) = self.overlay.root[index].packed() else { return (slot, 0..0) };
+        let slot = low.map_or(Slot::default(), |(low, _)| low.slots[tier]);
         let start = low.map_or(0, |(low, list)| {
             packed.touch_table(list, low.bucket, self.trace);
-            packed.from(&low.slot, low.place(), self.trace)
+            packed.from(&slot, low.place(), self.trace)
         });
         let end = high.map_or(packed.len(), |(high, list)| {
             packed.touch_table(list, high.bucket, self.trace);
             let places = (high.place(), high.place());
-            packed.between(&high.slot, places, self.trace).end
+            packed.between(&high.slots[tier], places, self.trace).end
         });
         (slot, start..end.max(start))
-    }
-
-    /// The recent ones.
-    fn recent_between(&self, index: usize, low: End<'_>, high: End<'_>) -> Range<usize> {
-        let Some(recent) = self.overlay.root[index].recent() else { return 0..0 };
-        let same = |(spot, list): (&Spot, usize)| {
-            recent.between(recent.list(list), (spot.place(), spot.place()))
-        };
-        let start = low.map_or(0, |low| same(low).start);
-        start..high.map_or(recent.len(), |high| same(high).end).max(start)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The packed entries of some neighbouring lists: those whose flushes were merged.
 //! ```text
-//! layout     one word: packed_layout.rs
+//! layout     packed_layout.rs
 //! tables     of each list: its first entry, and where its slots end, counted from there
 //! quotients  of entries, in unary: quotients.rs
 //! samples    of every 512th bit of these, if some buckets have many entries: ones before it, u32
@@ -95,13 +95,14 @@ pub(crate) struct Recoding {
 #[derive(Clone, Copy)]
 pub(crate) struct Packed<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) layout: Layout,
+    pub(crate) layout: Layout<'a>,
 }
 
 impl<'a> Packed<'a> {
     #[inline(always)]
     pub(crate) fn new(bytes: &'a [u8]) -> Self {
-        Packed { bytes, layout: Layout(number8(bytes, 0)) }
+        let layout = bytes.first_chunk().expect("a tier holds its layout");
+        Packed { bytes, layout: Layout(layout) }
     }
 
     /// Whether bytes can be the packed entries of so many lists.
@@ -166,13 +167,6 @@ impl<'a> Packed<'a> {
     #[inline(always)]
     fn footer(&self) -> &'a [u8] {
         &self.bytes[self.bytes.len() - FOOTER_BYTES..]
-    }
-
-    /// What the codes are read from.
-    pub(crate) fn code_bytes(&self) -> &'a [u8] {
-        let (codes, len) = (number2(self.footer(), 8), usize::from(self.footer()[10]));
-        let at = self.bytes.len() - FOOTER_BYTES - codes * (2 * len + 1);
-        &self.bytes[at..self.bytes.len() - 4]
     }
 
     /// The codes of entries, by their number.
@@ -430,7 +424,7 @@ impl Divisor {
 /// Of each slot the first bucket, counted over all lists, and how many entries the slot has.
 pub(crate) struct Slots<'a> {
     bytes: &'a [u8],
-    layout: Layout,
+    layout: Layout<'a>,
     /// Where the next end, or the table of the next list, is.
     at: usize,
     bucket: usize,

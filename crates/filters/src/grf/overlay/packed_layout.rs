@@ -1,4 +1,4 @@
-//! How packed entries are laid out, as one word, and which layout is the smallest.
+//! How packed entries are laid out, as some bytes, and which layout is the smallest.
 //! ```text
 //! an entry's number    (list, bucket, fraction) x codes + code
 //!     = quotient       | remainder
@@ -6,15 +6,14 @@
 //! ```
 //! Sorted numbers need not say their order: with a quotient for each entry or two, in unary, they
 //! take two bits more than those of the remainder. Codes that are no power of two take no more
-//! than they must. Invariant: entries' order is that of their numbers.
+//! than they must. What a probe needs is there as it needs it: a load for each, no arithmetic.
+//! Invariant: entries' order is that of their numbers.
 
 use crate::bits::packed::PACKED_BITS_MAX;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry};
 use crate::grf::overlay::quotients::SAMPLED_BITS;
 
-/// Bytes of the word.
-pub(crate) const LAYOUT_BYTES: usize = 8;
 /// A slot of several buckets has so many entries at most, about: its quotients are looked through.
 const SLOT_ENTRIES_MAX: usize = 24;
 /// Where a bucket has more entries than this, quotients are sampled.
@@ -22,88 +21,104 @@ const COUNTED_MAX: usize = 160;
 /// Bytes of a sample: how many entries there are before it.
 pub(crate) const SAMPLE_BYTES: usize = 4;
 
-/// A field of the word: where it begins, and its bits.
+/// Where each field is: numbers of four, two, two bytes, then of one each.
+const ENTRIES_AT: usize = 0;
+const QUOTIENTS_AT: usize = ENTRIES_AT + 4;
+const CODES: usize = QUOTIENTS_AT + 2;
+/// Bits of a remainder.
+const ENTRY_BITS: usize = CODES + 2;
+/// Bits of a fraction that none has.
+const CUT: usize = ENTRY_BITS + 1;
+const SPARE: usize = CUT + 1;
+const SLOT: usize = SPARE + 1;
+const TABLE_BYTES: usize = SLOT + 1;
+const END_LOG: usize = TABLE_BYTES + 1;
+const LISTS: usize = END_LOG + 1;
+const SAMPLED: usize = LISTS + 1;
+
+/// Bytes of a layout.
+pub(crate) const LAYOUT_BYTES: usize = SAMPLED + 1;
+const _: () = assert!(LAYOUT_BYTES == 16);
+
+/// A layout as it is kept.
+pub(crate) type LayoutBytes = [u8; LAYOUT_BYTES];
+
+/// How packed entries are laid out.
 #[derive(Clone, Copy)]
-struct Field(u32, u32);
+pub(crate) struct Layout<'a>(pub(crate) &'a LayoutBytes);
 
-const ENTRIES_AT: Field = Field(0, 28);
-const ENTRY: Field = Field(28, 6);
-const FRACTION: Field = Field(34, 5);
-const SPARE: Field = Field(39, 5);
-/// How many codes there are but one.
-const OTHER_CODES: Field = Field(44, 8);
-const SLOT: Field = Field(52, 3);
-const LISTS: Field = Field(55, 5);
-const SAMPLED: Field = Field(60, 1);
-const END_LOG: Field = Field(61, 2);
-
-impl Field {
+impl Layout<'_> {
     #[inline(always)]
-    fn of(self, word: u64) -> usize {
-        (word >> self.0 & ((1 << self.1) - 1)) as usize
+    fn byte(self, at: usize) -> usize {
+        usize::from(self.0[at])
     }
 
-    /// Requires: a number of no more bits.
     #[inline(always)]
-    fn word(self, number: usize) -> u64 {
-        assert!(number >> self.1 == 0, "{number} in {} bits", self.1);
-        (number as u64) << self.0
+    fn two_bytes(self, at: usize) -> usize {
+        usize::from(u16::from_le_bytes([self.0[at], self.0[at + 1]]))
     }
-}
 
-/// How packed entries are laid out, as one word of fields.
-#[derive(Clone, Copy)]
-pub(crate) struct Layout(pub(crate) u64);
-
-impl Layout {
     /// Where entries begin, in bytes.
     #[inline(always)]
     pub(crate) fn entries_at(self) -> usize {
-        ENTRIES_AT.of(self.0)
+        let bytes = self.0[ENTRIES_AT..].first_chunk().expect("a layout has all fields");
+        u32::from_le_bytes(*bytes) as usize
     }
 
-    /// Bits of a remainder.
+    /// Where quotients begin, in bytes.
     #[inline(always)]
-    pub(crate) fn entry_bits(self) -> usize {
-        ENTRY.of(self.0)
-    }
-
-    #[inline(always)]
-    pub(crate) fn fraction_bits(self) -> usize {
-        FRACTION.of(self.0)
-    }
-
-    #[inline(always)]
-    pub(crate) fn spare_bits(self) -> usize {
-        SPARE.of(self.0)
+    pub(crate) fn quotients_at(self) -> usize {
+        self.two_bytes(QUOTIENTS_AT)
     }
 
     /// Codes among which numbers tell; 1, too, if codes are apart.
     #[inline(always)]
     pub(crate) fn codes(self) -> u64 {
-        OTHER_CODES.of(self.0) as u64 + 1
+        self.two_bytes(CODES) as u64
+    }
+
+    /// Bits of a remainder.
+    #[inline(always)]
+    pub(crate) fn entry_bits(self) -> usize {
+        self.byte(ENTRY_BITS)
+    }
+
+    #[inline(always)]
+    pub(crate) fn fraction_bits(self) -> usize {
+        FRACTION_BITS - self.byte(CUT)
+    }
+
+    #[inline(always)]
+    pub(crate) fn spare_bits(self) -> usize {
+        self.byte(SPARE)
     }
 
     #[inline(always)]
     pub(crate) fn slot_bits(self) -> usize {
-        SLOT.of(self.0)
+        self.byte(SLOT)
     }
 
+    /// Bytes of a list's table.
     #[inline(always)]
-    pub(crate) fn lists(self) -> usize {
-        LISTS.of(self.0)
-    }
-
-    /// Whether there are samples of the quotients.
-    #[inline(always)]
-    pub(crate) fn is_sampled(self) -> bool {
-        SAMPLED.of(self.0) == 1
+    pub(crate) fn table_bytes(self) -> usize {
+        self.byte(TABLE_BYTES)
     }
 
     /// Bytes of where a slot ends, as a power of two: at most 2.
     #[inline(always)]
     pub(crate) fn end_log(self) -> usize {
-        END_LOG.of(self.0)
+        self.byte(END_LOG)
+    }
+
+    #[inline(always)]
+    pub(crate) fn lists(self) -> usize {
+        self.byte(LISTS)
+    }
+
+    /// Whether there are samples of the quotients.
+    #[inline(always)]
+    pub(crate) fn is_sampled(self) -> bool {
+        self.byte(SAMPLED) != 0
     }
 
     /// Whether where a slot ends is one byte: so it is in all but long lists.
@@ -115,19 +130,7 @@ impl Layout {
     /// Bytes of a list's first entry: two where ends have one, else four.
     #[inline(always)]
     pub(crate) fn first_bytes(self) -> usize {
-        if self.has_byte_ends() { 2 } else { 4 }
-    }
-
-    /// Bytes of a list's table.
-    #[inline(always)]
-    pub(crate) fn table_bytes(self) -> usize {
-        self.first_bytes() + (BUCKETS >> self.slot_bits() << self.end_log())
-    }
-
-    /// Where quotients begin, in bytes.
-    #[inline(always)]
-    pub(crate) fn quotients_at(self) -> usize {
-        LAYOUT_BYTES + self.lists() * self.table_bytes()
+        first_bytes(self.end_log())
     }
 
     /// How many quotients there are.
@@ -150,7 +153,7 @@ impl Layout {
     /// The place at a spot, without the bits that none has.
     #[inline(always)]
     pub(crate) fn place(self, spot: u64) -> u64 {
-        spot >> (FRACTION_BITS - self.fraction_bits())
+        spot >> self.byte(CUT)
     }
 
     /// The least number of an entry at a spot.
@@ -169,10 +172,14 @@ impl Layout {
     pub(crate) fn is_one(self, lists: usize, len: usize) -> bool {
         self.lists() == lists
             && self.slot_bits() <= BUCKET_BITS
-            && self.fraction_bits() <= FRACTION_BITS
+            && self.byte(CUT) <= FRACTION_BITS
             && self.spare_bits() <= self.fraction_bits()
             && self.entry_bits() <= PACKED_BITS_MAX
+            && (1..=CODES_MAX as u64).contains(&self.codes())
             && self.end_log() <= 2
+            && self.table_bytes() == table_bytes(self.slot_bits(), self.end_log())
+            && self.quotients_at() == LAYOUT_BYTES + lists * self.table_bytes()
+            && self.byte(SAMPLED) <= 1
             && self.entries_at() <= len
             && self.quotients_at() <= self.entries_at()
     }
@@ -184,43 +191,59 @@ impl Layout {
     }
 
     /// For so many entries.
-    pub(crate) fn of_entries(self, entries: usize) -> Layout {
-        let word = self.0 >> ENTRIES_AT.1 << ENTRIES_AT.1;
-        Layout(word | ENTRIES_AT.word(self.begin_of(entries)))
+    pub(crate) fn of_entries(self, entries: usize) -> LayoutBytes {
+        let mut fields = *self.0;
+        let begin = u32::try_from(self.begin_of(entries)).expect("a chunk is smaller than 4 GB");
+        fields[ENTRIES_AT..QUOTIENTS_AT].copy_from_slice(&begin.to_le_bytes());
+        fields
     }
+}
 
-    /// The smallest one for so many entries with these codes, of which those in each bucket are
-    /// counted; `within`: numbers tell codes, too. Where entries begin is left open.
-    pub(crate) fn smallest(
-        entries: usize,
-        (codes, within): (&[Code], bool),
-        counts: &[u32],
-    ) -> Layout {
-        debug_assert!(codes.len() <= CODES_MAX && counts.len() <= LISTS_MAX * BUCKETS);
-        let list_len = |counts: &[u32]| counts.iter().sum::<u32>();
-        let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
-        let crowd = counts.iter().copied().max().unwrap_or(0) as usize;
-        let bits = || codes.iter().map(|code| usize::from(code.bits));
-        let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
-        let others = if within { codes.len() - 1 } else { 0 };
-        let end_log = match longest {
-            // Where a list begins takes two bytes then.
-            0..=0xff if entries <= usize::from(u16::MAX) => 0,
-            0..=0xffff => 1,
-            _ => 2,
-        };
-        let numbers = (counts.len() << most) * (others + 1);
-        let entry_bits = (numbers / entries).max(1).ilog2() as usize;
-        let word = FRACTION.word(most)
-            | SPARE.word(most - least)
-            | ENTRY.word(entry_bits.min(PACKED_BITS_MAX))
-            | OTHER_CODES.word(others)
-            | SLOT.word(slot_bits(entries, counts.len()))
-            | LISTS.word(counts.len() / BUCKETS)
-            | SAMPLED.word(usize::from(crowd > COUNTED_MAX))
-            | END_LOG.word(end_log);
-        Layout(word)
+/// The smallest one for so many entries with these codes, of which those in each bucket are
+/// counted; `within`: numbers tell codes, too. Where entries begin is left open.
+pub(crate) fn smallest_layout(
+    entries: usize,
+    (codes, within): (&[Code], bool),
+    counts: &[u32],
+) -> LayoutBytes {
+    debug_assert!(codes.len() <= CODES_MAX && counts.len() <= LISTS_MAX * BUCKETS);
+    let list_len = |counts: &[u32]| counts.iter().sum::<u32>();
+    let longest = counts.chunks_exact(BUCKETS).map(list_len).max().unwrap_or(0);
+    let crowd = counts.iter().copied().max().unwrap_or(0) as usize;
+    let bits = || codes.iter().map(|code| usize::from(code.bits));
+    let (most, least) = (bits().max().unwrap_or(0), bits().min().unwrap_or(0));
+    let told = if within { codes.len() } else { 1 };
+    let end_log = match longest {
+        // Where a list begins takes two bytes then.
+        0..=0xff if entries <= usize::from(u16::MAX) => 0,
+        0..=0xffff => 1,
+        _ => 2,
+    };
+    let numbers = (counts.len() << most) * told;
+    let entry_bits = ((numbers / entries).max(1).ilog2() as usize).min(PACKED_BITS_MAX);
+    let (slot, lists) = (slot_bits(entries, counts.len()), counts.len() / BUCKETS);
+    let table_bytes = table_bytes(slot, end_log);
+    let quotients_at = LAYOUT_BYTES + lists * table_bytes;
+    let mut fields = LayoutBytes::default();
+    fields[QUOTIENTS_AT..CODES].copy_from_slice(&(quotients_at as u16).to_le_bytes());
+    fields[CODES..ENTRY_BITS].copy_from_slice(&(told as u16).to_le_bytes());
+    let small = [entry_bits, FRACTION_BITS - most, most - least, slot, table_bytes, end_log, lists];
+    for (field, number) in fields[ENTRY_BITS..].iter_mut().zip(small) {
+        *field = u8::try_from(number).expect("fields of a byte are small");
     }
+    fields[SAMPLED] = u8::from(crowd > COUNTED_MAX);
+    fields
+}
+
+/// Bytes of a list's first entry, by those of ends.
+#[inline(always)]
+fn first_bytes(end_log: usize) -> usize {
+    if end_log == 0 { 2 } else { 4 }
+}
+
+/// Bytes of a list's table.
+fn table_bytes(slot_bits: usize, end_log: usize) -> usize {
+    first_bytes(end_log) + (BUCKETS >> slot_bits << end_log)
 }
 
 /// The buckets of a slot, as a power of two: as many as have few entries together.

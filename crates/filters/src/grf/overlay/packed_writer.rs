@@ -8,7 +8,7 @@ use crate::bits::packed::PackedWriter;
 use crate::grf::base::place::{BUCKETS, LISTS_MAX};
 use crate::grf::overlay::huffman::write_section;
 use crate::grf::overlay::packed::{CODES_MAX, Code, Divisor, Entry, EntryNumbers, Packed};
-use crate::grf::overlay::packed_layout::Layout;
+use crate::grf::overlay::packed_layout::{Layout, smallest_layout};
 use crate::grf::overlay::quotients::{Quotients, QuotientsWriter};
 use crate::grf::sizes::Slot;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ struct OldEntries<'a> {
 
 impl<'a> OldEntries<'a> {
     #[inline(always)]
-    fn new(old: &Packed<'a>, layout: Layout) -> Self {
+    fn new(old: &Packed<'a>, layout: Layout<'_>) -> Self {
         OldEntries {
             numbers: old.numbers_from(&Slot::default(), 0),
             by_codes: Divisor::new(old.layout.codes()),
@@ -60,7 +60,7 @@ struct Halves<'a> {
 impl<'a> Halves<'a> {
     /// Requires: room for both, and zeros for the quotients.
     #[inline(always)]
-    fn new(layout: Layout, quotients: &'a mut [u8], entries: &'a mut [u8]) -> Self {
+    fn new(layout: Layout<'_>, quotients: &'a mut [u8], entries: &'a mut [u8]) -> Self {
         let bits = layout.entry_bits();
         Halves {
             quotients: QuotientsWriter::new(quotients),
@@ -99,8 +99,8 @@ impl PackedEntriesWriter {
     ) -> Arc<[u8]> {
         debug_assert!(lists <= LISTS_MAX && codes.len() <= CODES_MAX);
         self.count(lists, [], entries);
-        let layout = Layout::smallest(entries.len(), (codes, true), &self.counts);
-        self.write_entries(entries, layout);
+        let layout = smallest_layout(entries.len(), (codes, true), &self.counts);
+        self.write_entries(entries, Layout(&layout));
         self.write_codes(codes, merged, false);
         Arc::from(self.bytes.as_slice())
     }
@@ -115,9 +115,9 @@ impl PackedEntriesWriter {
         merged: u64,
     ) -> Arc<[u8]> {
         self.count(lists, [], entries);
-        let layout = Layout::smallest(entries.len(), (codes, false), &self.counts);
+        let layout = smallest_layout(entries.len(), (codes, false), &self.counts);
         let bare: Vec<Entry> = entries.iter().map(|entry| entry.bare()).collect();
-        self.write_entries(&bare, layout);
+        self.write_entries(&bare, Layout(&layout));
         let numbers: Vec<usize> = entries.iter().map(|entry| entry.code()).collect();
         let (mut rest, mut lists) = (&numbers[..], Vec::with_capacity(lists));
         for counts in self.counts.chunks_exact(BUCKETS) {
@@ -143,7 +143,8 @@ impl PackedEntriesWriter {
     ) -> Option<Arc<[u8]>> {
         self.count(old.layout.lists(), old.slots(), new);
         let most = old.len() + new.len();
-        let layout = Layout::smallest(most, (codes, true), &self.counts);
+        let layout = smallest_layout(most, (codes, true), &self.counts);
+        let layout = Layout(&layout);
         if layout.slot_bits() != old.layout.slot_bits() {
             return None;
         }
@@ -156,7 +157,7 @@ impl PackedEntriesWriter {
 
     /// Room for the halves of so many entries.
     #[inline(always)]
-    fn make_room(&mut self, entries: usize, layout: Layout) {
+    fn make_room(&mut self, entries: usize, layout: Layout<'_>) {
         self.quotients.clear();
         self.quotients.resize(layout.quotient_bytes(entries), 0);
         self.packed.clear();
@@ -165,7 +166,7 @@ impl PackedEntriesWriter {
 
     /// Packs old and new entries, each once, and counts them: all and by slot.
     #[inline(always)]
-    fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout) -> usize {
+    fn merge_entries(&mut self, old: &Packed<'_>, new: &[Entry], layout: Layout<'_>) -> usize {
         self.counts.fill(0);
         let mut entries = OldEntries::new(old, layout);
         let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
@@ -203,7 +204,7 @@ impl PackedEntriesWriter {
 
     /// The bytes up to the codes, of entries that are counted by bucket.
     #[inline(always)]
-    fn write_entries(&mut self, entries: &[Entry], layout: Layout) {
+    fn write_entries(&mut self, entries: &[Entry], layout: Layout<'_>) {
         self.make_room(entries.len(), layout);
         let mut out = Halves::new(layout, &mut self.quotients, &mut self.packed);
         entries.iter().for_each(|&entry| out.push(layout.number_of(entry)));
@@ -228,10 +229,9 @@ impl PackedEntriesWriter {
     /// Begins with the layout, the first entry of each list, and where its slots end; then come
     /// so many entries.
     #[inline(always)]
-    fn begin(&mut self, entries: usize, layout: Layout) {
-        let layout = layout.of_entries(entries);
+    fn begin(&mut self, entries: usize, layout: Layout<'_>) {
         self.bytes.clear();
-        self.bytes.extend_from_slice(&layout.0.to_le_bytes());
+        self.bytes.extend_from_slice(&layout.of_entries(entries));
         let mut at = self.bytes.len();
         self.bytes.resize(layout.quotients_at(), 0);
         let (first_bytes, end_bytes) = (layout.first_bytes(), 1 << layout.end_log());

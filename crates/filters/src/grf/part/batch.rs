@@ -17,7 +17,7 @@ use crate::bits::simd::fastest;
 use crate::grf::base::{Found, Role, Site, Spot};
 use crate::grf::overlay::list::ListEntries;
 use crate::grf::part::Part;
-use crate::grf::sizes::Slot;
+use crate::grf::sizes::Slots;
 use crate::text::code::KeyCode;
 
 /// Keys of a batch: their reads are about as many as a core has under way.
@@ -90,7 +90,7 @@ fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
 struct LocatedKey<'a> {
     site: Site<'a>,
     entries: ListEntries<'a>,
-    slot: Slot,
+    slots: Slots,
 }
 
 /// Where at most [`BATCH`] keys are.
@@ -128,8 +128,8 @@ fn locate<'a>(
         let site = base.locate_in(found, key, &mut Untraced);
         site.load_block();
         let entries = overlay.list(site.list, base);
-        let slot = entries.slot(site.bucket);
-        *located = Some(LocatedKey { site, entries, slot });
+        let slots = entries.slots(site.bucket);
+        *located = Some(LocatedKey { site, entries, slots });
     }
 }
 
@@ -138,14 +138,14 @@ fn locate<'a>(
 fn answer_keys_now(keys: &[Asked<'_>], codes: &mut Codes, visit: &mut dyn FnMut(usize, &Codes)) {
     let located = locate_all(keys);
     let located = located.iter().flatten().zip(keys);
-    for (place, (LocatedKey { site, entries, slot }, (part, key))) in located.enumerate() {
+    for (place, (LocatedKey { site, entries, slots }, (part, key))) in located.enumerate() {
         let spot = part.base.place(site, Role::Point, &mut Untraced);
         codes.clear();
         if part.base.may_hold(key, &spot) {
             part.base_code().into_iter().for_each(|code| codes.push(code));
         }
         let places = (spot.place(), spot.place());
-        entries.collect((spot.bucket, *slot), places, codes, &mut Untraced);
+        entries.collect((spot.bucket, slots), places, codes, &mut Untraced);
         visit(place, codes);
     }
 }
@@ -204,7 +204,7 @@ impl Part {
     ) {
         let spot = |end: &LocatedKey<'_>, role: Role<'_>| {
             let mut spot: Spot = self.base.place(&end.site, role, &mut Untraced);
-            spot.slot = end.slot;
+            spot.slots = end.slots;
             spot
         };
         let low = spot(low, Role::Low);

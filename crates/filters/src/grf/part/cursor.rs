@@ -1,6 +1,6 @@
 //! Goes through a part's entries in key order, forward or backward, each with a bound on its keys.
 //! ```text
-//! bucket by bucket:  cells of the base, packed entries, recent entries: three sorted stretches
+//! bucket by bucket:  cells of the base, old entries, young entries: three sorted stretches
 //! forward            the nearest of their next ones, if its least view is at most the view of the
 //!                    current key, or if its bucket lies before
 //! backward           the same with greatest views, mirrored
@@ -14,8 +14,9 @@ use crate::base::filter::Untraced;
 use crate::base::shape::Span;
 use crate::grf::base::Role;
 use crate::grf::base::bounds::BucketViews;
-use crate::grf::overlay::bucket_entries::{Age, BucketEntries};
+use crate::grf::overlay::bucket_entries::BucketEntries;
 use crate::grf::part::Part;
+use crate::grf::sizes::{OLD, YOUNG};
 use crate::text::code::KeyCode;
 use std::ops::Range;
 
@@ -61,11 +62,11 @@ pub type CursorBack = Cursor<true>;
 #[derive(Clone, Copy)]
 enum Source {
     Keys,
-    Entries(Age),
+    /// Of a tier.
+    Entries(usize),
 }
 
-const SOURCES: [Source; 3] =
-    [Source::Keys, Source::Entries(Age::Packed), Source::Entries(Age::Recent)];
+const SOURCES: [Source; 3] = [Source::Keys, Source::Entries(OLD), Source::Entries(YOUNG)];
 
 /// The next one of a source: the view at which it begins to be due, and its code.
 #[derive(Clone, Copy)]
@@ -201,8 +202,8 @@ impl<const BACK: bool> Cursor<BACK> {
                 let rank = if BACK { keys.last() } else { keys.min() }?;
                 (self.views.of_key(self.part.base(), self.bucket, rank), code)
             }
-            Source::Entries(age) => {
-                let entry = self.entries.peek(age, wanted)?;
+            Source::Entries(tier) => {
+                let entry = self.entries.peek(tier, wanted)?;
                 (self.views.of_fraction(entry.fraction, entry.bits), entry.code)
             }
         };
@@ -213,7 +214,7 @@ impl<const BACK: bool> Cursor<BACK> {
         match source {
             Source::Keys if BACK => self.keys.end -= 1,
             Source::Keys => self.keys.start += 1,
-            Source::Entries(age) => self.entries.pass(age),
+            Source::Entries(tier) => self.entries.pass(tier),
         }
     }
 

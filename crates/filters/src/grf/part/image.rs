@@ -25,7 +25,6 @@ use crate::grf::options::GrfOptions;
 use crate::grf::options::RunCodes;
 use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
-use crate::grf::overlay::recent::Recent;
 use crate::grf::overlay::{Overlay, lists_of};
 use crate::grf::part::Part;
 use crate::text::model::TextModel;
@@ -33,7 +32,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 8;
+const VERSION: u32 = 9;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -316,10 +315,7 @@ fn read_numbers(input: &mut Reader<'_>, count: usize) -> Result<Box<[u32]>, Corr
 fn write_overlay(overlay: &Overlay, out: &mut Writer) {
     out.varint(overlay.root.len() as u64);
     for chunk in overlay.root.iter() {
-        out.string(chunk.packed.as_deref().unwrap_or(&[]));
-        let recent = chunk.recent.as_deref().unwrap_or(&[]);
-        out.varint(recent.len() as u64);
-        recent.iter().for_each(|&word| out.u32(word));
+        chunk.tiers.iter().for_each(|bytes| out.string(bytes.as_deref().unwrap_or(&[])));
     }
 }
 
@@ -330,17 +326,15 @@ fn read_overlay(base: &Base, input: &mut Reader<'_>) -> Result<Overlay, Corrupt>
     }
     let mut chunk = |index| {
         let lists = lists_of(index, base).count;
-        let packed = input.string()?;
-        if !packed.is_empty() && !Packed::is_one(packed, lists) {
-            return Err(input.corrupt("packed entries"));
+        let mut chunk = Chunk::default();
+        for tier in &mut chunk.tiers {
+            let packed = input.string()?;
+            if !packed.is_empty() && !Packed::is_one(packed, lists) {
+                return Err(input.corrupt("packed entries"));
+            }
+            *tier = (!packed.is_empty()).then(|| Arc::from(packed));
         }
-        let packed = (!packed.is_empty()).then(|| Arc::from(packed));
-        let words = input.len()?;
-        let recent = read_numbers(input, words)?;
-        if words > 0 && !Recent::is_one(&recent, lists) {
-            return Err(input.corrupt("recent entries"));
-        }
-        Ok(Chunk { packed, recent: (words > 0).then(|| recent.into()) })
+        Ok(chunk)
     };
     let root: Arc<[Chunk]> = (0..count).map(&mut chunk).collect::<Result<_, Corrupt>>()?;
     let keys = root.iter().map(Chunk::entries).map(|entries| entries.kept + entries.merged).sum();

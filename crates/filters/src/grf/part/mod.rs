@@ -167,9 +167,9 @@ impl Part {
         entries.load_about(across, trace);
         let site = base.locate_in(found, key, trace);
         site.load_block();
-        let slot = entries.slot(site.bucket);
+        let slots = entries.slots(site.bucket);
         let mut spot = base.place(&site, role, trace);
-        spot.slot = slot;
+        spot.slots = slots;
         spot
     }
 
@@ -184,24 +184,24 @@ impl Part {
         entries.load_about(across, trace);
         // Most evenly spread keys lie on lines. These have a path of their own, on which all that
         // is known of a key stays in registers.
-        let (slot, spot) = match base.positions(found, key) {
+        let (slots, spot) = match base.positions(found, key) {
             Some(positions) => {
                 positions.load();
-                let slot = entries.slot(positions.bucket_key().1);
-                (slot, base.place_on_line(&positions, trace))
+                let slots = entries.slots(positions.bucket_key().1);
+                (slots, base.place_on_line(&positions, trace))
             }
             None => {
                 let site = base.locate_in(found, key, trace);
                 site.load_block();
-                let slot = entries.slot(site.bucket);
-                (slot, base.place(&site, Role::Point, trace))
+                let slots = entries.slots(site.bucket);
+                (slots, base.place(&site, Role::Point, trace))
             }
         };
         if base.may_hold(key, &spot) {
             self.base_code().into_iter().for_each(|code| codes.push(code));
         }
         let places = (spot.place(), spot.place());
-        entries.collect((spot.bucket, slot), places, codes, trace);
+        entries.collect((spot.bucket, &slots), places, codes, trace);
     }
 
     /// The memory it takes.

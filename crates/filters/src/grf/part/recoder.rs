@@ -9,11 +9,10 @@
 //! inputs' in it.
 
 use crate::base::shape::{Shape, Span};
-use crate::grf::base::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
+use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::RunCodes;
 use crate::grf::overlay::chunk::{Draft, Move, put_in_order};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed, Recoding};
-use crate::grf::overlay::recent::{RECENT_FLUSHES, Recent};
 use crate::grf::part::Part;
 use crate::grf::part::inserter::Inserter;
 use std::sync::Arc;
@@ -68,34 +67,19 @@ impl Recoder {
     }
 }
 
-impl Move<'_> {
-    /// A bit for each number from `origin` on whose flush is an input as it was flushed.
-    pub(crate) fn ages(&self, origin: u64) -> u64 {
-        let flushes = self.inputs.iter().filter(|span| **span == Span::of_flush(span.lo()));
-        let ages = flushes.filter_map(|span| span.lo().0.checked_sub(origin));
-        ages.filter(|&age| age < RECENT_FLUSHES).fold(0, |ages, age| ages | 1 << age)
-    }
-}
-
 impl Draft {
-    /// The packed entries, with those of a merge moved. Recent entries whose bit is set in `ages`
-    /// are added with so many bits, moved or not. None: there is nothing to move.
+    /// Packed entries, with those of a merge moved. None: there is nothing to move.
     #[inline(never)]
     pub(crate) fn recode(
         &mut self,
-        packed: Option<Packed<'_>>,
-        recent: Option<(Recent<'_>, u64, u8)>,
+        packed: &Packed<'_>,
         moved: &Move<'_>,
         lists: usize,
     ) -> Option<Arc<[u8]>> {
         self.clear();
         self.entries.clear();
-        let any = packed.is_some_and(|packed| self.recode_packed(&packed, moved));
-        if !any && recent.is_none() {
+        if !self.recode_packed(packed, moved) {
             return None;
-        }
-        if let Some((recent, ages, bits)) = recent {
-            self.recode_recent(&recent, ages, bits, moved);
         }
         self.merged += put_in_order(&mut self.entries);
         self.write(lists)
@@ -127,24 +111,6 @@ impl Draft {
             }
         }
         any
-    }
-
-    /// Adds those recent entries whose bit is set in `ages`.
-    fn recode_recent(&mut self, recent: &Recent<'_>, ages: u64, bits: u8, moved: &Move<'_>) {
-        for list in 0..LISTS_MAX {
-            let first = (list << PLACE_BITS) as u32;
-            for &word in recent.words(recent.list(list)) {
-                if ages >> Recent::age_of(word) & 1 == 0 {
-                    continue;
-                }
-                let spot = first | Recent::place_of(word);
-                let is_moved = moved.spots.binary_search(&spot).is_ok();
-                let span = if is_moved { moved.output } else { recent.code_of(word) };
-                let recoding = self.recoding(Code { span, bits });
-                self.entries.push(Entry::new(spot).recoded(recoding));
-            }
-        }
-        self.merged += recent.merged();
     }
 
     /// Entries with their codes' numbers apart. Requires: an entry.

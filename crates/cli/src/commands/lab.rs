@@ -85,7 +85,7 @@ pub(crate) struct RunArgs {
     /// Measure again what has a record of this commit.
     #[arg(long, conflicts_with = "keep")]
     again: bool,
-    /// Keep records of other commits, too.
+    /// Keep records of other commits, too, but those of a filter of another format.
     #[arg(long)]
     keep: bool,
     /// Only tell the commands that would be run.

@@ -1,6 +1,7 @@
 //! What a reviewer would object to: records that cannot carry what is drawn and claimed of them.
 //! ```text
 //! missing      a measurement without a record
+//! format       a global filter of another image version was measured
 //! small runs   a run of under 1,000 keys: a filter of one is mostly header
 //! unlike       guards of one measurement whose trees have other numbers of runs
 //! bits         a filter that takes more than 3 % more, or less, than was asked for, and does not
@@ -13,6 +14,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
+use trommel_filters::Part;
 
 use crate::experiment::claim::Verdict;
 use crate::experiment::interval::RECORD;
@@ -44,6 +46,7 @@ pub fn complaints(study: &Study) -> Vec<Complaint> {
     if measured < all {
         add(format!("{} of {all} measurements have no record", all - measured));
     }
+    of_formats(study).into_iter().for_each(&mut add);
     study.rows.iter().filter_map(of_runs).for_each(&mut add);
     study.rows.iter().filter_map(of_bits).for_each(&mut add);
     unlike_runs(&study.rows).into_iter().for_each(&mut add);
@@ -52,6 +55,19 @@ pub fn complaints(study: &Study) -> Vec<Complaint> {
     let plan = &study.experiment.name;
     let complaint = |(problem, rows)| Complaint { plan: plan.clone(), problem, rows };
     found.into_iter().map(complaint).collect()
+}
+
+/// Measurements of filters that are kept in another way than this program's.
+fn of_formats(study: &Study) -> Vec<String> {
+    let other = study.records().filter(|record| record.is_of_another_filter());
+    let told = other.map(|record| {
+        let now = Part::IMAGE_VERSION;
+        format!(
+            "a global filter of format {}, not {now}: measure with lab run --keep",
+            record.filter_format
+        )
+    });
+    told.collect()
 }
 
 fn guard_of(row: &Row) -> String {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use trommel_filters::Part;
 
 use crate::error::{LabError, Result};
 use crate::experiment::machine::Machine;
@@ -26,8 +27,31 @@ pub struct Record {
     pub seconds: f64,
     /// What it ran on.
     pub machine: Machine,
+    /// The version of the global filter's images; 0: it was not recorded yet.
+    #[serde(default)]
+    pub filter_format: u32,
     /// What it printed.
     pub printed: Value,
+}
+
+impl Record {
+    /// Whether it measures a global filter that is kept in another way than this program's.
+    pub fn is_of_another_filter(&self) -> bool {
+        let is_fpr = self.arguments.iter().take(2).eq(["bench", "fpr"]);
+        self.filter_format != Part::IMAGE_VERSION && (is_fpr || names_global(&self.printed))
+    }
+}
+
+/// Whether a guard in what was printed is the global filter, of whatever fingerprints.
+fn names_global(printed: &Value) -> bool {
+    match printed {
+        Value::Array(elements) => elements.iter().any(names_global),
+        Value::Object(fields) => fields.iter().any(|(name, field)| match field.as_str() {
+            Some(word) => name == "guard" && word.starts_with("grf"),
+            None => names_global(field),
+        }),
+        _ => false,
+    }
 }
 
 /// The records of a plan on a machine.
@@ -129,4 +153,34 @@ fn line(record: &Record) -> String {
 
 fn wrong(path: &Path, problem: impl ToString) -> LabError {
     LabError::Folder { path: path.to_path_buf(), problem: problem.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::experiment::machine::Machine;
+
+    fn record(arguments: &[&str], filter_format: u32, printed: Value) -> Record {
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let (commit, machine) = (String::new(), Machine::this(Some("a-machine")));
+        Record { arguments, commit, unix_seconds: 0, seconds: 0.0, machine, filter_format, printed }
+    }
+
+    #[test]
+    fn records_of_another_filter_are_known() {
+        let other = |arguments: &[&str], format, printed| {
+            record(arguments, format, printed).is_of_another_filter()
+        };
+        let read = ["bench", "read", "--guard", "bloom,grf-spline"];
+        let [bloom, both] = [
+            json!([{ "guard": "bloom" }]),
+            json!([{ "guard": "bloom" }, { "kinds": [{ "guard": "grf-spline" }] }]),
+        ];
+        let now = Part::IMAGE_VERSION;
+        assert!(other(&read, now - 1, both.clone()) && other(&read, 0, both.clone()));
+        assert!(!other(&read, now, both) && !other(&read, 0, bloom.clone()));
+        assert!(other(&["bench", "fpr", "--json"], now - 1, bloom));
+    }
 }

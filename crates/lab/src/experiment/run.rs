@@ -9,6 +9,7 @@ use std::process::Stdio;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
+use trommel_filters::Part;
 
 use crate::error::{LabError, Result};
 use crate::experiment::machine::{Machine, commit};
@@ -49,7 +50,7 @@ const MESSAGE_LINES: usize = 6;
 pub enum Keep {
     /// Those of the same commit: an interrupted run goes on.
     ThisCommit,
-    /// All.
+    /// All, but those of a filter of another format.
     Any,
     /// None.
     None,
@@ -132,6 +133,7 @@ pub fn run_experiments(
                     unix_seconds,
                     seconds,
                     machine,
+                    filter_format: Part::IMAGE_VERSION,
                     printed,
                 })?;
                 times.took(nth, seconds);
@@ -153,6 +155,7 @@ pub fn run_experiments(
 fn due(steps: &[(usize, Step)], files: &[RecordFile], keep: Keep, source: &str) -> Vec<bool> {
     let is_kept = |file: &RecordFile, step: &Step| {
         let newest = file.newest(&step.arguments);
+        let newest = newest.filter(|record| !record.is_of_another_filter());
         match keep {
             Keep::None => false,
             Keep::Any => newest.is_some(),

@@ -92,7 +92,8 @@ impl Study {
         self.records().next().map(|record| &record.machine)
     }
 
-    fn records(&self) -> impl Iterator<Item = &Record> {
+    /// Those of its steps.
+    pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
         self.steps.iter().filter_map(|(_, record)| record.as_ref())
     }
 }

@@ -32,7 +32,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
-const VERSION: u32 = 9;
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.
 const HUFFMAN_TAG: u8 = 0x10;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -54,13 +53,17 @@ impl Fingerprints {
 }
 
 impl Part {
+    /// The version of images. It is raised when what a filter keeps of its keys changes, so that
+    /// measurements of another version are not this filter's.
+    pub const IMAGE_VERSION: u32 = 9;
+
     /// Appends the part's image: all that [`Part::read_image`] needs to make it again.
     pub fn write_image(&self, out: &mut Vec<u8>) {
         let before = out.len();
         let mut image = Writer::new();
         image.reserve(self.image_bytes());
         image.bytes(MAGIC);
-        image.u32(VERSION);
+        image.u32(Self::IMAGE_VERSION);
         write_options(&self.options, &mut image);
         write_base(&self.base, &mut image);
         write_overlay(&self.overlay, &mut image);
@@ -126,7 +129,7 @@ fn body(bytes: &[u8]) -> Result<&[u8], Corrupt> {
     if input.bytes(MAGIC.len()).ok() != Some(MAGIC) {
         return Err(Corrupt { at: 0, what: "the beginning of a filter's image" });
     }
-    if input.u32()? != VERSION {
+    if input.u32()? != Part::IMAGE_VERSION {
         return Err(Corrupt { at: MAGIC.len(), what: "a version of images that is known" });
     }
     let end = bytes.len().checked_sub(CHECKSUM_BYTES);

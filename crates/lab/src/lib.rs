@@ -5,6 +5,7 @@
 //! ```
 
 mod bench;
+mod bound;
 mod compare;
 mod error;
 pub mod experiment;
@@ -34,6 +35,7 @@ pub use bench::read::{Measured, ReadPlan, bench_read};
 pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use bench::surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
 pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write, bench_writes};
+pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
 pub use compare::{
     AnswerReport, AskedAnswer, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree,
     Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry,

@@ -262,10 +262,16 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
 
 /// None: a stored key begins with the whole key.
 fn absent_prefix(stored: &SortedKeys, key: &[u8], end: PrefixEnd) -> Option<Ends> {
+    end.all_with(shortest_absent_prefix(stored, key)?)
+}
+
+/// The shortest prefix of a key that no stored key begins with. None: one begins with the whole
+/// key.
+pub(crate) fn shortest_absent_prefix<'k>(stored: &SortedKeys, key: &'k [u8]) -> Option<&'k [u8]> {
     let place = stored.place_from(key);
     let neighbours = place.saturating_sub(1)..(place + 1).min(stored.len());
     let shared = neighbours.map(|place| shared_bytes(stored.get(place), key)).max()?;
-    end.all_with(key.get(..=shared)?)
+    key.get(..=shared)
 }
 
 /// Moments anywhere among those of a user that is stored.

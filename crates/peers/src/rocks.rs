@@ -3,17 +3,16 @@
 //! filter          in every table                          a scan that it helps
 //! bloom           Bloom, whole keys                       none
 //! ribbon          Ribbon, whole keys, as right as Bloom   none
-//! prefix-bloom:N  Bloom, the first N bytes of keys        from N bytes or more, all of it within the
-//!                                                         same first N bytes
-//! min-max         the first key of each block, in the
-//!                 with an end: tables and blocks whose keys lie outside are not read
-//!                 index beside its last one
+//! prefix-bloom:N  Bloom, the first N bytes of keys        within what begins with the same N bytes
+//! min-max         the first key of each block, in the     with an end: tables and blocks whose
+//!                 index beside its last one               keys lie outside are not read
 //! none            nothing                                 none
 //!
 //! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
 //! ```
-//! Scans are asked with their end (`iterate_upper_bound`) and, where they stay within a prefix, without
-//! `total_order_seek`: what RocksDB's own `auto_prefix_mode` would choose, which the crate does not offer.
+//! Scans are told their end (`iterate_upper_bound`), and are without `total_order_seek` where they
+//! stay within a prefix: up to its successor, too. So would RocksDB's `auto_prefix_mode` decide, which
+//! the crate does not offer.
 //! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the
 //! same answers.
 

@@ -75,7 +75,8 @@ fn given_runs_are_made_and_answered_from_whatever_the_engine() {
 fn a_filter_that_is_not_there_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     for engine in engines() {
-        for name in ["blom", "prefix-bloom:0", "prefix-bloom:17", "blom+universal", "+universal", ""]
+        for name in
+            ["blom", "prefix-bloom:0", "prefix-bloom:17", "blom+universal", "+universal", ""]
         {
             let opened = engine.open(folder.path(), name, &settings());
             assert!(opened.is_err(), "{}: {name}", engine.name());

@@ -144,7 +144,9 @@ impl Command {
 pub(crate) enum BenchCommand {
     /// Load a tree of known shape per guard, then measure reads in rounds that take turns.
     #[command(
-        after_help = "Example: two guards, with 10 bits per key\n  trommel bench read --guard grf,blocked-bloom --keys 1000000 --bits-per-key 10"
+        after_help = "Examples: two guards, with 10 bits per key; what begins with a prefix that no key has\n  \
+    trommel bench read --guard grf,blocked-bloom --keys 1000000 --bits-per-key 10\n  \
+    trommel bench read --dist user-time --kinds point_miss --ask absent-prefix,second-part"
     )]
     Read(bench::read::BenchReadArgs),
     /// Measure the filters alone, without a store.

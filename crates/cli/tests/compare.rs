@@ -15,6 +15,7 @@ fn without_the_program_it_says_what_to_do() {
     place.run("bench compare --program nowhere").fails(3, &[&["nowhere"], &words[1..]].concat());
     place.run("bench compare --shape tall").fails(2, &["default, runs"]);
     place.run("bench compare --range-width 0").fails(2, &["--range-width"]);
+    place.run("bench compare --ask prefix").fails(2, &["absent-prefix, present-prefix"]);
 }
 
 /// A script in the program's place.
@@ -43,17 +44,18 @@ mod stand_in {
         script(&place, "cat > plan; cat reports");
         place.file("reports", "[]");
         let run = "bench compare --program ./trommel-peers --peer trommel --filters none --guard grf --keys 3000 \
-                   --size-ratio 4 --queries 100 --loads 1 --value-bytes 10 --db stores";
+                   --size-ratio 4 --queries 100 --loads 1 --value-bytes 10 --ask absent-prefix,next --db stores";
         assert_eq!(place.run(&format!("{run} --json")).with_status(0), "[]\n");
         let text = std::fs::read_to_string(place.path("plan")).expect("a plan was written");
         let task = serde_json::from_str(&text).expect("the task is JSON");
         let PeerTask::Compare(plan) = task else { panic!("{text}") };
-        assert_eq!((plan.keys, plan.size_ratio, plan.queries), (3000, 4, 100));
+        assert_eq!((plan.keys, plan.size_ratio, plan.queries), (Some(3000), 4, 100));
         assert_eq!((plan.contenders.len(), &plan.contenders[0].filter[..]), (2, "grf"));
         let plan = ComparePlan { folder: place.path("stores"), ..plan };
         place.file("reports", reports(&plan));
         let table = place.run(run).with_status(0);
-        for word in ["point_miss", "empty_range", "seek_next_50", "trommel, none", "7 runs", "x)"] {
+        for word in ["point_miss", "empty_range", "absent-prefix", "trommel, none", "7 runs", "x)"]
+        {
             assert!(table.contains(word), "{word} is not in {table}");
         }
         assert_eq!(place.run(&format!("{run} --json")).json(0)[1]["guard"], "none");

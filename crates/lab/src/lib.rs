@@ -5,6 +5,7 @@
 //! ```
 
 mod bench;
+mod bound;
 mod compare;
 mod error;
 pub mod experiment;
@@ -34,10 +35,11 @@ pub use bench::read::{Measured, ReadPlan, bench_read};
 pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use bench::surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
 pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write, bench_writes};
+pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
 pub use compare::{
-    AnswerReport, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree, Peer,
-    PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry, bench_compare,
-    check_peer,
+    AnswerReport, AskedAnswer, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree,
+    Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry,
+    bench_compare, check_peer,
 };
 pub use error::{LabError, Result};
 pub use keys::dist::{Dist, FileFormat};
@@ -58,14 +60,16 @@ pub use replay::{
     ReplayRun, ReplayStep, RunRecorder, RunToRecord, read_recording, record_replay,
 };
 pub use report::{
-    ClosedSeekReport, DeletedReport, FprFilter, FprGrowth, FprRate, FprReport, FullScanReport,
-    KeysReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport, PipelinedReport, ProbeNs,
-    ProbeRates, ProbeReport, ReadReport, ShiftRates, ShiftReport, TableAsks, TurnsReport,
+    AskedKindReport, ClosedSeekReport, DeletedReport, FprFilter, FprGrowth, FprRate, FprReport,
+    FullScanReport, KeysReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
+    PipelinedReport, ProbeNs, ProbeRates, ProbeReport, ReadReport, ShiftRates, ShiftReport,
+    TableAsks, TurnsReport,
 };
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
 pub use tree_plan::TreePlan;
 pub use trommel_filters::Fingerprints;
+pub use trommel_filters::bits::key_bits::after_all_with;
 pub use ycsb::{
     CostReport, Distribution, LatencyReport, Operation, PeerTask, RunLength, TimesReport, Workload,
     YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,

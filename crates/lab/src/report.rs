@@ -115,6 +115,9 @@ pub struct ReadReport {
     /// Closed seeks of each share that was to find nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub closed_seek: Vec<ClosedSeekReport>,
+    /// What else no stored key answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedKindReport>,
 }
 
 impl ReadReport {
@@ -194,6 +197,16 @@ pub struct ClosedSeekReport {
     pub empty_share: f64,
     /// How many neighbouring numbers a range takes in: of the keys' first eight bytes.
     pub range_width: u64,
+    /// What one costs.
+    #[serde(flatten)]
+    pub cost: KindReport,
+}
+
+/// What questions of one kind cost that no stored key answers.
+#[derive(Clone, Debug, Serialize)]
+pub struct AskedKindReport {
+    /// What was asked.
+    pub question: &'static str,
     /// What one costs.
     #[serde(flatten)]
     pub cost: KindReport,

@@ -3,14 +3,16 @@
 //! filter          in every table                          a scan that it helps
 //! bloom           Bloom, whole keys                       none
 //! ribbon          Ribbon, whole keys, as right as Bloom   none
-//! prefix-bloom:N  Bloom, the first N bytes of keys        from and to with the same first N bytes
-//! min-max         the first key of each block, in the
-//!                 with an end: tables and blocks whose keys lie outside are not read
-//!                 index beside its last one
+//! prefix-bloom:N  Bloom, the first N bytes of keys        within what begins with the same N bytes
+//! min-max         the first key of each block, in the     with an end: tables and blocks whose
+//!                 index beside its last one               keys lie outside are not read
 //! none            nothing                                 none
 //!
 //! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
 //! ```
+//! Scans are told their end (`iterate_upper_bound`), and are without `total_order_seek` where they
+//! stay within a prefix: up to its successor, too. So would RocksDB's `auto_prefix_mode` decide, which
+//! the crate does not offer.
 //! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the
 //! same answers.
 
@@ -21,7 +23,7 @@ use rocksdb::{
     DBCompressionType, FlushOptions, Options, ReadOptions, SliceTransform, WaitForCompactOptions,
     WriteOptions,
 };
-use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape};
+use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape, after_all_with};
 
 use crate::lock::version_of;
 
@@ -43,7 +45,7 @@ enum Filter {
 }
 
 /// Lengths of prefixes that are offered.
-const PREFIX_BYTES: std::ops::RangeInclusive<usize> = 1..=8;
+const PREFIX_BYTES: std::ops::RangeInclusive<usize> = 1..=16;
 /// Follows the name of a filter.
 const UNIVERSAL: &str = "+universal";
 
@@ -174,10 +176,11 @@ fn failed(error: rocksdb::Error) -> LabError {
 }
 
 impl Opened {
-    /// Whether the filter may answer for a scan.
+    /// Whether the filter may answer for a scan: all that lies in it has its prefix.
     fn stays_in_prefix(&self, from: &[u8], before: Option<&[u8]>) -> bool {
         let (Filter::Prefix(bytes), Some(before)) = (self.filter, before) else { return false };
-        from.len() >= bytes && before.get(..bytes) == Some(&from[..bytes])
+        let Some(prefix) = from.get(..bytes) else { return false };
+        after_all_with(prefix.to_vec()).is_none_or(|end| before <= &end[..])
     }
 }
 

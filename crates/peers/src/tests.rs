@@ -1,7 +1,7 @@
 //! The seam's contract, kept by every engine here: each answers like a map.
 
 use trommel_lab::{
-    ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
+    Ask, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
     Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
 };
 
@@ -47,12 +47,13 @@ fn given_runs_are_made_and_answered_from_whatever_the_engine() {
             contender("rocksdb", "none"),
         ],
         shape: ShapeName::Runs,
-        keys: 20_000,
+        keys: Some(20_000),
         dist: "uniform".into(),
         value_bytes: 30,
         bits_per_key: 10.0,
         block_cache_bytes: None,
         size_ratio: 5,
+        asks: vec![Ask::AbsentPrefix, Ask::Next],
         queries: 500,
         range_width: 64,
         loads: 1,
@@ -74,7 +75,8 @@ fn given_runs_are_made_and_answered_from_whatever_the_engine() {
 fn a_filter_that_is_not_there_is_an_error() {
     let folder = tempfile::tempdir().expect("a folder");
     for engine in engines() {
-        for name in ["blom", "prefix-bloom:0", "prefix-bloom:9", "blom+universal", "+universal", ""]
+        for name in
+            ["blom", "prefix-bloom:0", "prefix-bloom:17", "blom+universal", "+universal", ""]
         {
             let opened = engine.open(folder.path(), name, &settings());
             assert!(opened.is_err(), "{}: {name}", engine.name());

@@ -76,6 +76,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
         skew: Skew::None,
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
+        asks: Vec::new(),
         full_scan: false,
         by_level: false,
         loads: 1,

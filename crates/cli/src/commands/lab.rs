@@ -4,7 +4,10 @@
 //! lab run       plans -> records/MACHINE/*.jsonl    goes on where it was interrupted
 //! lab report    records -> HTML; Markdown with figures beside it; CSV
 //! lab check     records -> what a reviewer would object to
+//! lab bound     keys -> what is possible for them     (lab/bound.rs)
 //! ```
+
+mod bound;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -44,6 +47,10 @@ pub(crate) enum LabCommand {
     /// for, times without rounds, empty figures. Exit status 1: there is something.
     #[command(after_help = "Example: the records of one plan\n  trommel lab check grf-fig10")]
     Check(CheckArgs),
+    /// Compute what is possible for a set of keys: bits per key of cells that are coded by their
+    /// entropy, and how often they say "maybe" in vain. No filter is built; real ones take more.
+    #[command(after_help = bound::EXAMPLES)]
+    Bound(bound::BoundArgs),
 }
 
 /// Which plans, of which size, and where their records are.
@@ -117,6 +124,7 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
         LabCommand::Run(arguments) => measure(arguments, json, out),
         LabCommand::Report(arguments) => report(arguments, json, out),
         LabCommand::Check(arguments) => check(&arguments.plans, json, out),
+        LabCommand::Bound(arguments) => bound::run(arguments, json, out),
     }
 }
 

@@ -21,7 +21,6 @@ use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::{SortedKeys, key_after, key_before};
 use crate::keys::keyset::KeySet;
-use crate::keys::parts::FirstPart;
 use crate::keys::rng::{Rng, scramble};
 use crate::progress::Progress;
 use crate::questions::queries::Queries;
@@ -164,12 +163,7 @@ fn check(plan: &FprPlan) -> Result<()> {
     if plan.range_widths.contains(&0) {
         return wrong("--range-width 0: must be 1 (points) or more".into());
     }
-    if plan.asks.contains(&Ask::SecondPart) && FirstPart::of(&plan.dist).is_none() {
-        let (dist, known) = (&plan.dist, FirstPart::known());
-        return wrong(format!(
-            "--ask second-part: {dist} has keys of one part; of several: {known}"
-        ));
-    }
+    Ask::check(&plan.asks, &plan.dist)?;
     let filters = plan.fingerprints.len() * plan.bits_per_key.len();
     if filters * fillings(plan).len() * questions(plan).len() == 0 {
         return wrong(
@@ -201,7 +195,7 @@ fn learnt(keys: &KeySet, plan: &FprPlan) -> Questions {
         .map(|(ask, width)| (ask.draw(keys, count, width, &mut rng), ask))
         .collect();
     Questions::of(asked.iter().flat_map(|(queries, ask)| {
-        let is_point = matches!(ask, Ask::Points | Ask::Behind);
+        let is_point = ask.is_point();
         (0..queries.len()).map(move |place| AskedKey { key: queries.lower(place), is_point })
     }))
 }

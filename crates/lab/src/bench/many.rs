@@ -57,9 +57,8 @@ impl ManyReport {
             Kind::PointMiss => Some(&mut self.point_miss),
             Kind::PointHit => Some(&mut self.point_hit),
             Kind::EmptyRange => Some(&mut self.empty_range),
-            Kind::PointHalf | Kind::RangeHit | Kind::Seek | Kind::SeekNext50 | Kind::ClosedSeek => {
-                None
-            }
+            Kind::PointHalf | Kind::RangeHit | Kind::Unanswered(_) => None,
+            Kind::Seek | Kind::SeekNext50 | Kind::ClosedSeek => None,
         }
     }
 }

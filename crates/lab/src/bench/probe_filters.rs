@@ -294,6 +294,6 @@ impl ProbedFilter {
             ProbedFilter::Locator { kind, .. } => kind.knows_ranges(),
             ProbedFilter::PerTable { whole, .. } => whole.kind().knows_ranges(),
         };
-        knows_ranges || kind != Kind::EmptyRange
+        knows_ranges || kind.is_point()
     }
 }

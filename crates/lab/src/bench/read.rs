@@ -22,6 +22,7 @@ use crate::bench::rounds::{ROUNDS, medians_ns, p99, rounds_ns};
 use crate::error::{LabError, Result};
 use crate::keys::dist::{Dist, FileFormat};
 use crate::keys::key_list::SortedKeys;
+use crate::keys::keyset::KeySet;
 use crate::keys::skew::Skew;
 use crate::keys::values::fill_value;
 use crate::median::median;
@@ -32,9 +33,10 @@ use crate::questions::question_draw::Draw;
 use crate::questions::read_workload::{ReadWorkload, Stored};
 use crate::questions::reader_threads::ReaderThreads;
 use crate::questions::shift::{BaseSeen, shift_report};
+use crate::questions::unanswered::Ask;
 use crate::report::{
-    CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport, ManyReport,
-    PipelinedReport, ReadReport, ShiftRates, TableAsks,
+    AskedKindReport, CountReport, FullScanReport, KindReport, LevelCost, LevelRuns, LoadReport,
+    ManyReport, PipelinedReport, ReadReport, ShiftRates, TableAsks,
 };
 use crate::tree_plan::TreePlan;
 
@@ -66,6 +68,8 @@ pub struct ReadPlan {
     pub workload: ReadWorkload,
     /// What is asked. Counts and batches are measured if it is everything.
     pub kinds: Vec<Kind>,
+    /// What else is asked, that no stored key answers. It is drawn like the keys, without skew.
+    pub asks: Vec<Ask>,
     /// Whether stores are scanned from end to end, too.
     pub full_scan: bool,
     /// Whether gets are counted by the level of their key, and by table.
@@ -137,6 +141,7 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     let (closed, more) = draw_closed_seeks(empty_shares, keys, draw, seed, threads)?;
     readers.retain(|readers| plan.kinds.contains(&readers.kind()));
     readers.extend(more);
+    readers.extend(draw_asked(plan, keys)?);
     progress.advance(1);
     let mut sides = load_sides(plan, &stored, &readers, progress)?;
     check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
@@ -160,6 +165,15 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
         }
     }
     sides.into_iter().map(|side| measured(side, plan, &stored, &closed)).collect()
+}
+
+/// Questions that no stored key answers.
+fn draw_asked(plan: &ReadPlan, keys: &KeySet) -> Result<Vec<ReaderThreads>> {
+    Ask::check(&plan.asks, keys.dist())?;
+    let size = (plan.queries, plan.range_width);
+    let draw =
+        |ask: &Ask| ReaderThreads::draw_asked(*ask, keys, size, plan.tree.seed, plan.threads);
+    plan.asks.iter().map(draw).collect()
 }
 
 /// Loads every guard's store `plan.loads` times, in turns. The last store of each guard stays open.
@@ -530,6 +544,11 @@ fn measured(
         Kind::ALL.map(of);
     let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
     let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
+    let asked = side.kinds.iter().filter_map(|(kind, cost)| match kind {
+        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
+        _ => None,
+    });
+    let asked = asked.collect();
     let [points, ranges] = [&point_miss, &empty_range].map(|kind| kind.false_positive_rate);
     let after = ShiftRates { point_miss: points, empty_range: ranges };
     let shift = shift_report(&side.base_seen, stored, after);
@@ -577,6 +596,7 @@ fn measured(
         deleted: stored.deleted(),
         shift,
         closed_seek: closed_seek_reports(closed, &closed_kinds),
+        asked,
     };
     Ok(Measured { report, stats })
 }

@@ -8,20 +8,32 @@ use crate::compare::peer::Peer;
 use crate::error::Result;
 use crate::keys::key_list::SortedKeys;
 use crate::keys::values::fill_value;
-use crate::questions::queries::Queries;
+use crate::questions::queries::{Kind, Queries};
+use crate::questions::unanswered::PrefixEnd;
 
 /// Questions of one kind, with their ranges half-open, as stores take them.
 pub(crate) struct Asked {
     pub(crate) queries: Queries,
-    /// Of closed ranges alone: the first key behind each.
-    ends: Vec<Vec<u8>>,
+    /// Of closed ranges alone: the first key behind each; None: there is none.
+    ends: Vec<Option<Vec<u8>>>,
 }
 
 impl Asked {
-    pub(crate) fn new(queries: Queries) -> Self {
+    pub(crate) fn new(queries: Queries, stored: &SortedKeys) -> Self {
+        let prefix_end = PrefixEnd::of(stored);
+        let first_behind = |upper: &[u8]| match (queries.kind(), prefix_end) {
+            (Kind::Unanswered(ask), _) if ask.has_prefixes() => prefix_end.behind(upper),
+            (_, PrefixEnd::LastNumber) => Some(next_number(upper)),
+            (_, PrefixEnd::Above) => Some([upper, &[0]].concat()),
+        };
         let uppers = (0..queries.len()).filter_map(|place| queries.upper(place));
         let ends = uppers.map(first_behind).collect();
         Asked { queries, ends }
+    }
+
+    /// The end of a range. None: it is open.
+    fn end(&self, place: usize) -> Option<&[u8]> {
+        self.ends.get(place)?.as_deref()
     }
 
     /// Asks one question; gives the number of keys in the answer.
@@ -31,12 +43,12 @@ impl Asked {
         place: usize,
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
-        let (lower, end) = (self.queries.lower(place), self.ends.get(place));
+        let (lower, end) = (self.queries.lower(place), self.end(place));
         if self.queries.kind().is_point() {
             return Ok(usize::from(peer.get(lower, &mut |value| seen(lower, value))?));
         }
         let limit = self.queries.kind().seek_count().unwrap_or(1);
-        peer.scan(lower, end.map(Vec::as_slice), limit, seen)
+        peer.scan(lower, end, limit, seen)
     }
 
     /// Asks every question once.
@@ -51,8 +63,8 @@ impl Asked {
     fn ask_one(&self, peer: &dyn Peer, place: usize) -> Result<()> {
         let mut sum = 0usize;
         let mut look = |key: &[u8], value: &[u8]| {
-            let last = value.last().copied().unwrap_or_default();
-            sum = sum.wrapping_add(usize::from(key[0]) ^ usize::from(last));
+            let [first, last] = [key.first(), value.last()].map(|byte| byte.map_or(0, |b| *b));
+            sum = sum.wrapping_add(usize::from(first) ^ usize::from(last));
         };
         sum += self.ask(peer, place, &mut look)?;
         black_box(sum);
@@ -91,22 +103,24 @@ impl Asked {
 
     /// The places of the keys in the answer.
     fn expected(&self, place: usize, keys: &SortedKeys) -> std::ops::Range<usize> {
+        if matches!(self.queries.kind(), Kind::Unanswered(_)) {
+            return 0..0;
+        }
         let lower = self.queries.lower(place);
         let first = keys.place_from(lower);
         if self.queries.kind().is_point() {
             return first..first + usize::from(keys.holds(lower));
         }
         let limit = self.queries.kind().seek_count().unwrap_or(1);
-        let end = self.ends.get(place).map_or(keys.len(), |end| keys.place_from(end));
+        let end = self.end(place).map_or(keys.len(), |end| keys.place_from(end));
         first..end.min(first + limit).max(first)
     }
 }
 
-/// The least key that is greater.
-fn first_behind(key: &[u8]) -> Vec<u8> {
+/// The next number: of keys of eight bytes none lies between.
+fn next_number(key: &[u8]) -> Vec<u8> {
     let number = <[u8; 8]>::try_from(key).ok().map(u64::from_be_bytes);
     match number.and_then(|number| number.checked_add(1)) {
-        // The next number, for keys of eight bytes: no other key lies between.
         Some(next) => next.to_be_bytes().to_vec(),
         None => [key, &[0]].concat(),
     }

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use trommel_filters::bits::key_bits::after_all_with;
+
 use crate::compare::peer::Peer;
 use crate::error::Result;
 use crate::keys::rng::{Rng, scramble};
@@ -45,9 +47,16 @@ impl PeerHistory<'_> {
             }
             50..70 => return self.compare_get(&key),
             70..97 => {
-                let before = (self.rng.below(4) > 0).then(|| self.bound_behind(&key));
+                let (from, before) = match self.rng.below(5) {
+                    0 => (key, None),
+                    1 => self.all_with_a_prefix(key),
+                    _ => {
+                        let before = self.bound_behind(&key);
+                        (key, Some(before))
+                    }
+                };
                 let limit = [1, 2, 51, usize::MAX][self.rng.place(4)];
-                return self.compare_scan(&key, before.as_deref(), limit);
+                return self.compare_scan(&from, before.as_deref(), limit);
             }
             97 => self.peer.flush()?,
             98 => self.peer.settle()?,
@@ -67,6 +76,13 @@ impl PeerHistory<'_> {
             _ => {}
         }
         key
+    }
+
+    /// What begins as a key does, as a range.
+    fn all_with_a_prefix(&mut self, mut key: Vec<u8>) -> (Vec<u8>, Option<Vec<u8>>) {
+        key.truncate(1 + self.rng.place(key.len()));
+        let end = after_all_with(key.clone());
+        (key, end)
     }
 
     /// Near behind a key, or a key anywhere, even before it.

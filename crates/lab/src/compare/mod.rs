@@ -39,6 +39,7 @@ use crate::keys::values::fill_value;
 use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
+use crate::questions::unanswered::Ask;
 use crate::tree_plan::TreePlan;
 
 /// What to compare. The field names are an interface: a process that has other engines is given
@@ -49,8 +50,8 @@ pub struct ComparePlan {
     pub contenders: Vec<Contender>,
     /// How trees are made: `default` or `runs`.
     pub shape: ShapeName,
-    /// How many keys, of eight bytes.
-    pub keys: usize,
+    /// How many keys; None: 1,000,000, or all of a set.
+    pub keys: Option<usize>,
     /// Where they come from.
     pub dist: String,
     /// Bytes of a value.
@@ -61,6 +62,8 @@ pub struct ComparePlan {
     pub block_cache_bytes: Option<usize>,
     /// Of shape `runs`: T; the tree has T - 1 runs in each level but the last of three.
     pub size_ratio: u32,
+    /// What else is asked, that no stored key answers.
+    pub asks: Vec<Ask>,
     /// Questions of each kind per round.
     pub queries: usize,
     /// How many neighbouring keys a range takes in.
@@ -124,6 +127,20 @@ pub struct CompareReport {
     pub seek: AnswerReport,
     /// The first key from a key on, and the fifty behind it.
     pub seek_next_50: AnswerReport,
+    /// What else no stored key answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<AskedAnswer>,
+}
+
+/// What questions of one kind cost that no stored key answers. A prefix is asked for half-open, up
+/// to the least string above all that begin with it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AskedAnswer {
+    /// What was asked.
+    pub question: String,
+    /// What one costs.
+    #[serde(flatten)]
+    pub answer: AnswerReport,
 }
 
 impl CompareReport {
@@ -197,11 +214,11 @@ pub fn bench_compare(
     let plan = &ComparePlan { contenders, ..plan.clone() };
     check(plan)?;
     progress.stage("drawing keys and queries", 1);
-    let keys = KeySet::new(&plan.dist.parse()?, FileFormat::Lines, Some(plan.keys), plan.seed)?;
-    let mut rng = Rng::new(scramble(plan.seed ^ 1));
-    let asked =
-        KINDS.map(|kind| Queries::draw(kind, &keys, plan.queries, plan.range_width, &mut rng));
-    let asked = asked.into_iter().map(|drawn| drawn.map(Asked::new)).collect::<Result<Vec<_>>>()?;
+    let keys = KeySet::new(&plan.dist.parse()?, FileFormat::Lines, plan.keys, plan.seed)?;
+    if plan.shape == ShapeName::Runs {
+        plan.tree().check(keys.stored().len())?;
+    }
+    let asked = draw(plan, &keys)?;
     progress.advance(1);
     let mut sides = fill_sides(plan, &openers, keys.stored(), progress)?;
     progress.stage("checking answers", (sides.len() * (asked.len() + 1)) as u64);
@@ -214,18 +231,27 @@ pub fn bench_compare(
         }
     }
     measure(&mut sides, &asked, progress)?;
-    sides.into_iter().map(|side| report(side, plan)).collect()
+    sides.into_iter().map(|side| report(side, plan, &keys)).collect()
+}
+
+/// The questions of each kind.
+fn draw(plan: &ComparePlan, keys: &KeySet) -> Result<Vec<Asked>> {
+    Ask::check(&plan.asks, keys.dist())?;
+    let (count, width) = (plan.queries, plan.range_width);
+    let mut rng = Rng::new(scramble(plan.seed ^ 1));
+    let kinds = KINDS.into_iter().map(|kind| Queries::draw(kind, keys, count, width, &mut rng));
+    // Each has a generator of its own: its questions are the same whatever else is asked.
+    let rng = || Rng::new(scramble(plan.seed ^ 9));
+    let asks = plan.asks.iter().map(|ask| ask.draw_some(keys, count, width, &mut rng()));
+    kinds.chain(asks).map(|drawn| Ok(Asked::new(drawn?, keys.stored()))).collect()
 }
 
 fn check(plan: &ComparePlan) -> Result<()> {
     let wrong = |problem: &str| Err(LabError::Plan(problem.to_string()));
-    if plan.queries == 0 || plan.loads == 0 || plan.keys == 0 {
+    if plan.queries == 0 || plan.loads == 0 || plan.keys == Some(0) {
         return wrong("a key, a question and a load are the least to measure");
     }
-    match plan.shape {
-        ShapeName::Default => Ok(()),
-        ShapeName::Runs => plan.tree().check(plan.keys),
-    }
+    Ok(())
 }
 
 impl ComparePlan {
@@ -250,11 +276,11 @@ impl ComparePlan {
         }
     }
 
-    fn settings(&self) -> PeerSettings {
-        let entry_bytes = self.value_bytes + size_of::<u64>() + ENTRY_OVERHEAD;
+    fn settings(&self, keys: &SortedKeys) -> PeerSettings {
+        let data_bytes = keys.size_bytes() + keys.len() * (self.value_bytes + ENTRY_OVERHEAD);
         PeerSettings {
             bits_per_key: self.bits_per_key,
-            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * self.keys * entry_bytes),
+            block_cache_bytes: self.block_cache_bytes.unwrap_or(2 * data_bytes),
             write_buffer_bytes: Options::default().write_buffer_bytes,
             merge_threads: 1,
             direct: false,
@@ -286,7 +312,7 @@ fn fill_sides(
                 remove(&folder)?;
             }
             progress.stage(&format!("filling {} with {}", one.engine, one.filter), 1);
-            let peer = open_new(openers[place], &folder, &one.filter, &plan.settings())?;
+            let peer = open_new(openers[place], &folder, &one.filter, &plan.settings(keys))?;
             filled[place].push(fill(peer, plan, keys, &order)?);
             progress.advance(1);
         }
@@ -391,8 +417,12 @@ fn measure(sides: &mut [FilledPeer], asked: &[Asked], progress: &mut dyn Progres
     Ok(())
 }
 
-fn report(side: FilledPeer, plan: &ComparePlan) -> Result<CompareReport> {
-    let FilledPeer { contender, peer, load, wrong, answers } = side;
+fn report(side: FilledPeer, plan: &ComparePlan, keys: &KeySet) -> Result<CompareReport> {
+    let FilledPeer { contender, peer, load, wrong, mut answers } = side;
+    let asked = answers.split_off(KINDS.len());
+    let asked = plan.asks.iter().zip(asked);
+    let asked = asked.map(|(ask, answer)| AskedAnswer { question: ask.to_string(), answer });
+    let key_count = keys.stored().len();
     let [point_miss, point_hit, empty_range, seek, seek_next_50] =
         <[AnswerReport; 5]>::try_from(answers).expect("one report for each kind");
     let runs = peer.runs()?;
@@ -404,12 +434,12 @@ fn report(side: FilledPeer, plan: &ComparePlan) -> Result<CompareReport> {
         guard: contender.filter,
         settings,
         shape: plan.shape,
-        keys: plan.keys as u64,
+        keys: key_count as u64,
         runs,
         runs_planned: (plan.shape == ShapeName::Runs && runs.is_some())
             .then(|| plan.tree().run_count()),
-        guard_bits_per_key: filter_bytes.map(|bytes| bytes as f64 * 8.0 / plan.keys as f64),
-        dist: plan.dist.clone(),
+        guard_bits_per_key: filter_bytes.map(|bytes| bytes as f64 * 8.0 / key_count as f64),
+        dist: keys.dist().to_string(),
         seed: plan.seed,
         range_width: plan.range_width,
         value_bytes: plan.value_bytes as u64,
@@ -420,6 +450,7 @@ fn report(side: FilledPeer, plan: &ComparePlan) -> Result<CompareReport> {
         empty_range,
         seek,
         seek_next_50,
+        asked: asked.collect(),
     })
 }
 

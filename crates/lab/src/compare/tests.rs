@@ -8,18 +8,24 @@ fn plan(shape: ShapeName, folder: &Path) -> ComparePlan {
     ComparePlan {
         contenders: vec![contender("grf"), contender("none")],
         shape,
-        keys: 5000,
+        keys: Some(5000),
         dist: "uniform".into(),
         value_bytes: 20,
         bits_per_key: 10.0,
         block_cache_bytes: None,
         size_ratio: 5,
+        asks: Vec::new(),
         queries: 200,
         range_width: 64,
         loads: 2,
         seed: 7,
         folder: folder.to_path_buf(),
     }
+}
+
+/// As many as the plan has.
+fn keys() -> SortedKeys {
+    SortedKeys::from_integers((0..5000).collect())
 }
 
 fn engines() -> Vec<Box<dyn Engine>> {
@@ -106,7 +112,7 @@ fn this_store_answers_like_a_map_in_both_shapes() {
     for (seed, filter) in ["grf", "none", "blocked-bloom", "prefix-bloom"].iter().enumerate() {
         for shape in [ShapeName::Default, ShapeName::Runs] {
             let folder = tempfile::tempdir().expect("a folder");
-            let settings = plan(shape, folder.path()).settings();
+            let settings = plan(shape, folder.path()).settings(&keys());
             let peer = Trommel.open(folder.path(), filter, &settings).expect("opens");
             let wrong = check_peer(peer.as_ref(), seed as u64, 3000).expect("no error");
             assert_eq!(wrong, None, "{filter}, {shape:?}");
@@ -123,7 +129,7 @@ fn a_peer_that_does_not_answer_like_a_map_is_found() {
         (Fault::FindsNothingAtZero, "get"),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        let settings = plan(ShapeName::Default, folder.path()).settings();
+        let settings = plan(ShapeName::Default, folder.path()).settings(&keys());
         let peer = FaultyEngine(fault).open(folder.path(), "grf", &settings).expect("opens");
         let wrong = check_peer(peer.as_ref(), 1, 3000).expect("no error").expect("wrong");
         assert!(wrong.contains(word), "{wrong}");
@@ -160,6 +166,59 @@ fn both_shapes_are_measured_and_rightly_answered() {
 }
 
 #[test]
+fn text_is_asked_what_people_ask() {
+    for (dist, longest) in [("user-time", 24), ("words-stand-in", 8), ("uniform", 8)] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let asks = match dist {
+            "user-time" => Ask::ALL.to_vec(),
+            _ => Ask::ALL.into_iter().filter(|ask| *ask != Ask::SecondPart).collect(),
+        };
+        let plan = ComparePlan { dist: dist.into(), asks, ..plan(ShapeName::Runs, folder.path()) };
+        let reports = bench_compare(&plan, &engines(), &mut Silent).expect("measured");
+        let [grf, none] = &reports[..] else { panic!("two stores") };
+        assert_eq!((grf.false_negatives, none.false_negatives), (0, 0), "{dist}");
+        let names: Vec<&str> = grf.asked.iter().map(|asked| &asked.question[..]).collect();
+        assert_eq!(names, plan.asks.iter().map(|ask| ask.name()).collect::<Vec<_>>());
+        for asked in grf.asked.iter().chain(&none.asked) {
+            let AnswerReport { ops, ns_per_op, ns_p99, .. } = asked.answer;
+            assert!(ops == 200 && ns_per_op > 0.0 && ns_p99 > 0.0, "{dist}: {}", asked.question);
+        }
+        let drawn =
+            KeySet::new(&plan.dist.parse().expect("known"), FileFormat::Lines, plan.keys, 7);
+        assert!(drawn.expect("drawn").stored().longest() >= longest, "{dist}");
+    }
+}
+
+#[test]
+fn all_keys_of_a_set_are_taken_if_no_number_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("keys");
+    let lines: Vec<String> = (0..800).map(|number| format!("key {number}")).collect();
+    std::fs::write(&file, lines.join("\n")).expect("written");
+    let dist = format!("file:{}", file.display());
+    let plan = ComparePlan { keys: None, dist, ..plan(ShapeName::Runs, folder.path()) };
+    let reports = bench_compare(&plan, &engines(), &mut Silent).expect("measured");
+    assert!(reports.iter().all(|report| (report.keys, report.false_negatives) == (700, 0)));
+}
+
+#[test]
+fn an_answer_where_nothing_is_stored_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let dist = "user-time".parse().expect("known");
+    let keys = KeySet::new(&dist, FileFormat::Lines, Some(500), 7).expect("drawn");
+    let settings = plan(ShapeName::Default, folder.path()).settings(keys.stored());
+    let peer = Trommel.open(folder.path(), "grf", &settings).expect("opens");
+    for ask in [Ask::SecondPart, Ask::Behind] {
+        let drawn = ask.draw_some(&keys, 50, 64, &mut Rng::new(1)).expect("there are some");
+        let asked = Asked::new(drawn, keys.stored());
+        let wrong = || asked.count_wrong(peer.as_ref(), keys.stored(), 20).expect("answers");
+        assert_eq!(wrong(), 0, "{ask}");
+        peer.put(asked.queries.lower(7), b"not to be there").expect("writes");
+        assert!(wrong() >= 1, "{ask}");
+    }
+}
+
+#[test]
 fn wrong_answers_are_counted() {
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(FaultyEngine(Fault::StopsScansEarly))];
     let folder = tempfile::tempdir().expect("a folder");
@@ -192,7 +251,8 @@ fn runs_are_the_same_whoever_makes_them() {
     let keys = keys.expect("drawn");
     let (order, tree) = (random_order(5000, 7), plan.tree());
     let load = RunLoad { keys: keys.stored(), order: &order, tree: &tree };
-    let peer = Trommel.open(folder.path(), "none", &plan.settings()).expect("opens");
+    let settings = plan.settings(keys.stored());
+    let peer = Trommel.open(folder.path(), "none", &settings).expect("opens");
     let sizes = by_default(peer.as_ref(), &load).expect("written");
     assert_eq!((sizes.len(), sizes.iter().sum::<usize>()), (9, 5000));
     assert_eq!(count_wrong_entries(peer.as_ref(), keys.stored(), 20).expect("reads"), 0);
@@ -213,7 +273,7 @@ fn unknown_names_list_the_known_ones() {
     let twice = plan(ShapeName::Runs, folder.path());
     let twice = ComparePlan { contenders: vec![twice.contenders[0].clone(); 2], ..twice };
     assert!(bench_compare(&twice, &engines(), &mut Silent).is_err());
-    let few = ComparePlan { keys: 10, ..plan(ShapeName::Runs, folder.path()) };
+    let few = ComparePlan { keys: Some(10), ..plan(ShapeName::Runs, folder.path()) };
     assert!(bench_compare(&few, &engines(), &mut Silent).is_err());
 }
 

@@ -123,6 +123,16 @@ impl KeySet {
         &self.stored
     }
 
+    /// The stored keys, and those that are held out.
+    pub(crate) fn with_held_out(self) -> SortedKeys {
+        match self.source {
+            Source::HeldOut(others) | Source::Groups(others, _) => {
+                SortedKeys::from_list(&self.stored.iter().chain(others.iter()).collect())
+            }
+            Source::Law(_) | Source::Either(..) => self.stored,
+        }
+    }
+
     /// Where they really come from: of a real set that was not fetched, what stands in for it.
     pub fn dist(&self) -> &Dist {
         &self.dist

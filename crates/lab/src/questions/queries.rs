@@ -8,6 +8,7 @@
 //! seek          the first key from a key like the stored ones on
 //! seek_next_50  the same, and the fifty keys behind it
 //! closed_seek   the first key of [n, n + width - 1], n: first eight bytes of such a key
+//! unanswered    what people ask for that is not there (unanswered.rs), under its own names
 //! ```
 //! How they are drawn: `question_draw.rs`.
 //! Invariant: every question's answer is known from the sorted keys alone.
@@ -19,6 +20,7 @@ use trommel_filters::{KeyRange, Query};
 
 use crate::keys::key_list::{KeyList, SortedKeys};
 use crate::keys::values::fill_value;
+use crate::questions::unanswered::Ask;
 
 /// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub enum Kind {
     SeekNext50,
     /// A range of numbers, of which some share of the questions finds nothing.
     ClosedSeek,
+    /// What no stored key answers.
+    Unanswered(Ask),
 }
 
 /// Keys that are read behind the first one.
@@ -67,12 +71,18 @@ impl Kind {
             Kind::Seek => "seek",
             Kind::SeekNext50 => "seek_next_50",
             Kind::ClosedSeek => "closed_seek",
+            Kind::Unanswered(ask) => ask.name(),
         }
     }
 
     /// Whether it asks for one key.
     pub(crate) fn is_point(self) -> bool {
-        matches!(self, Kind::PointMiss | Kind::PointHit | Kind::PointHalf)
+        match self {
+            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => true,
+            Kind::EmptyRange | Kind::RangeHit | Kind::ClosedSeek => false,
+            Kind::Seek | Kind::SeekNext50 => false,
+            Kind::Unanswered(ask) => ask.is_point(),
+        }
     }
 
     /// The keys that an open seek reads at most; None: the kind is no open seek.
@@ -135,11 +145,12 @@ impl Queries {
     /// reads, since its cursor goes that far.
     pub fn query<'a>(&'a self, place: usize, stored: &'a SortedKeys) -> Query<'a> {
         let lower = self.lowers.get(place);
-        let upper = match self.kind {
-            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => return Query::Point(lower),
-            Kind::EmptyRange | Kind::RangeHit | Kind::ClosedSeek => Some(self.uppers.get(place)),
-            Kind::Seek | Kind::SeekNext50 => {
-                let count = self.kind.seek_count().unwrap_or(1);
+        if self.kind.is_point() {
+            return Query::Point(lower);
+        }
+        let upper = match self.kind.seek_count() {
+            None => Some(self.uppers.get(place)),
+            Some(count) => {
                 let last = stored.place_from(lower) + count - 1;
                 (last < stored.len()).then(|| stored.get(last))
             }
@@ -152,18 +163,18 @@ impl Queries {
     #[inline]
     pub(crate) fn ask(&self, db: &Db, place: usize) -> trommel::Result<usize> {
         let lower = self.lowers.get(place);
-        match self.kind {
-            Kind::PointMiss | Kind::PointHit | Kind::PointHalf => {
-                Ok(usize::from(db.get(lower)?.is_some()))
-            }
-            Kind::EmptyRange | Kind::RangeHit | Kind::ClosedSeek => {
+        if self.kind.is_point() {
+            return Ok(usize::from(db.get(lower)?.is_some()));
+        }
+        match self.kind.seek_count() {
+            None => {
                 let first = db.range(lower..=self.uppers.get(place)).next();
                 Ok(usize::from(first.transpose()?.is_some()))
             }
-            Kind::Seek => Ok(usize::from(db.range(lower..).next().transpose()?.is_some())),
-            Kind::SeekNext50 => {
+            Some(1) => Ok(usize::from(db.range(lower..).next().transpose()?.is_some())),
+            Some(count) => {
                 let mut found = 0;
-                for entry in db.range(lower..).take(1 + NEXT_COUNT) {
+                for entry in db.range(lower..).take(count) {
                     entry?;
                     found += 1;
                 }
@@ -183,7 +194,9 @@ impl Queries {
         let mut expected_value = Vec::new();
         for place in 0..self.len() {
             let lower = self.lowers.get(place);
-            let right = if self.kind.is_point() {
+            let right = if matches!(self.kind, Kind::Unanswered(_)) {
+                self.ask(db, place)? == 0
+            } else if self.kind.is_point() {
                 fill_value(&mut expected_value, lower, value_bytes);
                 let expected = stored.holds(lower).then_some(&expected_value[..]);
                 db.get(lower)?.as_deref() == expected

@@ -92,16 +92,21 @@ impl Queries {
         Ok(Queries::of(kind, lowers, uppers))
     }
 
-    /// At most `count` misses of a width (width 1: points), drawn like the keys. There are fewer,
+    /// At most `count` misses, points or ranges of a width, drawn like the keys. There are fewer,
     /// or none, if a bounded number of draws finds no more.
-    pub(crate) fn draw_misses(keys: &KeySet, count: usize, width: u64, rng: &mut Rng) -> Self {
-        let reach = width.max(1) - 1;
-        let kind = if reach == 0 { Kind::PointMiss } else { Kind::EmptyRange };
+    pub(crate) fn draw_misses(
+        kind: Kind,
+        keys: &KeySet,
+        count: usize,
+        width: u64,
+        rng: &mut Rng,
+    ) -> Self {
+        let reach = if kind.is_point() { 0 } else { width.max(1) - 1 };
         Self::drawn(kind, count, || {
             let lower = keys.draw(rng);
             let upper = key_after(&lower, reach);
             let is_free = keys.stored().first_in(&lower, &upper).is_none();
-            is_free.then(|| (lower, (kind == Kind::EmptyRange).then_some(upper)))
+            is_free.then(|| (lower, (!kind.is_point()).then_some(upper)))
         })
     }
 
@@ -228,6 +233,7 @@ impl QuestionSource<'_> {
                 upper.resize(self.longest.max(upper.len()), u8::MAX);
                 Ok((first.to_be_bytes().to_vec(), Some(upper)))
             }
+            Kind::Unanswered(ask) => unreachable!("{ask} is drawn by `Ask::draw`"),
         }
     }
 

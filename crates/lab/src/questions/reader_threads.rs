@@ -18,6 +18,7 @@ use crate::keys::keyset::KeySet;
 use crate::keys::rng::{Rng, scramble};
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::question_draw::Draw;
+use crate::questions::unanswered::Ask;
 
 /// Questions of one kind: a list for each thread.
 #[derive(Clone, Debug)]
@@ -63,6 +64,20 @@ impl ReaderThreads {
         rngs: &mut [Rng],
     ) -> Result<Self> {
         let lists = rngs.iter_mut().map(|rng| Queries::draw_as(kind, keys, draw, rng));
+        Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
+    }
+
+    /// What no stored key answers: a list of `count` or fewer for each thread. Each kind has
+    /// generators of its own, so its questions are the same whatever else is asked.
+    pub(crate) fn draw_asked(
+        ask: Ask,
+        keys: &KeySet,
+        (count, width): (usize, u64),
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self> {
+        let mut rngs = thread_rngs(seed, 9, threads);
+        let lists = rngs.iter_mut().map(|rng| ask.draw_some(keys, count, width, rng));
         Ok(ReaderThreads { lists: lists.collect::<Result<_>>()? })
     }
 

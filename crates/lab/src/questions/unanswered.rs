@@ -16,9 +16,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use trommel_filters::bits::key_bits::after_all_with;
 
-use crate::error::LabError;
+use crate::error::{LabError, Result};
 use crate::keys::dist::Dist;
 use crate::keys::key_list::{SortedKeys, key_after};
 use crate::keys::keyset::KeySet;
@@ -28,7 +29,8 @@ use crate::keys::rng::Rng;
 use crate::questions::queries::{Kind, Queries};
 
 /// A kind of question that no stored key answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Ask {
     /// A key.
     Points,
@@ -85,6 +87,27 @@ impl Ask {
         Self::ALL.map(Ask::name).join(", ")
     }
 
+    /// An error if keys of this name have no such question.
+    pub(crate) fn check(asks: &[Ask], dist: &Dist) -> Result<()> {
+        if asks.contains(&Ask::SecondPart) && FirstPart::of(dist).is_none() {
+            let known = FirstPart::known();
+            let problem =
+                format!("--ask second-part: {dist} has keys of one part; of several: {known}");
+            return Err(LabError::Plan(problem));
+        }
+        Ok(())
+    }
+
+    /// Whether it asks for what begins with a prefix, or from one prefix to another.
+    pub(crate) fn has_prefixes(self) -> bool {
+        matches!(self, Ask::AbsentPrefix | Ask::PresentPrefix | Ask::SecondPart)
+    }
+
+    /// Whether it asks for one key.
+    pub(crate) fn is_point(self) -> bool {
+        matches!(self, Ask::Points | Ask::Behind)
+    }
+
     /// The widths among these that it is asked with; of kinds that know their own width, None once.
     pub(crate) fn widths(self, widths: &[u64]) -> Vec<Option<u64>> {
         let those = |fits: fn(u64) -> bool| {
@@ -98,6 +121,22 @@ impl Ask {
         }
     }
 
+    /// `count` questions, or as many as a bounded number of draws finds; an error if it finds none.
+    pub(crate) fn draw_some(
+        self,
+        keys: &KeySet,
+        count: usize,
+        width: u64,
+        rng: &mut Rng,
+    ) -> Result<Queries> {
+        let drawn = self.draw(keys, count, Some(width), rng);
+        if drawn.is_empty() {
+            let dist = keys.dist();
+            return Err(LabError::Plan(format!("--ask {self}: {dist} has no such question")));
+        }
+        Ok(drawn)
+    }
+
     /// At most `count` questions; fewer, or none, if a bounded number of draws finds no more.
     pub(crate) fn draw(
         self,
@@ -109,14 +148,15 @@ impl Ask {
         let width = width.unwrap_or(1);
         let stored = keys.stored();
         let end = PrefixEnd::of(stored);
+        let kind = Kind::Unanswered(self);
         let ranges = |draw: &dyn Fn(&mut Rng) -> Option<Ends>, rng: &mut Rng| {
-            Queries::drawn(Kind::EmptyRange, count, || {
+            Queries::drawn(kind, count, || {
                 let (lower, upper) = draw(rng).filter(|ends| is_empty(stored, ends))?;
                 Some((lower, Some(upper)))
             })
         };
         match self {
-            Ask::Points | Ask::Ranges => Queries::draw_misses(keys, count, width, rng),
+            Ask::Points | Ask::Ranges => Queries::draw_misses(kind, keys, count, width, rng),
             Ask::AbsentPrefix => ranges(&|rng| absent_prefix(stored, &keys.draw(rng), end), rng),
             Ask::PresentPrefix if [Dist::UserTime, Dist::UserSessions].contains(keys.dist()) => {
                 ranges(&|rng| Some(stretch_of_user(stored, rng)), rng)
@@ -127,11 +167,11 @@ impl Ask {
             }
             Ask::SecondPart => {
                 let Some(part) = FirstPart::of(keys.dist()) else {
-                    return Queries::drawn(Kind::EmptyRange, 0, || None);
+                    return Queries::drawn(kind, 0, || None);
                 };
                 ranges(&|rng| end.all_with(part.of_key(&keys.draw_stranger(rng))?), rng)
             }
-            Ask::Behind => Queries::drawn(Kind::PointMiss, count, || {
+            Ask::Behind => Queries::drawn(kind, count, || {
                 let key = stored.get(rng.place(stored.len()));
                 let behind = key_after(key, 1 + rng.below(CLOSE));
                 stored.first_in(&behind, &behind).is_none().then_some((behind, None))
@@ -153,7 +193,7 @@ impl fmt::Display for Ask {
 impl FromStr for Ask {
     type Err = LabError;
 
-    fn from_str(name: &str) -> Result<Self, LabError> {
+    fn from_str(name: &str) -> Result<Self> {
         Self::ALL.into_iter().find(|ask| ask.name() == name).ok_or_else(|| {
             let known = Self::known();
             LabError::Plan(format!("there is no question '{name}'; there are: {known}"))
@@ -189,6 +229,15 @@ impl PrefixEnd {
         self.between(prefix.to_vec(), prefix.to_vec())
     }
 
+    /// The first key behind a range of `between` that is no part of it, given how the range ends.
+    /// None: nothing is behind it.
+    pub(crate) fn behind(self, upper: &[u8]) -> Option<Vec<u8>> {
+        match self {
+            PrefixEnd::Above => Some(upper.to_vec()),
+            PrefixEnd::LastNumber => after_all_with(upper.to_vec()),
+        }
+    }
+
     /// From what begins with one prefix to what begins with another one.
     fn between(self, first: Vec<u8>, mut last: Vec<u8>) -> Option<Ends> {
         let upper = match self {
@@ -213,10 +262,16 @@ fn shared_bytes(a: &[u8], b: &[u8]) -> usize {
 
 /// None: a stored key begins with the whole key.
 fn absent_prefix(stored: &SortedKeys, key: &[u8], end: PrefixEnd) -> Option<Ends> {
+    end.all_with(shortest_absent_prefix(stored, key)?)
+}
+
+/// The shortest prefix of a key that no stored key begins with. None: one begins with the whole
+/// key.
+pub(crate) fn shortest_absent_prefix<'k>(stored: &SortedKeys, key: &'k [u8]) -> Option<&'k [u8]> {
     let place = stored.place_from(key);
     let neighbours = place.saturating_sub(1)..(place + 1).min(stored.len());
     let shared = neighbours.map(|place| shared_bytes(stored.get(place), key)).max()?;
-    end.all_with(key.get(..=shared)?)
+    key.get(..=shared)
 }
 
 /// Moments anywhere among those of a user that is stored.

@@ -48,6 +48,7 @@ const LAYERS: [House; 5] = [
             "keys",
             "replay",
             "questions",
+            "bound",
             "bench",
             "stress",
             "kill",

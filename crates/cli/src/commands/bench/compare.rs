@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use trommel_lab::{AnswerReport, ComparePlan, CompareReport, Contender, PeerTask, ShapeName};
+use trommel_lab::{AnswerReport, Ask, ComparePlan, CompareReport, Contender, PeerTask, ShapeName};
 
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
@@ -17,19 +17,21 @@ use crate::process::failure::{Outcome, Status};
 use crate::process::peer_program::PeerProgram;
 use crate::process::temporary::TemporaryFolder;
 
-pub(crate) const EXAMPLES: &str = "Examples: the same sorted runs in both; each as it is by default\n  \
+pub(crate) const EXAMPLES: &str = "Examples: the same sorted runs in both; each as it is by default; prefixes that no key has\n  \
     trommel bench compare --peer rocksdb --shape runs\n  \
-    trommel bench compare --peer rocksdb --shape default\n\n\
+    trommel bench compare --peer rocksdb --shape default\n  \
+    trommel bench compare --peer rocksdb:prefix-bloom:12,rocksdb:bloom --dist user-time --ask second-part,next\n\n\
     The program trommel-peers is built with `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchCompareArgs {
-    /// The other engine: rocksdb; of shape default also fjall, surrealkv, redb.
-    #[arg(long, value_name = "NAME", default_value = "rocksdb")]
-    peer: String,
-    /// The filters that it is measured with, each in a store of its own. rocksdb has bloom, ribbon,
-    /// prefix-bloom:N (of N bytes), min-max, none, each also as bloom+universal; others have some
-    /// of them.
+    /// The other engines, with commas between them: rocksdb; of shape default also fjall,
+    /// surrealkv, redb. With a filter as rocksdb:bloom.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rocksdb")]
+    peer: Vec<Contender>,
+    /// The filters that an engine is measured with, each in a store of its own, if --peer names
+    /// none. rocksdb has bloom, ribbon, prefix-bloom:N (of N bytes), min-max, none, each also as
+    /// bloom+universal; others have some of them.
     #[arg(
         long,
         value_name = "NAMES",
@@ -43,9 +45,9 @@ pub(crate) struct BenchCompareArgs {
     /// The trees: the same keys in the same sorted runs, or as each engine makes them by default.
     #[arg(long, value_enum, default_value_t = TreeShape::Runs)]
     shape: TreeShape,
-    /// Keys, of eight bytes.
-    #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    keys: usize,
+    /// How many keys. [default: 1000000, or all of a set]
+    #[arg(long, value_name = "N")]
+    keys: Option<usize>,
     /// Where keys come from, as for bench read.
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     dist: String,
@@ -61,6 +63,10 @@ pub(crate) struct BenchCompareArgs {
     /// T of the tree of given runs: it has T - 1 runs in each level but the last of three.
     #[arg(long, value_name = "T", default_value_t = 11)]
     size_ratio: u32,
+    /// What else is asked, that no stored key answers, with commas between them: the questions of
+    /// `bench fpr --ask`. Every answer is checked to be empty.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ask: Vec<Ask>,
     /// Questions of each kind per round.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     queries: usize,
@@ -110,10 +116,9 @@ pub(crate) fn run(arguments: &BenchCompareArgs, json: bool, out: &mut dyn Write)
 
 fn plan(arguments: &BenchCompareArgs, folder: PathBuf) -> ComparePlan {
     let own = Contender { engine: "trommel".into(), filter: arguments.guard.name().into() };
-    let other =
-        |filter: &String| Contender { engine: arguments.peer.clone(), filter: filter.clone() };
+    let others = arguments.peer.iter().flat_map(|peer| with_filters(peer, &arguments.filters));
     ComparePlan {
-        contenders: std::iter::once(own).chain(arguments.filters.iter().map(other)).collect(),
+        contenders: std::iter::once(own).chain(others).collect(),
         shape: match arguments.shape {
             TreeShape::Default => ShapeName::Default,
             TreeShape::Runs => ShapeName::Runs,
@@ -124,12 +129,22 @@ fn plan(arguments: &BenchCompareArgs, folder: PathBuf) -> ComparePlan {
         bits_per_key: arguments.bits_per_key,
         block_cache_bytes: arguments.block_cache,
         size_ratio: arguments.size_ratio,
+        asks: arguments.ask.clone(),
         queries: arguments.queries,
         range_width: arguments.range_width,
         loads: arguments.loads,
         seed: arguments.seed,
         folder,
     }
+}
+
+/// An engine with the filter that was named with it, or with each of the others.
+fn with_filters(peer: &Contender, filters: &[String]) -> Vec<Contender> {
+    if !peer.filter.is_empty() {
+        return vec![peer.clone()];
+    }
+    let with = |filter: &String| Contender { filter: filter.clone(), ..peer.clone() };
+    filters.iter().map(with).collect()
 }
 
 /// "No" if an answer was wrong. Says so, and says if a tree has not the planned shape.
@@ -176,6 +191,10 @@ fn text(reports: &[CompareReport], cpu: bool) -> String {
     for (place, (kind, _)) in first.kinds().into_iter().enumerate() {
         let times = reports.iter().map(|report| time(report.kinds()[place].1)).collect();
         table.row(row(kind, times));
+    }
+    for (place, asked) in first.asked.iter().enumerate() {
+        let times = reports.iter().map(|report| time(&report.asked[place].answer)).collect();
+        table.row(row(&asked.question, times));
     }
     if first.shape == ShapeName::Default {
         table.row(row("fill_random", reports.iter().map(|report| report.load.ns_per_op).collect()));

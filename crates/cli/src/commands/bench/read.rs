@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel_lab::{DeletedBy, Deletion, Dist, Kind, ReadWorkload, Skew};
+use trommel_lab::{Ask, DeletedBy, Deletion, Dist, Kind, ReadWorkload, Skew};
 use trommel_lab::{
     ManyReport, Measured, PipelinedReport, ReadPlan, ReadReport, TreePlan, TurnsReport, bench_read,
 };
@@ -77,6 +77,10 @@ pub(crate) struct BenchReadArgs {
     /// range_hit, seek, seek_next_50. [default: all, and counts and batches]
     #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = kind, hide_default_value = true, default_values_t = Kind::ALL)]
     pub(crate) kinds: Vec<Kind>,
+    /// What else is asked, that no stored key answers, with commas between them: the questions of
+    /// `bench fpr --ask`. Every answer is checked to be empty.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) ask: Vec<Ask>,
     /// Scan every store from the first key to the last and back, too.
     #[arg(long)]
     pub(crate) full_scan: bool,
@@ -165,6 +169,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
         skew: arguments.skew,
         workload: arguments.special(),
         kinds: arguments.kinds.clone(),
+        asks: arguments.ask.clone(),
         full_scan: arguments.full_scan,
         by_level: arguments.by_level,
         loads: arguments.loads,
@@ -239,7 +244,8 @@ fn read_text(report: &ReadReport) -> String {
     let closed = report.closed_seek.iter();
     let closed =
         closed.map(|seek| (format!("closed_seek, {} % empty", seek.empty_percent), &seek.cost));
-    for (name, kind) in kinds.chain(closed) {
+    let asked = report.asked.iter().map(|asked| (asked.question.to_string(), &asked.cost));
+    for (name, kind) in kinds.chain(closed).chain(asked) {
         let per_second = whole(kind.ops_per_s as u64);
         let mut cells = vec![name, nanoseconds(kind.ns_per_op), per_second];
         cells.push(nanoseconds(kind.ns_p99));

@@ -37,6 +37,7 @@ fn plan(folder: &Path) -> ReadPlan {
         skew: Skew::None,
         workload: ReadWorkload::default(),
         kinds: Kind::ALL.to_vec(),
+        asks: Vec::new(),
         full_scan: true,
         by_level: true,
         loads: 2,
@@ -134,6 +135,72 @@ fn only_the_kinds_that_are_asked_for_are_measured_and_with_the_same_questions() 
     assert_eq!(some.seek.blocks_read_per_op, all.seek.blocks_read_per_op);
     let json = serde_json::to_value(&some).expect("plain data");
     assert!(json.get("point_hit").is_none() && json.get("seek").is_some());
+}
+
+#[test]
+fn what_no_key_answers_is_asked_beside_the_kinds_and_is_none_of_them() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = ReadPlan {
+        guards: guards(&["none", "grf"]),
+        dist: Dist::UserTime,
+        kinds: vec![Kind::PointHit],
+        asks: Ask::ALL.to_vec(),
+        threads: 2,
+        ..plan(folder.path())
+    };
+    let measured = bench_read(&plan, &mut Silent).expect("measured");
+    let [none, grf] = &measured[..] else { panic!("two guards") };
+    for Measured { report, .. } in &measured {
+        assert_eq!(report.false_negatives, 0, "{}", report.guard);
+        let names: Vec<&str> = report.asked.iter().map(|asked| asked.question).collect();
+        assert_eq!(names, Ask::ALL.map(Ask::name));
+        assert!(report.asked.iter().all(|asked| asked.cost.ops == 400 && asked.cost.ns_p99 > 0.0));
+        assert!(report.point_miss.is_nothing() && report.empty_range.is_nothing());
+    }
+    for (none, grf) in none.report.asked.iter().zip(&grf.report.asked) {
+        let [none_runs, grf_runs] = [none, grf].map(|asked| asked.cost.false_positive_rate);
+        assert!(none_runs > 5.0 && grf_runs <= none_runs, "{}: {grf_runs}", none.question);
+    }
+    let json = serde_json::to_value(&grf.report).expect("plain data");
+    assert_eq!(json["asked"][2]["question"], "absent-prefix");
+    assert!(json["asked"][2]["ns_per_op"].is_number() && json.get("empty_range").is_none());
+}
+
+#[test]
+fn a_filter_spares_runs_and_blocks_where_prefixes_are_absent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let asks = vec![Ask::Points, Ask::AbsentPrefix, Ask::PresentPrefix];
+    let (guards, dist, kinds) = (guards(&["none", "grf"]), Dist::Uniform, vec![Kind::PointHit]);
+    let plan = ReadPlan { guards, dist, kinds, asks, ..plan(folder.path()) };
+    let measured = bench_read(&plan, &mut Silent).expect("measured");
+    let [none, grf] = &measured[..] else { panic!("two guards") };
+    for (none, grf) in none.report.asked.iter().zip(&grf.report.asked) {
+        let [none_runs, grf_runs] = [none, grf].map(|asked| asked.cost.false_positive_rate);
+        assert!(none_runs > 5.0 && grf_runs < 1.0, "{}: {none_runs} {grf_runs}", none.question);
+        assert!(grf.cost.blocks_read_per_op < none.cost.blocks_read_per_op, "{}", grf.question);
+    }
+}
+
+#[test]
+fn an_answer_where_nothing_is_stored_is_wrong() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = Db::open(folder.path(), trommel::Options::default()).expect("opens");
+    let keys = KeySet::new(&Dist::UserTime, FileFormat::Lines, Some(500), 1).expect("keys");
+    for ask in [Ask::AbsentPrefix, Ask::Behind] {
+        let asked = ReaderThreads::draw_asked(ask, &keys, (50, 64), 1, 1).expect("drawn");
+        let wrong = || asked.count_wrong(&db, keys.stored(), 20).expect("answers");
+        assert_eq!(wrong(), 0, "{ask}");
+        db.put(asked.first().lower(7), b"not to be there").expect("writes");
+        assert!(wrong() >= 1, "{ask}");
+    }
+}
+
+#[test]
+fn keys_of_one_part_have_no_second() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = ReadPlan { asks: vec![Ask::SecondPart], ..plan(folder.path()) };
+    let message = bench_read(&plan, &mut Silent).expect_err("one part").to_string();
+    assert!(message.contains("clustered has keys of one part"), "{message}");
 }
 
 #[test]

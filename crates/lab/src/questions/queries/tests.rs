@@ -136,8 +136,8 @@ fn the_width_of_closed_seeks_is_that_of_the_paper_where_keys_come_as_in_it() {
 #[test]
 fn misses_of_dense_ids_are_points_alone() {
     let keys = KeySet::new(&Dist::Ids, FileFormat::Lines, Some(20_000), 1).expect("keys");
-    let misses = |width| Queries::draw_misses(&keys, 500, width, &mut Rng::new(2));
-    let (points, ranges) = (misses(1), misses(32));
+    let misses = |kind| Queries::draw_misses(kind, &keys, 500, 32, &mut Rng::new(2));
+    let (points, ranges) = (misses(Kind::PointMiss), misses(Kind::EmptyRange));
     assert_eq!((points.len(), points.kind()), (500, Kind::PointMiss));
     let stored = keys.stored();
     assert!((0..500).all(|place| !stored.holds(points.lower(place))));

@@ -143,9 +143,30 @@ fn widths_are_of_points_or_of_ranges() {
 }
 
 #[test]
+fn keys_without_such_a_question_are_an_error() {
+    let (keys, rng) = (keys(&Dist::Uniform), &mut Rng::new(2));
+    let drawn = Ask::Ranges.draw_some(&keys, 10, u64::MAX, rng);
+    let message = drawn.expect_err("no gap is so wide").to_string();
+    assert!(message.contains("--ask ranges: uniform has no such question"), "{message}");
+    let one_wide = Ask::Ranges.draw_some(&keys, 10, 1, rng).expect("gaps");
+    assert_eq!((one_wide.len(), one_wide.upper(0)), (10, Some(one_wide.lower(0))));
+}
+
+#[test]
+fn behind_a_prefix_nothing_begins_with_it() {
+    assert_eq!(PrefixEnd::Above.behind(b"ac"), Some(b"ac".to_vec()));
+    let [prefix, last, next] = [0x12ff, 0x12ff_ffff_ffff_ffff, 0x13].map(u64::to_be_bytes);
+    let (_, upper) = PrefixEnd::LastNumber.all_with(&prefix[6..]).expect("a range");
+    assert_eq!(upper, last);
+    assert_eq!(PrefixEnd::LastNumber.behind(&upper), Some(next[7..].to_vec()));
+    assert_eq!(PrefixEnd::LastNumber.behind(&[0xff; 8]), None);
+}
+
+#[test]
 fn names_are_read_back_and_unknown_ones_list_the_known() {
     for ask in Ask::ALL {
         assert_eq!(ask.name().parse::<Ask>().expect("known"), ask);
+        assert_eq!(serde_json::to_value(ask).expect("a word"), ask.name());
     }
     let message = "prefix".parse::<Ask>().expect_err("unknown").to_string();
     assert!(message.contains("absent-prefix, present-prefix"), "{message}");

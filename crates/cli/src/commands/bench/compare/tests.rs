@@ -1,6 +1,6 @@
 //! Tests of the text that reports become.
 
-use trommel_lab::FillReport;
+use trommel_lab::{AskedAnswer, FillReport};
 
 use super::*;
 
@@ -37,6 +37,7 @@ fn report(engine: &str, guard: &str, ns_per_op: f64, shape: ShapeName) -> Compar
         empty_range: answer(),
         seek: answer(),
         seek_next_50: answer(),
+        asked: Vec::new(),
     }
 }
 
@@ -60,6 +61,29 @@ fn the_table_has_times_and_how_many_times_as_long() {
         1,
         "filling is told in time: {cpu}"
     );
+}
+
+#[test]
+fn what_else_was_asked_is_a_row_each() {
+    let of = |engine, guard, ns_per_op| {
+        let report = report(engine, guard, ns_per_op, ShapeName::Runs);
+        let answer = report.seek.clone();
+        CompareReport { asked: vec![AskedAnswer { question: "next".into(), answer }], ..report }
+    };
+    let text = text(&[of("trommel", "grf", 500.0), of("rocksdb", "bloom", 5000.0)], false);
+    assert_eq!(text.matches("500 ns  5.00 µs (10.00x)").count(), 6, "{text}");
+    assert!(text.contains("next  "), "{text}");
+}
+
+#[test]
+fn an_engine_has_the_filter_it_is_named_with_or_each_of_the_others() {
+    let of = |name: &str| -> Vec<String> {
+        let Ok(peer) = name.parse();
+        let filters = ["bloom", "none"].map(String::from);
+        with_filters(&peer, &filters).iter().map(Contender::to_string).collect()
+    };
+    assert_eq!(of("rocksdb"), ["rocksdb:bloom", "rocksdb:none"]);
+    assert_eq!(of("rocksdb:prefix-bloom:4"), ["rocksdb:prefix-bloom:4"]);
 }
 
 #[test]

@@ -116,8 +116,12 @@ pub use range::surf::{
     FstCursor, FstKeys, FstMap, FstMapBuilder, Surf, SurfBuilder, SurfCursor, SurfEffort, SurfKind,
     SurfOptions, SurfSuffix,
 };
-pub use text::model::TextModel;
+pub use text::code::KeyCode;
+pub use text::decode::KeysAround;
+pub use text::model::{TextModel, TextTables};
+pub use text::named::NamedGroupsBuilder;
 pub use text::sample::KeySample;
+pub use text::wire::PlacedModel;
 
 /// The kinds of filters of one table that this crate has.
 pub mod kinds {

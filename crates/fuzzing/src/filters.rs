@@ -1,10 +1,12 @@
 //! The filter of a table, of whichever kind, out of any bytes.
 //! ```text
-//! input   bytes of the filter; the last ones name its kind
+//! input   bytes of the filter; the last ones name its kind; those of fingerprints are asked with
+//!         their checksum put right, too
 //! ```
 //! Invariant: a filter that is read answers every question, and the same over aligned memory. What
 //! its bounds say agrees with itself: nothing is bounded from outside what was asked for.
 
+use trommel_filters::hash::checksum;
 use trommel_filters::{
     AlignedBytes, AnyFilter, BlockedBloom, Bloom, Corrupt, CountBounds, HashedKey, KeyRange,
     LowerBound, Ribbon, Surf, UpperBound, read_filter,
@@ -14,6 +16,31 @@ use trommel_guards::{
 };
 
 pub(crate) fn body(input: &[u8]) {
+    ask(input);
+    if let Some(sealed) = sealed(input) {
+        ask(&sealed);
+    }
+}
+
+/// A filter of fingerprints whose directory and model have the right checksum.
+fn sealed(input: &[u8]) -> Option<Vec<u8>> {
+    /// Where the trailer has the length of the groups, in units of 8 bytes, and the kind.
+    const GROUPS_AT: usize = 28;
+    const KIND_AT: usize = 4;
+    let (_, groups) = input.split_at_checked(input.len().checked_sub(GROUPS_AT)?)?;
+    let units = u32::from_le_bytes(*groups.first_chunk()?) as usize;
+    let (_, kind) = input.split_at(input.len() - KIND_AT);
+    if !matches!(u16::from_le_bytes(*kind.first_chunk()?), 10..=12 | 18) {
+        return None;
+    }
+    let (from, to) = (units.checked_mul(8)?, units.checked_mul(8)?.checked_add(8)?);
+    let seal = checksum(input.get(to..)?).to_le_bytes();
+    let mut sealed = input.to_vec();
+    sealed[from..to].copy_from_slice(&seal);
+    Some(sealed)
+}
+
+fn ask(input: &[u8]) {
     let plain = read_plain(input.to_vec());
     let aligned = read_filter(AlignedBytes::from_slice(input), &kinds::TABLE_FILTERS);
     let (plain, aligned) = match (plain, aligned) {

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use trommel::{Batch, Db, GuardKind, Memory, Storage};
-use trommel_filters::FilterOptions;
-use trommel_guards::{all_guards, kinds};
+use trommel_filters::{FilterOptions, KeySample, TableFilterBuilder, TextModel};
+use trommel_guards::{FingerprintFilterBuilder, all_guards, kinds};
 use trommel_lab::Rng;
 
 use crate::ask::{self, Contents};
@@ -192,6 +192,24 @@ fn add_filters(seeds: &mut Vec<Seed>) {
             }
             seeds.push(("filter", format!("seed-{}-{keys}", kind.name()), builder.finish()));
         }
+    }
+    add_filters_of_text(seeds);
+}
+
+/// Filters with a model of text.
+fn add_filters_of_text(seeds: &mut Vec<Seed>) {
+    let keys: Vec<String> = (100..400u32).map(|key| format!("key {}", key * key)).collect();
+    let keys: BTreeSet<&[u8]> = keys.iter().map(|key| key.as_bytes()).collect();
+    let mut sample = KeySample::default();
+    keys.iter().for_each(|key| sample.push(key));
+    for (name, builder) in [
+        ("cell", FingerprintFilterBuilder::cell(12.0)),
+        ("gap", FingerprintFilterBuilder::gap(12.0)),
+        ("coded", FingerprintFilterBuilder::coded(12.0)),
+    ] {
+        let mut builder = builder.with_text(TextModel::of(&sample, 1000), 1000);
+        keys.iter().for_each(|key| builder.add(key).expect("in order"));
+        seeds.push(("filter", format!("seed-{name}-text"), builder.finish()));
     }
 }
 

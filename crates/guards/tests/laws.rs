@@ -13,12 +13,14 @@
 use std::collections::BTreeSet;
 use std::hint::black_box;
 use std::ops::Bound::{Included, Unbounded};
+use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use trommel_filters::{
-    AlignedBytes, Corrupt, FilterKind, FilterOptions, KeyRange, LowerBound, UpperBound, read_filter,
+    AlignedBytes, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, KeyRange, KeySample,
+    LowerBound, TableKind, TextModel, UpperBound, read_filter,
 };
-use trommel_guards::kinds;
+use trommel_guards::{FingerprintFilterBuilder, kinds};
 
 type Key = Vec<u8>;
 type Filter = Box<dyn trommel_filters::AnyFilter>;
@@ -32,7 +34,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 41] = [
+const FILTERS: [Maker; 44] = [
     maker(kinds::BLOCKED_BLOOM, 1.0, 8),
     maker(kinds::BLOCKED_BLOOM, 10.0, 8),
     maker(kinds::BLOCKED_BLOOM, 40.0, 8),
@@ -62,6 +64,9 @@ const FILTERS: [Maker; 41] = [
     maker(kinds::GAP, 40.0, 60),
     maker(kinds::CODED, 8.0, 60),
     maker(kinds::CODED, 40.0, 60),
+    maker(TEXT_CELL, 16.0, 60),
+    maker(TEXT_GAP, 16.0, 60),
+    maker(TEXT_CODED, 12.0, 60),
     maker(kinds::ROSETTA, 2.0, 52),
     maker(kinds::ROSETTA, 14.0, 52),
     maker(kinds::RENCODER, 2.0, 14),
@@ -78,6 +83,33 @@ const FILTERS: [Maker; 41] = [
 
 const fn maker(kind: &'static dyn FilterKind, bits_per_key: f64, structure_bytes: usize) -> Maker {
     Maker { kind, bits_per_key, structure_bytes }
+}
+
+/// Of codes: whatever the keys are, with a model of some text.
+const TEXT_CELL: &dyn FilterKind =
+    &text_kind("cell", |options| with_text(FingerprintFilterBuilder::cell(options.bits_per_key)));
+const TEXT_GAP: &dyn FilterKind =
+    &text_kind("gap", |options| with_text(FingerprintFilterBuilder::gap(options.bits_per_key)));
+const TEXT_CODED: &dyn FilterKind =
+    &text_kind("coded", |options| with_text(FingerprintFilterBuilder::coded(options.bits_per_key)));
+
+const fn text_kind(
+    name: &'static str,
+    builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
+) -> TableKind {
+    TableKind::new(name, builder, |bytes| kinds::CELL.read(bytes)).with_ranges()
+}
+
+fn with_text(builder: FingerprintFilterBuilder) -> Box<dyn AnyFilterBuilder> {
+    static MODEL: OnceLock<TextModel> = OnceLock::new();
+    let model = MODEL.get_or_init(|| {
+        let mut sample = KeySample::default();
+        families().iter().filter(|(name, _)| name.contains("prefixes")).for_each(|(_, keys)| {
+            keys.iter().for_each(|key| sample.push(key));
+        });
+        TextModel::of(&sample, 1 << 20).with_code_bits(96)
+    });
+    Box::new(builder.with_text(model.clone(), 1 << 20))
 }
 
 impl Maker {

@@ -35,6 +35,11 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// All bytes, those that were cut off included.
+    pub(crate) fn whole(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// How many bytes are left.
     pub fn left(&self) -> usize {
         self.bytes.len() - self.at

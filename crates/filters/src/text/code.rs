@@ -5,8 +5,8 @@ pub(super) const WORDS_MAX: usize = 8;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// A key's code: a bit string, continued with zeros for ever.
-#[derive(Clone)]
-pub(crate) struct KeyCode {
+#[derive(Clone, Debug)]
+pub struct KeyCode {
     bytes: [[u8; WORD_BYTES]; WORDS_MAX],
     words: usize,
 }
@@ -14,7 +14,8 @@ pub(crate) struct KeyCode {
 impl KeyCode {
     /// Without a bit.
     #[inline(always)]
-    pub(crate) fn new() -> KeyCode {
+    #[expect(clippy::new_without_default, reason = "a code is nothing by itself")]
+    pub fn new() -> KeyCode {
         KeyCode { bytes: [[0; WORD_BYTES]; WORDS_MAX], words: 0 }
     }
 
@@ -64,7 +65,7 @@ impl KeyCode {
 
     /// Its bytes.
     #[inline(always)]
-    pub(crate) fn as_bytes(&self) -> &[u8] {
+    pub fn as_bytes(&self) -> &[u8] {
         self.bytes[..self.words].as_flattened()
     }
 }

@@ -9,7 +9,7 @@
 //! code(a) <= code(b), and less if neither was cut.
 
 use super::code::KeyCode;
-use super::model::TextModel;
+use super::model::{TextModel, TextTables};
 use crate::base::query::KeyRange;
 use crate::bits::simd::fastest;
 
@@ -24,16 +24,17 @@ const WORD_BITS: u32 = u64::BITS;
 /// What lies below all keys with the prefix, and above, has so many of 2^47.
 const BESIDE_PREFIX: u64 = 1 << (WIDTH_BITS - SHARE_BITS);
 
-/// Where a key lies beside the prefix of all.
-enum Lead<'k> {
-    Below,
+/// Where a key lies beside the prefix of all, and what of it is coded.
+pub(super) enum Lead<'k> {
+    Below(&'k [u8]),
     /// It has the prefix; the rest.
     Within(&'k [u8]),
-    Above,
+    Above(&'k [u8]),
 }
 
 /// The interval of what was coded so far.
-struct Interval {
+#[derive(Clone)]
+pub(super) struct Interval {
     /// Its beginning, behind the words that are written.
     low: u128,
     /// Where the width begins, in the bits of `low`.
@@ -64,7 +65,7 @@ impl Interval {
 impl Interval {
     /// Writes the words that are held back, up to so many bits in all.
     #[inline(always)]
-    fn finish(self, bits: u32, code: &mut KeyCode) {
+    pub(super) fn finish(self, bits: u32, code: &mut KeyCode) {
         for word in [(self.low >> WORD_BITS) as u64, self.low as u64] {
             if code.len() < bits {
                 code.push(word);
@@ -84,6 +85,23 @@ impl TextModel {
     /// The code of a key, in `code`.
     #[inline]
     pub(crate) fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
+        self.tables().encode(key, code)
+    }
+
+    /// The range of codes of all keys of a range.
+    pub(crate) fn range<'c>(
+        &self,
+        range: &KeyRange<'_>,
+        codes: (&'c mut KeyCode, &'c mut KeyCode),
+    ) -> KeyRange<'c> {
+        self.tables().range(range, codes)
+    }
+}
+
+impl TextTables<'_> {
+    /// The code of a key, in `code`.
+    #[inline]
+    pub fn encode<'c>(&self, key: &[u8], code: &'c mut KeyCode) -> &'c [u8] {
         fastest(
             #[inline(always)]
             || self.encode_now(key, code),
@@ -92,7 +110,7 @@ impl TextModel {
     }
 
     /// The range of codes of all keys of a range.
-    pub(crate) fn range<'c>(
+    pub fn range<'c>(
         &self,
         range: &KeyRange<'_>,
         (low, high): (&'c mut KeyCode, &'c mut KeyCode),
@@ -104,40 +122,56 @@ impl TextModel {
 
     #[inline(always)]
     fn encode_now(&self, key: &[u8], code: &mut KeyCode) {
-        code.clear();
-        let mut interval = Interval { low: 0, at: 0, width: (1 << WIDTH_BITS) - 1 };
-        let all = interval.width;
-        let rest = match self.lead(key) {
-            Lead::Within(rest) => {
-                interval.narrow(BESIDE_PREFIX, all - BESIDE_PREFIX, code);
-                rest
-            }
-            Lead::Below => {
-                interval.narrow(0, BESIDE_PREFIX, code);
-                key
-            }
-            Lead::Above => {
-                interval.narrow(all - BESIDE_PREFIX, all, code);
-                key
-            }
-        };
-        let (row_len, mut row) = (self.row_len(), usize::from(self.first_row));
+        let lead = self.lead(key);
+        let (mut interval, mut row) = self.begin(&lead, code);
+        let (Lead::Below(rest) | Lead::Within(rest) | Lead::Above(rest)) = lead;
         for &byte in rest {
-            let slot = usize::from(self.slots[usize::from(byte)]);
-            let sums = &self.sums[row * row_len + slot..][..2];
-            let (mut from, mut to) = (u64::from(sums[0]), u64::from(sums[1]));
-            let len = self.slot_len(slot);
-            if len > 1 {
-                (from, to) = self.within_slot(byte, slot, (from, to));
-            }
-            let width = interval.width;
-            interval.narrow((width * from) >> SHARE_BITS, (width * to) >> SHARE_BITS, code);
-            row = usize::from(self.row_of[slot]);
-            if code.len() + interval.at >= self.code_bits {
+            row = self.narrow(&mut interval, row, byte, code);
+            if self.is_whole(&interval, code) {
                 break;
             }
         }
         interval.finish(self.code_bits, code);
+    }
+
+    /// The interval of all keys with a lead, and the row of what follows it.
+    #[inline(always)]
+    pub(super) fn begin(&self, lead: &Lead<'_>, code: &mut KeyCode) -> (Interval, usize) {
+        code.clear();
+        let mut interval = Interval { low: 0, at: 0, width: (1 << WIDTH_BITS) - 1 };
+        let all = interval.width;
+        match lead {
+            Lead::Within(_) => interval.narrow(BESIDE_PREFIX, all - BESIDE_PREFIX, code),
+            Lead::Below(_) => interval.narrow(0, BESIDE_PREFIX, code),
+            Lead::Above(_) => interval.narrow(all - BESIDE_PREFIX, all, code),
+        }
+        (interval, usize::from(self.first_row))
+    }
+
+    /// Narrows the interval to that of keys that go on with a byte; the row of what follows it.
+    #[inline(always)]
+    pub(super) fn narrow(
+        &self,
+        interval: &mut Interval,
+        row: usize,
+        byte: u8,
+        code: &mut KeyCode,
+    ) -> usize {
+        let slot = usize::from(self.slots[usize::from(byte)]);
+        let sums = &self.sums[row * self.row_len() + slot..][..2];
+        let [mut from, mut to] = [sums[0], sums[1]].map(|sum| u64::from(u16::from_le_bytes(sum)));
+        if self.slot_len(slot) > 1 {
+            (from, to) = self.within_slot(byte, slot, (from, to));
+        }
+        let width = interval.width;
+        interval.narrow((width * from) >> SHARE_BITS, (width * to) >> SHARE_BITS, code);
+        usize::from(self.row_of[slot])
+    }
+
+    /// Whether the code has all bits that it may have.
+    #[inline(always)]
+    pub(super) fn is_whole(&self, interval: &Interval, code: &KeyCode) -> bool {
+        code.len() + interval.at >= self.code_bits
     }
 
     /// How a byte lies that shares a slot with others: each has as much of it.
@@ -154,10 +188,10 @@ impl TextModel {
         if self.prefix.is_empty() {
             return Lead::Within(key);
         }
-        match key.strip_prefix(&*self.prefix) {
+        match key.strip_prefix(self.prefix) {
             Some(rest) => Lead::Within(rest),
-            None if *key < *self.prefix => Lead::Below,
-            None => Lead::Above,
+            None if *key < *self.prefix => Lead::Below(key),
+            None => Lead::Above(key),
         }
     }
 }

@@ -22,8 +22,6 @@ use std::ops::Range;
 /// Keys of a sample and of a filter, at least.
 const SAMPLE_MIN: usize = 512;
 const KEYS_MIN: u64 = 1 << 14;
-/// Numbers have bytes of nearly all values, and stay as they are; text has fewer.
-const SLOTS_OF_TEXT: usize = 192;
 /// Codes must cost so much less: they take time.
 const CLEARLY: f64 = 0.85;
 /// Keys of a sample that are judged, about.
@@ -68,10 +66,10 @@ impl Judged {
         if sample.len() < SAMPLE_MIN || keys < KEYS_MIN {
             return Judged::default();
         }
-        let mut model = TextModel::of(sample, keys);
-        if model.firsts.len() > SLOTS_OF_TEXT {
+        if !sample.is_text() {
             return Judged::default();
         }
+        let mut model = TextModel::of(sample, keys);
         let as_is = Judgement::of(sample, None).rates(bits).of(0, asked);
         if as_is < RATE_LEAST {
             return Judged::default();

@@ -18,6 +18,8 @@ const ROWS_BITS_PER_KEY: f64 = 0.25;
 const ROWS_BITS_MAX: usize = 8 * (8 << 10);
 /// A row has a number of one byte.
 const ROWS_MAX: usize = 255;
+/// Numbers have bytes of nearly all values, and stay as they are; text has fewer.
+const SLOTS_OF_TEXT: usize = 192;
 /// The longest prefix that is left out of codes.
 const PREFIX_MAX: usize = 64;
 
@@ -97,6 +99,16 @@ fn prefix_of(sample: &KeySample) -> Vec<u8> {
         prefix.truncate(shared);
     }
     prefix
+}
+
+impl KeySample {
+    /// Whether its keys look like text.
+    pub fn is_text(&self) -> bool {
+        let (behind, mut occurs) = (prefix_of(self).len(), [false; END]);
+        let bytes = self.keys().iter().flat_map(|key| &key[behind..]);
+        bytes.for_each(|&byte| occurs[usize::from(byte)] = true);
+        slots_of(|byte| occurs[byte]).len() <= SLOTS_OF_TEXT
+    }
 }
 
 /// A row, and what it saves.
@@ -179,7 +191,7 @@ impl TextModel {
             firsts: firsts.into(),
             row_of: row_of.into(),
             first_row,
-            sums: sums.into(),
+            sums: sums.into_iter().map(u16::to_le_bytes).collect(),
         }
     }
 }

@@ -8,12 +8,14 @@
 //! a <= b, then code(a) <= code(b). Equal codes are handled as equal keys are.
 
 pub(crate) mod code;
+pub(crate) mod decode;
 mod encode;
 pub(crate) mod judge;
 mod learn;
 pub(crate) mod model;
+pub(crate) mod named;
 pub(crate) mod sample;
-mod wire;
+pub(crate) mod wire;
 
 #[cfg(test)]
 mod tests;

@@ -32,7 +32,22 @@ pub struct TextModel {
     pub(super) first_row: u8,
     /// Of each row, the sums of shares before the first slot, before the second one, ..., and at
     /// the end.
-    pub(super) sums: Box<[u16]>,
+    pub(super) sums: Box<[Sum]>,
+}
+
+/// A sum of shares, as files have it.
+pub(super) type Sum = [u8; 2];
+
+/// The tables of a model, wherever they lie.
+#[derive(Clone, Copy)]
+pub struct TextTables<'a> {
+    pub(super) code_bits: u32,
+    pub(super) prefix: &'a [u8],
+    pub(super) slots: &'a [u8; 256],
+    pub(super) firsts: &'a [u8],
+    pub(super) row_of: &'a [u8],
+    pub(super) first_row: u8,
+    pub(super) sums: &'a [Sum],
 }
 
 impl TextModel {
@@ -47,6 +62,33 @@ impl TextModel {
         self.code_bits
     }
 
+    /// Its tables.
+    #[inline(always)]
+    pub(super) fn tables(&self) -> TextTables<'_> {
+        TextTables {
+            code_bits: self.code_bits,
+            prefix: &self.prefix,
+            slots: &self.slots,
+            firsts: &self.firsts,
+            row_of: &self.row_of,
+            first_row: self.first_row,
+            sums: &self.sums,
+        }
+    }
+
+    /// Its allocations' sizes.
+    pub(crate) fn allocations(&self) -> [usize; 6] {
+        let slots = self.firsts.len();
+        [size_of::<TextModel>(), self.prefix.len(), 256, slots, slots, 2 * self.sums.len()]
+    }
+
+    /// The bytes that it takes, about.
+    pub(crate) fn size_bytes(&self) -> usize {
+        self.allocations().iter().sum()
+    }
+}
+
+impl TextTables<'_> {
     /// Sums of a row.
     #[inline(always)]
     pub(super) fn row_len(&self) -> usize {
@@ -63,16 +105,5 @@ impl TextModel {
     pub(super) fn slot_len(&self, slot: usize) -> u32 {
         let end = self.firsts.get(slot + 1).map_or(256, |&next| u32::from(next));
         end - u32::from(self.firsts[slot])
-    }
-
-    /// Its allocations' sizes.
-    pub(crate) fn allocations(&self) -> [usize; 6] {
-        let slots = self.firsts.len();
-        [size_of::<TextModel>(), self.prefix.len(), 256, slots, slots, 2 * self.sums.len()]
-    }
-
-    /// The bytes that it takes, about.
-    pub(crate) fn size_bytes(&self) -> usize {
-        self.allocations().iter().sum()
     }
 }

@@ -1,9 +1,11 @@
 //! Order is kept, whatever was learnt and whatever is asked; and text becomes short.
 
 use super::code::KeyCode;
+use super::decode::KeysAround;
 use super::judge::Judged;
 use super::model::TextModel;
 use super::sample::KeySample;
+use super::wire::PlacedModel;
 use crate::base::wire::{Reader, Writer};
 use crate::fingerprint::asked::Asked;
 use proptest::prelude::*;
@@ -137,6 +139,54 @@ fn a_model_is_read_as_it_was_written() {
     }
 }
 
+#[test]
+fn a_model_answers_where_it_lies() {
+    for model in models() {
+        let mut out = Writer::new();
+        out.bytes(b"before");
+        model.write(&mut out);
+        let end = out.len();
+        out.bytes(b"behind");
+        let bytes = out.finish();
+        let mut input = Reader::new(&bytes[..end]);
+        assert!(input.bytes(6).is_ok());
+        let placed = PlacedModel::read(&mut input).expect("it was written");
+        for key in awkward() {
+            let mut buffer = KeyCode::new();
+            let code = placed.of(&bytes).encode(&key, &mut buffer).to_vec();
+            assert_eq!(code, model.encode(&key, &mut buffer), "{key:?}");
+        }
+    }
+}
+
+/// Whether all keys lie around a code as is said.
+fn lie_around(around: &KeysAround, code: &[u8], keys: &[(&Vec<u8>, Vec<u8>)]) -> bool {
+    keys.iter().all(|(key, other)| {
+        let is_less = other.as_slice() < code;
+        let is_below = around.above.as_ref().is_none_or(|above| *key < above);
+        if is_less { is_below } else { **key >= around.below }
+    })
+}
+
+#[test]
+fn keys_lie_around_their_codes() {
+    let keys = awkward();
+    for model in models() {
+        let coded: Vec<(&Vec<u8>, Vec<u8>)> =
+            keys.iter().map(|key| (key, code(&model, key))).collect();
+        for (key, code) in coded.iter().step_by(5) {
+            let around = model.tables().keys_around(code);
+            assert!(lie_around(&around, code, &coded), "{around:?} around {key:?}");
+        }
+    }
+    let model = TextModel::of(&sample_of(&users()), 1 << 20);
+    for key in users().iter().step_by(100) {
+        let around = model.tables().keys_around(&code(&model, key));
+        assert_eq!(around.above.as_ref(), Some(key));
+        assert!(around.below < *key && around.below[..11] >= key[..11], "{around:?}");
+    }
+}
+
 /// Strings of few letters meet often; those of any bytes are what nobody has learnt.
 fn strings() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let near = prop::collection::vec(prop::sample::select(vec![0, 1, b'a', b'b', 254, 255]), 0..40);
@@ -161,6 +211,24 @@ proptest! {
         let mut buffer = KeyCode::new();
         let codes = asked.iter().map(|key| model.encode(key, &mut buffer).to_vec());
         prop_assert!(codes.collect::<Vec<_>>().is_sorted());
+    }
+
+    #[test]
+    fn keys_lie_around_any_code(
+        learnt in strings(),
+        asked in strings(),
+        mut code_asked in prop::collection::vec(any::<u8>(), 0..20),
+        code_bits in 0..=512u32,
+    ) {
+        let model = TextModel::of(&sample_of(&learnt), 1 << 20).with_code_bits(code_bits);
+        code_asked.resize(64, 0);
+        let coded: Vec<(&Vec<u8>, Vec<u8>)> =
+            asked.iter().chain(&learnt).map(|key| (key, code(&model, key))).collect();
+        let codes = coded.iter().map(|(_, code)| code.as_slice());
+        for code in codes.chain([&code_asked[..]]) {
+            let around = model.tables().keys_around(code);
+            prop_assert!(lie_around(&around, code, &coded), "{around:?}");
+        }
     }
 
     #[test]

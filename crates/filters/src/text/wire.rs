@@ -1,60 +1,115 @@
-//! A model as bytes (docs/format.md).
+//! A model as bytes (FORMAT.md): copied out of them, or left in them.
+//! ```text
+//! bytes  ... | code bits | prefix | firsts, rows of slots | first row | sums | ...
+//! placed                   from..to from..to     ...                    from..to
+//! ```
+//! Invariant: what is read keeps order, whatever the bytes are.
 
 use super::learn::slot_of_each;
-use super::model::{CODE_BITS_MAX, SHARES, TextModel};
+use super::model::{CODE_BITS_MAX, SHARES, Sum, TextModel, TextTables};
 use crate::base::wire::{Corrupt, Reader, Writer};
+use std::ops::Range;
+
+/// A model within bytes that lie elsewhere.
+#[derive(Clone, Debug)]
+pub struct PlacedModel {
+    code_bits: u32,
+    first_row: u8,
+    slots: Box<[u8; 256]>,
+    prefix: Range<usize>,
+    firsts: Range<usize>,
+    row_of: Range<usize>,
+    sums: Range<usize>,
+}
+
+impl PlacedModel {
+    /// The model that [`TextModel::write`] wrote. An error: none was, or it would not keep order.
+    /// Its places count from where the reader began.
+    pub fn read(input: &mut Reader<'_>) -> Result<PlacedModel, Corrupt> {
+        let code_bits = input.varint()?;
+        if code_bits > u64::from(CODE_BITS_MAX) {
+            return Err(input.corrupt("so long codes"));
+        }
+        let prefix = input.len()?;
+        let prefix = placed(input, prefix)?;
+        let count = input.len()?;
+        let firsts = placed(input, count)?;
+        let bytes = &input.whole()[firsts.clone()];
+        if bytes.first() != Some(&0) || !bytes.is_sorted_by(|a, b| a < b) {
+            return Err(input.corrupt("the bytes of a model of text"));
+        }
+        let slots = slot_of_each(bytes);
+        let row_of = placed(input, count)?;
+        let first_row = input.u8()?;
+        let rows = input.len()?;
+        let sums = placed(input, rows.saturating_mul(size_of::<Sum>() * (count + 1)))?;
+        let code_bits = code_bits as u32;
+        let model = PlacedModel { code_bits, first_row, slots, prefix, firsts, row_of, sums };
+        if !model.of(input.whole()).is_sound() {
+            return Err(input.corrupt("the shares of a model of text"));
+        }
+        Ok(model)
+    }
+
+    /// Its tables. Requires: the bytes that it was read of.
+    #[inline(always)]
+    pub fn of<'b>(&'b self, bytes: &'b [u8]) -> TextTables<'b> {
+        TextTables {
+            code_bits: self.code_bits,
+            prefix: &bytes[self.prefix.clone()],
+            slots: &self.slots,
+            firsts: &bytes[self.firsts.clone()],
+            row_of: &bytes[self.row_of.clone()],
+            first_row: self.first_row,
+            sums: bytes[self.sums.clone()].as_chunks().0,
+        }
+    }
+}
+
+/// Where the next `count` bytes are.
+fn placed(input: &mut Reader<'_>, count: usize) -> Result<Range<usize>, Corrupt> {
+    input.bytes(count)?;
+    Ok(input.at() - count..input.at())
+}
 
 impl TextModel {
-    /// Appends what [`TextModel::read`] needs.
-    pub(crate) fn write(&self, out: &mut Writer) {
+    /// Appends what [`PlacedModel::read`] needs.
+    pub fn write(&self, out: &mut Writer) {
         out.varint(u64::from(self.code_bits));
         out.string(&self.prefix);
         out.varint(self.firsts.len() as u64);
         out.bytes(&self.firsts);
         out.bytes(&self.row_of);
         out.u8(self.first_row);
-        out.varint(self.rows() as u64);
-        self.sums.iter().for_each(|&sum| out.u16(sum));
+        out.varint(self.tables().rows() as u64);
+        out.bytes(self.sums.as_flattened());
     }
 
-    /// The model that was written. An error: none was, or it would not keep order.
+    /// As [`PlacedModel::read`], a copy.
     pub(crate) fn read(input: &mut Reader<'_>) -> Result<TextModel, Corrupt> {
-        let code_bits = input.varint()?;
-        if code_bits > u64::from(CODE_BITS_MAX) {
-            return Err(input.corrupt("so long codes"));
-        }
-        let code_bits = code_bits as u32;
-        let prefix = input.string()?.into();
-        let count = input.len()?;
-        let firsts: Box<[u8]> = input.bytes(count)?.into();
-        if firsts.first() != Some(&0) || !firsts.is_sorted_by(|a, b| a < b) {
-            return Err(input.corrupt("the bytes of a model of text"));
-        }
-        let row_of = input.bytes(count)?.into();
-        let first_row = input.u8()?;
-        let rows = input.len()?;
-        let sums = input.bytes(rows.saturating_mul(2 * (count + 1)))?;
-        let (sums, _) = sums.as_chunks();
-        let sums = sums.iter().map(|sum| u16::from_le_bytes(*sum)).collect();
-        let slots = slot_of_each(&firsts);
-        let model = TextModel { code_bits, prefix, slots, firsts, row_of, first_row, sums };
-        if !model.is_sound() {
-            return Err(input.corrupt("the shares of a model of text"));
-        }
-        Ok(model)
+        let placed = PlacedModel::read(input)?;
+        let TextTables { code_bits, prefix, firsts, row_of, first_row, sums, .. } =
+            placed.of(input.whole());
+        let [prefix, firsts, row_of] = [prefix, firsts, row_of].map(Box::from);
+        let (sums, slots) = (sums.into(), placed.slots.clone());
+        Ok(TextModel { code_bits, prefix, slots, firsts, row_of, first_row, sums })
     }
+}
 
+impl TextTables<'_> {
     /// Whether every byte has a width above zero in every row, and every row is there.
     fn is_sound(&self) -> bool {
         let rows = self.row_of.iter().chain([&self.first_row]);
-        let widths = |row: &[u16]| {
-            row[0] > 0
-                && row.windows(2).enumerate().all(|(slot, pair)| {
-                    u32::from(pair[0]) + self.slot_len(slot) <= u32::from(pair[1])
-                })
+        let number = |sum: &Sum| u32::from(u16::from_le_bytes(*sum));
+        let widths = |row: &[Sum]| {
+            number(&row[0]) > 0
+                && row
+                    .windows(2)
+                    .enumerate()
+                    .all(|(slot, pair)| number(&pair[0]) + self.slot_len(slot) <= number(&pair[1]))
         };
         rows.max().is_some_and(|&most| usize::from(most) < self.rows())
             && self.sums.chunks_exact(self.row_len()).all(widths)
-            && self.sums.iter().all(|&sum| u32::from(sum) <= SHARES)
+            && self.sums.iter().all(|sum| number(sum) <= SHARES)
     }
 }

@@ -1,11 +1,13 @@
 //! The bytes of every filter of one table.
 
 use trommel_filters::{
-    AlignedBytes, FilterKind, FilterOptions, FilterTuning, SubFilterDirectory, Surf, SurfBuilder,
-    SurfKind, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, read_filter,
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, KeySample, SubFilterDirectory, Surf,
+    SurfBuilder, SurfKind, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, TextModel,
+    read_filter,
 };
 use trommel_guards::{
-    Elastic, ElasticBuilder, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
+    Elastic, ElasticBuilder, FingerprintFilter, FingerprintFilterBuilder, PrefixRule, RencoderPlan,
+    RosettaPlan, RosettaSplit, kinds,
 };
 
 use super::{KEYS, hex, unhex};
@@ -19,6 +21,18 @@ fn check(options: &FilterOptions, keys: &[&[u8]], golden: &str) {
         .expect("golden bytes");
     assert_eq!(filter.kind(), options.kind);
     assert!(keys.iter().all(|key| filter.may_contain(key)), "{options:?}");
+}
+
+/// As [`check`], of codes: few keys pay for no model by themselves.
+fn check_text(kind: FingerprintFilterBuilder, golden: &str) {
+    let mut sample = KeySample::default();
+    KEYS.iter().for_each(|key| sample.push(key));
+    let mut builder = kind.with_text(TextModel::of(&sample, 1000), 1000);
+    KEYS.iter().for_each(|key| builder.add(key).expect("in order"));
+    assert_eq!(hex(&builder.finish()), golden);
+    let filter = FingerprintFilter::read(unhex(golden)).expect("golden bytes");
+    assert!(KEYS.iter().all(|key| filter.may_contain(key)));
+    assert!(!filter.may_contain(b"zug"));
 }
 
 /// Numbers of eight bytes: in some filters, keys of one length are numbers and nothing else.
@@ -146,10 +160,10 @@ fn elastic_of_four_sub_filters() {
 #[test]
 fn snarf() {
     let golden = concat!(
-        "00000002200001000f0000000000000005001f0000000000edcce2997ed7341c",
+        "00000002200001000f0000000000000005001f000000000056257408c18e2bc0",
         "000000000000000000000000000000000000000001000000ffffffffffffffff",
         "ffffffffffffffffffffffff0600000000000000030000000100000002000000",
-        "0000000000000000140000000a000400",
+        "0000000000000000140000000a000500",
     );
     check_kind(kinds::SNARF, 12.0, golden);
 }
@@ -157,10 +171,10 @@ fn snarf() {
 #[test]
 fn cell() {
     let golden = concat!(
-        "0000000000040a31050051db439fe0000a6f03c930cc027a0000000000000000",
+        "0000000000040a31050051db439fe0005125cf67d70c7c010000000000000000",
         "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
         "ffffffff06000000000000000200000001000000020000000000000000000000",
-        "140000000b000400",
+        "140000000b000500",
     );
     check_kind(kinds::CELL, 12.0, golden);
 }
@@ -168,10 +182,10 @@ fn cell() {
 #[test]
 fn gap() {
     let golden = concat!(
-        "000000010004c6df7aee02476f9091707e802a12c9b97ada0000000000000000",
+        "000000010004c6df7aee02476f909170073203cdfd24de6a0000000000000000",
         "00000000000000000000000001000000ffffffffffffffffffffffffffffffff",
         "ffffffff06000000000000000200000001000000020000000000000000000000",
-        "140000000c000400",
+        "140000000c000500",
     );
     check_kind(kinds::GAP, 12.0, golden);
 }
@@ -184,10 +198,58 @@ fn coded() {
         concat!(
             "0000001c00030000000800800400ca5d24e4db91000000003e3d373a3b3c3938",
             "3f363534333231302f2e2d2c2b2a2928272625242322213f3e3a3d373c3b393f",
-            "38363534333231302f2e2d2c2b2a2928272625242322213f33e1874dec15dee7",
+            "38363534333231302f2e2d2c2b2a2928272625242322213f7fc0d783a4b0a828",
             "000000000000000000000000000000000000000001000000ffffffffffffffff",
             "ffffffffffffffffffffffff06000000000000000b0000000100000002000000",
-            "00000000000000001400000012000400",
+            "00000000000000001400000012000500",
+        ),
+    );
+}
+
+#[test]
+fn cell_with_a_model_of_text() {
+    check_text(
+        FingerprintFilterBuilder::cell(20.0),
+        concat!(
+            "0000000000050a424100000df17af9dff800000000000000331ea1e236b8199c",
+            "000000000000000000000000000000000000000001000000fffd213d58974d1c",
+            "0000000000000000800400130001646566696a6c6d6e6f70727374757677ff00",
+            "00000000000000000000000000000000000000017f237729da29d22f9941a941",
+            "a147b147a94d715f815f7965896569716177597d50834889d089ffff06000000",
+            "000000000300000001000000020000000000000000000000100000000b000580",
+        ),
+    );
+}
+
+#[test]
+fn gap_with_a_model_of_text() {
+    check_text(
+        FingerprintFilterBuilder::gap(20.0),
+        concat!(
+            "000000010005c6cfdae90ebc006f1c1a7b90c000000000007bdb05c30b203c81",
+            "000000000000000000000000000000000000000001000000fffd213d58974d1c",
+            "0000000000000000800400130001646566696a6c6d6e6f70727374757677ff00",
+            "00000000000000000000000000000000000000017f237729da29d22f9941a941",
+            "a147b147a94d715f815f7965896569716177597d50834889d089ffff06000000",
+            "000000000300000001000000020000000000000000000000100000000c000580",
+        ),
+    );
+}
+
+#[test]
+fn coded_with_a_model_of_text() {
+    check_text(
+        FingerprintFilterBuilder::coded(20.0),
+        concat!(
+            "0000001c00040000000b00d005bc540e6218ee4e831b7e030000000000000000",
+            "3e3d3c3a393b3f3837363534333231302f2e2d2c2b2a2928272625242322213f",
+            "3e3a393c3d3b38373f363534333231302f2e2d2c2b2a2928272625242322213f",
+            "f7424b0a3192430c000000000000000000000000000000000000000001000000",
+            "fffd213d58974d1c0000000000000000800400130001646566696a6c6d6e6f70",
+            "727374757677ff0000000000000000000000000000000000000000017f237729",
+            "da29d22f9941a941a147b147a94d715f815f7965896569716177597d50834889",
+            "d089ffff06000000000000000c00000001000000020000000000000000000000",
+            "1000000012000580",
         ),
     );
 }
@@ -195,8 +257,8 @@ fn coded() {
 #[test]
 fn snarf_without_keys() {
     let golden = concat!(
-        "9a82b2833c06dd7d000000000000000000000000000000000000000000000000",
-        "00000000000000000a000400",
+        "3cabfeccf6e0f251000000000000000000000000000000000000000000000000",
+        "00000000000000000a000500",
     );
     check(&FilterOptions::new(kinds::SNARF, 12.0), &[], golden);
 }

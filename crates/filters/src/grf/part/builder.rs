@@ -1,15 +1,13 @@
 //! Builds a part from the sorted keys of a last level, streaming.
 //! ```text
-//! keys --> groups (fingerprint/builder.rs) --> base, with the bits that the overlay leaves it
+//! keys --> groups (text/named.rs) --> base, with the bits that the overlay leaves it
 //! ```
 //! Invariant: what the base takes and what the overlay will take is the budget.
 
 use crate::base::shape::FlushNumber;
 use crate::fingerprint::Fingerprints;
 use crate::fingerprint::asked::Asked;
-use crate::fingerprint::builder::{
-    Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsBuilder, GroupsPlan, HASH_ABOVE,
-};
+use crate::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, Groups, GroupsPlan, HASH_ABOVE};
 use crate::fingerprint::demand::Demand;
 use crate::fingerprint::gap::WINDOW;
 use crate::fingerprint::hashes::POINT_BITS_MAX;
@@ -21,8 +19,8 @@ use crate::grf::options::{GrfOptions, are_many};
 use crate::grf::overlay::entry_budget::small_list_bits;
 use crate::grf::part::Part;
 use crate::text::code::KeyCode;
-use crate::text::judge::Judged;
 use crate::text::model::TextModel;
+use crate::text::named::NamedGroupsBuilder;
 use crate::text::sample::KeySample;
 
 /// A part keeps one question for so many keys: they take a small part of its memory.
@@ -38,14 +36,13 @@ impl Part {
 /// Builds a part from the sorted keys of a last level.
 pub struct PartBuilder {
     options: GrfOptions,
-    groups: GroupsBuilder,
+    groups: NamedGroupsBuilder,
     packed_bits: f64,
     /// Keys that the overlay is expected to get for each one of the base.
     overlay_ratio: f64,
     asked: Asked,
     questions: Questions,
     length: Length,
-    text: Option<TextBuilder>,
 }
 
 /// The bytes of the keys that were pushed.
@@ -71,14 +68,6 @@ impl Length {
             Length::Unknown | Length::Many => None,
         }
     }
-}
-
-/// What makes codes of keys.
-struct TextBuilder {
-    model: Box<TextModel>,
-    code: KeyCode,
-    /// The last key.
-    last: Vec<u8>,
 }
 
 impl PartBuilder {
@@ -110,13 +99,12 @@ impl PartBuilder {
         };
         PartBuilder {
             options: *options,
-            groups: GroupsBuilder::new(plan),
+            groups: NamedGroupsBuilder::new(plan),
             packed_bits: split.packed_bits,
             overlay_ratio: newer(overlay_share),
             asked: Asked::default(),
             questions: Questions::default(),
             length: Length::Unknown,
-            text: None,
         }
     }
 
@@ -132,11 +120,8 @@ impl PartBuilder {
     /// A sample that is unlike the keys costs accuracy, never truth. Requires: no key was pushed.
     #[must_use]
     pub fn with_sample(mut self, sample: &KeySample, keys: u64) -> Self {
-        if self.options.fingerprints == Fingerprints::Spline {
-            return self;
-        }
-        let (bits, asked) = (self.groups.plan().bits_per_key, self.asked);
-        let judged = Judged::of(sample, keys, bits, asked);
+        let asked = self.asked;
+        let judged = self.groups.judge(sample, keys, asked);
         let own = self.options.point_bits == 0;
         self = self.with_plan(|plan| {
             plan.point_bits = if own { judged.point_bits } else { plan.point_bits };
@@ -168,10 +153,7 @@ impl PartBuilder {
         });
         let (mut named, mut firsts) = (Questions::default(), sample.firsts());
         let mut code = KeyCode::new();
-        let mut name = |key: &[u8]| match &self.text {
-            None => key.to_vec(),
-            Some(text) => text.model.encode(key, &mut code).to_vec(),
-        };
+        let mut name = |key: &[u8]| self.groups.name(key, &mut code).to_vec();
         firsts.iter_mut().for_each(|first| *first = name(first));
         firsts.sort_unstable();
         for asked in questions.iter() {
@@ -183,34 +165,20 @@ impl PartBuilder {
     }
 
     /// With groups that are planned otherwise. Requires: no key was pushed.
-    fn with_plan(mut self, change: impl FnOnce(&mut GroupsPlan)) -> Self {
-        let mut plan = *self.groups.plan();
-        change(&mut plan);
-        self.groups = GroupsBuilder::new(plan);
-        self
+    fn with_plan(self, change: impl FnOnce(&mut GroupsPlan)) -> Self {
+        PartBuilder { groups: self.groups.with_plan(change), ..self }
     }
 
     /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
     /// takes is part of the budget. Requires: no key was pushed.
     #[must_use]
     pub fn with_text(self, model: TextModel, keys: u64) -> Self {
-        let bits = 8.0 * model.size_bytes() as f64 / keys.max(1) as f64;
-        let (code, last) = (KeyCode::new(), Vec::new());
-        let code_bits = model.code_bits() as usize;
-        let text = Some(TextBuilder { model: Box::new(model), code, last });
-        let left = |plan: &mut GroupsPlan| {
-            plan.key_bits = Some(code_bits);
-            plan.bits_per_key = (plan.bits_per_key - bits).max(GrfOptions::BASE_BITS_LEAST);
-        };
-        PartBuilder { text, ..self.with_plan(left) }
+        PartBuilder { groups: self.groups.with_text(model, keys), ..self }
     }
 
     /// Adds the next key. Requires: above all keys before, and of at most 64 KiB.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
-        if let Some(text) = &mut self.text {
-            return text.push(key, &mut self.groups);
-        }
         self.length.add(key.len());
         match self.groups.push(key) {
             Pushed::Kept | Pushed::Zeros => {}
@@ -221,10 +189,6 @@ impl PartBuilder {
     /// As [`PartBuilder::push`] of each of these keys of eight bytes: in less time, where they are
     /// dozens.
     pub fn push_words(&mut self, words: &[[u8; 8]]) {
-        if self.text.is_some() {
-            words.iter().for_each(|word| self.push(word));
-            return;
-        }
         if let Some(word) = words.first() {
             self.length.add(word.len());
         }
@@ -237,8 +201,11 @@ impl PartBuilder {
     /// `base_end`).
     pub fn finish(self, base_end: FlushNumber) -> Part {
         let asked = self.asked;
+        let (groups, text) = self.groups.finish();
         let Groups { mut arena, directory, starts, entries, point_bits, fallen, bits_left } =
-            self.groups.finish();
+            groups;
+        let hashed_keys = point_bits > 0 && text.is_none();
+        let one_length = self.length.one().filter(|_| hashed_keys).unwrap_or(0);
         let kept = (entries / KEYS_PER_QUESTION) as usize;
         let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
@@ -254,10 +221,10 @@ impl PartBuilder {
             packed_steps: packed_steps(self.packed_bits, bits_left / overlay_keys),
             overlay_keys: overlay_keys as u64,
             point_bits,
-            one_length: self.length.one().filter(|_| point_bits > 0).unwrap_or(0),
+            one_length,
             asked,
             questions: self.questions.thinned(fallen, kept),
-            text: self.text.map(|text| text.model),
+            text,
         };
         Part::of_base(self.options, base)
     }
@@ -265,22 +232,6 @@ impl PartBuilder {
     /// The most heap bytes that building has taken so far.
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
-    }
-}
-
-impl TextBuilder {
-    /// Gives the code of the next key to its group.
-    fn push(&mut self, key: &[u8], groups: &mut GroupsBuilder) {
-        if groups.last().is_some() && key <= self.last.as_slice() {
-            out_of_order(Some(&self.last), key);
-        }
-        key.clone_into(&mut self.last);
-        match groups.push(self.model.encode(key, &mut self.code)) {
-            Pushed::Kept | Pushed::Zeros => {}
-            // A tie: its cell is the last one's.
-            Pushed::Repeated => groups.count_more(),
-            Pushed::Below => unreachable!("codes ascend as keys do"),
-        }
     }
 }
 

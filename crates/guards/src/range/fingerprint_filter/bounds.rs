@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: a key of a cell has a view between the cell's least and greatest one, and every cell
 //! has a key. No key at or after the place is therefore before the next cell's start. No key at or
-//! before the place is behind the end of the cell before.
+//! before the place is behind the end of the cell before. (Of codes, if there is a model of text.)
 
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::fingerprint::cell::Block;
@@ -40,9 +40,9 @@ impl View<'_> {
         None
     }
 
-    /// A string that is above the last key at or before a place that lies in no cell; `most`, if
-    /// all shorter ones are not. None: there is no such key.
-    pub(super) fn end_before(&self, place: &CellPosition, most: Vec<u8>) -> Option<Vec<u8>> {
+    /// A string that is above the last key at or before a place that lies in no cell; Some(None),
+    /// if none is known. None: there is no such key.
+    pub(super) fn end_before(&self, place: &CellPosition) -> Option<Option<Vec<u8>>> {
         for list in (1..self.above()).rev().skip_while(|&list| list > place.list) {
             let (index, group) = (list - 1, self.group(list - 1));
             let is_here = list == place.list;
@@ -52,8 +52,7 @@ impl View<'_> {
                 let cells = if here { place.before } else { self.block_count(&group, block) };
                 let Some(last) = cells.checked_sub(1) else { continue };
                 if let Some((_, last)) = self.cell_views(index, &group, block, last) {
-                    let end = self.end_of_view(index, group.prefix_bits, last);
-                    return Some(end.map_or(most.clone(), |end| end.min(most)));
+                    return Some(self.end_of_view(index, group.prefix_bits, last));
                 }
             }
         }

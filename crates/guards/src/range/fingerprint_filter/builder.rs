@@ -1,26 +1,28 @@
 //! Builds the filter of a table's fingerprints.
 //! ```text
-//! keys --> groups (fingerprint/builder.rs) --> image
+//! keys --> waiting --> is it text? does a model pay? --> names --> groups --> image
 //! ```
 //! Invariant: every key that was added is counted once, and lies in a cell.
 
-use trommel_filters::fingerprint::builder::{
-    Beside, CUTS_OF_LINE_BLOCK, GroupsBuilder, GroupsPlan, HASH_ABOVE,
-};
+use trommel_filters::fingerprint::builder::{Beside, CUTS_OF_LINE_BLOCK, GroupsPlan, HASH_ABOVE};
 use trommel_filters::fingerprint::keys::{KEY_BYTES_MAX, Pushed};
-use trommel_filters::{FilterKind, OutOfOrder, TableFilterBuilder};
+use trommel_filters::{FilterKind, NamedGroupsBuilder, OutOfOrder, TableFilterBuilder, TextModel};
 
 use super::encoding::Encoding;
 use super::image;
 use super::place::cut;
+use super::waiting::Waiting;
 
 const BITS_PER_KEY_MIN: f64 = 1.0;
 const BITS_PER_KEY_MAX: f64 = 64.0;
 
-/// Builds the filter of a table's fingerprints.
+/// Builds the filter of a table's fingerprints. Keys that look like text wait for the last one, in
+/// memory: where many of them are told apart better by a model of text, the filter has one.
 pub struct FingerprintFilterBuilder {
     encoding: Encoding,
-    groups: GroupsBuilder,
+    groups: NamedGroupsBuilder,
+    /// None: it is known whether there is a model.
+    waiting: Option<Waiting>,
     /// The key that was added last, where the groups have it not: it lies in the cell of their last
     /// one.
     last: Option<Vec<u8>>,
@@ -65,12 +67,42 @@ impl FingerprintFilterBuilder {
             beside: Beside::NOTHING,
             cuts_of_line_block: CUTS_OF_LINE_BLOCK,
         };
-        FingerprintFilterBuilder { encoding, groups: GroupsBuilder::new(plan), last: None }
+        let groups = NamedGroupsBuilder::new(plan);
+        let waiting = (encoding != Encoding::Snarf).then(Waiting::new);
+        FingerprintFilterBuilder { encoding, groups, waiting, last: None }
+    }
+
+    /// Takes codes of this model in place of some `keys` keys, whatever they are. What the model
+    /// takes is part of the budget. Requires: no key was added.
+    #[must_use]
+    pub fn with_text(self, model: TextModel, keys: u64) -> Self {
+        FingerprintFilterBuilder {
+            groups: self.groups.with_text(model, keys),
+            waiting: None,
+            ..self
+        }
     }
 
     /// Which filter it makes.
     pub fn kind(&self) -> &'static dyn FilterKind {
         self.encoding.kind()
+    }
+
+    /// Adds a key to those that wait.
+    #[inline(never)]
+    fn wait(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        let Some(waiting) = &mut self.waiting else { unreachable!("it was there") };
+        waiting.push(key)?;
+        if waiting.is_in_vain() {
+            self.end_waiting();
+        }
+        Ok(())
+    }
+
+    /// Adds the keys that wait.
+    fn end_waiting(&mut self) {
+        let Some(waiting) = self.waiting.take() else { return };
+        waiting.keys().iter().for_each(|key| self.add(key).expect("keys waited in order"));
     }
 
     #[cold]
@@ -103,6 +135,9 @@ impl FingerprintFilterBuilder {
 impl TableFilterBuilder for FingerprintFilterBuilder {
     #[inline(always)] // A call for each key takes 20 of 150 instructions.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        if self.waiting.is_some() {
+            return self.wait(key);
+        }
         if self.last.is_some() || key.len() > KEY_BYTES_MAX {
             return self.add_odd(key);
         }
@@ -114,7 +149,13 @@ impl TableFilterBuilder for FingerprintFilterBuilder {
         Ok(())
     }
 
-    fn finish(self) -> Vec<u8> {
-        image::write(self.encoding, self.groups.finish())
+    fn finish(mut self) -> Vec<u8> {
+        if let Some(waiting) = &self.waiting {
+            let keys = waiting.keys().len() as u64;
+            self.groups = self.groups.with_sample(&waiting.sample(), keys);
+            self.end_waiting();
+        }
+        let (groups, text) = self.groups.finish();
+        image::write(self.encoding, groups, text.as_deref())
     }
 }

@@ -7,10 +7,11 @@
 //! starts       u32 per group: the keys before it (low half)
 //! radix        u32 per slot
 //! rest ends    u32 per group, if any separator needs more than its word
-//! tails, prefix, last bound
+//! tails, prefix, last bound, model of text
 //! trailer      u64 keys, u32 groups' bytes / 8, u32 groups, u32 slots, u32 bytes of tails, of
 //!              prefix, of last bound,
-//!              u16 kind, u8 version, u8: shift to a slot (6 bits), whether there are tails
+//!              u16 kind, u8 version, u8: shift to a slot (6 bits), whether there are tails, whether
+//!              there is a model
 //! ```
 //! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a
 //! group's header is within the bytes. Blocks bear any bytes.
@@ -22,17 +23,20 @@ use trommel_filters::fingerprint::cell::HEAD_BYTES;
 use trommel_filters::fingerprint::directory::Directory;
 use trommel_filters::fingerprint::group::{GROUP_ALIGN, Kind};
 use trommel_filters::hash::checksum;
-use trommel_filters::{Corrupt, Reader, Writer};
+use trommel_filters::{Corrupt, PlacedModel, Reader, TextModel, Writer};
 
 use super::encoding::Encoding;
 use super::place::View;
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 const CHECKSUM_BYTES: usize = size_of::<u64>();
 const TRAILER_BYTES: usize = 8 + 6 * 4 + 2 + 1 + 1;
 const WORD_BYTES: usize = size_of::<u64>();
 const NUMBER_BYTES: usize = size_of::<u32>();
 const SHIFT_BITS: u32 = 6;
+/// Flags above the shift.
+const HAS_TAILS: u8 = 1 << SHIFT_BITS;
+const HAS_TEXT: u8 = 2 << SHIFT_BITS;
 /// Bytes of the last key that are kept after what all keys share, if it is longer.
 const LAST_BYTES: usize = 16;
 /// A block at the end of the groups is read with what follows: at least a checksum, one group's
@@ -40,7 +44,7 @@ const LAST_BYTES: usize = 16;
 const _: () = assert!(HEAD_BYTES <= CHECKSUM_BYTES + WORD_BYTES + 2 * NUMBER_BYTES + TRAILER_BYTES);
 
 /// The image of a table's groups.
-pub(super) fn write(encoding: Encoding, groups: Groups) -> Vec<u8> {
+pub(super) fn write(encoding: Encoding, groups: Groups, text: Option<&TextModel>) -> Vec<u8> {
     let Groups { mut arena, directory, starts, entries, .. } = groups;
     let number = |count: usize| u32::try_from(count).expect("tables of a filter below 4 GiB each");
     let body = directory_bytes(&directory, &starts.low);
@@ -50,6 +54,7 @@ pub(super) fn write(encoding: Encoding, groups: Groups) -> Vec<u8> {
     after.bytes(&body);
     after.bytes(prefix);
     after.bytes(&last);
+    text.iter().for_each(|text| text.write(&mut after));
     after.u64(entries);
     after.u32(number(arena.len() / GROUP_ALIGN));
     after.u32(number(directory.len()));
@@ -59,7 +64,9 @@ pub(super) fn write(encoding: Encoding, groups: Groups) -> Vec<u8> {
     after.u32(number(last.len()));
     after.u16(encoding.tag());
     after.u8(VERSION);
-    after.u8(directory.radix_shift as u8 | u8::from(tails.is_some()) << SHIFT_BITS);
+    let flag = |is_set, flag| if is_set { flag } else { 0 };
+    let flags = flag(tails.is_some(), HAS_TAILS) | flag(text.is_some(), HAS_TEXT);
+    after.u8(directory.radix_shift as u8 | flags);
     arena.reserve_exact(CHECKSUM_BYTES + after.len());
     arena.extend_from_slice(&checksum(after.as_slice()).to_le_bytes());
     arena.extend_from_slice(after.as_slice());
@@ -108,6 +115,9 @@ pub(super) struct Frame {
     pub(super) head: u64,
     pub(super) last: Range<usize>,
     pub(super) radix_shift: u32,
+    /// Where the bytes of the model of text are; none: names are keys.
+    text_at: Range<usize>,
+    pub(super) text: Option<PlacedModel>,
 }
 
 /// Cuts neighbouring ranges.
@@ -128,11 +138,14 @@ impl Cutter {
 impl Frame {
     /// The frame of `image`, all of whose bytes are checked but those of blocks.
     pub(super) fn read(image: &[u8]) -> Result<Frame, Corrupt> {
-        let (frame, groups_end) = Frame::of_trailer(image)?;
+        let (mut frame, groups_end) = Frame::of_trailer(image)?;
         let wrong = |at, what| Err(Corrupt { at, what });
         let summed = &image[groups_end + CHECKSUM_BYTES..];
         if image[groups_end..][..CHECKSUM_BYTES] != checksum(summed).to_le_bytes() {
             return wrong(groups_end, "the checksum of a filter's directory");
+        }
+        if !frame.text_at.is_empty() {
+            frame.text = Some(read_text(image, &frame.text_at)?);
         }
         let view = View::new(image, &frame);
         if !frame.directory_is_sound(&view) {
@@ -161,12 +174,8 @@ impl Frame {
         if input.u8()? != VERSION {
             return Err(wrong("a version of filters of fingerprints that is known"));
         }
-        let flags = u32::from(input.u8()?);
-        let has_rests = match flags >> SHIFT_BITS {
-            0 => false,
-            1 => true,
-            _ => return Err(wrong("flags that are known")),
-        };
+        let flags = input.u8()?;
+        let has_rests = flags & HAS_TAILS != 0;
         let mut cutter = Cutter { at: 0 };
         let groups_end = cutter.next(units, GROUP_ALIGN).end;
         cutter.next(1, CHECKSUM_BYTES);
@@ -182,9 +191,11 @@ impl Frame {
             prefix: cutter.next(prefix_bytes, 1),
             head: 0,
             last: cutter.next(last_bytes, 1),
-            radix_shift: flags & ((1 << SHIFT_BITS) - 1),
+            radix_shift: u32::from(flags) & ((1 << SHIFT_BITS) - 1),
+            text_at: cutter.at..at,
+            text: None,
         };
-        if cutter.at != at {
+        if cutter.at > at || frame.text_at.is_empty() != (flags & HAS_TEXT == 0) {
             return Err(wrong("a filter of the length that its trailer tells"));
         }
         let head = trommel_filters::bits::key_bits::word_at(&image[frame.prefix.clone()], 0);
@@ -215,6 +226,15 @@ impl Frame {
             && (0..group.blocks).all(|block| group.block_at(block) + HEAD_BYTES <= left);
         sound && (group.kind != Kind::Spline || group.model().is_sound(group.blocks))
     }
+}
+
+/// The model of text at this place.
+fn read_text(image: &[u8], at: &Range<usize>) -> Result<PlacedModel, Corrupt> {
+    let mut input = Reader::new(&image[..at.end]);
+    input.bytes(at.start)?;
+    let text = PlacedModel::read(&mut input)?;
+    input.end()?;
+    Ok(text)
 }
 
 /// Where the checksum of an image is, if its trailer adds up.

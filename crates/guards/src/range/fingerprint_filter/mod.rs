@@ -9,7 +9,8 @@
 //! ```
 //! These are the groups and blocks of the global range filter's base, read in place. Invariant:
 //! places are monotone in keys, and a key of the table lies in a cell. A lookup with the places of
-//! a range's ends thus finds every key between them.
+//! a range's ends thus finds every key between them. If there is a model of text, codes stand for
+//! keys in all of this.
 
 mod bounds;
 mod builder;
@@ -20,16 +21,17 @@ mod kind;
 mod place;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use builder::FingerprintFilterBuilder;
 pub use kind::{CELL, CODED, GAP, SNARF};
 
 use image::Frame;
-use place::{CellPosition, View};
+use place::{CellPosition, View, cut};
 use trommel_filters::bits::simd::fastest;
 use trommel_filters::{
-    Corrupt, CountBounds, FilterKind, HashedKey, KeyRange, LowerBound, TableFilter, Trace,
-    Untraced, UpperBound,
+    Corrupt, CountBounds, FilterKind, HashedKey, KeyCode, KeyRange, LowerBound, PlacedModel,
+    TableFilter, TextTables, Trace, Untraced, UpperBound,
 };
 
 /// A filter of fingerprints in key order, over checked bytes: `snarf`, `cell`, `gap` or
@@ -53,17 +55,55 @@ impl<B: AsRef<[u8]>> FingerprintFilter<B> {
         View::new(self.bytes.as_ref(), &self.frame)
     }
 
+    /// The tables of its model of text.
+    fn text(&self) -> Option<TextTables<'_>> {
+        self.frame.text.as_ref().map(|text| text.of(self.bytes.as_ref()))
+    }
+
     fn place(&self, key: &[u8]) -> CellPosition {
-        find(&self.view(), key, &mut Untraced)
+        let mut code = KeyCode::new();
+        let name = self.text().map_or(key, |text| text.encode(cut(key), &mut code));
+        find(&self.view(), name, &mut Untraced)
     }
 
     #[inline]
     fn ask<T: Trace>(&self, key: &[u8], trace: &mut T) -> bool {
+        match &self.frame.text {
+            None => self.ask_name(key, trace),
+            Some(text) => self.ask_coded(text, key, trace),
+        }
+    }
+
+    /// Asks for the code of a key.
+    #[inline(never)]
+    fn ask_coded<T: Trace>(&self, text: &PlacedModel, key: &[u8], trace: &mut T) -> bool {
+        let text = text.of(self.bytes.as_ref());
+        self.ask_name(text.encode(cut(key), &mut KeyCode::new()), trace)
+    }
+
+    /// Asks for a key, or for its code if there is a model of text.
+    #[inline(always)]
+    fn ask_name<T: Trace>(&self, name: &[u8], trace: &mut T) -> bool {
         let (image, frame) = (self.bytes.as_ref(), &self.frame);
         fastest(
             #[inline(always)]
-            move || View::new(image, frame).may_contain(key, trace),
+            move || View::new(image, frame).may_contain(name, trace),
         )
+    }
+
+    /// Asks for a range of keys, or for that of their codes.
+    #[inline(always)]
+    fn ask_names<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        let view = &self.view();
+        let low = find(view, range.lower(), trace);
+        if low.is_in_cell() {
+            return true; // whose key may be in the range, whatever its end is
+        }
+        match range.upper() {
+            Some(upper) if view.is_beside(&low, upper) => false,
+            Some(key) => view.may_overlap(&low, Some(&find(view, key, trace))),
+            None => view.may_overlap(&low, None),
+        }
     }
 }
 
@@ -96,16 +136,11 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
     }
 
     fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
-        let view = &self.view();
-        let low = find(view, range.lower(), trace);
-        if low.is_in_cell() {
-            return true; // whose key may be in the range, whatever its end is
-        }
-        match range.upper() {
-            Some(upper) if view.is_beside(&low, upper) => false,
-            Some(key) => view.may_overlap(&low, Some(&find(view, key, trace))),
-            None => view.may_overlap(&low, None),
-        }
+        let Some(text) = self.text() else { return self.ask_names(range, trace) };
+        let (mut low, mut high) = (KeyCode::new(), KeyCode::new());
+        let range = KeyRange::new(cut(range.lower()), range.upper().map(cut));
+        let range = range.expect("what is left of keys ascends as they do");
+        self.ask_names(&text.range(&range, (&mut low, &mut high)), trace)
     }
 
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound> {
@@ -113,11 +148,12 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
         if place.is_in_cell() {
             return Some(LowerBound::From { key: key.to_vec(), unsure: true });
         }
-        Some(match self.view().first_from(&place) {
-            // Rounding may have put the cell's start before the key.
-            Some(start) => LowerBound::From { key: start.max(key.to_vec()), unsure: false },
-            None => LowerBound::End,
-        })
+        let Some(mut start) = self.view().first_from(&place) else { return Some(LowerBound::End) };
+        if let Some(text) = self.text() {
+            start = text.keys_around(&start).below;
+        }
+        // Rounding may have put the cell's start before the key.
+        Some(LowerBound::From { key: start.max(key.to_vec()), unsure: false })
     }
 
     fn upper_bound(&self, key: &[u8]) -> Option<UpperBound> {
@@ -125,10 +161,12 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
         if place.is_in_cell() {
             return Some(UpperBound::Before { end: after, unsure: true });
         }
-        Some(match self.view().end_before(&place, after) {
-            Some(end) => UpperBound::Before { end, unsure: false },
-            None => UpperBound::Start,
-        })
+        let Some(mut end) = self.view().end_before(&place) else { return Some(UpperBound::Start) };
+        if let Some(text) = self.text() {
+            end = end.and_then(|end| text.keys_around(&end).above);
+        }
+        let end = end.map_or(after.clone(), |end| end.min(after));
+        Some(UpperBound::Before { end, unsure: false })
     }
 
     fn count(&self, range: &KeyRange<'_>) -> Option<CountBounds> {

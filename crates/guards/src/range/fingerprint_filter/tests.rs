@@ -2,8 +2,8 @@
 
 use std::hint::black_box;
 
-use trommel_filters::TableFilterBuilder;
 use trommel_filters::hash::checksum;
+use trommel_filters::{KeySample, TableFilterBuilder, TextModel};
 
 use super::encoding::Encoding;
 use super::image::checksum_at;
@@ -35,6 +35,23 @@ fn image(encoding: Encoding, keys: &[Vec<u8>]) -> Vec<u8> {
     builder.finish()
 }
 
+/// As [`image`], of codes.
+fn image_of_text(encoding: Encoding, keys: &[Vec<u8>]) -> Vec<u8> {
+    let model = TextModel::of(&KeySample::evenly(keys.len(), |place| &keys[place]), 1 << 20);
+    let mut builder = FingerprintFilterBuilder::new(encoding, 12.0).with_text(model, 1 << 20);
+    keys.iter().for_each(|key| builder.add(key).expect("in order"));
+    builder.finish()
+}
+
+/// Images of all encodings, of keys and of codes, and their keys.
+fn images() -> impl Iterator<Item = (Encoding, Vec<Vec<u8>>, Vec<u8>)> {
+    Encoding::ALL.into_iter().flat_map(|encoding| {
+        sets_of_keys().into_iter().flat_map(move |keys| {
+            [image, image_of_text].map(|image| (encoding, keys.clone(), image(encoding, &keys)))
+        })
+    })
+}
+
 /// Asks all that can be asked, if the bytes read as a filter. Whether they do.
 fn ask(image: &[u8], keys: &[Vec<u8>]) -> bool {
     let Ok(filter) = FingerprintFilter::read(image) else { return false };
@@ -51,11 +68,7 @@ fn ask(image: &[u8], keys: &[Vec<u8>]) -> bool {
 
 #[test]
 fn no_flipped_bit_makes_a_filter_panic_even_with_its_checksum() {
-    for (encoding, keys) in Encoding::ALL
-        .into_iter()
-        .flat_map(|encoding| sets_of_keys().into_iter().map(move |it| (encoding, it)))
-    {
-        let image = image(encoding, &keys);
+    for (encoding, keys, image) in images() {
         assert!(ask(&image, &keys));
         let at = checksum_at(&image).expect("a whole image");
         let (mut errors, mut round) = (0, 0);
@@ -78,21 +91,18 @@ fn no_flipped_bit_makes_a_filter_panic_even_with_its_checksum() {
 #[test]
 fn no_bytes_in_the_groups_make_a_filter_panic() {
     let mut asked = 0;
-    for encoding in Encoding::ALL {
-        for keys in sets_of_keys() {
-            let image = image(encoding, &keys);
-            let at = checksum_at(&image).expect("a whole image");
-            for round in 0..40 {
-                // From somewhere on: noise, ones, zeros.
-                let mut damaged = image.clone();
-                let from = mixed(round) as usize % at;
-                let noise = |place: u64| [mixed(place << 8 | round) as u8, 0xff, 0];
-                let end = at.min(from + 1 + 40 * round as usize);
-                for (byte, place) in damaged[from..end].iter_mut().zip(0..) {
-                    *byte = noise(place)[round as usize % 3];
-                }
-                asked += u32::from(ask(&damaged, &keys));
+    for (_, keys, image) in images() {
+        let at = checksum_at(&image).expect("a whole image");
+        for round in 0..40 {
+            // From somewhere on: noise, ones, zeros.
+            let mut damaged = image.clone();
+            let from = mixed(round) as usize % at;
+            let noise = |place: u64| [mixed(place << 8 | round) as u8, 0xff, 0];
+            let end = at.min(from + 1 + 40 * round as usize);
+            for (byte, place) in damaged[from..end].iter_mut().zip(0..) {
+                *byte = noise(place)[round as usize % 3];
             }
+            asked += u32::from(ask(&damaged, &keys));
         }
     }
     assert!(asked > 200, "{asked} filters were asked");

@@ -526,6 +526,15 @@ fn levels_of(stats: &Stats) -> Vec<LevelRuns> {
         .collect()
 }
 
+/// What questions that people ask have cost.
+fn asked_kinds(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
+    let asked = kinds.iter().filter_map(|(kind, cost)| match kind {
+        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
+        _ => None,
+    });
+    asked.collect()
+}
+
 fn measured(
     side: MeasuredStore,
     plan: &ReadPlan,
@@ -544,11 +553,7 @@ fn measured(
         Kind::ALL.map(of);
     let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
     let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
-    let asked = side.kinds.iter().filter_map(|(kind, cost)| match kind {
-        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
-        _ => None,
-    });
-    let asked = asked.collect();
+    let asked = asked_kinds(&side.kinds);
     let [points, ranges] = [&point_miss, &empty_range].map(|kind| kind.false_positive_rate);
     let after = ShiftRates { point_miss: points, empty_range: ranges };
     let shift = shift_report(&side.base_seen, stored, after);

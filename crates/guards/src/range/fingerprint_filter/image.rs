@@ -10,8 +10,8 @@
 //! tails, prefix, last bound, model of text
 //! trailer      u64 keys, u32 groups' bytes / 8, u32 groups, u32 slots, u32 bytes of tails, of
 //!              prefix, of last bound,
-//!              u16 kind, u8 version, u8: shift to a slot (6 bits), whether there are tails, whether
-//!              there is a model
+//!              u16 kind, u8 version, u8: shift to a slot (6 bits), whether there are tails,
+//!              whether there is a model
 //! ```
 //! Invariant: after [`Frame::read`], every index that a search takes from the directory or from a
 //! group's header is within the bytes. Blocks bear any bytes.

@@ -112,7 +112,7 @@ fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
 
 /// `width * share / 2^SHARE_BITS`, rounded down; the product may have more than 128 bits.
 fn share_of(width: u128, share: u32) -> u128 {
-    let low = (width & ((1 << SHARE_BITS) - 1)) * u128::from(share) >> SHARE_BITS;
+    let low = ((width & ((1 << SHARE_BITS) - 1)) * u128::from(share)) >> SHARE_BITS;
     (width >> SHARE_BITS) * u128::from(share) + low
 }
 

@@ -11,8 +11,8 @@
 //! bloom+universal, ...: the same, with universal compaction in the place of the levelled one
 //! ```
 //! Scans are told their end (`iterate_upper_bound`), and are without `total_order_seek` where they
-//! stay within a prefix: up to its successor, too. So would RocksDB's `auto_prefix_mode` decide, which
-//! the crate does not offer.
+//! stay within a prefix: up to its successor, too. So would RocksDB's `auto_prefix_mode` decide,
+//! which the crate does not offer.
 //! Invariant: a scan that may leave its prefix is asked in total order, so every filter gives the
 //! same answers.
 

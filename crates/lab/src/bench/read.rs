@@ -544,11 +544,6 @@ fn measured(
         Kind::ALL.map(of);
     let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
     let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
-    let asked = side.kinds.iter().filter_map(|(kind, cost)| match kind {
-        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
-        _ => None,
-    });
-    let asked = asked.collect();
     let [points, ranges] = [&point_miss, &empty_range].map(|kind| kind.false_positive_rate);
     let after = ShiftRates { point_miss: points, empty_range: ranges };
     let shift = shift_report(&side.base_seen, stored, after);
@@ -596,9 +591,18 @@ fn measured(
         deleted: stored.deleted(),
         shift,
         closed_seek: closed_seek_reports(closed, &closed_kinds),
-        asked,
+        asked: asked_reports(&side.kinds),
     };
     Ok(Measured { report, stats })
+}
+
+/// What questions cost that no stored key answers.
+fn asked_reports(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
+    let report = |(kind, cost): &(Kind, KindReport)| match kind {
+        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
+        _ => None,
+    };
+    kinds.iter().filter_map(report).collect()
 }
 
 #[cfg(test)]

@@ -76,8 +76,8 @@ pub struct BoundRow {
     pub bits_per_key: f64,
     /// Share of missing keys that are said to be there, perhaps.
     pub point_rate: f64,
-    /// Share of prefixes that are, each the shortest of a missing key that no key begins with. None:
-    /// keys are numbers of eight bytes, or there are no such prefixes.
+    /// Share of prefixes that are, each the shortest of a missing key that no key begins with.
+    /// None: keys are numbers of eight bytes, or there are no such prefixes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefix_rate: Option<f64>,
 }

@@ -553,7 +553,6 @@ fn measured(
         Kind::ALL.map(of);
     let closed_kinds = side.kinds.iter().filter(|(kind, _)| *kind == Kind::ClosedSeek);
     let closed_kinds: Vec<KindReport> = closed_kinds.map(|(_, report)| report.clone()).collect();
-    let asked = asked_kinds(&side.kinds);
     let [points, ranges] = [&point_miss, &empty_range].map(|kind| kind.false_positive_rate);
     let after = ShiftRates { point_miss: points, empty_range: ranges };
     let shift = shift_report(&side.base_seen, stored, after);
@@ -601,9 +600,18 @@ fn measured(
         deleted: stored.deleted(),
         shift,
         closed_seek: closed_seek_reports(closed, &closed_kinds),
-        asked,
+        asked: asked_reports(&side.kinds),
     };
     Ok(Measured { report, stats })
+}
+
+/// What questions cost that no stored key answers.
+fn asked_reports(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
+    let report = |(kind, cost): &(Kind, KindReport)| match kind {
+        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
+        _ => None,
+    };
+    kinds.iter().filter_map(report).collect()
 }
 
 #[cfg(test)]

@@ -3,10 +3,10 @@
 //! numbers     0        8 10               26
 //! gaps            8     2       16              e: 3, 1, 4, the exponents of two below them
 //! cells, s=0  0        [8,9][10,11]       [26 .. 41]
-//!                      m: the lesser exponent of the gaps beside a number: 2^(m - s) wide
 //! ```
-//! A cell begins at a multiple of its width behind the number before. Its gap's exponent and the
-//! e - (m - s) bits that count these multiples are what is stored.
+//! A cell is 2^(m - s) wide, m the lesser exponent of the gaps beside its number. It begins at a
+//! multiple of its width behind the number before. The exponent e of its gap is stored, and the
+//! e - (m - s) bits that count these multiples.
 //! Invariant: a number is in its cell.
 
 /// Numbers with their cells.

@@ -526,15 +526,6 @@ fn levels_of(stats: &Stats) -> Vec<LevelRuns> {
         .collect()
 }
 
-/// What questions that people ask have cost.
-fn asked_kinds(kinds: &[(Kind, KindReport)]) -> Vec<AskedKindReport> {
-    let asked = kinds.iter().filter_map(|(kind, cost)| match kind {
-        Kind::Unanswered(ask) => Some(AskedKindReport { question: ask.name(), cost: cost.clone() }),
-        _ => None,
-    });
-    asked.collect()
-}
-
 fn measured(
     side: MeasuredStore,
     plan: &ReadPlan,

@@ -95,7 +95,8 @@ fn symbol(byte: Option<&u8>) -> usize {
 /// Where each symbol begins if each has one share and by its count; the most frequent one has what
 /// is left by rounding.
 fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
-    let (all, given) = (seen.iter().map(|count| u64::from(*count)).sum::<u64>().max(1), 1 << 16);
+    let (all, given) =
+        (seen.iter().map(|count| u64::from(*count)).sum::<u64>().max(1), 1 << SHARE_BITS);
     let free = given - SYMBOLS as u64;
     let mut shares = seen.map(|count| 1 + (free * u64::from(count) / all) as u32);
     let left = given as u32 - shares.iter().sum::<u32>();
@@ -112,8 +113,8 @@ fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
 
 /// `width * share / 2^SHARE_BITS`, rounded down; the product may have more than 128 bits.
 fn share_of(width: u128, share: u32) -> u128 {
-    let low = (width & ((1 << SHARE_BITS) - 1)) * u128::from(share) >> SHARE_BITS;
-    (width >> SHARE_BITS) * u128::from(share) + low
+    let (share, low) = (u128::from(share), width & ((1 << SHARE_BITS) - 1));
+    (width >> SHARE_BITS) * share + ((low * share) >> SHARE_BITS)
 }
 
 #[cfg(test)]

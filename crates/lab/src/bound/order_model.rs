@@ -95,7 +95,8 @@ fn symbol(byte: Option<&u8>) -> usize {
 /// Where each symbol begins if each has one share and by its count; the most frequent one has what
 /// is left by rounding.
 fn shares(seen: &[u32; SYMBOLS]) -> Vec<u32> {
-    let (all, given) = (seen.iter().map(|count| u64::from(*count)).sum::<u64>().max(1), 1 << 16);
+    let (all, given) =
+        (seen.iter().map(|count| u64::from(*count)).sum::<u64>().max(1), 1 << SHARE_BITS);
     let free = given - SYMBOLS as u64;
     let mut shares = seen.map(|count| 1 + (free * u64::from(count) / all) as u32);
     let left = given as u32 - shares.iter().sum::<u32>();

@@ -271,6 +271,31 @@ fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_quarter_and_the_full_one_m
     }
 }
 
+// Half of the keys are overlay at z = 1, nine of ten under tiering.
+#[test]
+fn a_large_overlay_stays_within_the_knob_and_errs_little() {
+    let policies = ["lazy-leveling", "tiering"].map(|name| Policy::named(name).expect("a preset"));
+    let plan = FprPlan {
+        policies: policies.to_vec(),
+        fills: vec![9, 1],
+        keys: Some(400_000),
+        bits_per_key: vec![12.0],
+        range_widths: vec![1],
+        queries: 100_000,
+        ..plan(Dist::Uniform)
+    };
+    let report = measured(&plan);
+    let interval = |filter: &FprFilter| filter.rates[0].interval_95.expect("asked");
+    let [full, small, tiered, _] = &report.filters[..] else { panic!("four: {report:?}") };
+    for filter in &report.filters {
+        let times = filter.guard_bits_per_key / filter.bits_per_key;
+        assert!(filter.false_negatives == 0 && times <= 1.1, "{times} times: {filter:?}");
+    }
+    let ([_, most], [least, _]) = (interval(full), interval(small));
+    assert!(least <= 1.7 * most && most < 0.005, "{least} at z = 1, {most} at z = 9");
+    assert!(interval(tiered)[1] <= 0.03, "{tiered:?}");
+}
+
 #[test]
 fn trees_of_other_policies_have_their_runs() {
     for (name, digits, base_end) in

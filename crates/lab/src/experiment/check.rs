@@ -110,7 +110,10 @@ fn of_bits(row: &Row) -> Option<String> {
     let taken = row.number("guard_bits_per_key_filled").or(row.number("guard_bits_per_key"));
     let (asked, taken) = (row.number("bits_per_key")?, taken?);
     let is_told = row.get("unfit") == Some(&Scalar::Flag(true));
-    if is_told || asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
+    // A filter that knows keys exactly has no use for more.
+    let wrong = row.number("false_positive_rate").unwrap_or(0.0);
+    let is_exact = row.get("question").is_some() && taken < asked && wrong == 0.0;
+    if is_told || is_exact || asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
         return None;
     }
     let guard = guard_of(row);
@@ -206,6 +209,14 @@ mod tests {
         let bits = |taken| of_bits(&row(&[("bits_per_key", 8.0), ("guard_bits_per_key", taken)]));
         assert_eq!(bits(74.0).expect("far off"), "snarf: 74 bits per key taken, 8 asked for");
         assert_eq!((bits(8.2), bits(7.8), bits(0.0)), (None, None, None));
+        let of_question = |rate, taken| {
+            let fields = [("bits_per_key", 8.0), ("guard_bits_per_key", taken)];
+            let mut row = row(&[&fields[..], &[("false_positive_rate", rate)]].concat());
+            row.0.insert("question".into(), Scalar::Text("points".into()));
+            of_bits(&row)
+        };
+        assert_eq!(of_question(0.0, 5.0), None, "exact");
+        assert!(of_question(0.01, 5.0).is_some() && of_question(0.0, 9.0).is_some());
     }
 
     #[test]

@@ -113,7 +113,12 @@ fn of_bits(row: &Row) -> Option<String> {
     // A filter that knows keys exactly has no use for more.
     let wrong = row.number("false_positive_rate").unwrap_or(0.0);
     let is_exact = row.get("question").is_some() && taken < asked && wrong == 0.0;
-    if is_told || is_exact || asked <= 0.0 || taken == 0.0 || (taken / asked - 1.0).abs() <= BITS_TOLERANCE {
+    if is_told
+        || is_exact
+        || asked <= 0.0
+        || taken == 0.0
+        || (taken / asked - 1.0).abs() <= BITS_TOLERANCE
+    {
         return None;
     }
     let guard = guard_of(row);

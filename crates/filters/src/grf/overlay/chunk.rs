@@ -1,7 +1,7 @@
 //! A chunk of the overlay: the entries of some neighbouring lists, as a tree of two tiers.
 //! ```text
 //! flush 63 --> young    60 61 62 63            few: a flush rewrites little
-//!                |  when their runs were merged, or there are too many
+//!                |  when there are many and their runs were merged, or too many
 //!                v
 //!              old      [0, 10) ... [50, 60)   few codes; rewritten once a run
 //! ```
@@ -171,15 +171,18 @@ impl ChunkWriter {
     pub(crate) fn add(&mut self, chunk: &Chunk, new: &NewEntries<'_>, lists: Lists) -> Chunk {
         let span = self.runs.widened(Span::of_flush(new.flush));
         let new_entries = (new.spots, Code { span, bits: self.bits(chunk, new, lists) });
-        let tidied = self.collect_garbage(chunk, lists);
-        let chunk = tidied.as_ref().unwrap_or(chunk);
-        let (old, young) = (chunk.tier(OLD), chunk.tier(YOUNG));
-        let old_len = old.map_or(0, |old| old.len()).max(lists.expected);
-        let young_len = young.map_or(0, |young| young.len()) + new.spots.len();
-        if young_len <= (old_len / YOUNG_PER_OLD).max(YOUNG_MIN) {
-            let young = self.rewrite([young, None], new_entries, lists);
-            return Chunk { tiers: [chunk.tiers[OLD].clone(), young] };
+        let (old, mut young) = (chunk.tier(OLD), chunk.tier(YOUNG));
+        let mut old_bytes = chunk.tiers[OLD].clone();
+        let room = old.map_or(0, |old| old.len()).max(lists.expected) / YOUNG_PER_OLD;
+        let room = room.max(YOUNG_MIN);
+        if young.is_some_and(|young| 2 * young.len() >= room && self.is_stale(&young)) {
+            old_bytes = self.rewrite([old, young.take()], (&[], new_entries.1), lists);
         }
+        if young.map_or(0, |young| young.len()) + new.spots.len() <= room {
+            let young = self.rewrite([young, None], new_entries, lists);
+            return Chunk { tiers: [old_bytes, young] };
+        }
+        let old = old_bytes.as_deref().map(Packed::new);
         Chunk { tiers: [self.rewrite([old, young], new_entries, lists), None] }
     }
 

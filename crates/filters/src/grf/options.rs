@@ -81,7 +81,7 @@ impl GrfOptions {
     /// The most bits for each key that any filling of the tree may take: a tenth beyond the budget,
     /// but for a little that is left to chance.
     pub(crate) fn filling_bits(&self) -> f64 {
-        1.1 * self.bits_per_key - 0.05
+        1.1 * self.bits_per_key - 0.1
     }
 
     /// The division of the budget. `overlay_share` is the overlay's share of all keys just before

@@ -24,6 +24,7 @@ use std::sync::Arc;
 /// the 90 of a round are merged. Among young entries a new one costs about as much rewriting as
 /// among old ones.
 const YOUNG_PER_OLD: usize = 8;
+/// So few cost less than rewriting old ones.
 const YOUNG_MIN: usize = 32;
 
 /// The share of young entries, on average, just before the base is built anew.
@@ -175,20 +176,21 @@ impl ChunkWriter {
         let mut old_bytes = chunk.tiers[OLD].clone();
         let room = old.map_or(0, |old| old.len()).max(lists.expected) / YOUNG_PER_OLD;
         let room = room.max(YOUNG_MIN);
-        if young.is_some_and(|young| 2 * young.len() >= room && self.is_stale(&young)) {
+        // What has no room beside young entries moves with them: old ones are rewritten once.
+        let moves = |young: Packed<'_>| 2 * young.len() >= room && self.is_stale(&young);
+        if new.spots.len() <= room && young.is_some_and(moves) {
             old_bytes = self.rewrite([old, young.take()], (&[], new_entries.1), lists);
         }
         if young.map_or(0, |young| young.len()) + new.spots.len() <= room {
             let young = self.rewrite([young, None], new_entries, lists);
             return Chunk { tiers: [old_bytes, young] };
         }
-        let old = old_bytes.as_deref().map(Packed::new);
         Chunk { tiers: [self.rewrite([old, young], new_entries, lists), None] }
     }
 
-    /// The bits for the fractions of new entries: more where entries crowd. All keys of
-    /// the tree are equally likely to be asked for. An entry among many therefore deserves a bit
-    /// for each doubling, as long as the budget allows.
+    /// The bits for the fractions of new entries: more where entries crowd. All keys of the tree
+    /// are equally likely to be asked for. An entry among many therefore deserves a bit for each
+    /// doubling, as long as the budget allows.
     fn bits(&self, old: &Chunk, new: &NewEntries<'_>, lists: Lists) -> u8 {
         let mut counts = [0u32; LISTS_MAX * BUCKETS];
         new.spots.iter().for_each(|spot| counts[(spot >> FRACTION_BITS) as usize] += 1);

@@ -1,4 +1,4 @@
-//! The packed entries of some neighbouring lists: those whose flushes were merged.
+//! The packed entries of some neighbouring lists: a tier of a chunk.
 //! ```text
 //! layout     packed_layout.rs
 //! tables     of each list: its first entry, and where its slots end, counted from there

@@ -20,6 +20,22 @@ pub(crate) fn dist_help() -> String {
     )
 }
 
+/// Which keys are looked at.
+#[derive(Debug, Args)]
+pub(crate) struct KeySetArgs {
+    #[arg(long, value_name = "NAME", default_value = "uniform", help = dist_help())]
+    pub(crate) dist: Dist,
+    /// How a file of keys is written: lines, u64le.
+    #[arg(long, value_name = "NAME", default_value = "lines")]
+    pub(crate) file_format: FileFormat,
+    /// How many keys. [default: 1000000, or all of a file]
+    #[arg(long, value_name = "N")]
+    pub(crate) keys: Option<usize>,
+    /// Seed of keys and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    pub(crate) seed: u64,
+}
+
 /// Which keys and questions are measured.
 #[derive(Debug, Args)]
 pub(crate) struct WorkloadArgs {

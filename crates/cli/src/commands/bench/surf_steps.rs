@@ -3,8 +3,9 @@
 use std::io::Write;
 
 use clap::Args;
-use trommel_lab::{Dist, FileFormat, SurfStepsPlan, surf_steps};
+use trommel_lab::{SurfStepsPlan, surf_steps};
 
+use crate::args::workload::KeySetArgs;
 use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, nanoseconds, whole};
@@ -13,29 +14,20 @@ use crate::process::failure::{Outcome, Status};
 /// Which keys, and how many questions.
 #[derive(Debug, Args)]
 pub(crate) struct SurfStepsArgs {
-    #[arg(long, value_name = "NAME", default_value = "uniform", help = crate::args::workload::dist_help())]
-    dist: Dist,
-    /// How a file of keys is written: lines, u64le.
-    #[arg(long, value_name = "NAME", default_value = "lines")]
-    file_format: FileFormat,
-    /// How many keys. [default: 1000000, or all of a file]
-    #[arg(long, value_name = "N")]
-    keys: Option<usize>,
+    #[command(flatten)]
+    keys: KeySetArgs,
     /// Points, half of which are stored keys.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     queries: usize,
-    /// Seed of keys and questions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
 }
 
 pub(crate) fn run(arguments: &SurfStepsArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let plan = SurfStepsPlan {
-        dist: arguments.dist.clone(),
-        file_format: arguments.file_format,
-        keys: arguments.keys,
+        dist: arguments.keys.dist.clone(),
+        file_format: arguments.keys.file_format,
+        keys: arguments.keys.keys,
         queries: arguments.queries,
-        seed: arguments.seed,
+        seed: arguments.keys.seed,
     };
     let steps = surf_steps(&plan, &mut StageBar::default())?;
     if json {
@@ -47,7 +39,7 @@ pub(crate) fn run(arguments: &SurfStepsArgs, json: bool, out: &mut dyn Write) ->
             table.row(vec![step.step.into(), nanoseconds(step.ns_per_op), bits]);
         }
         let keys = steps.first().map_or(0, |step| step.keys);
-        writeln!(out, "{} keys ({})\n{}", whole(keys), arguments.dist, table.render())?;
+        writeln!(out, "{} keys ({})\n{}", whole(keys), arguments.keys.dist, table.render())?;
     }
     let wrong: u64 = steps.iter().map(|step| step.wrong_answers).sum();
     if wrong > 0 {

@@ -7,8 +7,9 @@
 use std::io::Write;
 
 use clap::Args;
-use trommel_lab::{BoundPlan, BoundReport, BoundRow, Dist, FileFormat, bound};
+use trommel_lab::{BoundPlan, BoundReport, BoundRow, bound};
 
+use crate::args::workload::KeySetArgs;
 use crate::output::table::{TextTable, whole};
 use crate::process::failure::{Outcome, Status};
 
@@ -18,31 +19,21 @@ pub(crate) const EXAMPLES: &str = "Examples: numbers as they are; text behind a 
 
 #[derive(Debug, Args)]
 pub(crate) struct BoundArgs {
-    #[arg(long, value_name = "NAME", default_value = "uniform", help = crate::args::workload::dist_help())]
-    dist: Dist,
-    /// How a file of keys is written: lines, u64le.
-    #[arg(long, value_name = "NAME", default_value = "lines")]
-    file_format: FileFormat,
-    /// How many keys; an eighth of them is held out and asked for. [default: 1000000, or all of a
-    /// set]
-    #[arg(long, value_name = "N")]
-    keys: Option<usize>,
+    #[command(flatten)]
+    keys: KeySetArgs,
     /// Code each byte by its share after so many bytes, 0 to 2, in the order of the keys. [default:
     /// keys are numbers, of their first 16 bytes]
     #[arg(long, value_name = "N")]
     order: Option<usize>,
-    /// Seed of keys, and of those that are held out.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
 }
 
 pub(super) fn run(arguments: &BoundArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let report = bound(&BoundPlan {
-        dist: arguments.dist.clone(),
-        file_format: arguments.file_format,
-        keys: arguments.keys,
+        dist: arguments.keys.dist.clone(),
+        file_format: arguments.keys.file_format,
+        keys: arguments.keys.keys,
         order: arguments.order,
-        seed: arguments.seed,
+        seed: arguments.keys.seed,
     })?;
     if json {
         serde_json::to_writer(&mut *out, &report)?;

@@ -7,9 +7,11 @@
 //! number; and a cursor gives such a code at or before the key. "No" is proof, "maybe" proves
 //! nothing. Codes that merges rewrite are in `huffman.rs`, the law of counts is in `counts.rs`,
 //! that of many keys asked for at once in `many.rs`, that of many keys added at once in `words.rs`.
+//! More codes than a chunk can have are in `joined.rs`.
 
 mod counts;
 mod huffman;
+mod joined;
 mod many;
 mod twin;
 mod words;

@@ -373,10 +373,14 @@ impl Draft {
         let first = oldest.reduce(join).expect("there are codes");
         let kept = order[joined..].iter().map(|&code| self.codes[code]);
         let codes: Vec<Code> = std::iter::once(first).chain(kept).collect();
-        let mut numbers = vec![0; order.len()];
-        (joined..order.len()).for_each(|place| numbers[order[place]] = (place + 1 - joined) as u16);
+        // Joined entries have no longer fractions than their code says, as all others.
+        let cut = FRACTION_BITS as u8 - first.bits;
+        let mut recodings = vec![Recoding { cut, code: 0 }; order.len()];
+        for place in joined..order.len() {
+            recodings[order[place]] = Recoding { cut: 0, code: (place + 1 - joined) as u16 };
+        }
         for entry in &mut self.entries {
-            *entry = entry.recoded(Recoding { cut: 0, code: numbers[entry.code()] });
+            *entry = entry.recoded(recodings[entry.code()]);
         }
         self.codes = codes;
         self.merged += put_in_order(&mut self.entries);

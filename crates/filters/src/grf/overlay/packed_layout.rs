@@ -165,6 +165,8 @@ impl Layout<'_> {
     /// The number of an entry. Requires: its code is among the layout's.
     #[inline(always)]
     pub(crate) fn number_of(self, entry: Entry) -> u64 {
+        let spot = u64::from(entry.spot());
+        debug_assert!(self.place(spot) << self.byte(CUT) == spot, "a fraction is too long");
         self.number(u64::from(entry.spot())) + entry.code() as u64
     }
 

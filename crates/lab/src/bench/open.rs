@@ -213,7 +213,7 @@ fn read_keys(plan: &OpenPlan) -> Result<f64> {
     let db = Db::open(&plan.folder, options(GuardKind::Open))?;
     let start = cpu_time();
     let mut count = 0;
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         entry?;
         count += 1;
     }

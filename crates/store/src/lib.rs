@@ -25,7 +25,8 @@
 //! | read what a batch would do | [`IndexedBatch`] |
 //! | load sorted entries | [`Db::ingest`] |
 //! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
-//! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`], [`Db::approximate_count`] |
+//! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
+//! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
 //! | read one state while writes go on | [`Db::snapshot`] |
 //! | choose what a crash may lose | [`Options::sync`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |

@@ -134,7 +134,13 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 
 fn options(guard: GuardKind) -> Options {
     // No other thread works while an open is measured.
-    Options { guard, background: Background::Stepped, sync: Sync::Never, ..Options::default() }
+    Options {
+        guard,
+        learn_questions: false,
+        background: Background::Stepped,
+        sync: Sync::Never,
+        ..Options::default()
+    }
 }
 
 /// Asks the system not to keep a folder's files in memory.

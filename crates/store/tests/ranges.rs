@@ -92,7 +92,7 @@ fn all_forms_of_bounds_need_no_types() {
     assert_eq!(keys(db.range((Excluded("a"), Included("c")))), "bc");
     assert_eq!(keys(db.range(b"b".to_vec()..)), "bcd");
     assert_eq!(keys(db.range(KeyBounds::all())), "abcd");
-    assert_eq!(keys(db.range(&KeyBounds::prefix("b"))), "b");
+    assert_eq!(keys(db.range(KeyBounds::prefix("b"))), "b");
     assert!(db.may_contain_range(..).expect("asks"));
     assert_eq!(db.estimate_count(..).expect("counts"), 4);
     assert_eq!(db.multi_may_contain(["a".."b", "x".."y"]).expect("asks"), [true, false]);

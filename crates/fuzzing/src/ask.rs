@@ -87,8 +87,8 @@ pub(crate) struct Asked {
 pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     let db = open(disk, guard).inspect_err(check_error).ok()?;
     let is_sound = verify(&db).is_some_and(|report| report.damage.is_empty());
-    let forward = collect(db.range::<&[u8]>(..), is_sound);
-    let mut backward = collect(db.range::<&[u8]>(..).rev(), is_sound);
+    let forward = collect(db.range(..), is_sound);
+    let mut backward = collect(db.range(..).rev(), is_sound);
     let contents: Contents = forward.iter().cloned().collect();
     if is_sound {
         backward.reverse();
@@ -213,7 +213,7 @@ fn write_and_merge(
         if merge {
             db.compact()?;
         }
-        let found = collect(db.range::<&[u8]>(..), sound.is_some());
+        let found = collect(db.range(..), sound.is_some());
         if sound.is_some() {
             let found: Contents = found.into_iter().collect();
             assert_eq!(found, expected, "after writing, merged: {merge}");
@@ -229,7 +229,7 @@ fn write_and_merge(
 /// left, before a flush.
 fn delete_a_third(db: &Db, expected: &mut Contents, is_sound: bool) -> trommel::Result<()> {
     let all = |backward: bool| {
-        let scan = db.range::<&[u8]>(..);
+        let scan = db.range(..);
         if backward { collect(scan.rev(), is_sound) } else { collect(scan, is_sound) }
     };
     let mut keys: Vec<_> = all(false).into_iter().map(|(key, _)| key).collect();

@@ -70,7 +70,7 @@ impl Steps {
 fn check_rows(db: &Db, replaced: &[u64]) -> Outcome {
     let seed = |row: u64| if replaced.contains(&row) { row + ROWS } else { row };
     let mut row = 0u64;
-    for entry in db.range::<[u8; 8]>(..) {
+    for entry in db.range(..) {
         let (key, value) = entry?;
         require(key == row.to_be_bytes(), "a row is missing, or there are too many")?;
         require(*value == bytes(seed(row), ROW_BYTES), "a row has another value")?;

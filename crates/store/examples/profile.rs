@@ -90,7 +90,7 @@ fn one_kind(kind: &str, count: u64) -> Result<()> {
     let seeks_back = || {
         (0..count).try_for_each(|n| db.range(..spread(count + n)).next_back().transpose().map(drop))
     };
-    let walk = || db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop));
+    let walk = || db.range(..).try_for_each(|entry| entry.map(drop));
     match kind {
         "flush" => {
             (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE))?;
@@ -188,7 +188,7 @@ fn write_pair(db: &Db, n: u64, second: Second) -> Result<()> {
 }
 
 fn first(db: &Db) -> Result<()> {
-    db.range::<&[u8]>(..).next().transpose().map(drop)
+    db.range(..).next().transpose().map(drop)
 }
 
 fn last(db: &Db) -> Result<()> {
@@ -269,7 +269,7 @@ fn overlap(count: u64, dir: &Path) -> Result<()> {
             measured(|| db.compact())?;
             let compacted = start.elapsed();
             let start = Instant::now();
-            db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop))?;
+            db.range(..).try_for_each(|entry| entry.map(drop))?;
             let scanned = start.elapsed();
             let io = db.stats()?.io;
             println!(

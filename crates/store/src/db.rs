@@ -1,20 +1,21 @@
 //! The store as its users see it.
 
-use std::ops::RangeBounds;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use trommel_filters::{CountBounds, Query};
 
 use crate::entries::batch::Batch;
+use crate::entries::entry::Sequence;
 use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::open;
 use crate::plan::options::{Options, Sync};
+use crate::read::indexed_batch::Readable;
 use crate::read::queue::Queue;
-use crate::read::scan::Scan;
+use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
@@ -79,6 +80,11 @@ impl Db {
         get::get(&self.engine, key.as_ref())
     }
 
+    /// Whether a key has a value.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
     /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of
     /// the keys. Takes less time a key than as many gets: waiting for memory and for the disk is
     /// done for many keys at once.
@@ -91,7 +97,7 @@ impl Db {
     /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
     /// once, [`Options::overlap`] says.
     pub fn queue(&self, depth: usize) -> Queue {
-        Queue::new(&self.engine.tree, depth)
+        Queue::new(&self.engine.tree, None, depth)
     }
 
     /// Sets the value of a key.
@@ -111,7 +117,7 @@ impl Db {
         ttl: Duration,
     ) -> Result<()> {
         let mut batch = Batch::new();
-        batch.put_with_expiry(key, value, self.expiry_after(ttl));
+        batch.put_ttl(key, value, ttl);
         self.write(batch)
     }
 
@@ -173,18 +179,19 @@ impl Db {
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`:
     /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
-    pub fn write(&self, batch: Batch) -> Result<()> {
+    pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == Sync::Always;
-        self.write_with(batch, sync)
+        self.write_with(batch.into(), sync)
     }
 
     /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
-    pub fn write_synced(&self, batch: Batch) -> Result<()> {
-        self.write_with(batch, true)
+    pub fn write_synced(&self, batch: impl Into<Batch>) -> Result<()> {
+        self.write_with(batch.into(), true)
     }
 
-    fn write_with(&self, batch: Batch, sync: bool) -> Result<()> {
+    fn write_with(&self, mut batch: Batch, sync: bool) -> Result<()> {
         batch.check()?;
+        batch.start_lifetimes(&*self.engine.env.clock);
         // In a child the locks of writers may be held for ever.
         self.engine.life().check()?;
         self.engine.commit.write(&self.engine, batch, sync)
@@ -198,8 +205,28 @@ impl Db {
 
     /// The keys of a range and their values, as of now. Forward as an iterator, backward with
     /// `rev()`.
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
-        Scan::new(&self.engine.tree, self.engine.snapshots.register(), KeyBounds::of(&bounds))
+    pub fn range(&self, bounds: impl Into<KeyBounds>) -> Scan {
+        Scan::new(&self.engine.tree, self.engine.snapshots.register(), bounds.into())
+    }
+
+    /// All keys and their values, as of now.
+    pub fn iter(&self) -> Scan {
+        self.range(..)
+    }
+
+    /// The keys that begin with some bytes, and their values, as of now.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        self.range(KeyBounds::prefix(prefix))
+    }
+
+    /// The least key and its value.
+    pub fn first_key_value(&self) -> Result<Option<KeyValue>> {
+        self.iter().next().transpose()
+    }
+
+    /// The greatest key and its value.
+    pub fn last_key_value(&self) -> Result<Option<KeyValue>> {
+        self.iter().next_back().transpose()
     }
 
     /// The store as it is now, to be read while writes go on. Merges keep what it sees.
@@ -212,7 +239,7 @@ impl Db {
 
     /// About how many keys a range has: the estimate of
     /// [`approximate_count`](Db::approximate_count).
-    pub fn estimate_count<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<u64> {
+    pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 
@@ -232,27 +259,24 @@ impl Db {
     /// the estimate.
     ///
     /// [`Part::approximate_count`]: trommel_filters::Part::approximate_count
-    pub fn approximate_count<K: AsRef<[u8]>>(
-        &self,
-        bounds: impl RangeBounds<K>,
-    ) -> Result<CountBounds> {
-        estimate::approximate_count(&self.engine, &KeyBounds::of(&bounds))
+    pub fn approximate_count(&self, bounds: impl Into<KeyBounds>) -> Result<CountBounds> {
+        estimate::approximate_count(&self.engine, &bounds.into(), Sequence::MAX)
     }
 
     /// False: no key lies in the range (a proof). True: there may be one; a deletion that no merge
     /// has dropped yet is enough. Memory is asked first, then the guard; guards that know no ranges
     /// (`none`, `blocked-bloom`) answer by the first and last keys of tables. Reads no block of a
     /// table.
-    pub fn may_contain_range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Result<bool> {
-        estimate::may_contain_range(&self.engine, &KeyBounds::of(&bounds))
+    pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
+        estimate::may_contain_range(&self.engine, &bounds.into())
     }
 
     /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment.
-    pub fn multi_may_contain<K: AsRef<[u8]>>(
+    pub fn multi_may_contain<B: Into<KeyBounds>>(
         &self,
-        ranges: &[impl RangeBounds<K>],
+        ranges: impl IntoIterator<Item = B>,
     ) -> Result<Vec<bool>> {
-        let bounds: Vec<KeyBounds> = ranges.iter().map(KeyBounds::of).collect();
+        let bounds: Vec<KeyBounds> = ranges.into_iter().map(Into::into).collect();
         estimate::multi_may_contain(&self.engine, &bounds)
     }
 
@@ -403,7 +427,7 @@ impl std::fmt::Debug for Db {
     }
 }
 
-/// The store as it was at one moment.
+/// The store as it was at one moment. It answers as [`Db`] did then.
 pub struct Snapshot {
     tree: Arc<OpenTree>,
     registered: Registered,
@@ -416,6 +440,11 @@ impl Snapshot {
         get::get_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
+    /// Whether a key had a value.
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
     /// The values that many keys had, each as [`get`](Snapshot::get) gives it, in the order of the
     /// keys.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
@@ -424,14 +453,85 @@ impl Snapshot {
         multi_get::multi_get_at(&self.tree, &version, &keys, self.registered.sequence())
     }
 
+    /// As [`Db::queue`]; all its queries see what the snapshot does, which it keeps.
+    pub fn queue(&self, depth: usize) -> Queue {
+        Queue::new(&self.tree, Some(self.registered.clone()), depth)
+    }
+
     /// The keys of a range and their values at that moment.
-    pub fn range<K: AsRef<[u8]>>(&self, bounds: impl RangeBounds<K>) -> Scan {
-        Scan::new(&self.tree, self.registered.clone(), KeyBounds::of(&bounds))
+    pub fn range(&self, bounds: impl Into<KeyBounds>) -> Scan {
+        Scan::new(&self.tree, self.registered.clone(), bounds.into())
+    }
+
+    /// All keys and their values at that moment.
+    pub fn iter(&self) -> Scan {
+        self.range(..)
+    }
+
+    /// The keys that begin with some bytes, and their values at that moment.
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Scan {
+        self.range(KeyBounds::prefix(prefix))
+    }
+
+    /// The key that was the least, and its value.
+    pub fn first_key_value(&self) -> Result<Option<KeyValue>> {
+        self.iter().next().transpose()
+    }
+
+    /// The key that was the greatest, and its value.
+    pub fn last_key_value(&self) -> Result<Option<KeyValue>> {
+        self.iter().next_back().transpose()
+    }
+
+    /// About how many keys a range had: the estimate of
+    /// [`approximate_count`](Snapshot::approximate_count).
+    pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
+        Ok(self.approximate_count(bounds)?.estimate)
+    }
+
+    /// As [`Db::approximate_count`]. Entries that were flushed since count in `most` and in the
+    /// estimate; `least` then counts what is in memory alone.
+    pub fn approximate_count(&self, bounds: impl Into<KeyBounds>) -> Result<CountBounds> {
+        estimate::approximate_count(&self.tree, &bounds.into(), self.registered.sequence())
+    }
+
+    /// As [`Db::may_contain_range`]. True, too, if a key was written there since.
+    pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
+        estimate::may_contain_range(&self.tree, &bounds.into())
+    }
+
+    /// As [`Db::multi_may_contain`]. True, too, of a range where a key was written since.
+    pub fn multi_may_contain<B: Into<KeyBounds>>(
+        &self,
+        ranges: impl IntoIterator<Item = B>,
+    ) -> Result<Vec<bool>> {
+        let bounds: Vec<KeyBounds> = ranges.into_iter().map(Into::into).collect();
+        estimate::multi_may_contain(&self.tree, &bounds)
     }
 
     /// The sequence number of the last write that it sees.
     pub fn sequence(&self) -> u64 {
         self.registered.sequence().0
+    }
+}
+
+impl Readable for Db {
+    fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.get(key)
+    }
+
+    fn scan_of(&self, bounds: KeyBounds) -> Scan {
+        self.range(bounds)
+    }
+}
+
+impl Readable for Snapshot {
+    fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {
+        self.get(key)
+    }
+
+    fn scan_of(&self, bounds: KeyBounds) -> Scan {
+        self.range(bounds)
     }
 }
 

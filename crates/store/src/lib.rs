@@ -22,9 +22,11 @@
 //! | to | begin with |
 //! |---|---|
 //! | write | [`Db::put`], [`Db::write`] with a [`Batch`], [`Db::delete_range`], [`Db::put_ttl`] |
+//! | read what a batch would do | [`IndexedBatch`] |
 //! | load sorted entries | [`Db::ingest`] |
 //! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
-//! | read ranges | [`Db::range`], [`Db::may_contain_range`], [`Db::approximate_count`] |
+//! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
+//! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
 //! | read one state while writes go on | [`Db::snapshot`] |
 //! | choose what a crash may lose | [`Options::sync`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
@@ -63,6 +65,7 @@ pub use db::{Db, Snapshot};
 pub use entries::batch::Batch;
 pub use entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITE_BYTES};
 pub use entries::expiry::Expiry;
+pub use entries::key_bounds::KeyBounds;
 pub use entries::value::Value;
 pub use error::{Error, Result};
 pub use files::log_check::LogCounts;
@@ -72,6 +75,8 @@ pub use plan::options::{Background, GuardKind, Options, Sync};
 pub use plan::partitions::Granularity;
 pub use plan::policy::{LevelRule, Policy};
 pub use plan::registry::{register_filter, register_run_locator};
+pub use read::batch_scan::BatchScan;
+pub use read::indexed_batch::{IndexedBatch, Readable};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
 pub use storage::disk::Disk;

@@ -51,7 +51,7 @@ fn open(disk: &Memory, dir: &str, guard: GuardKind, create: bool) -> trommel::Re
 type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn contents(db: &Db) -> Contents {
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    let entries = db.range(..).map(|entry| entry.expect("reads"));
     entries.map(|(key, value)| (key.to_vec(), value.to_vec())).collect()
 }
 

@@ -88,9 +88,9 @@ fn shows(db: &Db, expiries: &[Expiry], time: Duration) {
     let expected = |place: &usize| is_there(expiries[*place], time);
     let keys: Vec<_> = (0..expiries.len()).map(|place| (place as u32).to_be_bytes()).collect();
     let there: Vec<_> = (0..expiries.len()).filter(expected).map(|place| keys[place]).collect();
-    let all = || db.range::<&[u8]>(..).map(|entry| entry.expect("reads").0);
+    let all = || db.range(..).map(|entry| entry.expect("reads").0);
     assert!(all().eq(there.iter().map(|key| key.to_vec())), "at {time:?}");
-    let backward = db.range::<&[u8]>(..).rev().map(|entry| entry.expect("reads").0);
+    let backward = db.range(..).rev().map(|entry| entry.expect("reads").0);
     assert!(backward.eq(there.iter().rev().map(|key| key.to_vec())), "at {time:?}");
     let found = db.multi_get(&keys);
     let mut queue = db.queue(4);
@@ -144,7 +144,7 @@ fn what_a_merge_has_dropped_stays_gone_and_all_else_comes_back_with_the_clock() 
         db.compact().expect("merges");
         for time in times() {
             hands.set(time);
-            let found = db.range::<&[u8]>(..).map(|entry| entry.expect("reads").0);
+            let found = db.range(..).map(|entry| entry.expect("reads").0);
             let left = (0..expiries.len()).filter(|place| {
                 is_there(expiries[*place], time) && is_there(expiries[*place], merged_at)
             });
@@ -254,7 +254,7 @@ fn merges_keep_to_their_rate_whatever_the_clock_does() {
             is_over.store(true, Ordering::Relaxed);
             settled.join().expect("no panic").expect("merges");
         });
-        assert_eq!(db.range::<&[u8]>(..).count(), 4000);
+        assert_eq!(db.range(..).count(), 4000);
     }
 }
 
@@ -303,7 +303,7 @@ fn a_store_lives_through_clocks_that_are_set_all_the_time() {
             until("merges", || settled.is_finished());
             is_over.store(true, Ordering::Relaxed);
         });
-        assert_eq!(db.range::<&[u8]>(..).count(), 450);
+        assert_eq!(db.range(..).count(), 450);
         assert!(db.verify().expect("reads").damage.is_empty());
         db.close().expect("closes");
     }

@@ -39,8 +39,7 @@ fn a_store_is_free_when_it_was_closed_whatever_lives_on() {
     for number in 0..1000u32 {
         db.put(number.to_be_bytes(), [7; 100]).expect("writes");
     }
-    let (snapshot, mut fresh, mut moved) =
-        (db.snapshot(), db.range::<&[u8]>(..), db.range::<&[u8]>(..));
+    let (snapshot, mut fresh, mut moved) = (db.snapshot(), db.range(..), db.range(..));
     assert!(moved.next().expect("an entry").is_ok());
     let (mut queue, pinned) = (db.queue(8), db.pinned_tree());
     db.close().expect("closes");
@@ -52,7 +51,7 @@ fn a_store_is_free_when_it_was_closed_whatever_lives_on() {
     again.put(5u32.to_be_bytes(), "another").expect("writes");
     is_closed(snapshot.get(5u32.to_be_bytes()));
     is_closed(snapshot.multi_get(&["a", "b"]).pop().expect("an answer"));
-    is_closed(snapshot.range::<&[u8]>(..).next().expect("an answer"));
+    is_closed(snapshot.range(..).next().expect("an answer"));
     is_closed(fresh.next().expect("an answer"));
     is_closed(moved.next().expect("an answer"));
     is_closed(moved.next_back().map_or(Err(Error::Closed { path: "".into() }), |found| found));
@@ -95,12 +94,12 @@ fn every_call_of_a_closed_store_says_that_it_is_closed_and_touches_no_file() {
     is_closed(db.write(Batch::new()));
     is_closed(db.write_synced(Batch::new()));
     is_closed(db.sync());
-    is_closed(db.range::<&[u8]>(..).next().expect("an answer"));
+    is_closed(db.range(..).next().expect("an answer"));
     is_closed(db.snapshot().get("a"));
-    is_closed(db.estimate_count::<&[u8]>(..));
-    is_closed(db.approximate_count::<&[u8]>(..));
-    is_closed(db.may_contain_range::<&[u8]>(..));
-    is_closed(db.multi_may_contain::<&[u8]>(&[..]));
+    is_closed(db.estimate_count(..));
+    is_closed(db.approximate_count(..));
+    is_closed(db.may_contain_range(..));
+    is_closed(db.multi_may_contain([..]));
     is_closed(db.flush());
     is_closed(db.compact());
     is_closed(db.settle());
@@ -141,7 +140,7 @@ fn closing_amid_everything_loses_nothing_that_was_acknowledged() {
             }
             for _ in 0..2 {
                 scope.spawn(|| {
-                    while let Ok(mut scan) = db.snapshot().get("a").map(|_| db.range::<&[u8]>(..)) {
+                    while let Ok(mut scan) = db.snapshot().get("a").map(|_| db.range(..)) {
                         let end = scan.find_map(|entry| entry.err());
                         assert!(matches!(end, None | Some(Error::Closed { .. })), "{end:?}");
                     }
@@ -184,7 +183,7 @@ fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
                 db.compact().expect("merges");
             };
             fill(&db, 1);
-            let (pinned, mut scan) = (db.pinned_tree(), db.range::<&[u8]>(..));
+            let (pinned, mut scan) = (db.pinned_tree(), db.range(..));
             assert!(scan.next().expect("an entry").is_ok());
             fill(&db, 2);
             let stats = db.stats().expect("open");

@@ -56,7 +56,7 @@ fn was_written_once(db: &Db, count: u32, spent: u64, case: &str) {
     let most = there * 12 / 10 + spent;
     assert!(written <= most, "{case}: {written} bytes written, {most} expected, for {there}");
     assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{case}");
-    let scanned = db.range::<&[u8]>(..).filter(|entry| entry.is_ok()).count();
+    let scanned = db.range(..).filter(|entry| entry.is_ok()).count();
     assert_eq!(scanned, (count * RUN_KEYS) as usize, "{case}");
 }
 

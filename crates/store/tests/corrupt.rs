@@ -72,7 +72,7 @@ fn check_all(db: &Db, contents: &Contents) -> usize {
         }
     }
     let mut expected = contents.iter();
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         match entry {
             Ok((key, value)) => {
                 let next = expected.next().map(|(key, value)| (&key[..], &value[..]));

@@ -69,7 +69,7 @@ fn counts_are_as_close_as_promised() {
             wrong += bounds.estimate.abs_diff(1000);
         }
         assert!(wrong <= slack * 100 / 4, "{guard:?}: {wrong} in a hundred ranges");
-        let all = db.approximate_count::<&[u8]>(..).expect("counts");
+        let all = db.approximate_count(..).expect("counts");
         // Keys of one run whose places are equal are one entry.
         assert!(all.least <= KEYS && KEYS <= all.most, "{guard:?}: {all:?}");
         assert!(all.most - all.least <= slack && all.estimate.abs_diff(KEYS) <= slack / 4);
@@ -81,7 +81,7 @@ fn counts_are_as_close_as_promised() {
 fn a_key_counts_once_in_the_last_level_and_once_for_each_flush_since() {
     let db = store(GuardKind::Grf);
     db.compact().expect("compacts");
-    let count = |db: &Db| db.estimate_count::<&[u8]>(..).expect("counts");
+    let count = |db: &Db| db.estimate_count(..).expect("counts");
     assert_eq!(count(&db), KEYS);
     db.put(key(5), b"new").expect("puts");
     db.delete(key(6)).expect("deletes");

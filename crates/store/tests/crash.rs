@@ -294,7 +294,7 @@ fn guards_agree_after_a_crash() {
         drop(db);
         let db = open(&disk, &with_guard).expect("opens");
         assert_eq!(batches_found(&db), 150);
-        let all: BTreeMap<_, _> = db.range::<&str>(..).map(|e| e.expect("reads")).collect();
+        let all: BTreeMap<_, _> = db.range(..).map(|e| e.expect("reads")).collect();
         assert_eq!(all.len(), 152);
         assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
     }

@@ -48,8 +48,8 @@ fn keys(db: &Db) -> Vec<u32> {
         let (key, _) = entry.expect("reads");
         String::from_utf8(key).expect("text").parse().expect("a number")
     };
-    let forward: Vec<u32> = db.range::<&[u8]>(..).map(number).collect();
-    let mut backward: Vec<u32> = db.range::<&[u8]>(..).rev().map(number).collect();
+    let forward: Vec<u32> = db.range(..).map(number).collect();
+    let mut backward: Vec<u32> = db.range(..).rev().map(number).collect();
     backward.reverse();
     assert_eq!(forward, backward);
     for &number in &forward {
@@ -112,7 +112,7 @@ fn a_snapshot_sees_what_was_deleted_later() {
         db.delete_range(key(0), key(16)).expect("deletes");
         let see = |expected: [&[u32]; 3], when: &str| {
             let of = |snapshot: &trommel::Snapshot| -> Vec<u32> {
-                let all = snapshot.range::<&[u8]>(..).map(|entry| entry.expect("reads").0);
+                let all = snapshot.range(..).map(|entry| entry.expect("reads").0);
                 all.map(|key| String::from_utf8(key).unwrap().parse().unwrap()).collect()
             };
             assert_eq!(of(&before), expected[0], "{guard}: {when}");
@@ -160,7 +160,7 @@ fn a_scan_does_not_walk_over_what_is_deleted() {
         for place in ["memory", "a run"] {
             for back in [false, true] {
                 let before = db.stats().expect("open").open_seek.blocks_read;
-                let scan = db.range::<&[u8]>(..);
+                let scan = db.range(..);
                 let read = if back { scan.rev().count() } else { scan.count() };
                 assert_eq!(read, 20, "{guard}");
                 let blocks = db.stats().expect("open").open_seek.blocks_read - before;
@@ -308,7 +308,7 @@ fn deletions_are_cut_between_tables() {
             .clone();
         assert!(run.tables > 5 && run.range_deletes > 5, "{run:?}");
         assert_eq!(keys(&db), expected, "{guard}");
-        assert_eq!(held.range::<&[u8]>(..).count(), 500);
+        assert_eq!(held.range(..).count(), 500);
         is_sound(&db);
         drop((held, db));
         let db = open(&disk, guard);

@@ -71,9 +71,9 @@ fn read_all(db: &Db, rows: u64, round: impl Fn(u64) -> u8) {
         let Answer::Value(found) = answered.answer else { panic!("a get") };
         is_right(answered.tag, found.expect("reads"));
     }
-    let forward = db.range::<[u8; 8]>(..).map(|entry| entry.expect("reads").0);
+    let forward = db.range(..).map(|entry| entry.expect("reads").0);
     assert!(forward.eq((0..rows).map(|row| key(row).to_vec())));
-    let backward = db.range::<[u8; 8]>(..).rev().map(|entry| entry.expect("reads").0);
+    let backward = db.range(..).rev().map(|entry| entry.expect("reads").0);
     assert!(backward.eq((0..rows).rev().map(|row| key(row).to_vec())));
 }
 
@@ -202,7 +202,7 @@ fn what_left_the_tree_is_read_by_who_pins_it_with_one_handle() {
     let db = load(Path::new("db"), &options, simulated(&disk), 50);
     let rows = 50 * ROWS_PER_TABLE;
     let snapshot = db.snapshot();
-    let mut scan = snapshot.range::<[u8; 8]>(..);
+    let mut scan = snapshot.range(..);
     scan.next().expect("there is one").expect("reads");
     for round in 1..4 {
         (0..rows).for_each(|row| db.put(key(row), value(row, round)).expect("writes"));

@@ -52,9 +52,9 @@ fn check(db: &Db, model: &Model) {
         let found = db.get(key(number)).expect("get");
         assert_eq!(found.as_deref(), model.get(&key(number)).map(|value| &**value));
     }
-    let all = db.range::<&[u8]>(..).map(|entry| entry.expect("scan"));
+    let all = db.range(..).map(|entry| entry.expect("scan"));
     assert!(all.map(|(key, value)| (key.to_vec(), value.to_vec())).eq(model.clone()));
-    let back = db.range::<&[u8]>(..).rev().map(|entry| entry.expect("scan").0.to_vec());
+    let back = db.range(..).rev().map(|entry| entry.expect("scan").0.to_vec());
     assert!(back.eq(model.keys().rev().cloned()));
 }
 

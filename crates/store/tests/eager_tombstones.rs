@@ -124,7 +124,7 @@ fn a_run_of_nothing_but_deletions_of_nothing_leaves_no_run() {
         drop(db);
         let db = open(&disk, guard, true);
         let found: BTreeMap<Vec<u8>, u32> = db
-            .range::<&[u8]>(..)
+            .range(..)
             .map(|entry| entry.expect("reads"))
             .map(|(key, value)| (key.to_vec(), u32::from_be_bytes(value[..].try_into().unwrap())))
             .collect();

@@ -209,7 +209,7 @@ fn a_disk_that_refuses_sub_filters_stops_no_get() {
     drop(loaded(&disk));
     let db = open_with(&disk, Options { block_cache_bytes: 1 << 22, ..options() });
     // Every block is in the cache, but few sub-filters were asked for.
-    assert_eq!(db.range::<&[u8]>(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
+    assert_eq!(db.range(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
     let before = elastic(&db);
     disk.fail_from(0, Fault::Io);
     ask_misses(&db, 300, 0..100);

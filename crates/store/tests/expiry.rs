@@ -31,8 +31,8 @@ fn all(db: &Db) -> Vec<(String, String)> {
         let (key, value) = entry.expect("reads");
         (text(&key), text(&value))
     };
-    let forward: Vec<_> = db.range::<&[u8]>(..).map(entry).collect();
-    let mut backward: Vec<_> = db.range::<&[u8]>(..).rev().map(entry).collect();
+    let forward: Vec<_> = db.range(..).map(entry).collect();
+    let mut backward: Vec<_> = db.range(..).rev().map(entry).collect();
     backward.reverse();
     assert_eq!(forward, backward);
     for (key, value) in &forward {
@@ -108,6 +108,26 @@ fn a_batch_may_have_entries_that_expire() {
     assert_eq!(all(&db), []);
     db.put("twice", "third").expect("puts");
     assert_eq!(all(&db), pairs(&[("twice", "third")]));
+}
+
+/// A lifetime begins when its batch is written, not when it was put there.
+#[test]
+fn a_batch_may_have_entries_that_live_for_so_long() {
+    let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
+    let db = open(&disk, &clock, GuardKind::Grf);
+    let mut batch = Batch::new();
+    batch.put_ttl("forgotten", "value", SECOND).clear();
+    batch.put("ever", "value").put_ttl("short", "value", SECOND).put_ttl("long", "", 9 * SECOND);
+    clock.advance(10 * SECOND);
+    db.write(batch.clone()).expect("writes");
+    let short = [("ever", "value"), ("long", ""), ("short", "value")];
+    assert_eq!(all(&db), pairs(&short));
+    clock.advance(SECOND);
+    assert_eq!(all(&db), pairs(&short[..2]));
+    clock.advance(8 * SECOND);
+    assert_eq!(all(&db), pairs(&short[..1]));
+    db.write(batch).expect("writes");
+    assert_eq!(all(&db), pairs(&short), "it can be written again");
 }
 
 #[test]

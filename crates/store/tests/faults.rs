@@ -236,7 +236,7 @@ fn everything_may_be_gone_when_everything_is_to_be_merged() {
     db.delete("a").expect("deletes");
     db.compact().expect("compacts");
     db.settle().expect("there is nothing left to merge");
-    assert_eq!(db.range::<&str>(..).count(), 0);
+    assert_eq!(db.range(..).count(), 0);
     db.put("b", "2").expect("puts");
     db.compact().expect("compacts");
     assert_eq!(db.get("b").expect("gets").as_deref(), Some(&b"2"[..]));

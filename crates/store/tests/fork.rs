@@ -79,13 +79,13 @@ fn refuses_everything(db: &Db, copy: &Path) -> bool {
         is_forked(db.write(Batch::new())),
         is_forked(db.write_synced(Batch::new())),
         is_forked(db.sync()),
-        db.range::<&[u8]>(..).next().is_some_and(is_forked),
-        db.range::<&[u8]>(..).next_back().is_some_and(is_forked),
+        db.range(..).next().is_some_and(is_forked),
+        db.range(..).next_back().is_some_and(is_forked),
         is_forked(db.snapshot().get("a")),
-        db.snapshot().range::<&[u8]>(..).next().is_some_and(is_forked),
-        is_forked(db.estimate_count::<&[u8]>(..)),
-        is_forked(db.may_contain_range::<&[u8]>(..)),
-        is_forked(db.multi_may_contain::<&[u8]>(&[..])),
+        db.snapshot().range(..).next().is_some_and(is_forked),
+        is_forked(db.estimate_count(..)),
+        is_forked(db.may_contain_range(..)),
+        is_forked(db.multi_may_contain([..])),
         is_forked(db.flush()),
         is_forked(db.compact()),
         is_forked(db.settle()),
@@ -130,7 +130,7 @@ fn a_child_writes_nothing_and_the_parent_loses_nothing() {
     db.close().expect("closes");
     assert!(!copy.exists());
     let db = Db::open(dir.path().join("store"), options()).expect("opens");
-    assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), 10);
+    assert_eq!(db.range(..).filter(Result::is_ok).count(), 10);
 }
 
 /// Children are made while threads of the parent hold any of the store's locks.
@@ -154,7 +154,7 @@ fn forks_amid_everything(options: Options) {
         scope.spawn(|| {
             while !is_over.load(Ordering::Relaxed) {
                 let snapshot = db.snapshot();
-                assert!(snapshot.range::<&[u8]>(..).take(500).all(|entry| entry.is_ok()));
+                assert!(snapshot.range(..).take(500).all(|entry| entry.is_ok()));
                 db.stats().expect("open");
             }
         });
@@ -172,7 +172,7 @@ fn forks_amid_everything(options: Options) {
         });
         for round in 0..10 {
             let (mut queue, snapshot) = (db.queue(8), db.snapshot());
-            let (mut scan, pinned) = (db.range::<&[u8]>(..), db.pinned_tree());
+            let (mut scan, pinned) = (db.range(..), db.pinned_tree());
             let _ = scan.next();
             (0..8u64).for_each(|number| queue.submit_get((number * 7).to_be_bytes(), number));
             let own = dir.path().join(format!("own-{round}"));
@@ -194,7 +194,7 @@ fn forks_amid_everything(options: Options) {
     assert!(all_well, "a child has hung, or was not refused");
     db.close().expect("closes");
     let db = Db::open(&store, options).expect("opens");
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads").0);
+    let entries = db.range(..).map(|entry| entry.expect("reads").0);
     let keys = acknowledged.load(Ordering::Relaxed).min(20_000);
     assert!(entries.eq((0..keys).map(u64::to_be_bytes)));
     assert!(db.verify().expect("reads").damage.is_empty());

@@ -78,7 +78,7 @@ impl Model {
     /// `reopened`: what gave an error may be there.
     fn check(&self, db: &Db, reopened: bool) {
         let mut found = BTreeMap::new();
-        for entry in db.range::<&[u8]>(..) {
+        for entry in db.range(..) {
             let (key, value) = entry.expect("reads");
             found.insert(<[u8; 8]>::try_from(&key[..]).expect("a key"), value);
         }

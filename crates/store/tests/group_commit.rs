@@ -83,7 +83,7 @@ fn puts_per_sync(threads: u64, puts: u64) -> f64 {
         }
     });
     let syncs = slow.syncs.load(Ordering::Relaxed) - before;
-    assert_eq!(db.range::<&[u8]>(..).count() as u64, puts);
+    assert_eq!(db.range(..).count() as u64, puts);
     puts as f64 / syncs as f64
 }
 
@@ -104,5 +104,5 @@ fn an_interval_without_end_is_never_over() {
         db.put(number.to_be_bytes(), "value").expect("puts");
         db.sync().expect("syncs");
     }
-    assert_eq!(db.range::<&[u8]>(..).count(), 3);
+    assert_eq!(db.range(..).count(), 3);
 }

@@ -79,7 +79,7 @@ impl Model {
     /// Fails if something that was acknowledged is missing, or something is there that may not be.
     fn check(&self, db: &Db, is_reopened: bool) -> trommel::Result<()> {
         let mut found = BTreeMap::new();
-        for entry in db.range::<&[u8]>(..) {
+        for entry in db.range(..) {
             let (key, value) = entry?;
             found.insert(key, u32::from_be_bytes(value[..].try_into().expect("a number")));
         }

@@ -188,7 +188,7 @@ fn read_all(db: &Db, held: &trommel::Snapshot) {
     }
     assert!(db.get(key(u32::MAX)).expect("reads").is_none());
     let snapshot = db.snapshot();
-    assert_eq!(snapshot.range::<&[u8]>(..).count() as u32, KEYS + 1);
+    assert_eq!(snapshot.range(..).count() as u32, KEYS + 1);
     assert_eq!(held.range(key(3)..key(30)).rev().count(), 27);
     assert!(db.may_contain_range(key(3)..key(5)).expect("answers"));
     assert!(db.approximate_count(key(0)..=key(KEYS)).expect("counts").most > u64::from(KEYS));

@@ -69,7 +69,7 @@ fn check(db: &Db, rounds: u32) {
             assert_eq!(found, round < rounds, "key {number} of round {round}");
         }
     }
-    let keys = db.range::<&str>(..).map(|entry| entry.expect("reads").0);
+    let keys = db.range(..).map(|entry| entry.expect("reads").0);
     assert_eq!(keys.count() as u32, rounds * KEYS);
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }

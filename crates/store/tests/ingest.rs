@@ -75,7 +75,7 @@ fn what_is_ingested_is_newer_than_all_before_and_older_than_all_behind() {
             for number in 0..30 {
                 assert_eq!(value(db, number).as_deref(), Some(expected(number)), "{guard} {step}");
             }
-            assert_eq!(db.range::<&[u8]>(..).count(), 1000, "{guard} {step}");
+            assert_eq!(db.range(..).count(), 1000, "{guard} {step}");
             assert_eq!(db.verify().expect("verifies").damage, [""; 0], "{guard} {step}");
         }
         assert_eq!(before.get(key(15)).expect("gets").as_deref(), Some(&b"written"[..]));
@@ -102,17 +102,14 @@ fn keys_out_of_order_are_named_and_leave_nothing_behind() {
     let failing = [Ok(("k", "v")), Err(Error::Missing { path: "the source".into() })];
     let error = db.try_ingest(failing).expect_err("the source fails");
     assert!(error.to_string().contains("the source"), "{error}");
-    assert_eq!((tables(&disk), db.range::<&[u8]>(..).count()), (1, 1));
+    assert_eq!((tables(&disk), db.range(..).count()), (1, 1));
     assert_eq!(db.ingest(Vec::<(&str, &str)>::new()).expect("nothing"), 0);
     assert_eq!(db.stats().expect("open").run_count(), 1);
     db.put("b", "2").and_then(|()| db.flush()).expect("the store goes on");
     db.ingest([("c", "3")]).expect("ingests");
-    assert_eq!((tables(&disk), db.range::<&[u8]>(..).count()), (3, 3));
+    assert_eq!((tables(&disk), db.range(..).count()), (3, 3));
     drop(db);
-    assert_eq!(
-        open(&disk.crash_hard(), GuardKind::Grf).expect("opens").range::<&[u8]>(..).count(),
-        3
-    );
+    assert_eq!(open(&disk.crash_hard(), GuardKind::Grf).expect("opens").range(..).count(), 3);
 }
 
 /// What lies in memory is flushed first: rule 1.
@@ -130,7 +127,7 @@ fn writes_in_memory_come_before() {
     assert_eq!((value(&db, 6), value(&db, 8).as_deref()), (None, Some("ingested")));
     drop(db);
     let db = open(&disk.kill(), GuardKind::Grf).expect("opens");
-    assert_eq!(db.range::<&[u8]>(..).count(), 8);
+    assert_eq!(db.range(..).count(), 8);
 }
 
 /// Every operation of the disk fails once, or from then on, and the power goes: all of it is there,
@@ -170,7 +167,7 @@ fn whatever_fails_all_is_there_or_nothing() {
             }
             db.compact().expect("goes on");
             let count = if ingested.is_ok() { 300 } else { 50 };
-            assert_eq!(db.range::<&[u8]>(..).count(), count, "{case}");
+            assert_eq!(db.range(..).count(), count, "{case}");
         }
     }
 }
@@ -202,7 +199,7 @@ fn writers_wait_and_lose_nothing() {
         }
     });
     db.settle().expect("settles");
-    assert_eq!(db.range::<&[u8]>(..).count(), 4000 + 2000);
+    assert_eq!(db.range(..).count(), 4000 + 2000);
     assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
 }
 
@@ -223,7 +220,7 @@ fn a_manifest_that_lost_the_edit_of_an_ingest_is_noticed() {
             let copy = disk.kill();
             copy.flip_bit(manifest, at, 5);
             if let Ok(db) = open(&copy, GuardKind::Open) {
-                assert_eq!(db.range::<&[u8]>(..).count() as u32, 1 + rounds, "byte {at}");
+                assert_eq!(db.range(..).count() as u32, 1 + rounds, "byte {at}");
             }
         }
     }

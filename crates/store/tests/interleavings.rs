@@ -243,7 +243,7 @@ fn long_scans_and_compactions(guard: GuardKind) {
     (0..WRITERS).for_each(|writer| stage.write_round(writer, 1));
     let scans = |stage: &Stage| {
         for turn in 0..2 {
-            let mut scan = stage.db.range::<Vec<u8>>(..);
+            let mut scan = stage.db.range(..);
             let mut rounds = Vec::new();
             while let Some(entry) = if turn == 0 { scan.next() } else { scan.next_back() } {
                 rounds.push(round_of(&entry.expect("reads").1));

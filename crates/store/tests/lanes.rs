@@ -189,9 +189,9 @@ impl World {
             let expected: Vec<_> = expected.iter().map(|(k, v)| (&k[..], &v[..])).collect();
             assert_eq!(found, expected);
         };
-        scan(self.db().range::<&[u8]>(..), &self.model);
+        scan(self.db().range(..), &self.model);
         for (snapshot, model) in &self.snapshots {
-            scan(snapshot.range::<&[u8]>(..), model);
+            scan(snapshot.range(..), model);
         }
     }
 }

@@ -76,10 +76,10 @@ fn live(dir: &Path, options: &Options) {
         db.step().expect("steps");
     }
     db.compact().expect("merges");
-    assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), ROWS as usize);
+    assert_eq!(db.range(..).filter(Result::is_ok).count(), ROWS as usize);
     db.close().expect("closes");
     let db = Db::open(dir, options.clone()).expect("opens");
-    assert_eq!(db.range::<&[u8]>(..).rev().filter(Result::is_ok).count(), ROWS as usize);
+    assert_eq!(db.range(..).rev().filter(Result::is_ok).count(), ROWS as usize);
     assert!(db.verify().expect("reads").damage.is_empty());
     assert!((0..ROWS).step_by(97).all(|row| db.get(key(row)).expect("reads").is_some()));
 }
@@ -112,7 +112,7 @@ fn large_options_take_memory_when_it_is_used() {
             db.put(key(round), "value").expect("writes");
             db.flush().expect("flushes");
             db.put(key(100 + round), "value").expect("writes");
-            let found = db.range::<&[u8]>(..).filter(Result::is_ok).count();
+            let found = db.range(..).filter(Result::is_ok).count();
             assert_eq!(found, 2 * (round as usize + 1));
             db.close().expect("closes");
         });
@@ -176,7 +176,7 @@ fn stretch_section(path: &Path, tag: impl Fn(u16) -> bool, len: u64) {
 fn open_everything(dir: &Path, options: &Options) -> Option<Error> {
     with_room(96 * MIB, || {
         let opened = Db::open(dir, options.clone()).and_then(|db| {
-            let found = db.range::<&[u8]>(..).filter(Result::is_ok).count();
+            let found = db.range(..).filter(Result::is_ok).count();
             assert!(found >= 2000, "{found} are found without an error");
             assert!(db.get(key(7)).expect("reads").is_some());
             let verified = db.verify().map(drop);

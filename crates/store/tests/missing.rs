@@ -312,7 +312,7 @@ fn a_table_that_goes_while_the_store_is_open_is_told_as_missing_when_it_is_opene
     let found: Vec<_> = of_queue.chain(db.multi_get(&keys)).collect();
     let found = found.into_iter().chain(keys.iter().map(|key| db.get(key)));
     let mut missing: Vec<_> = found.filter_map(Result::err).collect();
-    missing.extend(db.range::<&[u8]>(..).filter_map(Result::err));
+    missing.extend(db.range(..).filter_map(Result::err));
     // The one that is open is read on.
     assert!(missing.len() > 3, "{missing:?}");
     for error in missing {

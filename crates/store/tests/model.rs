@@ -341,7 +341,7 @@ impl World {
         let written: u64 = self.writes.range(range.clone()).map(|(_, count)| count).sum();
         let maybe = self.db().may_contain_range(range.clone()).expect("asks");
         assert!(maybe || keys == 0, "{range:?} with {keys} keys is said to be empty");
-        let together = self.db().multi_may_contain(&[range.clone(), range.clone()]);
+        let together = self.db().multi_may_contain([range.clone(), range.clone()]);
         assert_eq!(together.expect("asks"), [maybe, maybe], "{range:?}");
         let bounds = self.db().approximate_count(range.clone()).expect("counts");
         let right = keys <= bounds.most && bounds.least <= written;
@@ -359,7 +359,7 @@ impl World {
                 let found = found.expect("gets").map(|value| value.to_vec());
                 assert_eq!(found.as_ref(), model.get(*key), "snapshot multi_get {key:?}");
             }
-            let all: Vec<_> = snapshot.range::<&[u8]>(..).map(|e| e.expect("reads").0).collect();
+            let all: Vec<_> = snapshot.range(..).map(|e| e.expect("reads").0).collect();
             assert_eq!(all, model.keys().cloned().collect::<Vec<_>>());
         }
     }

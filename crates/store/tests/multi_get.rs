@@ -194,7 +194,7 @@ fn ranges_in_a_batch_answer_as_one_by_one_under_every_guard() {
                 |range: &(Bound<Key>, Bound<Key>)| store.db.may_contain_range(range.clone());
             let expected: Vec<bool> =
                 ranges.iter().map(|range| alone(range).expect("asks")).collect();
-            let found = store.db.multi_may_contain(&ranges).expect("asks");
+            let found = store.db.multi_may_contain(ranges.clone()).expect("asks");
             assert_eq!(found, expected, "{guard}: {len} ranges");
             said_no += found.iter().filter(|maybe| !**maybe).count();
         }

@@ -141,7 +141,7 @@ fn where_numbers_run_out_writes_are_refused_and_none_is_lost() {
             for key in &written {
                 assert_eq!(value(&again, key), Some(b"value".to_vec()), "{case}: {key}");
             }
-            assert_eq!(again.range::<&[u8]>(..).count(), written.len(), "{case}");
+            assert_eq!(again.range(..).count(), written.len(), "{case}");
         }
     }
 }

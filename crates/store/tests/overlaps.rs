@@ -423,13 +423,13 @@ impl World {
                 );
             }
             let all: Model = snapshot
-                .range::<&[u8]>(..)
+                .range(..)
                 .map(|e| e.expect("reads"))
                 .map(|(k, v)| (k, v.to_vec()))
                 .collect();
             assert_eq!(all, *model, "{} all at {}", self.name(), snapshot.sequence());
             let all: Model = snapshot
-                .range::<&[u8]>(..)
+                .range(..)
                 .rev()
                 .map(|e| e.expect("reads"))
                 .map(|(k, v)| (k, v.to_vec()))
@@ -454,7 +454,7 @@ impl World {
                 }
             }
         }
-        let most = self.db().approximate_count::<&[u8]>(..).expect("counts").most;
+        let most = self.db().approximate_count(..).expect("counts").most;
         assert!(most >= self.model.len() as u64, "{} counts {most} at most", self.name());
     }
 }

@@ -151,7 +151,7 @@ fn history(db: &Db, told: &mut Told) {
         let entries = (8..12u32).map(|key| (key.to_be_bytes(), value(10 * round + 2)));
         let ingested = caught(|| db.ingest(entries).is_ok());
         (8..12u32).for_each(|key| told.wrote(key, 10 * round + 2, ingested == Some(true)));
-        let _ = caught(|| db.range::<&[u8]>(..).take(3).count());
+        let _ = caught(|| db.range(..).take(3).count());
         let _ = caught(|| db.settle().is_ok());
     }
     let _ = caught(|| db.compact().is_ok());
@@ -358,7 +358,7 @@ fn keys_that_panic_change_nothing() {
     assert!(caught(|| db.delete_range(NoKey, NoKey)).is_none());
     assert!(caught(|| db.ingest([(NoKey, "value")])).is_none());
     assert!(caught(|| db.ingest([("key", NoKey)])).is_none());
-    assert_eq!(db.range::<&[u8]>(..).count(), 0);
+    assert_eq!(db.range(..).count(), 0);
     db.put("key", "value").expect("puts");
     until("a sync", || is_durable(&disk, "key"));
     db.close().expect("closes");

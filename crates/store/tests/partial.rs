@@ -65,9 +65,9 @@ fn check(db: &Db, keys: u64) {
         assert_eq!(&found[..], value(number));
     }
     assert!((keys..keys + 500).all(|number| db.get(key(number)).expect("reads").is_none()));
-    let scanned = db.range::<[u8; 8]>(..).map(|found| found.expect("reads").0);
+    let scanned = db.range(..).map(|found| found.expect("reads").0);
     assert!(scanned.eq(sorted.iter().map(|&number| key(number).to_vec())), "forward");
-    let scanned = db.range::<[u8; 8]>(..).rev().map(|found| found.expect("reads").0);
+    let scanned = db.range(..).rev().map(|found| found.expect("reads").0);
     assert!(scanned.eq(sorted.iter().rev().map(|&number| key(number).to_vec())), "backward");
     let report = db.verify().expect("verifies");
     assert!(report.damage.is_empty(), "{:?}", report.damage);
@@ -257,16 +257,16 @@ fn snapshots_deleted_ranges_and_scans_see_their_moment() {
         let mut keys = KEYS;
         loop {
             let found: Vec<Vec<u8>> = db
-                .range::<[u8; 8]>(..)
+                .range(..)
                 .map(|found| found.expect("reads").0)
                 .filter(|found| sorted.binary_search_by(|key| key[..].cmp(found)).is_ok())
                 .collect();
             assert!(found == left, "{guard}");
-            let back = db.range::<[u8; 8]>(..).rev().map(|found| found.expect("reads").0);
+            let back = db.range(..).rev().map(|found| found.expect("reads").0);
             let back =
                 back.filter(|found| sorted.binary_search_by(|key| key[..].cmp(found)).is_ok());
             assert!(back.eq(left.iter().rev().cloned()), "{guard}");
-            let then = snapshot.range::<[u8; 8]>(..).map(|found| found.expect("reads").0);
+            let then = snapshot.range(..).map(|found| found.expect("reads").0);
             assert!(then.eq(sorted.iter().map(|key| key.to_vec())), "{guard}");
             if keys > KEYS + 40 * FLUSH_KEYS {
                 break;
@@ -277,7 +277,7 @@ fn snapshots_deleted_ranges_and_scans_see_their_moment() {
         }
         drop(snapshot);
         db.compact().expect("compacts");
-        let found = db.range::<[u8; 8]>(..).filter(|found| {
+        let found = db.range(..).filter(|found| {
             let found = &found.as_ref().expect("reads").0;
             sorted.binary_search_by(|key| key[..].cmp(found)).is_ok()
         });

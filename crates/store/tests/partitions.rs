@@ -90,9 +90,9 @@ fn check(db: &Db, keys: u64) {
         assert_eq!(&found[..], value(number));
     }
     assert!((keys..keys + 500).all(|number| db.get(key(number)).expect("reads").is_none()));
-    let scanned = db.range::<[u8; 8]>(..).map(|found| found.expect("reads").0);
+    let scanned = db.range(..).map(|found| found.expect("reads").0);
     assert!(scanned.eq(sorted.iter().map(|&number| key(number).to_vec())), "forward");
-    let scanned = db.range::<[u8; 8]>(..).rev().map(|found| found.expect("reads").0);
+    let scanned = db.range(..).rev().map(|found| found.expect("reads").0);
     assert!(scanned.eq(sorted.iter().rev().map(|&number| key(number).to_vec())), "backward");
     // Ranges that lie across the borders of partitions.
     let partitions = db.stats().expect("open").partitions;
@@ -353,7 +353,7 @@ fn partitions_that_shrink_are_put_together() {
             db.delete(key(number)).expect("deletes");
         }
         db.compact().expect("compacts");
-        assert_eq!(db.range::<[u8; 8]>(..).count(), 0);
+        assert_eq!(db.range(..).count(), 0);
         assert_eq!(runs(&db.stats().expect("open")), 0, "{guard}");
         load(&db, KEYS);
         check(&db, KEYS);
@@ -366,8 +366,8 @@ fn snapshots_and_scans_see_their_moment_across_a_merge_of_ranges() {
     let db = open(&disk, &options(GuardKind::Grf));
     load(&db, KEYS);
     let snapshot = db.snapshot();
-    let mut forward = snapshot.range::<[u8; 8]>(..);
-    let mut backward = snapshot.range::<[u8; 8]>(..).rev();
+    let mut forward = snapshot.range(..);
+    let mut backward = snapshot.range(..).rev();
     let (mut given, mut given_back) = (Vec::new(), Vec::new());
     for number in 0..KEYS {
         db.put(key(number), b"overwritten").expect("writes");
@@ -408,9 +408,9 @@ fn deleted_ranges_are_cut_where_merges_of_ranges_are() {
         let left: Vec<_> = (0..KEYS as usize).filter(|&place| is_left(place)).collect();
         let left: Vec<Vec<u8>> = left.iter().map(|&place| key(sorted[place]).to_vec()).collect();
         let check = |db: &Db| {
-            let scanned = db.range::<[u8; 8]>(..).map(|found| found.expect("reads").0);
+            let scanned = db.range(..).map(|found| found.expect("reads").0);
             assert!(scanned.eq(left.iter().cloned()), "{guard}, forward");
-            let scanned = db.range::<[u8; 8]>(..).rev().map(|found| found.expect("reads").0);
+            let scanned = db.range(..).rev().map(|found| found.expect("reads").0);
             assert!(scanned.eq(left.iter().rev().cloned()), "{guard}, backward");
             for (place, &number) in sorted.iter().enumerate() {
                 let found = db.get(key(number)).expect("reads").is_some();
@@ -438,7 +438,7 @@ fn deleted_ranges_are_cut_where_merges_of_ranges_are() {
         }
         while db.step().expect("steps") {
             if db.stats().expect("open").under_way.is_some() {
-                assert_eq!(db.range::<[u8; 8]>(..).count(), left.len(), "{guard}");
+                assert_eq!(db.range(..).count(), left.len(), "{guard}");
             }
         }
         check(&db);

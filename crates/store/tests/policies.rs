@@ -167,7 +167,7 @@ fn a_store_moves_from_any_policy_to_any_other() {
             db.flush().expect("flushes");
             db.settle().expect("merges");
         }
-        let found: Vec<_> = db.range::<&[u8]>(..).map(|entry| entry.expect("reads")).collect();
+        let found: Vec<_> = db.range(..).map(|entry| entry.expect("reads")).collect();
         assert!(
             found
                 .iter()

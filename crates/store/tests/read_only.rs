@@ -93,7 +93,7 @@ fn a_store_on_a_file_system_that_can_only_be_read_is_not_opened_and_not_changed(
     assert!(contents(&dir) == before, "something was changed");
     remount(&place, "rw");
     let db = Db::open(&dir, options).expect("opens");
-    assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), 200);
+    assert_eq!(db.range(..).filter(Result::is_ok).count(), 200);
     db.put("late", "value").expect("writes");
 }
 
@@ -115,9 +115,9 @@ fn key(row: u32) -> [u8; 4] {
 }
 
 fn reads(db: &Db, rows: u32) {
-    assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), rows as usize);
+    assert_eq!(db.range(..).filter(Result::is_ok).count(), rows as usize);
     assert!((0..rows).all(|row| db.get(key(row)).expect("reads").is_some()));
-    assert_eq!(db.snapshot().range::<&[u8]>(..).rev().filter(Result::is_ok).count(), rows as usize);
+    assert_eq!(db.snapshot().range(..).rev().filter(Result::is_ok).count(), rows as usize);
 }
 
 #[test]

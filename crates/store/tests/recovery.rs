@@ -73,7 +73,7 @@ impl Place {
     fn contents(&self, guard: GuardKind) -> Result<Contents, String> {
         let db = self.open(guard).map_err(|error| self.named(&error))?;
         let mut contents = Contents::new();
-        for entry in db.range::<&[u8]>(..) {
+        for entry in db.range(..) {
             let (key, value) = entry.map_err(|error| self.named(&error))?;
             contents.insert(text(&key), text(&value));
         }

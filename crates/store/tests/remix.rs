@@ -186,8 +186,7 @@ fn scans_are_right_while_the_tree_grows() {
             let snapshot = db.snapshot();
             let then = map.clone();
             write(&db, &mut map, round + 100, 40);
-            let seen: Vec<_> =
-                snapshot.range::<&[u8]>(..).map(|entry| entry.expect("reads").0).collect();
+            let seen: Vec<_> = snapshot.range(..).map(|entry| entry.expect("reads").0).collect();
             assert!(seen.iter().eq(then.keys()), "{guard}, round {round}");
             scans_are_right(&db, &map);
         }
@@ -238,5 +237,5 @@ fn a_damaged_block_stops_no_flush() {
     let last = *map.last_key_value().expect("there are keys").0;
     let (key, _) = db.range(last..).next().expect("a key").expect("reads");
     assert_eq!(key, last);
-    assert!(db.range::<&[u8]>(..).any(|entry| entry.is_err()), "the damage is told");
+    assert!(db.range(..).any(|entry| entry.is_err()), "the damage is told");
 }

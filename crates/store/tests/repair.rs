@@ -42,7 +42,7 @@ type Contents = BTreeMap<String, String>;
 
 fn contents(db: &Db) -> Contents {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    let entries = db.range(..).map(|entry| entry.expect("reads"));
     entries.map(|(key, value)| (text(&key), text(&value))).collect()
 }
 
@@ -296,7 +296,7 @@ fn store_with_left_overs() -> (Memory, Contents) {
     let db = open(&disk, GuardKind::Grf).expect("opens");
     (0..9).for_each(|n| db.put(format!("key {n:02}"), format!("oldest {n}")).expect("puts"));
     db.flush().expect("flushes");
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     scan.next().expect("an entry").expect("reads");
     db.delete("key 03").expect("deletes");
     db.compact().expect("compacts");
@@ -345,7 +345,7 @@ fn a_damaged_table_hides_nothing_that_a_merge_has_left_over() {
     write("old");
     let snapshot = db.snapshot();
     write("new");
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     scan.next().expect("an entry").expect("reads");
     db.compact().expect("compacts");
     let (crashed, expected) = (disk.crash_hard(), contents(&db));

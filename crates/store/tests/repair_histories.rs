@@ -67,7 +67,7 @@ fn history(seed: u64) -> (Memory, Model) {
                     db.step().expect("steps");
                 }
                 4 if held.len() < 2 => {
-                    let mut scan = db.range::<&[u8]>(..);
+                    let mut scan = db.range(..);
                     scan.next();
                     held.push(scan);
                 }
@@ -119,7 +119,7 @@ fn damage(disk: &Memory, path: &Path, random: &mut Random) -> String {
 
 fn contents(db: &Db) -> BTreeMap<String, String> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    let entries = db.range(..).map(|entry| entry.expect("reads"));
     entries.map(|(key, value)| (text(&key), text(&value))).collect()
 }
 

@@ -139,13 +139,13 @@ fn rule_1_a_batch_is_published_as_a_whole() {
         for key in ["a", "b"] {
             assert_eq!(db.get(key).expect("gets").as_deref(), None, "{key} shows before its batch");
         }
-        assert_eq!(db.range::<&str>(..).count(), 0);
+        assert_eq!(db.range(..).count(), 0);
     });
     let mut batch = Batch::new();
     batch.put("a", "1").put("b", "2");
     stage.db.write(batch).expect("writes");
     stage.assert_ran(1);
-    assert_eq!(stage.db.range::<&str>(..).count(), 2);
+    assert_eq!(stage.db.range(..).count(), 2);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn rule_2_a_scan_registers_before_it_pins() {
             db.put("l", "later").expect("puts");
             db.compact().expect("compacts");
         });
-        let found: Vec<_> = stage.db.range::<&str>(..).map(|e| e.expect("reads")).collect();
+        let found: Vec<_> = stage.db.range(..).map(|e| e.expect("reads")).collect();
         stage.assert_ran(1);
         assert_eq!(found.len(), 1, "{kind}: what came later shows");
         assert_eq!(&found[0].1[..], b"old", "{kind}: what was there is lost");
@@ -369,7 +369,7 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
             names.into_iter().filter(|name| name.ends_with(".table")).collect::<Vec<_>>()
         };
         let old = tables(&stage);
-        let mut scan = stage.db.range::<&str>(..);
+        let mut scan = stage.db.range(..);
         scan.next().expect("has keys").expect("reads");
         put_and_flush(&stage.db, "key 1", "2");
         stage.db.compact().expect("compacts");
@@ -418,7 +418,7 @@ fn readers_writers_and_background_threads_agree() {
             done.store(true, Ordering::SeqCst);
         });
         db.settle().expect("settles");
-        assert_eq!(db.range::<&[u8]>(..).count(), 2 * 200);
+        assert_eq!(db.range(..).count(), 2 * 200);
         assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
     }
 }

@@ -144,7 +144,7 @@ fn check_scans(scan: impl Fn() -> trommel::Scan, expected: &[(&Key, &Vec<u8>)], 
 fn check_all(db: &Db, map: &Map, keys: &[Key], guard: GuardKind) {
     for bounds in all_bounds(keys).step_by(3) {
         let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
-        check_scans(|| db.range::<&[u8]>(bounds), &expected, &format!("{guard}: {bounds:?}"));
+        check_scans(|| db.range(bounds), &expected, &format!("{guard}: {bounds:?}"));
     }
 }
 
@@ -157,7 +157,7 @@ fn scans_equal_a_map_from_every_key_on_under_every_guard() {
         for bounds in all_bounds(&keys).step_by(17) {
             let expected: Vec<_> = then.range::<[u8], _>(bounds).collect();
             check_scans(
-                || snapshot.range::<&[u8]>(bounds),
+                || snapshot.range(bounds),
                 &expected,
                 &format!("{guard}, then: {bounds:?}"),
             );
@@ -177,11 +177,7 @@ fn tables_without_the_filter_that_is_asked_for_may_hold_anything() {
         write_round(&db, &keys, 20, &mut map);
         for bounds in all_bounds(&keys).step_by(13) {
             let expected: Vec<_> = map.range::<[u8], _>(bounds).collect();
-            check_scans(
-                || db.range::<&[u8]>(bounds),
-                &expected,
-                &format!("{wrote}, {reads}: {bounds:?}"),
-            );
+            check_scans(|| db.range(bounds), &expected, &format!("{wrote}, {reads}: {bounds:?}"));
         }
         assert_eq!(db.verify().expect("verifies").damage, [""; 0]);
     }

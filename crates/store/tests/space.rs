@@ -97,7 +97,7 @@ fn the_manifest_of_a_store_that_stays_open_has_a_bound() {
     assert!(fresh > 1, "it has begun anew {fresh} times");
     drop(db);
     let db = open(&disk, options(Background::Stepped));
-    assert_eq!(db.range::<&[u8]>(..).count(), 2000);
+    assert_eq!(db.range(..).count(), 2000);
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn replaced_tables_go_with_the_last_reader_and_stats_tell_who_that_is() {
     let db = open(&disk, options(Background::Threads(1)));
     fill(&db, 0..500);
     db.compact().expect("merges");
-    let mut scan = db.range::<&[u8]>(..);
+    let mut scan = db.range(..);
     scan.next().expect("there are keys").expect("reads");
     let (tree, snapshot) = (db.pinned_tree(), db.snapshot());
     let pinned = live_bytes(&db);
@@ -208,7 +208,7 @@ fn closing_leaves_nothing_of_what_is_half_done() {
             let left = table_bytes(&disk);
             assert!(left == live || trimmed > 0, "{granularity:?}, {steps} steps: {left}, {live}");
             let again = open(&disk, options(Background::Stepped));
-            assert_eq!(again.range::<&[u8]>(..).count(), 3000);
+            assert_eq!(again.range(..).count(), 3000);
         }
     }
 }
@@ -247,6 +247,6 @@ fn merges_whose_edits_find_no_room_leave_no_tables() {
         db.compact().expect("there is room again");
         assert_eq!(table_bytes(&disk), live_bytes(&db));
         drop(db);
-        assert_eq!(open(&disk, options).range::<&[u8]>(..).count(), 500);
+        assert_eq!(open(&disk, options).range(..).count(), 500);
     }
 }

@@ -129,7 +129,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
         writer.join().expect("the writer goes on");
     });
     db.settle().expect("settles");
-    assert_eq!(db.range::<&[u8]>(..).count(), 400);
+    assert_eq!(db.range(..).count(), 400);
     assert!(db.stats().expect("open").stops.seconds > 0.0 && db.stats().expect("open").merges > 0);
 }
 

@@ -93,7 +93,7 @@ fn writes_are_synced_in_time_while_a_writer_is_stopped() {
         stage.becomes_durable(before);
         assert_eq!(acknowledged.load(Ordering::SeqCst), before, "it has gone on");
     });
-    assert_eq!(stage.db.range::<&[u8]>(..).count(), 100);
+    assert_eq!(stage.db.range(..).count(), 100);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn check(db: &Db, rows: &Rows) {
         assert_eq!(db.get(key).expect("reads").as_deref(), Some(&value[..]), "{key:?}");
     }
     let found: Rows = db
-        .range::<&[u8]>(..)
+        .range(..)
         .map(|entry| entry.expect("reads"))
         .map(|(key, value)| (key.to_vec(), value.to_vec()))
         .collect();

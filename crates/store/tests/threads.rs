@@ -212,12 +212,12 @@ impl Stage {
 }
 
 fn forward(snapshot: &Snapshot) -> Vec<(usize, u64)> {
-    let entries = snapshot.range::<[u8; 4]>(..).map(|entry| entry.expect("reads"));
+    let entries = snapshot.range(..).map(|entry| entry.expect("reads"));
     entries.map(|(key, value)| (number_of(&key), version_of(&value))).collect()
 }
 
 fn backward(snapshot: &Snapshot) -> Vec<(usize, u64)> {
-    let entries = snapshot.range::<[u8; 4]>(..).rev().map(|entry| entry.expect("reads"));
+    let entries = snapshot.range(..).rev().map(|entry| entry.expect("reads"));
     let mut found: Vec<_> =
         entries.map(|(key, value)| (number_of(&key), version_of(&value))).collect();
     found.reverse();

@@ -123,7 +123,7 @@ fn repair_without(world: &World, byte: u64) {
     let db = Db::open_with(Path::new(&world.dir), world.options.clone(), environment);
     let db = db.expect("opens");
     assert_eq!(db.verify().expect("verifies").damage, [""; 0], "byte {byte}, after {report:?}");
-    let found: Model = db.range::<Vec<u8>>(..).map(owned).collect();
+    let found: Model = db.range(..).map(owned).collect();
     for (key, value) in &world.model {
         assert_eq!(found.get(key), Some(value), "byte {byte}, {key:?}, after {report:?}");
         let got = db.get(key).expect("gets").map(|value| value.to_vec());

@@ -48,10 +48,10 @@ fn owned(entry: Result<KeyValue>) -> (Vec<u8>, Vec<u8>) {
 }
 
 fn is_seen(snapshot: &Snapshot, model: &Model, context: &str) {
-    let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(owned).collect();
+    let forward: Vec<_> = snapshot.range(..).map(owned).collect();
     let expected: Vec<_> = model.clone().into_iter().collect();
     assert_eq!(forward, expected, "{context}");
-    let mut backward: Vec<_> = snapshot.range::<&[u8]>(..).rev().map(owned).collect();
+    let mut backward: Vec<_> = snapshot.range(..).rev().map(owned).collect();
     backward.reverse();
     assert_eq!(backward, expected, "backward, {context}");
     for number in 0..12 {

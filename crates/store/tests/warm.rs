@@ -116,8 +116,7 @@ fn costs_of_steps(store: &Store, from: &[u8], backward: bool) -> [u64; 3] {
     // run of the newest.
     const FIRST: usize = 250;
     const STEPS: usize = 60;
-    let mut scan =
-        if backward { store.db.range::<&[u8]>(..from) } else { store.db.range::<&[u8]>(from..) };
+    let mut scan = if backward { store.db.range(..from) } else { store.db.range(from..) };
     let mut step = || {
         let entry = if backward { scan.next_back_lent() } else { scan.next_lent() };
         entry.is_some_and(|entry| !entry.expect("reads").1.is_empty())

@@ -35,7 +35,7 @@ pub(crate) fn measure_full_scans(dbs: &[&Db], keys: u64) -> Result<Vec<(FullScan
 }
 
 fn forward(db: &Db) -> trommel::Result<u64> {
-    let (mut scan, mut entries) = (db.range::<&[u8]>(..), 0);
+    let (mut scan, mut entries) = (db.range(..), 0);
     while let Some(entry) = scan.next_lent() {
         black_box(entry?);
         entries += 1;
@@ -44,7 +44,7 @@ fn forward(db: &Db) -> trommel::Result<u64> {
 }
 
 fn backward(db: &Db) -> trommel::Result<u64> {
-    let (mut scan, mut entries) = (db.range::<&[u8]>(..), 0);
+    let (mut scan, mut entries) = (db.range(..), 0);
     while let Some(entry) = scan.next_back_lent() {
         black_box(entry?);
         entries += 1;

@@ -134,7 +134,13 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 
 fn options(guard: GuardKind) -> Options {
     // No other thread works while an open is measured.
-    Options { guard, background: Background::Stepped, sync: Sync::Never, ..Options::default() }
+    Options {
+        guard,
+        learn_questions: false,
+        background: Background::Stepped,
+        sync: Sync::Never,
+        ..Options::default()
+    }
 }
 
 /// Asks the system not to keep a folder's files in memory.
@@ -213,7 +219,7 @@ fn read_keys(plan: &OpenPlan) -> Result<f64> {
     let db = Db::open(&plan.folder, options(GuardKind::Open))?;
     let start = cpu_time();
     let mut count = 0;
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         entry?;
         count += 1;
     }

@@ -395,7 +395,7 @@ fn count_wrong_entries(db: &Db, keys: &SortedKeys, value_bytes: usize) -> Result
     let mut expected_value = Vec::new();
     let mut expected = keys.iter();
     let mut wrong = 0;
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         let (key, value) = entry?;
         match expected.next() {
             Some(expected_key) if expected_key == key => {

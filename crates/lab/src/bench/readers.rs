@@ -93,6 +93,7 @@ pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<
         guard: plan.guard,
         block_cache_bytes: plan.block_cache_bytes,
         write_buffer_bytes: plan.write_buffer_bytes,
+        learn_questions: false,
         sync: Sync::Interval(Duration::from_secs(1)),
         ..Options::default()
     };

@@ -521,7 +521,7 @@ fn count_wrong(db: &Db, plan: &WritePlan, progress: &mut dyn Progress) -> Result
     let mut expected: Vec<_> = left.map(|place| (key_of(plan, place), place)).collect();
     expected.sort_unstable();
     let (mut wrong, mut value) = (0, Vec::new());
-    let mut found = db.range::<&[u8]>(..);
+    let mut found = db.range(..);
     for (key, place) in expected {
         let is_updated = updated.get(place as usize).copied().unwrap_or(false);
         value_of(&mut value, key, is_updated, plan.value_bytes);

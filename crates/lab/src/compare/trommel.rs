@@ -41,6 +41,7 @@ impl Engine for Trommel {
             direct: if settings.direct { DirectIo::ALL } else { DirectIo::default() },
             background: Background::Threads(settings.merge_threads),
             compression: false,
+            learn_questions: false,
             sync: Sync::Never,
             ..Options::default()
         };

@@ -66,7 +66,7 @@ fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     };
     let mut found = vec![Slots::default(); LANES];
     let mut keys = Vec::new();
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         let (key, bytes) = entry.map_err(failed("scan"))?;
         let (lane, slot) = place_of(&key).ok_or("a key that nobody wrote")?;
         let value = value_of(&bytes);
@@ -74,7 +74,7 @@ fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
         found[lane].0[slot] = value;
         keys.push(key.to_vec());
     }
-    let back = db.range::<&[u8]>(..).rev().map(|entry| entry.map(|(key, _)| key.to_vec()));
+    let back = db.range(..).rev().map(|entry| entry.map(|(key, _)| key.to_vec()));
     let back: Vec<_> = back.collect::<trommel::Result<_>>().map_err(failed("scan backward"))?;
     if !back.iter().rev().eq(&keys) {
         return Err("a scan backward has other keys than forward".into());

@@ -298,9 +298,8 @@ fn verify(db: &Db) -> crate::error::Result<()> {
 fn both_ways(db: &Db) -> crate::error::Result<()> {
     let snapshot = db.snapshot();
     let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
-    let forward: Vec<_> = snapshot.range::<&[u8]>(..).map(keys).collect::<trommel::Result<_>>()?;
-    let mut back: Vec<_> =
-        snapshot.range::<&[u8]>(..).rev().map(keys).collect::<trommel::Result<_>>()?;
+    let forward: Vec<_> = snapshot.range(..).map(keys).collect::<trommel::Result<_>>()?;
+    let mut back: Vec<_> = snapshot.range(..).rev().map(keys).collect::<trommel::Result<_>>()?;
     back.reverse();
     let right = forward == back && forward.len() <= LANES * SLOTS;
     if right { Ok(()) } else { Err(wrong("a scan backward has other keys than forward".into())) }

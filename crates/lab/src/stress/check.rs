@@ -29,7 +29,7 @@ const SCAN_MAX: usize = 8;
 /// The state that a store which was just opened shows.
 pub(crate) fn full_state(db: &Db, keys: &Keys) -> Checked<State> {
     let mut state = State(vec![0; keys.len()]);
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         let (key, value) = entry.map_err(|error| format!("scan after opening: {error}"))?;
         let place = keys.place_of(&key);
         let place = place.ok_or_else(|| format!("{} was never written", key_text(&key)))?;

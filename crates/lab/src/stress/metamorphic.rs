@@ -192,7 +192,7 @@ impl AskedStore<'_> {
             answer.extend(all_of(self.db().range(edges), true));
             self.transcript.push((STEPS + 1, answer));
         }
-        let all = all_of(self.db().range::<&[u8]>(..), false);
+        let all = all_of(self.db().range(..), false);
         self.transcript.push((STEPS + 2, all));
         let damage = self.db().verify().expect("verifies").damage;
         assert!(damage.is_empty(), "{damage:?}");

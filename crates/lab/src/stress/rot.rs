@@ -76,7 +76,7 @@ fn check_answers(db: &Db, world: &World<'_>, state: &State) -> Checked<()> {
         }
     }
     let mut scanned = 0;
-    for entry in db.range::<&[u8]>(..) {
+    for entry in db.range(..) {
         match entry {
             Err(_) => unreadable = true,
             Ok((key, value)) => match world.keys.place_of(&key).map(usize::from) {

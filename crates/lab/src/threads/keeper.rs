@@ -188,7 +188,7 @@ pub(super) fn contents(db: &Db, shared: &Shared) -> Checked<Vec<Vec<u32>>> {
     let snapshot = db.snapshot();
     let mut lanes: Vec<_> = shared.shares.lanes.iter().map(|keys| vec![0; keys.len()]).collect();
     let mut keys = Vec::new();
-    for entry in snapshot.range::<&[u8]>(..) {
+    for entry in snapshot.range(..) {
         let entry = entry.map_err(failed)?;
         let place = shared.shares.all.place_of(&entry.0);
         let place = place.ok_or_else(|| format!("{} was never written", key_text(&entry.0)))?;
@@ -196,7 +196,7 @@ pub(super) fn contents(db: &Db, shared: &Shared) -> Checked<Vec<Vec<u32>>> {
         lanes[usize::from(spot.lane)][usize::from(spot.place)] = number_in(&entry)?;
         keys.push(place);
     }
-    for entry in snapshot.range::<&[u8]>(..).rev() {
+    for entry in snapshot.range(..).rev() {
         let (key, _) = entry.map_err(failed)?;
         if keys.pop() != shared.shares.all.place_of(&key) {
             return Err(format!("a scan backward has other keys than forward: {}", key_text(&key)));

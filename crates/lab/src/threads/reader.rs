@@ -255,7 +255,7 @@ pub(super) fn number_in((key, value): &KeyValue) -> Checked<u32> {
 fn lane_in(shared: &Shared, snapshot: &Snapshot, lane: usize, back: bool) -> Checked<Vec<u32>> {
     let keys = &shared.shares.lanes[lane];
     let mut numbers = vec![0; keys.len()];
-    let mut scan = snapshot.range::<&[u8]>(..);
+    let mut scan = snapshot.range(..);
     loop {
         let entry = if back { scan.next_back() } else { scan.next() };
         let Some(entry) = entry.transpose().map_err(failed)? else { return Ok(numbers) };

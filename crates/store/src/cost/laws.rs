@@ -187,11 +187,15 @@ use operations::{OF_BATCHES, OPERATIONS, Operation, WHOLE};
 mod files;
 
 /// How the operations begin that look at every run. Writes, syncs and snapshots do not.
-const OF_EACH_RUN: [&str; 13] = [
+const OF_EACH_RUN: [&str; 17] = [
     "get",
+    "contains_key",
     "multi_get",
     "snapshot get",
     "range",
+    "iter",
+    "first_key_value",
+    "last_key_value",
     "next",
     "snapshot range",
     "queue",
@@ -205,12 +209,15 @@ const OF_EACH_RUN: [&str; 13] = [
 
 /// What is not a logarithm, and why.
 fn law_of(pattern: &str, operation: &str) -> Law {
-    let scans = ["range", "next", "snapshot range", "queue"];
+    let scans =
+        ["range", "iter", "first_key_value", "last_key_value", "next", "snapshot range", "queue"];
     let is_scan = scans.iter().any(|scan| operation.starts_with(scan));
     let looks_at_runs = OF_EACH_RUN.iter().any(|kind| operation.starts_with(kind));
     match (pattern, operation) {
         // Each is another key, of which it is unknown whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
+        // It is the last entry of a block, of which there may be one or all.
+        (_, "last_key_value") => Law::Linear,
         // Keys that were written after it are looked at one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,
         // Each run is another place to look at.

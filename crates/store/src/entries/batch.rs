@@ -1,8 +1,11 @@
 //! Writes that land together: all of them, or none.
 
+use std::time::Duration;
+
 use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, WRITE_BYTES};
-use crate::entries::expiry::Expiry;
+use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::error::{Error, Result};
+use crate::storage::environment::Clock;
 
 /// Writes that become visible together, and survive a crash together or not at all.
 /// Of two writes of one key the later one counts.
@@ -10,6 +13,8 @@ use crate::error::{Error, Result};
 pub struct Batch {
     bytes: Vec<u8>,
     writes: Vec<Write>,
+    /// Whether any write is kept for a while from then on when the batch is written.
+    has_lifetimes: bool,
 }
 
 /// Where a write's key and value are: the key first, the value behind it.
@@ -19,6 +24,8 @@ struct Write {
     key_at: usize,
     value_at: usize,
     end: usize,
+    /// The time before the value is how long it is kept, in nanoseconds; the greatest number: ever.
+    is_lifetime: bool,
 }
 
 impl Batch {
@@ -30,6 +37,21 @@ impl Batch {
     /// Sets the value of a key.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
         self.add(Kind::Put, key.as_ref(), &[value.as_ref()])
+    }
+
+    /// Sets the value of a key for so long after the batch is written; as
+    /// [`Db::put_ttl`](crate::Db::put_ttl).
+    pub fn put_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> &mut Self {
+        let nanoseconds = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX).to_le_bytes();
+        self.add(Kind::PutWithExpiry, key.as_ref(), &[&nanoseconds, value.as_ref()]);
+        self.has_lifetimes = true;
+        self.writes.last_mut().expect("it was added").is_lifetime = true;
+        self
     }
 
     /// Sets the value of a key until a time; from then on the key has no value, neither this one
@@ -76,6 +98,24 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.writes.clear();
+        self.has_lifetimes = false;
+    }
+
+    /// Lifetimes begin now.
+    pub(crate) fn start_lifetimes(&mut self, clock: &dyn Clock) {
+        if !std::mem::take(&mut self.has_lifetimes) {
+            return;
+        }
+        for write in self.writes.iter_mut().filter(|write| write.is_lifetime) {
+            write.is_lifetime = false;
+            let time = &mut self.bytes[write.value_at..write.value_at + EXPIRY_BYTES];
+            let nanoseconds = u64::from_le_bytes((&*time).try_into().expect("as long as a time"));
+            let expiry = match nanoseconds {
+                u64::MAX => Expiry::NEVER,
+                _ => Expiry::after(Duration::from_nanos(nanoseconds), clock),
+            };
+            time.copy_from_slice(&expiry.milliseconds().to_le_bytes());
+        }
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
@@ -83,7 +123,8 @@ impl Batch {
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();
         value.iter().for_each(|part| self.bytes.extend_from_slice(part));
-        self.writes.push(Write { kind, key_at, value_at, end: self.bytes.len() });
+        let end = self.bytes.len();
+        self.writes.push(Write { kind, key_at, value_at, end, is_lifetime: false });
         self
     }
 
@@ -124,12 +165,11 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::expiry::EXPIRY_BYTES;
 
     /// Writes of so many bytes each, which share their memory; it is not touched.
     fn forged(kind: Kind, len: usize, count: usize) -> Batch {
-        let write = Write { kind, key_at: 0, value_at: 0, end: len };
-        Batch { bytes: vec![0; len], writes: vec![write; count] }
+        let write = Write { kind, key_at: 0, value_at: 0, end: len, is_lifetime: false };
+        Batch { bytes: vec![0; len], writes: vec![write; count], ..Batch::default() }
     }
 
     #[test] // It took less by the bytes of the time.

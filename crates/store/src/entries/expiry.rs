@@ -20,6 +20,9 @@ pub struct Expiry {
 }
 
 impl Expiry {
+    /// It never comes.
+    pub const NEVER: Expiry = Expiry { milliseconds: u64::MAX };
+
     /// So many milliseconds after the start of 1970; the greatest number: never.
     pub const fn at_milliseconds(milliseconds: u64) -> Self {
         Expiry { milliseconds }

@@ -5,24 +5,90 @@
 //! ```
 //! Invariant: `from` is in the range, `to` is not.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::{
+    Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive,
+};
 
 use trommel_filters::KeyRange;
 
 use crate::entries::keys::successor;
 
-/// Keys in [from, to).
+/// A range of keys, from an included one to an excluded one. Every range of the standard library
+/// becomes one where a store takes bounds: `"a".."b"`, `"a"..="b"`, `"a"..`, `..`, or a pair of
+/// [`Bound`]s. [`KeyBounds::prefix`] has no form there.
+///
+/// ```
+/// use trommel::KeyBounds;
+///
+/// let rows = KeyBounds::prefix("user:7:");
+/// assert!(rows.contains(b"user:7:name"));
+/// assert!(!rows.contains(b"user:70:name"));
+/// assert_eq!(rows, KeyBounds::from("user:7:".."user:7;"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct KeyBounds {
+pub struct KeyBounds {
     pub(crate) from: Vec<u8>,
     /// None: no key is beyond it.
     pub(crate) to: Option<Vec<u8>>,
 }
 
+macro_rules! bounds_from {
+    ($($range:ty),+) => {
+        $(impl<K: AsRef<[u8]>> From<$range> for KeyBounds {
+            fn from(range: $range) -> Self {
+                KeyBounds::of(&range)
+            }
+        })+
+    };
+}
+
+bounds_from!(
+    Range<K>,
+    RangeInclusive<K>,
+    RangeFrom<K>,
+    RangeTo<K>,
+    RangeToInclusive<K>,
+    (Bound<K>, Bound<K>)
+);
+
+impl From<RangeFull> for KeyBounds {
+    fn from(_: RangeFull) -> Self {
+        KeyBounds::all()
+    }
+}
+
+impl From<&KeyBounds> for KeyBounds {
+    fn from(bounds: &KeyBounds) -> Self {
+        bounds.clone()
+    }
+}
+
 impl KeyBounds {
+    /// The keys that begin with some bytes; of no bytes: all keys.
+    pub fn prefix(prefix: impl AsRef<[u8]>) -> Self {
+        let from = prefix.as_ref().to_vec();
+        // The first key behind all of them: 0xff has no byte above it, so the one before it grows.
+        let to = from.iter().rposition(|&byte| byte != 0xff).map(|last| {
+            let mut end = from[..=last].to_vec();
+            end[last] += 1;
+            end
+        });
+        KeyBounds { from, to }
+    }
+
+    /// The least key that can be in it.
+    pub fn start(&self) -> &[u8] {
+        &self.from
+    }
+
+    /// The least key behind it; None: no key is.
+    pub fn end(&self) -> Option<&[u8]> {
+        self.to.as_deref()
+    }
+
     /// The same keys, as an included lower bound and an excluded end: the key after k is k and a
     /// zero.
-    pub(crate) fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
+    fn of<K: AsRef<[u8]>>(bounds: &impl RangeBounds<K>) -> Self {
         let after = |key: &K| successor(key.as_ref());
         let from = match bounds.start_bound() {
             Bound::Included(key) => key.as_ref().to_vec(),
@@ -70,7 +136,7 @@ impl KeyBounds {
     }
 
     /// All keys.
-    pub(crate) fn all() -> Self {
+    pub fn all() -> Self {
         KeyBounds::default()
     }
 
@@ -84,8 +150,9 @@ impl KeyBounds {
         self.to.as_deref().is_none_or(|to| key < to)
     }
 
+    /// Whether a key is in it.
     #[inline]
-    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+    pub fn contains(&self, key: &[u8]) -> bool {
         *self.from <= *key && self.ends_after(key)
     }
 
@@ -114,8 +181,8 @@ impl KeyBounds {
 mod tests {
     use super::*;
 
-    fn closed(bounds: impl RangeBounds<&'static [u8]>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
-        let bounds = KeyBounds::of(&bounds);
+    fn closed(bounds: impl Into<KeyBounds>) -> Option<(Vec<u8>, Option<Vec<u8>>)> {
+        let bounds: KeyBounds = bounds.into();
         let range = bounds.closed()?;
         Some((range.lower().to_vec(), range.upper().map(<[u8]>::to_vec)))
     }
@@ -131,6 +198,17 @@ mod tests {
         assert_eq!(closed(a..a), None);
         assert_eq!(closed(b..=a), None);
         assert_eq!(closed((Bound::Excluded(a), Bound::Included(a))), None);
+    }
+
+    #[test]
+    fn a_prefix_ends_before_the_next_one() {
+        let end = |prefix: &[u8]| KeyBounds::prefix(prefix).to;
+        assert_eq!(end(b"user:"), Some(b"user;".to_vec()));
+        assert_eq!(end(b"a\xff\xff"), Some(b"b".to_vec()));
+        assert_eq!((end(b"\xff\xff"), end(b"")), (None, None));
+        let rows = KeyBounds::prefix([0x61, 0xff]);
+        assert!(rows.contains(&[0x61, 0xff]) && rows.contains(&[0x61, 0xff, 0xff, 0xff]));
+        assert!(!rows.contains(&[0x61, 0xfe, 0xff]) && !rows.contains(&[0x62]));
     }
 
     fn bounds(from: &str, to: Option<&str>) -> KeyBounds {

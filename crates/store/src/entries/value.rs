@@ -2,11 +2,13 @@
 //! ```text
 //! Value -> Block + range             read from a table; the block may leave the cache meanwhile
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
+//!       -> Arc<[u8]>                 of a batch that is not written yet
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
 use std::fmt;
 use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use crate::entries::block::Block;
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
@@ -29,6 +31,7 @@ enum ValueBytes {
     Memtable(HeldBytes),
     /// What is stored begins with a time, which is none of the value's bytes.
     MemtableBehindExpiry(HeldBytes),
+    Shared(Arc<[u8]>),
 }
 
 // A get hands it through some functions on its way out.
@@ -68,6 +71,12 @@ impl Value {
     }
 }
 
+impl From<Arc<[u8]>> for Value {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Value { place: ValueBytes::Shared(bytes) }
+    }
+}
+
 impl Deref for Value {
     type Target = [u8];
 
@@ -80,6 +89,7 @@ impl Deref for Value {
             ValueBytes::MemtableBehindExpiry(held) => {
                 held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()
             }
+            ValueBytes::Shared(bytes) => bytes,
         }
     }
 }

@@ -11,6 +11,7 @@
 use trommel_filters::{CountBounds, KeyRange, Query, RankBounds};
 
 use crate::entries::cursor::Cursor;
+use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::memtable::Memtable;
 use crate::error::Result;
@@ -20,14 +21,22 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
-/// The entries of a range, as of now.
-pub(crate) fn approximate_count(tree: &OpenTree, bounds: &KeyBounds) -> Result<CountBounds> {
+/// The entries of a range at a registered sequence number. Runs do not tell which of their entries
+/// are newer: then there are perhaps none that are not.
+pub(crate) fn approximate_count(
+    tree: &OpenTree,
+    bounds: &KeyBounds,
+    at: Sequence,
+) -> Result<CountBounds> {
     let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
     let version = tree.current.hold();
     tree.life().check()?;
     let mut total = count_in_runs(&version, bounds, &range);
+    if version.runs.iter().any(|placed| placed.run.greatest() > at) {
+        total.least = 0;
+    }
     for memtable in memtables(&version) {
-        total += CountBounds::exact(count_in_memtable(memtable, bounds)?);
+        total += CountBounds::exact(count_in_memtable(memtable, bounds, at)?);
     }
     Ok(total)
 }
@@ -78,12 +87,12 @@ fn count_by_index(table: &RunTable, bounds: &KeyBounds) -> CountBounds {
     }
 }
 
-fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds) -> Result<u64> {
+fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds, at: Sequence) -> Result<u64> {
     let mut cursor = memtable.cursor();
     cursor.seek(&bounds.from)?;
     let mut count = 0;
-    while cursor.entry().is_some_and(|entry| bounds.ends_after(entry.key)) {
-        count += 1;
+    while let Some(entry) = cursor.entry().filter(|entry| bounds.ends_after(entry.key)) {
+        count += u64::from(entry.sequence <= at);
         cursor.next()?;
     }
     Ok(count)

@@ -1,7 +1,9 @@
 //! Answers. Nothing here changes the store, or names `write`.
 
+pub(crate) mod batch_scan;
 pub(crate) mod estimate;
 pub(crate) mod get;
+pub(crate) mod indexed_batch;
 pub(crate) mod lookup;
 pub(crate) mod multi_get;
 pub(crate) mod queue;

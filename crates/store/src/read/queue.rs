@@ -14,7 +14,6 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::ops::RangeBounds;
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
@@ -26,6 +25,7 @@ use crate::read::scan::KeyValue;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue};
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
+use crate::tree::snapshots::Registered;
 
 /// What a query was answered.
 #[derive(Debug)]
@@ -48,7 +48,8 @@ pub struct Answered {
 /// Queries of one thread that are under way together. Answers come in the order in which they are
 /// complete. Dropping it gives up what is under way.
 ///
-/// A query sees all writes that had returned when it was submitted, and none that began afterwards.
+/// A query sees all writes that had returned when it was submitted, and none that began afterwards;
+/// in a queue of a snapshot, what that sees.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -66,6 +67,8 @@ pub struct Answered {
 /// ```
 pub struct Queue {
     tree: Arc<OpenTree>,
+    /// Some: as of when all queries see the store.
+    at: Option<Registered>,
     reads: Box<dyn ReadQueue>,
     /// Each with a read under way, whose tag is the place here.
     searches: Vec<Option<Search>>,
@@ -86,28 +89,25 @@ enum Query {
 }
 
 impl Queue {
-    pub(crate) fn new(tree: &Arc<OpenTree>, depth: usize) -> Queue {
+    pub(crate) fn new(tree: &Arc<OpenTree>, at: Option<Registered>, depth: usize) -> Queue {
         let table_files = &tree.table_files;
         let reads = table_files.folder.handle().read_queue(table_files.io.overlap, depth.max(1));
         let (searches, free, done) = (Vec::new(), Vec::new(), VecDeque::new());
-        Queue { tree: Arc::clone(tree), reads, searches, free, done }
+        Queue { tree: Arc::clone(tree), at, reads, searches, free, done }
     }
 
     /// Asks for the value of a key.
     pub fn submit_get(&mut self, key: impl AsRef<[u8]>, tag: u64) {
-        let got = GetSearch::begin(&self.tree, key.as_ref());
+        let at = self.at.as_ref().map(Registered::sequence);
+        let got = GetSearch::begin(&self.tree, key.as_ref(), at);
         self.get(tag, got);
     }
 
     /// Asks for the first `limit` keys of a range and their values. For short ranges: all of the
     /// answer is in memory before it is given.
-    pub fn submit_range<K: AsRef<[u8]>>(
-        &mut self,
-        bounds: impl RangeBounds<K>,
-        limit: usize,
-        tag: u64,
-    ) {
-        let search = RangeSearch::new(&self.tree, KeyBounds::of(&bounds), limit);
+    pub fn submit_range(&mut self, bounds: impl Into<KeyBounds>, limit: usize, tag: u64) {
+        let registered = self.at.clone().unwrap_or_else(|| self.tree.snapshots.register());
+        let search = RangeSearch::new(registered, bounds.into(), limit);
         self.scan(tag, Box::new(search));
     }
 

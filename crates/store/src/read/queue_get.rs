@@ -35,14 +35,14 @@ pub(crate) struct GetSearch {
 pub(crate) type Got = std::result::Result<Result<Option<Value>>, (Box<GetSearch>, Wanted)>;
 
 impl GetSearch {
-    /// The value of a key as of now.
-    pub(crate) fn begin(tree: &OpenTree, key: &[u8]) -> Got {
+    /// The value of a key at a registered sequence number; None: as of now.
+    pub(crate) fn begin(tree: &OpenTree, key: &[u8], at: Option<Sequence>) -> Got {
         let version = tree.current.hold();
         if let Err(error) = tree.life().check() {
             return Ok(Err(error));
         }
         tree.env.pauses.at(PausePoint::GetPinned);
-        let at = tree.snapshots.visible();
+        let at = at.unwrap_or_else(|| tree.snapshots.visible());
         let query = PointQuery { version: &version, key, at };
         if let Some(found) = query.in_memory() {
             query.count(tree, &QueryStats { queries: 1, ..QueryStats::default() });

@@ -28,8 +28,8 @@ pub(crate) struct RangeSearch {
 }
 
 impl RangeSearch {
-    pub(crate) fn new(tree: &OpenTree, bounds: KeyBounds, limit: usize) -> RangeSearch {
-        let (registered, fetched) = (tree.snapshots.register(), Arc::default());
+    pub(crate) fn new(registered: Registered, bounds: KeyBounds, limit: usize) -> RangeSearch {
+        let fetched = Arc::default();
         RangeSearch { registered, bounds, limit, fetched, scans: Default::default() }
     }
 

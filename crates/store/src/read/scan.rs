@@ -7,6 +7,7 @@
 //! any version serves it. When a merge has replaced the pinned one, the scan seeks in the newest.
 
 use crate::entries::key_bounds::KeyBounds;
+use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
@@ -75,6 +76,37 @@ impl Scan {
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         let value = self.step(Direction::Backward)?;
         Some(value.map(|value| (self.bounds.to.as_deref().unwrap_or_default(), value)))
+    }
+
+    /// Goes on from the front at `key`: `next` gives the first entry of the range that is neither
+    /// before it nor was given from the front. Costs a seek; of a key that was passed, nothing.
+    pub fn seek(&mut self, key: impl AsRef<[u8]>) {
+        let key = key.as_ref();
+        if *key > *self.bounds.from {
+            key.clone_into(&mut self.bounds.from);
+            self.leave(Direction::Forward);
+        }
+    }
+
+    /// Goes on from the back at `key`: `next_back` gives the last entry of the range that is
+    /// neither behind it nor was given from the back. Costs what [`seek`](Scan::seek) does.
+    pub fn seek_back(&mut self, key: impl AsRef<[u8]>) {
+        self.end_before(&successor(key.as_ref()));
+    }
+
+    /// Goes on from the back before `end`.
+    pub(crate) fn end_before(&mut self, end: &[u8]) {
+        if self.bounds.ends_after(end) {
+            self.bounds.to = Some(end.to_vec());
+            self.leave(Direction::Backward);
+        }
+    }
+
+    /// The next step of a direction begins anew at its end of the bounds.
+    fn leave(&mut self, direction: Direction) {
+        if let Some(side) = self.sides[direction as usize].take() {
+            side.add_costs(&mut self.costs);
+        }
     }
 
     /// Moves on: the value, and its key at that end of the bounds.

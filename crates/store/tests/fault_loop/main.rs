@@ -112,7 +112,7 @@ impl Model {
     /// Compares all that a store holds. `reopened`: what gave an error may be there, as a whole.
     fn check(&self, db: &Db, reopened: bool) -> trommel::Result<()> {
         let mut found = BTreeMap::new();
-        for entry in db.range::<&[u8]>(..) {
+        for entry in db.range(..) {
             let (key, value) = entry?;
             let key = String::from_utf8(key.to_vec()).expect("text");
             assert!(value.iter().all(|byte| *byte == value[0]) && value.len() == 40);
@@ -329,7 +329,7 @@ impl Case {
 }
 
 fn contents(db: &Db) -> BTreeMap<String, u32> {
-    let entries = db.range::<&[u8]>(..).map(|entry| entry.expect("reads"));
+    let entries = db.range(..).map(|entry| entry.expect("reads"));
     let text = |key: &[u8]| String::from_utf8(key.to_vec()).expect("text");
     entries.map(|(key, value)| (text(&key), u32::from(value[0]))).collect()
 }

@@ -77,7 +77,7 @@ fn read_all(db: &Db, acknowledged: &[&str]) {
     for key in acknowledged {
         assert_eq!(db.get(key).expect("gets").as_deref(), Some(&b"value"[..]), "{key}");
     }
-    assert!(db.range::<&[u8]>(..).filter(Result::is_ok).count() >= ROWS as usize);
+    assert!(db.range(..).filter(Result::is_ok).count() >= ROWS as usize);
     assert_eq!(db.verify().expect("reads").damage, [""; 0]);
 }
 

@@ -78,8 +78,8 @@ fn read_all(db: &Db, name: &str) -> usize {
     let keys: Vec<_> = all().map(u32::to_be_bytes).collect();
     let found = db.multi_get(&keys).into_iter().zip(all());
     errors += found.filter_map(|(found, row)| (!is_right(row, found, name)).then_some(())).count();
-    errors += usize::from(!are_rows(all(), db.range::<&[u8]>(..).map(owned), name));
-    errors += usize::from(!are_rows(all().rev(), db.range::<&[u8]>(..).rev().map(owned), name));
+    errors += usize::from(!are_rows(all(), db.range(..).map(owned), name));
+    errors += usize::from(!are_rows(all().rev(), db.range(..).rev().map(owned), name));
     errors
 }
 
@@ -303,8 +303,8 @@ fn blocks_that_change_places_are_named() {
             rewrite(&dir.join(&table), &[&changed, &bytes[other.end..]].concat());
             let wrong = |row: &u32| !is_right(*row, db.get(row.to_be_bytes()), &table);
             assert!(rows.clone().filter(wrong).count() > 0, "the blocks are not read");
-            assert!(!are_rows(rows.clone(), db.range::<&[u8]>(..).map(owned), &table));
-            assert!(!are_rows(rows.clone().rev(), db.range::<&[u8]>(..).rev().map(owned), &table));
+            assert!(!are_rows(rows.clone(), db.range(..).map(owned), &table));
+            assert!(!are_rows(rows.clone().rev(), db.range(..).rev().map(owned), &table));
         }
         assert!(swapped > 2, "{places:?}");
         rewrite(&dir.join(&table), &bytes);

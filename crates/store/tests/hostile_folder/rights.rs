@@ -165,7 +165,7 @@ fn a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes() {
                     Some(&*value(row))
                 );
             }
-            assert_eq!(db.range::<&[u8]>(..).filter(Result::is_ok).count(), ROWS as usize);
+            assert_eq!(db.range(..).filter(Result::is_ok).count(), ROWS as usize);
             assert!(db.verify().expect("reads").damage.is_empty());
         };
         reads();

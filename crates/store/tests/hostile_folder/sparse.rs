@@ -38,7 +38,7 @@ fn peak_bytes() -> u64 {
 fn get_and_verify(path: &Path) -> Result<u64, trommel::Error> {
     let db = Db::open(path, options())?;
     let found = (0..ROWS).try_for_each(|row| db.get(row.to_be_bytes()).map(drop));
-    let scanned = db.range::<&[u8]>(..).try_for_each(|entry| entry.map(drop));
+    let scanned = db.range(..).try_for_each(|entry| entry.map(drop));
     let verified = db.verify().map(drop);
     let bytes = db.stats()?.memory_bytes();
     found.and(scanned).and(verified).map(|()| bytes)

@@ -82,7 +82,7 @@ fn check(db: &Db, model: &Model) {
         let expected = model.get(&keys[answered.tag as usize]).map(|value| &value[..]);
         assert_eq!(found.expect("gets").as_deref(), expected);
     }
-    let scan = db.range::<Vec<u8>>(..).map(|entry| entry.expect("scans"));
+    let scan = db.range(..).map(|entry| entry.expect("scans"));
     assert!(scan.map(|(key, value)| (key, value.to_vec())).eq(model.clone()));
     let scan = db.range(key(100)..key(200)).rev().map(|entry| entry.expect("scans").0);
     assert!(scan.eq(model.range(key(100)..key(200)).rev().map(|(key, _)| key.clone())));

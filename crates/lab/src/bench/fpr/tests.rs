@@ -192,8 +192,8 @@ fn first_flushes_and_those_owed_a_merge_are_runs_of_level_0() {
     }
 }
 
-#[test] // Issue 3: no filling takes more than a quarter above the knob, the first flushes included.
-fn every_filling_is_within_the_knob_and_a_quarter() {
+#[test] // Issue 3: no filling takes more than a tenth above the knob, the first flushes included.
+fn every_filling_is_within_the_knob_and_a_tenth() {
     let plan = FprPlan {
         levels: vec![1, 2, 3],
         fills: (1..10).collect(),
@@ -210,7 +210,7 @@ fn every_filling_is_within_the_knob_and_a_quarter() {
         // Few keys already need a directory, a root and their tables.
         let fixed = 8.0 * 2048.0 / 40_000.0;
         let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
-        assert!(times <= 1.25, "{times} times the knob: {filter:?}");
+        assert!(times <= 1.1, "{times} times the knob: {filter:?}");
     }
 }
 
@@ -240,10 +240,47 @@ fn smooth_keys_are_told_apart_as_promised_and_within_two_percent_of_the_knob() {
     }
 }
 
+/// What a full tree errs at most, at 8, 12 and 16 bits, in points and short ranges, of numbers
+/// without steps to 2^20. Smooth keys: what was promised; others: a quarter more than was measured.
+/// Sets that are fetched are generated here.
+#[test]
+fn no_set_of_keys_is_told_apart_worse_than_it_was() {
+    let smooth = [0.06, 0.0045, 0.0003];
+    let sets = [
+        ("uniform", 400_000, smooth),
+        ("normal", 400_000, smooth),
+        ("lognormal", 400_000, smooth),
+        ("clustered", 400_000, [0.18, 0.012, 0.0008]),
+        ("osm-stand-in", 400_000, [0.9, 0.21, 0.052]),
+        ("ipv4-ranges-stand-in", 400_000, [0.95, 0.001, 0.001]),
+        ("ipv6-stand-in", 200_000, [0.003, 0.003, 0.002]),
+        ("intervals", 400_000, [0.9, 0.75, 0.6]),
+        ("user-time", 400_000, [1.0, 0.062, 0.042]),
+        ("uuid4-text", 400_000, [0.12, 0.01, 0.001]),
+    ];
+    for (name, keys, most) in sets {
+        let dist: Dist = name.parse().expect("a set");
+        let is_even = ["uniform", "normal", "lognormal", "clustered"].contains(&name);
+        let plan = FprPlan {
+            keys: Some(keys),
+            bits_per_key: vec![8.0, 12.0, 16.0],
+            fills: vec![9],
+            range_widths: if is_even { vec![1, 32, 1 << 20] } else { vec![1, 32] },
+            queries: 40_000,
+            ..plan(dist)
+        };
+        for (filter, most) in measured(&plan).filters.iter().zip(most) {
+            let rates = filter.rates.iter().map(|rate| rate.interval_95.expect("asked")[0]);
+            let worst = rates.fold(0.0, f64::max);
+            assert!(filter.false_negatives == 0 && worst <= most, "{name}: {worst}: {filter:?}");
+        }
+    }
+}
+
 // Small groups of long keys, and keys in crowds, took up to a third more, and text up to seven
 // percent where all is full.
 #[test]
-fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_quarter_and_the_full_one_meets_it() {
+fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_tenth_and_the_full_one_meets_it() {
     for dist in [Dist::Urls, Dist::Emails, Dist::NaturalEarth, Dist::Clustered] {
         let plan = FprPlan {
             levels: vec![3],
@@ -260,7 +297,7 @@ fn no_filling_of_text_or_crowds_exceeds_the_knob_by_a_quarter_and_the_full_one_m
             assert_eq!(filter.false_negatives, 0, "{filter:?}");
             let fixed = 8.0 * 2048.0 / 60_000.0;
             let times = (filter.guard_bits_per_key - fixed) / filter.bits_per_key;
-            assert!(times <= 1.25, "{dist:?}: {times} times the knob: {filter:?}");
+            assert!(times <= 1.1, "{dist:?}: {times} times the knob: {filter:?}");
             if filter.fill == 9 {
                 assert!(
                     (0.97..=1.01).contains(&times),

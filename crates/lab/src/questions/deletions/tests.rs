@@ -43,7 +43,7 @@ fn loaded(stored: &Stored, tree: &TreePlan) -> Vec<(u64, u64)> {
     let (path, guard) = (folder.path().join("s"), GuardKind::Grf);
     let loaded = load(&path, tree, guard, stored.content(), base, &mut Silent).expect("loads");
     let kept = stored.keys.stored();
-    let found: Vec<_> = loaded.db.range::<&[u8]>(..).map(|entry| entry.expect("reads").0).collect();
+    let found: Vec<_> = loaded.db.range(..).map(|entry| entry.expect("reads").0).collect();
     assert!(found.iter().map(|key| &key[..]).eq(kept.iter()), "what is left is what is stored");
     let stats = loaded.db.stats().expect("open");
     assert_eq!(stats.run_count() as u64, tree.run_count());

@@ -72,9 +72,9 @@ static HALF_DONE: LazyLock<HalfDone> = LazyLock::new(|| {
 });
 
 fn contents(db: &Db) -> Result<Contents> {
-    let forward = db.range::<Vec<u8>>(..).map(|entry| entry.map(|(key, v)| (key, v.to_vec())));
+    let forward = db.range(..).map(|entry| entry.map(|(key, v)| (key, v.to_vec())));
     let forward = forward.collect::<Result<Contents>>()?;
-    let backward = db.range::<Vec<u8>>(..).rev().collect::<Result<Vec<_>>>()?;
+    let backward = db.range(..).rev().collect::<Result<Vec<_>>>()?;
     assert!(backward.len() == forward.len() || !db.verify()?.damage.is_empty());
     for (key, _) in &forward {
         db.get(key)?;

@@ -1,0 +1,240 @@
+//! A batch that can be read before it is written.
+//! ```text
+//! writes    a key's last one                b: put   d: delete   k: put
+//! deleted   ranges that do not touch        [c, f)   [m, t)
+//! a key     its write, else in a range?     else what the store has
+//! ```
+//! Invariant: of a range that is deleted, only later writes of its keys are kept. So the batch is
+//! its ranges, then its writes.
+
+use std::collections::{BTreeMap, btree_map};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::entries::batch::Batch;
+use crate::entries::expiry::Expiry;
+use crate::entries::key_bounds::KeyBounds;
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::read::batch_scan::BatchScan;
+use crate::read::scan::Scan;
+
+/// What is read beneath a batch: a store as it is now, or a snapshot of it.
+pub trait Readable {
+    /// The value of a key; None if it has none.
+    fn value_of(&self, key: &[u8]) -> Result<Option<Value>>;
+    /// The keys of a range and their values.
+    fn scan_of(&self, bounds: KeyBounds) -> Scan;
+}
+
+/// Writes that are read, over a store or a snapshot, before they are applied together. (RocksDB
+/// calls it a write batch with an index.) A write takes time by the logarithm of their number.
+///
+/// ```
+/// # fn main() -> trommel::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary folder");
+/// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+/// db.put("apples", "3")?;
+/// let mut batch = trommel::IndexedBatch::new();
+/// batch.put("pears", "5").delete("apples");
+/// assert!(batch.get(&db, "apples")?.is_none());
+/// assert_eq!(batch.range(&db, ..).count(), 1);
+/// assert!(db.get("apples")?.is_some());
+/// db.write(batch)?;
+/// assert!(db.get("apples")?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct IndexedBatch {
+    writes: BTreeMap<Vec<u8>, Option<Put>>,
+    /// Where deleted ranges begin and end.
+    deleted: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// Ranges that end before they begin: writing the batch is an error.
+    inverted: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+/// A value that is set. A deletion has none.
+#[derive(Clone, Debug)]
+struct Put {
+    value: Arc<[u8]>,
+    kept: Kept,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    Ever,
+    For(Duration),
+    Until(Expiry),
+}
+
+impl IndexedBatch {
+    /// A batch without writes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the value of a key.
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> &mut Self {
+        self.set(key.as_ref(), value.as_ref(), Kept::Ever)
+    }
+
+    /// As [`Batch::put_ttl`]. Here it has its value all the while.
+    pub fn put_ttl(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> &mut Self {
+        self.set(key.as_ref(), value.as_ref(), Kept::For(ttl))
+    }
+
+    /// As [`Batch::put_with_expiry`]. Here it has its value all the while.
+    pub fn put_with_expiry(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> &mut Self {
+        self.set(key.as_ref(), value.as_ref(), Kept::Until(expiry))
+    }
+
+    /// Removes a key. No error if it is not there.
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
+        self.writes.insert(key.as_ref().to_vec(), None);
+        self
+    }
+
+    /// As [`Batch::delete_range`].
+    pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
+        let (mut from, mut to) = (from.as_ref().to_vec(), to.as_ref().to_vec());
+        if from > to {
+            self.inverted.get_or_insert((from, to));
+            return self;
+        }
+        if from == to {
+            return self;
+        }
+        let within = self.writes.range(from.clone()..to.clone());
+        let overwritten: Vec<Vec<u8>> = within.map(|(key, _)| key.clone()).collect();
+        overwritten.iter().for_each(|key| drop(self.writes.remove(key)));
+        // Ranges that it touches become one with it.
+        while let Some((start, end)) = self.deleted.range(..=to.clone()).next_back()
+            && *end >= from
+        {
+            let start = start.clone();
+            let end = self.deleted.remove(&start).expect("it was found");
+            from = from.min(start);
+            to = to.max(end);
+        }
+        self.deleted.insert(from, to);
+        self
+    }
+
+    /// The value of a key once the batch is written to what is read beneath it.
+    pub fn get(&self, beneath: &impl Readable, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        match self.writes.get(key) {
+            Some(write) => Ok(write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))),
+            None if self.deleted_around(key).is_some() => Ok(None),
+            None => beneath.value_of(key),
+        }
+    }
+
+    /// The keys of a range and their values once the batch is written to what is read beneath it.
+    pub fn range(&self, beneath: &impl Readable, bounds: impl Into<KeyBounds>) -> BatchScan<'_> {
+        let bounds = bounds.into();
+        BatchScan::new(self, beneath.scan_of(bounds.clone()), &bounds)
+    }
+
+    /// How many writes it is: a range that is deleted is one.
+    pub fn len(&self) -> usize {
+        self.writes.len() + self.deleted.len()
+    }
+
+    /// Whether it has no writes.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets its writes.
+    pub fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The writes within bounds, in order: None is a deletion.
+    pub(crate) fn writes_within(&self, bounds: &KeyBounds) -> Writes<'_> {
+        let from = Bound::Included(bounds.from.as_slice());
+        let to = bounds.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let is_empty = !bounds.ends_after(&bounds.from);
+        Writes((!is_empty).then(|| self.writes.range::<[u8], _>((from, to))))
+    }
+
+    /// The deleted range that a key is in.
+    pub(crate) fn deleted_around(&self, key: &[u8]) -> Option<(&[u8], &[u8])> {
+        let before = (Bound::Unbounded, Bound::Included(key));
+        let (from, to) = self.deleted.range::<[u8], _>(before).next_back()?;
+        (key < to.as_slice()).then_some((from, to))
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], kept: Kept) -> &mut Self {
+        self.writes.insert(key.to_vec(), Some(Put { value: value.into(), kept }));
+        self
+    }
+}
+
+/// Writes in key order, from both ends.
+#[derive(Clone)]
+pub(crate) struct Writes<'b>(Option<btree_map::Range<'b, Vec<u8>, Option<Put>>>);
+
+impl<'b> Writes<'b> {
+    fn of((key, write): (&'b Vec<u8>, &Option<Put>)) -> (&'b [u8], Option<Value>) {
+        (key, write.as_ref().map(|put| Value::from(Arc::clone(&put.value))))
+    }
+
+    /// The next key from the front.
+    pub(crate) fn first_key(&self) -> Option<&'b [u8]> {
+        self.0.clone()?.next().map(|(key, _)| key.as_slice())
+    }
+
+    /// The next key from the back.
+    pub(crate) fn last_key(&self) -> Option<&'b [u8]> {
+        self.0.clone()?.next_back().map(|(key, _)| key.as_slice())
+    }
+}
+
+impl<'b> Iterator for Writes<'b> {
+    type Item = (&'b [u8], Option<Value>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.as_mut()?.next().map(Writes::of)
+    }
+}
+
+impl DoubleEndedIterator for Writes<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        self.0.as_mut()?.next_back().map(Writes::of)
+    }
+}
+
+impl From<IndexedBatch> for Batch {
+    fn from(indexed: IndexedBatch) -> Self {
+        let mut batch = Batch::new();
+        let inverted = indexed.inverted.iter().map(|(from, to)| (from, to));
+        for (from, to) in inverted.chain(&indexed.deleted) {
+            batch.delete_range(from, to);
+        }
+        for (key, write) in &indexed.writes {
+            match write {
+                None => batch.delete(key),
+                Some(Put { value, kept: Kept::Ever }) => batch.put(key, value),
+                Some(Put { value, kept: Kept::For(ttl) }) => batch.put_ttl(key, value, *ttl),
+                Some(Put { value, kept: Kept::Until(expiry) }) => {
+                    batch.put_with_expiry(key, value, *expiry)
+                }
+            };
+        }
+        batch
+    }
+}

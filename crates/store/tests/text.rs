@@ -105,6 +105,23 @@ fn searched_users(db: &Db, users: u64) -> u64 {
     db.stats().expect("open").closed_seek.since(&before).false_positives
 }
 
+/// Whoever asks for single keys, however often, does not make the filter blind for ranges of rows.
+#[test]
+fn a_flood_of_points_leaves_ranges_half_of_what_they_had() {
+    let (_disk, db, rows) = filled(Options { bits_per_key: 12.0, ..options() });
+    db.compact().expect("merges");
+    let before = searched_users(&db, 4000);
+    for round in 0..3 {
+        for nth in 0..400_000 {
+            assert!(db.get(row(ROWS + 400_000 * round + nth)).expect("reads").is_none());
+        }
+        db.compact().expect("merges");
+    }
+    let after = searched_users(&db, 4000);
+    assert!(after <= 2 * before + 40, "{after} of 4,000 needless searches, {before} before");
+    check(&db, &rows);
+}
+
 #[test]
 fn rows_of_users_are_told_apart() {
     let (disk, db, rows) = filled(options());

@@ -14,8 +14,9 @@ use crate::tree::stats::{Counters, QueryKind};
 
 /// What a part was built for counts as so many answers.
 const KNOWN: f64 = 65_536.0;
-/// The least share of points, and of ranges.
-const SHARE_LEAST: f64 = 0.02;
+/// The least share of points, and of ranges: whoever asks for one kind alone, however often, does
+/// not decide about the other.
+const SHARE_LEAST: f64 = 0.1;
 
 /// Answers that there is nothing, by points and by ranges.
 #[derive(Clone, Copy, Default)]

@@ -216,7 +216,7 @@ fn law_of(pattern: &str, operation: &str) -> Law {
     match (pattern, operation) {
         // Each is another key, of which it is unknown whether it hides something.
         (TOMBSTONES, _) if is_scan => Law::Linear,
-        // It is the last entry of a block, of which there may be one or all.
+        // The last block is looked through to its end: one entry, or as many as it holds.
         (_, "last_key_value") => Law::Linear,
         // Keys that were written after it are looked at one by one.
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,

@@ -39,8 +39,8 @@ impl Batch {
         self.add(Kind::Put, key.as_ref(), &[value.as_ref()])
     }
 
-    /// Sets the value of a key for so long after the batch is written; as
-    /// [`Db::put_ttl`](crate::Db::put_ttl).
+    /// Sets the value of a key for so long after the batch is written, as
+    /// [`Db::put_ttl`](crate::Db::put_ttl); for more than 584 years: for ever.
     pub fn put_ttl(
         &mut self,
         key: impl AsRef<[u8]>,

@@ -51,7 +51,7 @@ pub struct IndexedBatch {
     writes: BTreeMap<Vec<u8>, Option<Put>>,
     /// Where deleted ranges begin and end.
     deleted: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Ranges that end before they begin: writing the batch is an error.
+    /// The first range that ends before it begins: writing the batch is an error.
     inverted: Option<(Vec<u8>, Vec<u8>)>,
 }
 

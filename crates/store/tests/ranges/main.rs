@@ -1,5 +1,7 @@
 //! Ranges as people write them: every form of bounds, prefixes, ends, and scans that skip. A map
-//! says what is right.
+//! says what is right. Batches that are read before they are written are in `indexed_batch.rs`.
+
+mod indexed_batch;
 
 use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Included};

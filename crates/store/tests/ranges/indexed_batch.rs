@@ -1,47 +1,8 @@
 //! Batches that are read before they are written: what they show is what the store has afterwards.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
+use crate::{Key, Map, crowded, entries, open, spread};
 use std::time::Duration;
-
-use trommel::{
-    Background, Db, Environment, Expiry, IndexedBatch, KeyBounds, KeyValue, Memory, Options,
-    Readable, Sync,
-};
-
-type Key = Vec<u8>;
-type Map = BTreeMap<Key, Vec<u8>>;
-
-fn open() -> Db {
-    let options = Options {
-        block_bytes: 256,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-    Db::open_with(Path::new("db"), options, environment).expect("opens")
-}
-
-/// SplitMix64: the same in every run.
-fn spread(n: u64) -> u64 {
-    let mixed = (n + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
-}
-
-/// Keys of up to four of four bytes: prefixes and neighbours of each other.
-fn crowded(number: u64) -> Key {
-    let random = spread(number);
-    let len = random % 5;
-    (0..len).map(|at| [0, b'a', 0xfe, 0xff][(random >> (8 + 2 * at)) as usize % 4]).collect()
-}
-
-fn entries(scan: impl Iterator<Item = trommel::Result<KeyValue>>) -> Vec<(Key, Vec<u8>)> {
-    scan.map(|entry| entry.map(|(key, value)| (key, value.to_vec())).expect("reads")).collect()
-}
+use trommel::{Expiry, GuardKind, IndexedBatch, KeyBounds, Readable};
 
 fn pairs<'m>(map: impl Iterator<Item = (&'m Key, &'m Vec<u8>)>) -> Vec<(Key, Vec<u8>)> {
     map.map(|(key, value)| (key.clone(), value.clone())).collect()
@@ -103,7 +64,7 @@ fn assert_shows(batch: &IndexedBatch, beneath: &impl Readable, map: &Map, seed: 
 #[test]
 fn a_batch_shows_what_the_store_has_afterwards() {
     for seed in (0..40).map(|seed| 1_000_000 * seed) {
-        let (db, mut map) = (open(), Map::new());
+        let (db, mut map) = (open(GuardKind::Grf), Map::new());
         for number in 0..150 {
             let key = crowded(seed + number);
             db.put(&key, "old").expect("puts");
@@ -129,7 +90,7 @@ fn a_batch_shows_what_the_store_has_afterwards() {
 
 #[test]
 fn ranges_that_touch_are_one() {
-    let (db, mut batch) = (open(), IndexedBatch::new());
+    let (db, mut batch) = (open(GuardKind::Grf), IndexedBatch::new());
     batch.put("c", "1").put("m", "2").delete("x");
     batch.delete_range("b", "f").delete_range("m", "p").delete_range("f", "h");
     assert_eq!(batch.len(), 3, "[b, h), [m, p), x");
@@ -145,7 +106,7 @@ fn ranges_that_touch_are_one() {
 
 #[test]
 fn a_range_that_ends_before_it_begins_is_an_error_when_it_is_written() {
-    let (db, mut batch) = (open(), IndexedBatch::new());
+    let (db, mut batch) = (open(GuardKind::Grf), IndexedBatch::new());
     batch.put("k", "v").delete_range("z", "a");
     assert!(matches!(db.write(batch), Err(trommel::Error::InvertedRange { .. })));
     assert!(db.get("k").expect("reads").is_none(), "nothing was written");
@@ -153,7 +114,7 @@ fn a_range_that_ends_before_it_begins_is_an_error_when_it_is_written() {
 
 #[test]
 fn what_expires_does_so_after_it_was_written() {
-    let (db, mut batch) = (open(), IndexedBatch::new());
+    let (db, mut batch) = (open(GuardKind::Grf), IndexedBatch::new());
     batch.put_with_expiry("gone", "v", Expiry::at_milliseconds(1));
     batch.put_ttl("there", "v", Duration::from_secs(1 << 40));
     assert!(batch.get(&db, "gone").expect("reads").is_some());

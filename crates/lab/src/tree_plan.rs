@@ -9,7 +9,8 @@
 
 use std::ops::Range;
 
-use trommel::{FilterTuning, LevelRule, Policy};
+use trommel::Policy;
+use trommel::options::{FilterTuning, LevelRule};
 use trommel_guards::ElasticOptions;
 
 use crate::error::{LabError, Result};

@@ -12,7 +12,8 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::open;
-use crate::plan::options::{Options, Sync};
+use crate::plan::options::Options;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::read::indexed_batch::Readable;
 use crate::read::queue::Queue;
 use crate::read::scan::{KeyValue, Scan};
@@ -180,7 +181,7 @@ impl Db {
     /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
-        let sync = self.engine.table_files.options.sync == Sync::Always;
+        let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
         self.write_with(batch.into(), sync)
     }
 

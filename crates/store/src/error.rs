@@ -1,5 +1,6 @@
 //! Errors, told apart by what the caller can do.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub enum Error {
         what: String,
     },
     /// A file that the store needs is missing. Restore it from a copy, or let
-    /// [`repair`](crate::repair) continue without it: it tells what is lost.
-    /// [`verify_files`](crate::verify_files) tells everything that is missing.
+    /// [`repair`](crate::tools::repair) continue without it: it tells what is lost.
+    /// [`verify_files`](crate::tools::verify_files) tells everything that is missing.
     #[error("{path} is missing: {what}", path = path.display())]
     FileMissing {
         /// The file.
@@ -136,14 +137,14 @@ pub enum Error {
     #[error("option {option}: {problem}")]
     Option {
         /// The option's name.
-        option: &'static str,
+        option: Cow<'static, str>,
         /// What is wrong, and what would be right.
         problem: String,
     },
     /// Background work failed, and this call would have to wait for it. Reads continue. The store
     /// need not be reopened. The work is retried, as for [`Io`](Error::Io), and writes continue
     /// once it succeeds. So repair what the cause names (make room if the disk is full), then make
-    /// the call again. Then [`Stats::failure`](crate::Stats::failure) becomes None.
+    /// the call again. Then [`Stats::failure`](crate::stats::Stats::failure) becomes None.
     #[error("writing has stopped: {cause}")]
     Stopped {
         /// The failure.
@@ -177,7 +178,7 @@ fn hint(source: &std::io::Error) -> &'static str {
 
 impl Error {
     /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
-    /// `verify` and [`verify_files`](crate::verify_files) tell all damage, and `repair` repairs it.
+    /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair` repairs it.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};
 
 fn options() -> Options {
-    Options { write_buffer_bytes: 16 << 10, ..Options::default() }
+    Options::new().write_buffer_bytes(16 << 10)
 }
 
 fn is_closed<T: std::fmt::Debug>(result: Result<T, Error>) {
@@ -121,7 +121,7 @@ fn closing_amid_everything_loses_nothing_that_was_acknowledged() {
     for guard in [GuardKind::Grf, GuardKind::Open] {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let background = Background::Threads(2);
-        let options = Options { guard, background, ..options() };
+        let options = options().guard(guard).background(background);
         let db = Arc::new(Db::open(dir.path(), options.clone()).expect("opens"));
         let acknowledged: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
         let has_begun = AtomicBool::new(false);
@@ -175,7 +175,7 @@ fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
     for background in [Background::Stepped, Background::Threads(1)] {
         for is_opened_again in [false, true] {
             let dir = tempfile::tempdir().expect("a temporary folder");
-            let db = Db::open(dir.path(), Options { background, ..options() }).expect("opens");
+            let db = Db::open(dir.path(), options().background(background)).expect("opens");
             let fill = |db: &Db, round: u8| {
                 for number in 0..1000u64 {
                     db.put(key(0, number), [round; 100]).expect("writes");
@@ -197,7 +197,7 @@ fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
                 stats.levels.iter().flat_map(|l| &l.runs).map(|run| run.tables).sum();
             assert!(tables(&files(dir.path())) > in_tree, "they are held still");
             let again = is_opened_again.then(|| {
-                let stepped = Options { background: Background::Stepped, ..options() };
+                let stepped = options().background(Background::Stepped);
                 let again = Db::open(dir.path(), stepped).expect("the folder is free");
                 assert_eq!(tables(&files(dir.path())), in_tree, "an open leaves its own");
                 fill(&again, 3);

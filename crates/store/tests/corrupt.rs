@@ -5,24 +5,22 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Error, FilterRecovery, GuardKind, Memory, Options, Storage, Sync,
-    repair_with,
-};
+use trommel::stats::FilterRecovery;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::repair_with;
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 3,
-        block_bytes: 256,
-        block_cache_bytes: 0,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .block_bytes(256)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
@@ -382,7 +380,7 @@ fn copy(disk: &Memory) -> Memory {
 #[test]
 fn a_log_that_is_cut_to_nothing_is_missed_by_the_one_that_follows_it() {
     let disk = Memory::new();
-    let small = Options { write_buffer_bytes: 1024, ..options(GuardKind::Grf) };
+    let small = options(GuardKind::Grf).write_buffer_bytes(1024);
     let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
     let db = Db::open_with(Path::new(DIR), small, environment).expect("opens");
     // In stepped mode full memtables wait, each with its log.

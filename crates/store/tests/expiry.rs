@@ -5,23 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, DumpItem, Environment, Expiry, GuardKind, ManualClock, Memory, Options,
-    Sync, dump,
-};
+use trommel::storage::{Environment, Memory};
+use trommel::testing::ManualClock;
+use trommel::tools::{DumpItem, dump};
+use trommel::{Background, Batch, Db, Expiry, GuardKind, Options, SyncPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, guard: GuardKind) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
     let environment = Environment { storage, clock, ..Environment::default() };
-    let options = Options {
-        guard,
-        size_ratio: 4,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -9,7 +9,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Memory, Options, Sync, verify_files_with};
+use trommel::storage::{Environment, Memory};
+use trommel::tools::verify_files_with;
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const MAX: u64 = 1 << 60;
 
@@ -18,14 +20,12 @@ fn environment(disk: &Memory) -> Environment {
 }
 
 fn open(disk: &Memory) -> Db {
-    let options = Options {
-        table_bytes: 4096,
-        block_bytes: 4096,
-        compression: false,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .table_bytes(4096)
+        .block_bytes(4096)
+        .compression(false)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with("db", options, environment(disk)).expect("opens")
 }
 

@@ -8,22 +8,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Policy, QueryStats,
-    Sync,
-};
+use trommel::stats::{FilterRecovery, QueryStats};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 
 fn options(policy: Policy, guard: GuardKind) -> Options {
-    Options {
-        size_ratio: 4,
-        policy,
-        guard,
-        bits_per_key: 30.0,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(4)
+        .policy(policy)
+        .guard(guard)
+        .bits_per_key(30.0)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
@@ -150,7 +147,7 @@ fn a_store_moves_from_any_policy_to_any_other() {
         let guard = [GuardKind::Grf, GuardKind::Locator(kinds::CHUCKY), GuardKind::Open][turn % 3];
         let size_ratio = 2 + (turn as u32 * 7) % 5;
         let case = format!("turn {turn}: {} of {size_ratio}", policy.name());
-        let db = open(&disk, &Options { size_ratio, ..options(policy, guard) });
+        let db = open(&disk, &options(policy, guard).size_ratio(size_ratio));
         db.settle().expect("merges");
         for _ in 0..12 {
             for _ in 0..20 {

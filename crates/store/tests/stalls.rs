@@ -9,22 +9,21 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{
-    Background, Db, Environment, ManualClock, Memory, Options, PausePoint, Pauses, Stats, Sync,
-};
+use trommel::stats::Stats;
+use trommel::storage::{Environment, Memory};
+use trommel::testing::{ManualClock, PausePoint, Pauses};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const STOP_RUNS: u64 = 12;
 
 fn options(background: Background) -> Options {
-    Options {
-        size_ratio: 2,
-        slow_down_runs: Some(3),
-        stop_runs: Some(STOP_RUNS as usize),
-        write_buffer_bytes: 1024,
-        sync: Sync::Never,
-        background,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(2)
+        .slow_down_runs(Some(3))
+        .stop_runs(Some(STOP_RUNS as usize))
+        .write_buffer_bytes(1024)
+        .sync(SyncPolicy::Never)
+        .background(background)
 }
 
 fn put(db: &Db, numbers: std::ops::Range<u32>) {
@@ -141,11 +140,11 @@ fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
     put(&db, 0..4);
     db.flush().expect("flushes");
     drop(db);
-    let names = trommel::Storage::list(&disk, Path::new("db")).expect("lists");
+    let names = trommel::storage::Storage::list(&disk, Path::new("db")).expect("lists");
     let table = names.iter().find(|name| name.ends_with(".table")).expect("a table");
     // Within its first block.
     disk.flip_bit(Path::new("db").join(table), 40, 0);
-    let options = Options { guard: trommel::GuardKind::Open, ..options(Background::Threads(1)) };
+    let options = options(Background::Threads(1)).guard(trommel::GuardKind::Open);
     let db = Db::open_with("db", options, environment()).expect("opens");
     put(&db, 100..260);
     until(|| db.stats().expect("open").failure.is_some());
@@ -161,7 +160,7 @@ fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
     let environment = Environment { storage, clock, ..Environment::default() };
-    let options = Options { merge_bytes_per_second: Some(1), ..options(Background::Threads(1)) };
+    let options = options(Background::Threads(1)).merge_bytes_per_second(Some(1));
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..2_000);
     let stats = db.stats().expect("open");
@@ -180,12 +179,10 @@ fn merges_of_threads_keep_to_their_rate(threads: usize) {
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
     let environment = Environment { storage, clock: clock.clone(), ..Environment::default() };
-    let options = Options {
-        merge_bytes_per_second: Some(1_000),
-        slow_down_runs: Some(100),
-        stop_runs: Some(200),
-        ..options(Background::Threads(threads))
-    };
+    let options = options(Background::Threads(threads))
+        .merge_bytes_per_second(Some(1_000))
+        .slow_down_runs(Some(100))
+        .stop_runs(Some(200));
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..400);
     db.flush().expect("flushes");

@@ -1,4 +1,4 @@
-//! `Sync::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
+//! `SyncPolicy::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
 //! writers, flushes and the disk are waiting for.
 //! ```text
 //! put -> acknowledged ------ interval ------> durable        a writer is stopped,
@@ -14,13 +14,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use door::{Gate, Opens, until};
-use trommel::{Background, Clock, Db, Environment, Fault, ManualClock, Memory, Options, Sync};
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const INTERVAL: Duration = Duration::from_millis(30);
 
 fn options(background: Background) -> Options {
-    let sync = Sync::Interval(INTERVAL);
-    Options { sync, background, write_buffer_bytes: 1024, ..Options::default() }
+    let sync = SyncPolicy::Interval(INTERVAL);
+    Options::new().sync(sync).background(background).write_buffer_bytes(1024)
 }
 
 /// A store on a disk with a gate, and a clock that stands still.
@@ -181,8 +183,8 @@ fn nobody_is_awake_where_nothing_is_owed() {
         let (storage, clock) = (Arc::new(Memory::new()), Arc::new(Looked::default()));
         let environment =
             Environment { storage, clock: Arc::clone(&clock) as _, ..Environment::default() };
-        let sync = Sync::Interval(interval);
-        let options = Options { sync, ..options(Background::Threads(1)) };
+        let sync = SyncPolicy::Interval(interval);
+        let options = options(Background::Threads(1)).sync(sync);
         let db = Db::open_with("db", options, environment).expect("opens");
         (0..puts).for_each(|_| db.put("key", "value").expect("puts"));
         assert_eq!(db.stats().expect("open").unsynced_seconds, None);

@@ -6,7 +6,8 @@
 //! typed.
 
 use clap::{Args, ValueEnum};
-use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
+use trommel::Options;
+use trommel::options::{FilterTuning, SurfOptions, SurfSuffix};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };

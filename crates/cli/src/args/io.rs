@@ -1,7 +1,7 @@
 //! Options for reading and writing tables, as they are typed.
 
 use clap::{Args, ValueEnum};
-use trommel::{DirectIo, Overlap};
+use trommel::options::{DirectIo, Overlap};
 
 /// How tables are read and written.
 #[derive(Clone, Debug, Default, Args)]

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::{Background, Db, GuardKind, Options, Sync};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
 use crate::args::guards::{guard, guard_help};
@@ -39,7 +39,7 @@ pub(crate) struct StoreArgs {
     /// When a write is safe on disk: always (before it returns), never (when its run is written),
     /// or so many seconds later.
     #[arg(long, value_name = "WHEN", value_parser = sync, default_value = "1")]
-    pub(crate) sync: Sync,
+    pub(crate) sync: SyncPolicy,
     /// Bytes that merges may read in a second; they go faster while writers wait for them.
     /// [default: as fast as they can]
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
@@ -60,29 +60,27 @@ pub(crate) struct StoreArgs {
 impl StoreArgs {
     /// The options that were asked for; `guard_default` if no guard was named.
     fn options(&self, guard_default: GuardKind) -> Options {
-        Options {
-            guard: self.guard.unwrap_or(guard_default),
-            bits_per_key: self.bits_per_key,
-            monkey: self.memory.monkey,
-            point_bits: self.memory.point_bits,
-            size_ratio: self.policy.size_ratio(),
-            policy: self.policy.policy(),
-            granularity: self.policy.granularity(),
-            partition_bytes: self.policy.partition_bytes(),
-            eager_tombstones: self.eager_tombstones,
-            learn_questions: !self.no_learning,
-            background: Background::Threads(self.policy.merge_threads()),
-            table_bytes: self.policy.table_bytes(),
-            merge_bytes_per_second: self.merge_rate.map(|bytes| bytes as u64),
-            write_buffer_bytes: self.write_buffer,
-            block_cache_bytes: self.block_cache,
-            direct: self.io.direct(),
-            overlap: self.io.overlap(),
-            max_open_files: self.io.max_open_files(),
-            sync: self.sync,
-            filter: self.filter.tuning().with(self.filter.elastic()),
-            ..Options::default()
-        }
+        Options::new()
+            .guard(self.guard.unwrap_or(guard_default))
+            .bits_per_key(self.bits_per_key)
+            .monkey(self.memory.monkey)
+            .point_bits(self.memory.point_bits)
+            .size_ratio(self.policy.size_ratio())
+            .policy(self.policy.policy())
+            .granularity(self.policy.granularity())
+            .partition_bytes(self.policy.partition_bytes())
+            .eager_tombstones(self.eager_tombstones)
+            .learn_questions(!self.no_learning)
+            .background(Background::Threads(self.policy.merge_threads()))
+            .table_bytes(self.policy.table_bytes())
+            .merge_bytes_per_second(self.merge_rate.map(|bytes| bytes as u64))
+            .write_buffer_bytes(self.write_buffer)
+            .block_cache_bytes(self.block_cache)
+            .direct(self.io.direct())
+            .overlap(self.io.overlap())
+            .max_open_files(self.io.max_open_files())
+            .sync(self.sync)
+            .filter(self.filter.tuning().with(self.filter.elastic()))
     }
 
     /// Opens the store, or makes it if there is none.
@@ -92,7 +90,7 @@ impl StoreArgs {
 
     /// Opens the store; an error if there is none.
     pub(crate) fn open(&self, guard_default: GuardKind) -> trommel::Result<Db> {
-        let options = Options { create_if_missing: false, ..self.options(guard_default) };
+        let options = self.options(guard_default).create_if_missing(false);
         Db::open(&self.db, options)
     }
 
@@ -104,12 +102,11 @@ impl StoreArgs {
 
     /// As [`open_to_read`](Self::open_to_read), with this guard, whatever was asked for.
     pub(crate) fn open_to_read_with(&self, guard: GuardKind) -> trommel::Result<Db> {
-        let options = Options {
-            guard,
-            create_if_missing: false,
-            background: Background::Stepped,
-            ..self.options(guard)
-        };
+        let options = self
+            .options(guard)
+            .guard(guard)
+            .create_if_missing(false)
+            .background(Background::Stepped);
         Db::open(&self.db, options)
     }
 }

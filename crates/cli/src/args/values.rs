@@ -1,12 +1,12 @@
 //! Values as they are typed: bytes, and when writes are synced.
 //! ```text
-//! 64MiB  -->  67108864            always, never, 0.5  -->  Sync
+//! 64MiB  -->  67108864            always, never, 0.5  -->  SyncPolicy
 //! ```
 //! Invariant: the error of a malformed value lists what is allowed.
 
 use std::time::Duration;
 
-use trommel::Sync;
+use trommel::SyncPolicy;
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
 pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
@@ -24,15 +24,15 @@ pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
 }
 
 /// Reads `always`, `never`, or a number of seconds.
-pub(crate) fn sync(text: &str) -> Result<Sync, String> {
+pub(crate) fn sync(text: &str) -> Result<SyncPolicy, String> {
     match text {
-        "always" => Ok(Sync::Always),
-        "never" => Ok(Sync::Never),
+        "always" => Ok(SyncPolicy::Always),
+        "never" => Ok(SyncPolicy::Never),
         seconds => {
             let seconds: f64 = seconds.parse().unwrap_or(f64::NAN);
             let interval = Duration::try_from_secs_f64(seconds).map_err(|_| ());
             interval
-                .map(Sync::Interval)
+                .map(SyncPolicy::Interval)
                 .map_err(|()| "there are: always, never, or seconds like 0.5".into())
         }
     }
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn sync_is_a_word_or_seconds() {
-        assert_eq!(sync("always"), Ok(Sync::Always));
-        assert_eq!(sync("0.5"), Ok(Sync::Interval(Duration::from_millis(500))));
+        assert_eq!(sync("always"), Ok(SyncPolicy::Always));
+        assert_eq!(sync("0.5"), Ok(SyncPolicy::Interval(Duration::from_millis(500))));
         for wrong in ["sometimes", "-1", "NaN", "1e400", ""] {
             assert!(sync(wrong).is_err(), "{wrong}");
         }

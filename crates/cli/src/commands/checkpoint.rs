@@ -22,12 +22,10 @@ pub(crate) struct CheckpointArgs {
 
 pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -> Outcome {
     // Nothing is asked of the store, and nothing is to be merged in it.
-    let options = Options {
-        guard: GuardKind::Open,
-        background: Background::Stepped,
-        create_if_missing: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .background(Background::Stepped)
+        .create_if_missing(false);
     let db = Db::open(&arguments.store, options)?;
     db.checkpoint(&arguments.dir)?;
     let stats = db.stats()?;

@@ -8,7 +8,9 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Db, GuardKind, Stats, TreePeek, peek};
+use trommel::stats::Stats;
+use trommel::tools::{TreePeek, peek};
+use trommel::{Db, GuardKind};
 
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::{Value, json};
-use trommel::{Disk, DumpItem, dump};
+use trommel::storage::Disk;
+use trommel::tools::{DumpItem, dump};
 
 use crate::output::keytext::show;
 use crate::output::table::{bytes, whole};

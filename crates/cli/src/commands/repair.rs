@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Doubt, Loss, RepairReport};
+use trommel::tools::{Doubt, Loss, RepairReport};
 
 use crate::commands::verify::logs;
 use crate::output::table::{counted, whole};
@@ -25,7 +25,7 @@ pub(crate) struct RepairArgs {
 }
 
 pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let report = trommel::repair(&arguments.store)?;
+    let report = trommel::tools::repair(&arguments.store)?;
     if json {
         writeln!(out, "{}", as_json(&report))?;
     } else {

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::{Value, json};
-use trommel::{DirectIo, FileStats, FilterRecovery, GuardKind, IoStats, ObsoleteStats, Stats};
+use trommel::GuardKind;
+use trommel::options::DirectIo;
+use trommel::stats::{FileStats, FilterRecovery, IoStats, ObsoleteStats, Stats};
 
 use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
@@ -204,7 +206,9 @@ fn direct_text(io: &IoStats) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use trommel::{Background, Db, Environment, Fault, Memory, Options};
+    use trommel::storage::{Environment, Memory};
+    use trommel::testing::Fault;
+    use trommel::{Background, Db, Options};
 
     use super::*;
 
@@ -212,7 +216,7 @@ mod tests {
     fn what_left_the_tree_is_told_with_who_holds_it() {
         let environment =
             Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let options = Options::new().background(Background::Stepped);
         let db = Db::open_with("db", options, environment).expect("opens");
         let fill = || db.put("key", "value").and_then(|()| db.compact()).expect("merges");
         fill();

@@ -9,7 +9,8 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{GuardKind, LogCounts, VerifyReport, verify_files};
+use trommel::GuardKind;
+use trommel::tools::{LogCounts, VerifyReport, verify_files};
 
 use crate::args::store::StoreArgs;
 use crate::output::table::{bytes, counted, whole};

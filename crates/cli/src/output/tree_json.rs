@@ -5,7 +5,8 @@
 //! Invariant: the field names are an interface, and stay.
 
 use serde_json::{Value, json};
-use trommel::{Metric, MetricValue, Policy, Stats};
+use trommel::Policy;
+use trommel::stats::{Metric, MetricValue, Stats};
 
 /// When runs merge, as JSON.
 pub(crate) fn policy_json(stats: &Stats) -> Value {

@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
-use trommel::{Background, Batch, Db, GuardKind, Options, Sync};
+use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::readers::cpu_time;
 use crate::error::{LabError, Result};
@@ -134,13 +134,11 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 
 fn options(guard: GuardKind) -> Options {
     // No other thread works while an open is measured.
-    Options {
-        guard,
-        learn_questions: false,
-        background: Background::Stepped,
-        sync: Sync::Never,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .learn_questions(false)
+        .background(Background::Stepped)
+        .sync(SyncPolicy::Never)
 }
 
 /// Asks the system not to keep a folder's files in memory.
@@ -163,7 +161,7 @@ fn folder_error(path: &Path) -> impl Fn(std::io::Error) -> LabError {
 fn fill(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
     const BATCH: u64 = 1000;
     progress.stage("filling", plan.keys);
-    let options = Options { background: Background::Threads(1), ..options(GuardKind::Grf) };
+    let options = options(GuardKind::Grf).background(Background::Threads(1));
     let db = Db::open(&plan.folder, options)?;
     let mut value = Vec::new();
     for first in (0..plan.keys).step_by(BATCH as usize) {

@@ -5,7 +5,8 @@
 //! they stand for.
 
 use serde::{Deserialize, Serialize};
-use trommel::{FilterTuning, GuardKind, Options, Policy, SurfOptions, SurfSuffix};
+use trommel::options::{FilterTuning, OptionValues, SurfOptions, SurfSuffix};
+use trommel::{GuardKind, Options, Policy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
@@ -43,9 +44,9 @@ pub struct OwnTree {
 
 impl Default for OwnTree {
     fn default() -> Self {
-        let Options { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
-            Options::default();
-        let Options { monkey, point_bits, filter, .. } = Options::default();
+        let OptionValues { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
+            OptionValues::default();
+        let OptionValues { monkey, point_bits, filter, .. } = OptionValues::default();
         OwnTree {
             policy,
             delay_others: false,
@@ -66,17 +67,16 @@ impl OwnTree {
     pub(crate) fn options(&self, guard: GuardKind, others: Options) -> Result<Options> {
         let delays =
             self.policy.delay_merges || (self.delay_others && guard.fingerprints().is_none());
-        Ok(Options {
-            policy: Policy { delay_merges: delays, ..self.policy.clone() },
-            size_ratio: self.size_ratio,
-            granularity: self.granularity.parse()?,
-            partition_bytes: self.partition_bytes,
-            table_bytes: self.table_bytes,
-            monkey: self.monkey && guard.rate_law().is_some(),
-            point_bits: self.point_bits,
-            filter: self.filter.clone().with(self.elastic.clone()),
-            ..others
-        })
+        let unknown = |problem| trommel::Error::Option { option: "granularity".into(), problem };
+        Ok(others
+            .policy(Policy { delay_merges: delays, ..self.policy.clone() })
+            .size_ratio(self.size_ratio)
+            .granularity(self.granularity.parse().map_err(unknown)?)
+            .partition_bytes(self.partition_bytes)
+            .table_bytes(self.table_bytes)
+            .monkey(self.monkey && guard.rate_law().is_some())
+            .point_bits(self.point_bits)
+            .filter(self.filter.clone().with(self.elastic.clone())))
     }
 }
 
@@ -215,7 +215,7 @@ mod tests {
             policy: Policy::levelled_from(2),
             ..OwnTree::default()
         };
-        let of = |guard| tree.options(guard, Options { guard, ..Options::default() });
+        let of = |guard| tree.options(guard, Options::new().guard(guard));
         let options = of(bloom).expect("known names");
         assert_eq!((options.monkey, options.point_bits, options.guard), (true, 4, bloom));
         assert_eq!(options.policy, Policy::levelled_from(2));

@@ -8,7 +8,7 @@
 
 use std::io::BufRead;
 
-use trommel::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use trommel::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// How a text of entries is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

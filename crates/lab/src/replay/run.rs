@@ -15,7 +15,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 
 use serde::{Deserialize, Serialize};
-use trommel::{Db, PinnedTree};
+use trommel::Db;
+use trommel::research::PinnedTree;
 
 use crate::error::{LabError, Result};
 use crate::replay::recorder::Recorder;

@@ -8,7 +8,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{Db, Error, Options, SyncPolicy};
 
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
@@ -283,9 +285,9 @@ impl<'k> World<'k> {
         match self.options.sync {
             _ if !written => {}
             _ if synced => self.model.all_durable(),
-            Sync::Always => self.model.all_durable(),
-            Sync::Interval(_) => self.model.overdue_durable(),
-            Sync::Never => {}
+            SyncPolicy::Always => self.model.all_durable(),
+            SyncPolicy::Interval(_) => self.model.overdue_durable(),
+            SyncPolicy::Never => {}
         }
     }
 

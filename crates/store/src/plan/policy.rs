@@ -41,7 +41,7 @@ pub struct Policy {
 }
 
 /// A run limit that is no limit: a run for each unit.
-const EACH: u32 = u32::MAX;
+pub(crate) const EACH: u32 = u32::MAX;
 
 /// Names of policies, by the first levelled level.
 const LEVELLED_FROM: [&str; 9] = [

@@ -45,14 +45,20 @@ pub(crate) mod read_pool;
 pub(crate) mod read_queue;
 pub(crate) mod ring_queue;
 
+pub use disk::Disk;
+pub use environment::{Clock, Environment};
+pub use io_mode::Access;
+pub use memory::{Handles, Memory};
+pub use read_queue::{Completed, ReadBuffer, ReadQueue};
+
 use std::any::Any;
 use std::io;
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
 use std::path::Path;
 
-use crate::storage::io_mode::{Access, Overlap};
-use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
+use crate::storage::io_mode::Overlap;
+use crate::storage::read_queue::one_by_one;
 use crate::sync::Arc;
 
 /// A place that contains folders.

@@ -12,3 +12,11 @@ pub(crate) mod repair_tables;
 pub(crate) mod repair_untangle;
 pub(crate) mod verify;
 pub(crate) mod verify_files;
+
+pub use crate::files::log_check::LogCounts;
+pub use crate::tree::peek::{RunPeek, TreePeek, peek};
+pub use dump::{DumpItem, FileKind, dump};
+pub use repair::{repair, repair_with};
+pub use repair_report::{Doubt, Loss, RepairReport};
+pub use verify::VerifyReport;
+pub use verify_files::{verify_files, verify_files_with};

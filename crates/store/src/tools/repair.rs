@@ -26,8 +26,9 @@ use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_n
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
 use crate::files::table::parts::TableParts;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::options::Options;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
@@ -72,7 +73,7 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let manifest = FoundManifest::read(&folder)?;
     // Logs are read into memtables that are not queried. So their memory is not reserved at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
-    let options = Options { guard, write_buffer_bytes, ..Options::default() };
+    let options = Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes);
     let next_file = free_number(&names, manifest.layout.as_ref());
     let table_files = Arc::new(TableFiles::new(folder, &options, IoStats::default(), next_file));
     let mut repair =

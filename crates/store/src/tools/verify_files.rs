@@ -16,8 +16,9 @@ use crate::files::manifest::Manifest;
 use crate::files::names::{file_number, numbers_of, table_name};
 use crate::files::store_folder::{lock_folder, manifest_missing, store_folder};
 use crate::files::table::Table;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{Layout, TableRecord};
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::options::Options;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
@@ -46,7 +47,7 @@ pub fn verify_files_with(
     let folder = store_folder(&*environment.storage, path.as_ref())?;
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
-    let options = Options { guard: GuardKind::Open, ..Options::default() };
+    let options = Options::new().guard(GuardKind::Open);
     let table_files = TableFiles::new(folder.clone(), &options, IoStats::default(), 1);
     let mut check = FilesCheck { table_files, names, report: VerifyReport::default() };
     match Manifest::read(&folder) {

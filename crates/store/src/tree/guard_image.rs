@@ -291,7 +291,8 @@ fn replay(
 mod tests {
     use super::*;
     use crate::files::manifest::Manifest;
-    use crate::plan::options::{Background, Options};
+    use crate::plan::background::Background;
+    use crate::plan::options::Options;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::write::engine::Engine;
@@ -304,7 +305,7 @@ mod tests {
 
     fn open(disk: &Memory) -> Engine {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let options = Options::new().background(Background::Stepped);
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 

@@ -211,7 +211,8 @@ impl Stats {
 mod tests {
     use std::collections::HashSet;
 
-    use crate::plan::options::{GuardKind, Options};
+    use crate::plan::guard_kind::GuardKind;
+    use crate::plan::options::Options;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::sync::Arc;
@@ -220,7 +221,7 @@ mod tests {
     fn store(guard: GuardKind) -> Db {
         let environment =
             Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-        let options = Options { guard, background: Background::Stepped, ..Options::default() };
+        let options = Options::new().guard(guard).background(Background::Stepped);
         Db::open_with("db", options, environment).expect("opens")
     }
 

@@ -12,7 +12,7 @@ use trommel_filters::RunLocatorSize;
 
 use crate::guard::elastic_stats::ElasticStats;
 use crate::guard::filter_recovery::FilterRecovery;
-use crate::plan::options::GuardKind;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::policy::Policy;
 use crate::storage::io_mode::IoStats;
 use crate::storage::open_files::FileStats;
@@ -321,7 +321,7 @@ pub struct Stats {
     pub leaving_tables: u64,
     /// Files that the tree does not need any more.
     pub obsolete: ObsoleteStats,
-    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable.
+    /// With `SyncPolicy::Interval`: the age of the oldest write that was acknowledged and is not durable.
     /// None: all are.
     pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.

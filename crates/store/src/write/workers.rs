@@ -9,8 +9,8 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::plan::background::Background;
 use crate::plan::layout::Layout;
-use crate::plan::options::Background;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
 use crate::tree::write_stalls::Lag;
@@ -420,7 +420,7 @@ mod tests {
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
         let environment = Environment { storage, ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let options = Options::new().background(Background::Stepped);
         let engine = open::open("db".as_ref(), &options, environment).expect("opens");
         for key in [b"drum", b"tuba"] {
             let mut batch = crate::entries::batch::Batch::new();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trommel::{GuardKind, Sync};
+use trommel::{GuardKind, SyncPolicy};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_writes};
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
@@ -149,9 +149,9 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         elastic: arguments.filter.elastic(),
         threads: arguments.threads,
         sync: match arguments.sync {
-            SyncName::Always => Sync::Always,
-            SyncName::Interval => Sync::Interval(INTERVAL),
-            SyncName::Never => Sync::Never,
+            SyncName::Always => SyncPolicy::Always,
+            SyncName::Interval => SyncPolicy::Interval(INTERVAL),
+            SyncName::Never => SyncPolicy::Never,
         },
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,

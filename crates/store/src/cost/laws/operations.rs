@@ -152,18 +152,18 @@ pub(super) const WHOLE: &[Operation] = &[
         world.db.take().expect("it is open").close().expect("closes");
     }),
     ("verify_files", |world, _| {
-        let report = crate::verify_files_with("db", &world.environment()).expect("reads");
+        let report = crate::tools::verify_files_with("db", &world.environment()).expect("reads");
         assert!(report.damage.is_empty());
     }),
     ("dump", |world, _| {
-        crate::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
+        crate::tools::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
             .expect("tells");
     }),
     ("peek", |world, _| {
         crate::tree::peek::peek_with(&world.disk, "db".as_ref()).expect("looks");
     }),
     ("repair", |world, _| {
-        assert!(!crate::repair_with("db", &world.environment()).expect("reads").changed);
+        assert!(!crate::tools::repair_with("db", &world.environment()).expect("reads").changed);
     }),
     ("open", |world, _| world.open()),
     ("flush", |world, _| world.db().flush().expect("flushes")),

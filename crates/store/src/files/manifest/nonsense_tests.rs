@@ -7,8 +7,11 @@ use std::sync::LazyLock;
 use super::*;
 use crate::db::Db;
 use crate::error::Error;
+use crate::plan::background::Background;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::RunRecord;
-use crate::plan::options::{Background, GuardKind, Options, Sync};
+use crate::plan::options::Options;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Arc;
@@ -23,17 +26,15 @@ fn environment(disk: &Memory) -> Environment {
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Result<Db> {
-    let options = Options {
-        guard,
-        size_ratio: 3,
-        block_bytes: 256,
-        table_bytes: 4096,
-        compression: false,
-        partition_bytes: 1024,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .compression(false)
+        .partition_bytes(1024)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with(DIR, options, environment(disk))
 }
 

@@ -89,7 +89,7 @@ impl FilterFeed {
         self.keys.clear();
         self.seconds += start.elapsed().as_secs_f64();
         added.map_err(|error| Error::Option {
-            option: "guard",
+            option: "guard".into(),
             problem: format!("the filter '{}' refuses keys in order: {error}", self.kind.name()),
         })
     }

@@ -96,7 +96,9 @@ mod tests {
     use crate::files::table::format::{
         TAG_HASHES, TAIL_SIZE, decode_sections, decode_tail, encode_footer,
     };
-    use crate::plan::options::{Background, GuardKind, Options};
+    use crate::plan::background::Background;
+    use crate::plan::guard_kind::GuardKind;
+    use crate::plan::options::Options;
     use crate::storage::Storage;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
@@ -108,12 +110,10 @@ mod tests {
 
     fn open(disk: &Memory, kind: &'static dyn RunLocatorKind) -> Engine {
         let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options {
-            background: Background::Stepped,
-            guard: GuardKind::Locator(kind),
-            table_bytes: 4096,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .background(Background::Stepped)
+            .guard(GuardKind::Locator(kind))
+            .table_bytes(4096);
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 

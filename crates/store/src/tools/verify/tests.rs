@@ -6,8 +6,11 @@ use trommel_filters::{FlushNumber, Span};
 
 use super::*;
 use crate::files::names::wal_name;
+use crate::plan::background::Background;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::Layout;
-use crate::plan::options::{Background, GuardKind, Options, Sync};
+use crate::plan::options::Options;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
@@ -17,8 +20,8 @@ const DIR: &str = "db";
 
 fn open(disk: &Memory, guard: GuardKind) -> Engine {
     let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let (background, sync) = (Background::Stepped, Sync::Always);
-    let options = Options { background, sync, guard, ..Options::default() };
+    let (background, sync) = (Background::Stepped, SyncPolicy::Always);
+    let options = Options::new().background(background).sync(sync).guard(guard);
     crate::open::open(Path::new(DIR), &options, env).expect("opens")
 }
 

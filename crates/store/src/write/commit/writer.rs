@@ -12,7 +12,8 @@ use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
-use crate::plan::options::{Background, Sync};
+use crate::plan::background::Background;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::environment::PausePoint;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
 use crate::tree::version::Active;
@@ -211,9 +212,9 @@ impl Writer {
     /// syncs it in time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
-            Sync::Always => return true,
-            Sync::Never => return false,
-            Sync::Interval(time) => time,
+            SyncPolicy::Always => return true,
+            SyncPolicy::Never => return false,
+            SyncPolicy::Interval(time) => time,
         };
         let now = engine.env.clock.now();
         if self.unsynced.age(now).unwrap_or_default() >= time {

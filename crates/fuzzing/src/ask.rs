@@ -49,7 +49,7 @@ pub(crate) fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
 pub(crate) fn environment(disk: &Memory) -> Environment {
     // It stands at 0, the same in every run.
     let clock = Arc::new(ManualClock::default());
-    Environment { storage: Arc::new(disk.clone()), clock, ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone())).clock(clock)
 }
 
 /// A disk with these files in the store's folder.

@@ -91,7 +91,7 @@ fn seeds_are_as_they_should_be() {
 fn found_keys_out_of_order_around_a_deleted_range() {
     let options = Options::new().background(Background::Stepped).sync(SyncPolicy::Never);
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with("db", options, environment).expect("opens");
     ["key 1", "key 5", "key 7", "key 8"].iter().for_each(|key| db.put(key, "value").expect("puts"));
     db.flush().expect("flushes");

@@ -76,7 +76,7 @@ fn first_byte(key: &[u8]) -> usize {
 
 fn open(disk: &Memory, guard: GuardKind) -> Db {
     let options = Options::new().guard(guard).background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

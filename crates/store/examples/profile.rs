@@ -79,7 +79,7 @@ fn measured<T>(f: impl FnOnce() -> T) -> T {
 }
 
 fn one_kind(kind: &str, count: u64) -> Result<()> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options(), environment)?;
     fill(&db, count)?;
     let gets = |from: u64| (0..count).try_for_each(|n| db.get(spread(from + n)).map(drop));
@@ -159,7 +159,7 @@ fn threads(db: &Db, count: u64) -> Result<()> {
 
 /// A store with room for all in one memtable.
 fn large_memtable() -> Result<Db> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let options = options().write_buffer_bytes(1 << 30);
     Db::open_with(Path::new("db"), options, environment)
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trommel_filters::{CountBounds, Query};
+use trommel_filters::CountBounds;
 
 use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
@@ -24,13 +24,11 @@ use crate::tools::verify::VerifyReport;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
-use crate::tree::tree_view::PinnedTree;
-use crate::tree::version::Holder;
 use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 
-/// An open store. Share it between threads by reference or in an [`Arc`]: every method takes
-/// `&self`.
+/// A handle of an open store, which any thread may use. A clone is another handle of the same
+/// store. The store is closed by [`close`](Db::close), or when its last handle is dropped.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -43,7 +41,14 @@ use crate::write::engine::Engine;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+    owner: Arc<Owner>,
+}
+
+/// What all handles of a store share: it closes the store.
+struct Owner {
     engine: Arc<Engine>,
     threads: Threads,
 }
@@ -69,11 +74,11 @@ impl Db {
         // Full memtables of the last session. If the disk is full they stay in memory and in their
         // logs.
         let _ = engine.flush_recovered();
-        let db = Db { engine, threads: Threads::default() };
-        // If one cannot be started, those that run are ended, and the store is closed, when `db`
-        // goes.
-        crate::write::threads::start_threads(&db.engine, &mut lock(&db.threads))?;
-        Ok(db)
+        let owner = Arc::new(Owner { engine: Arc::clone(&engine), threads: Threads::default() });
+        // If one cannot be started, those that run are ended, and the store is closed, when its
+        // owner goes.
+        crate::write::threads::start_threads(&engine, &mut lock(&owner.threads))?;
+        Ok(Db { engine, owner })
     }
 
     /// The value of a key; None if it has none.
@@ -308,15 +313,6 @@ impl Db {
         self.engine.step()
     }
 
-    /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
-    /// number of candidates. Candidates are a flush, each open merge, and a due merge if
-    /// [`Options::merges_at_once`] allows another. With one number after the other, background work
-    /// is done in any order that threads could do it in.
-    pub fn step_any(&self, choice: usize) -> Result<bool> {
-        let _call = self.engine.life().enter()?;
-        self.engine.step_any(choice)
-    }
-
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
@@ -349,55 +345,21 @@ impl Db {
         Ok(crate::tools::collect_stats::stats(&self.engine))
     }
 
-    /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
-    pub fn trace_guard(&self, query: &Query<'_>) -> usize {
-        let version = self.engine.current.pin();
-        let range = query.range();
-        let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
-        let asked = version
-            .runs
-            .iter()
-            .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
-        version.guard.lines(query, asked)
-    }
-
-    /// The tree as it is now.
-    pub fn pinned_tree(&self) -> PinnedTree {
-        PinnedTree::new(&self.engine, Holder::PinnedTree)
-    }
-
-    /// Calls `follower` with the tree as it is now. Then calls it with every tree that a flush, a
-    /// merge or a bulk load leaves behind, in order, none left out. One follower at a time: the one
-    /// before hears no more. It is called where changes are installed, so all others wait for it:
-    /// it should hand the tree on, and must not call this store. One that panics hears no more.
-    pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
-        let _call = self.engine.life().enter()?;
-        self.engine.installer().follow(&self.engine, Box::new(follower));
-        Ok(())
-    }
-
-    /// Ends following.
-    pub fn unfollow_tree(&self) -> Result<()> {
-        let _call = self.engine.life().enter()?;
-        self.engine.installer().unfollow();
-        Ok(())
-    }
-
     /// The store's folder, by the path that it was opened with. The store follows its folder when
     /// that gets another name; this does not.
     pub fn path(&self) -> PathBuf {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store: waits for calls under way, makes all writes since it was opened durable,
+    /// Closes the store, for all its handles: waits for calls under way, makes all writes since it was opened durable,
     /// and ends background work. The folder is then free to be opened again, here or elsewhere.
     /// Snapshots, scans and queues may live on. They, and all calls of this store, give
     /// [`Error::Closed`] from then on, and no file is touched any more. Calls that wait in
     /// [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
     /// error. Their flushes and merges are not waited for: the next open goes on with the work.
     ///
-    /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what
-    /// went wrong. Must not be called by an iterator that is being ingested, or by a follower: it
+    /// Closing a store that is closed does nothing. Dropping the last handle closes it too, but
+    /// cannot tell what went wrong. Must not be called by an iterator that is being ingested, or by a follower: it
     /// would wait for itself.
     ///
     /// # Errors
@@ -405,11 +367,17 @@ impl Db {
     /// before tells the same, and can be tried again. `Forked`: this process has not opened the
     /// store.
     pub fn close(&self) -> Result<()> {
+        self.owner.close()
+    }
+}
+
+impl Owner {
+    fn close(&self) -> Result<()> {
         crate::write::closing::close(&self.engine, &self.threads)
     }
 }
 
-impl Drop for Db {
+impl Drop for Owner {
     fn drop(&mut self) {
         if self.engine.life().is_forked() {
             // What it is made of may be locked for ever, by threads that are not in this process.

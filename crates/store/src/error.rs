@@ -177,6 +177,32 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
+    /// A number for each variant, for bindings and logs: it never changes, and no other variant will
+    /// have it. Of [`Stopped`](Error::Stopped) its own, not its cause's.
+    pub fn code(&self) -> u16 {
+        match self {
+            Error::Io { .. } => 1,
+            Error::Corrupt { .. } => 2,
+            Error::FileMissing { .. } => 3,
+            Error::NotAStore { .. } => 4,
+            Error::NotEmpty { .. } => 5,
+            Error::Missing { .. } => 6,
+            Error::Version { .. } => 7,
+            Error::Locked { .. } => 8,
+            Error::Closed { .. } => 9,
+            Error::Forked { .. } => 10,
+            Error::KeyTooLong { .. } => 11,
+            Error::ValueTooLong { .. } => 12,
+            Error::BatchTooLong { .. } => 13,
+            Error::Unsorted { .. } => 14,
+            Error::InvertedRange { .. } => 15,
+            Error::Option { .. } => 16,
+            Error::Stopped { .. } => 17,
+            Error::Panicked { .. } => 18,
+            Error::FlushUnderWay => 19,
+        }
+    }
+
     /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
     /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair` repairs it.
     pub fn tells_of_damage(&self) -> bool {
@@ -256,6 +282,21 @@ mod tests {
         let full = Error::io("db/000003.table")(ErrorKind::StorageFull.into());
         assert!(!full.tells_of_damage());
         assert!(!Error::stopped(&full).tells_of_damage());
+    }
+
+    #[test]
+    fn errors_are_small_and_tell_their_source() {
+        // Each result of a call has room for one.
+        assert!(size_of::<Error>() <= 64, "{}", size_of::<Error>());
+        let full = || Error::io("db/000003.table")(ErrorKind::StorageFull.into());
+        let stopped = Error::stopped(&full());
+        let source = std::error::Error::source(&stopped).expect("it has a cause");
+        assert_eq!(source.downcast_ref::<Error>().map(Error::code), Some(full().code()));
+        let source = source.source().expect("the system's");
+        let of_system = source.downcast_ref::<Arc<std::io::Error>>().map(|error| error.kind());
+        let kind = of_system.or_else(|| source.downcast_ref().map(std::io::Error::kind));
+        assert_eq!(kind, Some(ErrorKind::StorageFull));
+        assert_eq!((full().code(), stopped.code()), (1, 17));
     }
 
     #[test]

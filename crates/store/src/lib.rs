@@ -57,6 +57,7 @@ mod guard;
 mod open;
 mod plan;
 mod read;
+pub mod research;
 pub mod storage;
 mod sync;
 pub mod tools;
@@ -121,11 +122,6 @@ pub mod filters {
 pub mod testing {
     pub use crate::storage::environment::{ManualClock, PausePoint, Pauses};
     pub use crate::storage::memory::Fault;
-}
-
-/// For research on filters: a tree that stays, what the guard reads. It changes as the inside does.
-pub mod research {
-    pub use crate::tree::tree_view::PinnedTree;
 }
 
 /// The README's example compiles and runs as it stands.

@@ -38,7 +38,7 @@ fn open_at(
     guard: GuardKind,
     create: bool,
 ) -> trommel::Result<Db> {
-    let environment = Environment { storage, ..Environment::default() };
+    let environment = Environment::new().storage(storage);
     let options = options(guard).create_if_missing(create);
     Db::open_with(Path::new(dir), options, environment)
 }

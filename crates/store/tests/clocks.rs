@@ -59,7 +59,7 @@ fn times() -> Vec<Duration> {
 
 fn open(disk: &Memory, hands: &Arc<Hands>, options: &Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(hands) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trommel::research::Research as _;
 
 use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};
 

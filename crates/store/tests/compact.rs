@@ -23,7 +23,7 @@ fn options(size_ratio: u32, granularity: Granularity) -> Options {
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

@@ -24,7 +24,7 @@ fn options(guard: GuardKind) -> Options {
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options(guard), environment)
 }
 
@@ -172,8 +172,7 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
             drop(db);
             let disk = copy(&pristine);
             disk.flip_bit(&path, *byte, (byte % 8) as u32);
-            let environment =
-                Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+            let environment = Environment::new().storage(Arc::new(disk.clone()));
             let report = repair_with(DIR, &environment).expect("repairs");
             assert_eq!((report.rewritten, report.lost.len()), (1, 0), "{case}: {report:?}");
             let db = open(&disk, guard).expect("opens");
@@ -381,7 +380,7 @@ fn copy(disk: &Memory) -> Memory {
 fn a_log_that_is_cut_to_nothing_is_missed_by_the_one_that_follows_it() {
     let disk = Memory::new();
     let small = options(GuardKind::Grf).write_buffer_bytes(1024);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with(Path::new(DIR), small, environment).expect("opens");
     // In stepped mode full memtables wait, each with its log.
     for number in 0..60 {

@@ -27,7 +27,7 @@ fn store(guard: GuardKind) -> Db {
         .table_bytes(1 << 14)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for number in 0..KEYS {
         db.put(key(number * 7919 % KEYS), b"").expect("puts");

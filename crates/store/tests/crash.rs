@@ -21,7 +21,7 @@ fn options(sync: SyncPolicy) -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options.clone(), environment)
 }
 
@@ -67,7 +67,7 @@ fn a_new_store_survives_a_power_cut_with_its_folder() {
             }
             let open = |disk: &Memory| {
                 let storage = Arc::new(disk.clone());
-                let environment = Environment { storage, ..Environment::default() };
+                let environment = Environment::new().storage(storage);
                 Db::open_with(Path::new(dir), options(SyncPolicy::Always), environment)
             };
             let db = open(&disk).expect("opens a new store");

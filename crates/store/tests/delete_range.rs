@@ -13,7 +13,7 @@ use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn options(guard: GuardKind) -> Options {

@@ -158,7 +158,7 @@ fn every_way_of_reading_works_under_40_descriptors() {
 
 /// A store on a simulated disk, with its background work done by its callers.
 fn simulated(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 #[test]

@@ -13,7 +13,7 @@ const DIR: &str = "db";
 /// A store with two runs, the image of a filter, and a log.
 fn small_store() -> Memory {
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let options = Options::new()
         .guard(GuardKind::Grf)
         .block_bytes(256)

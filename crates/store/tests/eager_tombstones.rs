@@ -25,7 +25,7 @@ fn open(disk: &Memory, guard: GuardKind, eager_tombstones: bool) -> Db {
         .block_bytes(256)
         .sync(SyncPolicy::Always)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

@@ -40,7 +40,7 @@ fn options() -> Options {
 }
 
 fn open_with(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options, environment).expect("opens")
 }
 
@@ -178,7 +178,7 @@ fn a_damaged_sub_filter_is_named_and_left_out() {
     let mut named = HashMap::new();
     for byte in (len / 2..len).step_by(11) {
         disk.flip_bit(&path, byte, 3);
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         // Other parts of the table are other tests' matter.
         if let Ok(db) = Db::open_with(Path::new(DIR), options(), environment) {
             ask_misses(&db, 0, 0..60);

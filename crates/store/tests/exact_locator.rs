@@ -137,7 +137,7 @@ fn options(policy: Policy, size_ratio: u32) -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 

@@ -14,7 +14,7 @@ const SECOND: Duration = Duration::from_secs(1);
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, guard: GuardKind) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     let options = Options::new()
         .guard(guard)
         .size_ratio(4)

@@ -28,7 +28,7 @@ fn options(sync: SyncPolicy) -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options.clone(), environment)
 }
 
@@ -211,7 +211,7 @@ fn open_hooked(
         }
     });
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
     let db = Arc::new(db);
     home.set(Arc::downgrade(&db)).expect("set once");
@@ -372,7 +372,7 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
         assert!(point != PausePoint::FlushPrepared, "this panic is the test's own");
     });
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     let threaded = options(SyncPolicy::Always).background(Background::Threads(1));
     let db = Db::open_with(Path::new(DIR), threaded, environment).expect("opens");
     db.put("k", "1").expect("puts");
@@ -461,7 +461,7 @@ fn the_first_log_takes_no_name_that_somebody_else_has() {
         names.filter(|name| name.ends_with(".wal")).max()
     };
     let open = |disk: &Memory| {
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let options = Options::new().background(Background::Stepped);
         Db::open_with("db", options, environment).expect("opens")
     };

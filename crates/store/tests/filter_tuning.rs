@@ -58,7 +58,7 @@ fn open(disk: &Memory, kind: &'static dyn FilterKind, place: usize) -> Db {
         .block_bytes(512)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -129,8 +129,7 @@ fn tuning_reaches_the_filters() {
     let bits = |kind, tune: fn(Options) -> Options| {
         let options = Options::new().guard(GuardKind::Table(kind));
         let options = tune(options).background(Background::Stepped);
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         (0..4).for_each(|round| write(&db, round, &mut Map::new()));
         db.compact().expect("compacts");
@@ -185,8 +184,7 @@ fn arf_learns_from_scans_that_find_nothing() {
             .bits_per_key(8.0)
             .filter(FilterTuning::new().with(ArfOptions { questions }))
             .background(Background::Stepped);
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         let mut keys: Vec<u64> =
             (1..8000).map(|n: u64| n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();

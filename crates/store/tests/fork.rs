@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use trommel::options::{DirectIo, Overlap};
 use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};

@@ -68,7 +68,7 @@ impl FolderWrapper for SlowFolder {
 /// How many puts, each of them synced, share a sync.
 fn puts_per_sync(threads: u64, puts: u64) -> f64 {
     let slow = Slow { disk: Memory::new(), syncs: Arc::default() };
-    let environment = Environment { storage: Arc::new(slow.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(slow.clone()));
     let options = Options::new().sync(SyncPolicy::Always);
     let db = Db::open_with("db", options, environment).expect("opens");
     let before = slow.syncs.load(Ordering::Relaxed);
@@ -98,7 +98,7 @@ fn four_writers_share_syncs() {
 #[test]
 fn an_interval_without_end_is_never_over() {
     let options = Options::new().sync(SyncPolicy::Interval(Duration::MAX));
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for number in 0..3u32 {
         db.put(number.to_be_bytes(), "value").expect("puts");

@@ -157,7 +157,7 @@ fn key(number: u32) -> [u8; 4] {
 fn store(guard: GuardKind) -> (Arc<Db>, Arc<Gate>) {
     let gated = Gated { disk: Memory::new(), gate: Arc::default() };
     let gate = Arc::clone(&gated.gate);
-    let environment = Environment { storage: Arc::new(gated), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(gated));
     let options = Options::new()
         .guard(guard)
         .size_ratio(3)

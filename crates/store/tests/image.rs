@@ -30,7 +30,7 @@ fn options() -> Options {
 
 fn open_with(disk: &Memory, options: Options, pauses: Pauses) -> Db {
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     Db::open_with(Path::new(DIR), options, environment).expect("opens")
 }
 
@@ -384,7 +384,7 @@ fn flushes_go_on_while_an_image_is_written() {
 #[test]
 fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
     let disk = Memory::new();
-    let policy = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
+    let policy = Policy::leveling().last_runs(2).ratios(vec![3]);
     let open = || {
         let options = Options::new()
             .guard(GuardKind::Grf)
@@ -392,7 +392,7 @@ fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
             .policy(policy.clone())
             .sync(SyncPolicy::Always)
             .background(Background::Stepped);
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         Db::open_with("db", options, environment).expect("opens")
     };
     let db = open();

@@ -10,7 +10,7 @@ use trommel::testing::Fault;
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let options = Options::new()
         .guard(guard)
         .size_ratio(4)
@@ -174,7 +174,7 @@ fn whatever_fails_all_is_there_or_nothing() {
 #[test]
 fn writers_wait_and_lose_nothing() {
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let options =
         Options::new().write_buffer_bytes(1 << 14).size_ratio(3).background(Background::Threads(1));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");

@@ -75,7 +75,8 @@ fn open(disk: &Memory, options: Options) -> Db {
             thread::yield_now();
         }
     });
-    Db::open_with("db", options, Environment { storage, clock, pauses }).expect("opens")
+    Db::open_with("db", options, Environment::new().storage(storage).clock(clock).pauses(pauses))
+        .expect("opens")
 }
 
 fn key(writer: usize, number: usize) -> Vec<u8> {
@@ -274,7 +275,7 @@ fn a_crash_and_a_checkpoint(guard: GuardKind) {
     };
     let mut threads: Vec<_> = (0..WRITERS).map(writer).collect();
     let saved = move |disk: &Memory, path: &str, least: [u32; WRITERS]| {
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let options = options(guard).background(Background::Stepped);
         let db = Db::open_with(path, options, environment).expect("opens");
         for (writer, least) in least.into_iter().enumerate() {

@@ -27,7 +27,7 @@ fn open(bits_per_key: f64) -> Db {
         .bits_per_key(bits_per_key)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use trommel::research::Research as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -53,7 +54,7 @@ fn undivided(guard: GuardKind) -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options.clone(), environment).expect("opens")
 }
 
@@ -381,7 +382,7 @@ fn threads_merge_beside_each_other() {
             hook.pause();
         }
     });
-    let environment = Environment { storage: Arc::new(disk.clone()), pauses, ..Default::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone())).pauses(pauses);
     let background = Background::Threads(2);
     let options = stepped.background(background).size_ratio(4).merges_at_once(None);
     let db = Db::open_with("db", options, environment).expect("opens");

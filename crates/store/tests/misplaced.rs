@@ -16,7 +16,7 @@ use trommel::tools::{DumpItem, dump, repair_with};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory) -> trommel::Result<Db> {

@@ -11,7 +11,7 @@ use trommel::{Answer, Background, Db, Error, GuardKind, Options, SyncPolicy};
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn options() -> Options {

@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -126,7 +127,7 @@ fn has_expired(value: &[u8], now: u64) -> bool {
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, options: &Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -401,8 +402,8 @@ impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
 
 /// All presets, and trees between them.
 fn policies() -> Vec<Policy> {
-    let between = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
-    let delayed = Policy { delay_merges: true, ..Policy::leveling() };
+    let between = Policy::leveling().last_runs(2).ratios(vec![3]);
+    let delayed = Policy::leveling().delay_merges(true);
     let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
     presets.chain([between, delayed]).collect()
 }

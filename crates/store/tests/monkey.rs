@@ -33,7 +33,7 @@ fn open(disk: &Memory, kind: &'static dyn FilterKind, monkey: bool) -> Db {
         .size_ratio(4)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -114,7 +114,7 @@ fn a_run_that_would_get_hardly_any_bits_gets_no_filter() {
         .monkey(true)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for flush in 0..100u64 {
         for number in flush * 50..(flush + 1) * 50 {

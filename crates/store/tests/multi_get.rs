@@ -45,7 +45,7 @@ struct Store {
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, options: Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as Arc<dyn Clock>);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -16,7 +16,7 @@ use trommel::{Background, Db, Options, SyncPolicy};
 const MAX: u64 = 1 << 60;
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory) -> Db {

@@ -64,7 +64,7 @@ impl TableFilter for Odd {
 }
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Db {

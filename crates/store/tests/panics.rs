@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use door::{Door, PATIENCE, until};
 use trommel::storage::{Clock, Environment, Memory};
@@ -84,10 +85,10 @@ fn environment(disk: &Memory, fuse: &Arc<Fuse>, who: Panics) -> Environment {
     };
     let environment = Environment::default();
     let clock = match who {
-        Panics::Storage => environment.clock,
+        Panics::Storage => Arc::clone(&environment.clock),
         Panics::Clock => Arc::new(Fused(Arc::clone(fuse))) as _,
     };
-    Environment { storage: Arc::new(Door::new(disk, hook)), clock, ..environment }
+    environment.storage(Arc::new(Door::new(disk, hook))).clock(clock)
 }
 
 /// What was acknowledged, and what may be there besides.
@@ -185,7 +186,7 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
     fuse.is_off.store(false, Ordering::SeqCst);
     let _ = caught(|| db.close().is_ok());
     let calls = fuse.calls.load(Ordering::SeqCst);
-    let plain = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let plain = Environment::new().storage(Arc::new(disk.clone()));
     let again = Db::open_with("db", options(Background::Stepped), plain);
     let again = again.unwrap_or_else(|error| panic!("{when}, opened again: {error}"));
     told.check(&again, &format!("{when}, opened again"));
@@ -242,7 +243,7 @@ fn storage_and_clock_may_panic_in_threads() {
 }
 
 fn plain(disk: &Memory, background: Background, interval: u64) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let sync = SyncPolicy::Interval(Duration::from_millis(interval));
     Db::open_with("db", options(background).sync(sync), environment).expect("opens")
 }
@@ -267,7 +268,7 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
             }
         };
         let storage = Arc::new(Door::new(&disk, hook));
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let options = options(Background::Threads(1));
         let db = Db::open_with("db", options, environment).expect("opens");
         // The last reader lets go of a table. The keeper or the worker that has just merged removes

@@ -29,7 +29,7 @@ fn options(guard: GuardKind) -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options.clone(), environment).expect("opens")
 }
 

@@ -25,7 +25,7 @@ fn options(policy: Policy, guard: GuardKind) -> Options {
 
 fn open(disk: &Memory, options: &Options) -> Db {
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, ..Environment::default() };
+    let environment = Environment::new().storage(storage);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -102,7 +102,7 @@ fn ranges_ask_once_and_search_the_runs_of_their_keys() {
 #[test]
 fn deletions_outlive_merges_that_leave_the_oldest_run() {
     for last_runs in [2, 3, u32::MAX] {
-        let policy = Policy { last_runs, ..Policy::tiering() };
+        let policy = Policy::tiering().last_runs(last_runs);
         let db = open(&Memory::new(), &options(policy, GuardKind::Grf));
         for flush in 0..70 {
             flush_new(&db, flush);
@@ -134,10 +134,8 @@ fn assert_in_shape(db: &Db, case: &str) {
 // right.
 #[test]
 fn a_store_moves_from_any_policy_to_any_other() {
-    let others = [
-        Policy { ratios: vec![2, 3], last_runs: 2, ..Policy::leveling() },
-        Policy { delay_merges: true, ..Policy::rocksdb() },
-    ];
+    let others =
+        [Policy::leveling().ratios(vec![2, 3]).last_runs(2), Policy::rocksdb().delay_merges(true)];
     let policies: Vec<_> = presets().map(|(_, policy)| policy).chain(others).collect();
     let (disk, mut model, mut write) = (Memory::new(), BTreeMap::new(), 0u64);
     for turn in 0..policies.len() * policies.len() {

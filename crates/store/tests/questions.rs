@@ -23,7 +23,7 @@ fn options() -> Options {
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 

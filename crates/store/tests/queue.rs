@@ -33,7 +33,7 @@ fn options(guard: GuardKind, block_cache_bytes: usize) -> Options {
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

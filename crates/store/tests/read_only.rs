@@ -104,7 +104,7 @@ fn guarded(disk: &Memory, is_read_only: &Arc<AtomicBool>) -> Environment {
             false => Ok(()),
         }
     });
-    Environment { storage: Arc::new(door), ..Environment::default() }
+    Environment::new().storage(Arc::new(door))
 }
 
 fn key(row: u32) -> [u8; 4] {

@@ -62,7 +62,7 @@ impl Place {
 
     fn open(&self, guard: GuardKind) -> trommel::Result<Db> {
         let storage = Arc::clone(&self.storage);
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         Db::open_with(&self.dir, options(guard, 4096), environment)
     }
 
@@ -121,7 +121,7 @@ struct History {
 impl History {
     fn begin(guard: GuardKind, write_buffer_bytes: usize) -> History {
         let disk = Memory::new();
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let options = options(guard, write_buffer_bytes);
         let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
         History { disk, db, contents: Contents::new(), moments: Vec::new() }

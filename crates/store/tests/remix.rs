@@ -55,11 +55,9 @@ fn open(disk: &Memory, guard: GuardKind, size_ratio: u32) -> (Arc<Db>, Arc<Gap>)
         .background(Background::Stepped);
     let gap = Arc::new(Gap::default());
     let at_gap = Arc::clone(&gap);
-    let environment = Environment {
-        storage: Arc::new(disk.clone()),
-        pauses: Pauses::new(move |point| at_gap.come_to(point)),
-        ..Environment::default()
-    };
+    let environment = Environment::new()
+        .storage(Arc::new(disk.clone()))
+        .pauses(Pauses::new(move |point| at_gap.come_to(point)));
     let db = Arc::new(Db::open_with(Path::new("db"), options, environment).expect("opens"));
     *gap.db.lock().expect("not poisoned") = Arc::downgrade(&db);
     (db, gap)

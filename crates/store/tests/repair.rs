@@ -16,7 +16,7 @@ use trommel_guards::kinds;
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {

@@ -32,7 +32,7 @@ impl Random {
 type Model = BTreeMap<String, Vec<Option<String>>>;
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind, seed: u64) -> trommel::Result<Db> {

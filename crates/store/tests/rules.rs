@@ -46,11 +46,9 @@ impl Stage {
         let disk = Memory::new();
         let script = Arc::new(Script::default());
         let at_gap = Arc::clone(&script);
-        let environment = Environment {
-            storage: Arc::new(disk.clone()),
-            pauses: Pauses::new(move |point| at_gap.come_to(point)),
-            ..Environment::default()
-        };
+        let environment = Environment::new()
+            .storage(Arc::new(disk.clone()))
+            .pauses(Pauses::new(move |point| at_gap.come_to(point)));
         let options = Options::new()
             .guard(guard)
             .granularity(granularity)
@@ -394,7 +392,7 @@ fn readers_writers_and_background_threads_agree() {
             .write_buffer_bytes(8 << 10)
             .background(Background::Threads(1));
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

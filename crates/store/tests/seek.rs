@@ -32,7 +32,7 @@ fn reopen(disk: &Memory, guard: GuardKind, table_bytes: u64) -> Db {
         .block_cache_bytes(0)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

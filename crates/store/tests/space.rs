@@ -13,6 +13,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use door::{Door, until};
 use trommel::options::Granularity;
@@ -32,7 +33,7 @@ fn options(background: Background) -> Options {
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -227,7 +228,7 @@ fn merges_whose_edits_find_no_room_leave_no_tables() {
             }
             Ok(())
         });
-        let environment = Environment { storage: Arc::new(door), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(door));
         let options = options(Background::Stepped).guard(guard).granularity(granularity);
         let db = Db::open_with("db", options.clone(), environment).expect("opens");
         fill(&db, 0..500);

@@ -34,7 +34,7 @@ fn put(db: &Db, numbers: std::ops::Range<u32>) {
 
 /// A history in steps; what was counted after so many puts, again and again.
 fn in_steps(flush_after: u32, merge: bool) -> Vec<Stats> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with("db", options(Background::Stepped), environment).expect("opens");
     let round = |round: u32| {
         put(&db, 10 * round..10 * round + 10);
@@ -111,7 +111,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
         }
     });
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     let db = Db::open_with("db", options(Background::Threads(1)), environment).expect("opens");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, 0..400));
@@ -135,7 +135,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
 #[test]
 fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
     let disk = Memory::new();
-    let environment = || Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = || Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with("db", options(Background::Stepped), environment()).expect("opens");
     put(&db, 0..4);
     db.flush().expect("flushes");
@@ -159,7 +159,7 @@ fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
     // The clock stands still, so nothing that was spent is ever paid for.
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     let options = options(Background::Threads(1)).merge_bytes_per_second(Some(1));
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..2_000);
@@ -178,7 +178,7 @@ fn merges_without_writers_keep_to_their_rate() {
 fn merges_of_threads_keep_to_their_rate(threads: usize) {
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, clock: clock.clone(), ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock.clone());
     let options = options(Background::Threads(threads))
         .merge_bytes_per_second(Some(1_000))
         .slow_down_runs(Some(100))

@@ -18,7 +18,7 @@ use trommel::{Background, Db, Options, SyncPolicy};
 /// A full memtable that is sealed, and some runs.
 fn store(gate: &Arc<Gate>) -> Db {
     let storage = Arc::new(gate.disk(&Memory::new()));
-    let environment = Environment { storage, ..Environment::default() };
+    let environment = Environment::new().storage(storage);
     let options = Options::new()
         .size_ratio(2)
         .write_buffer_bytes(1024)

@@ -96,7 +96,7 @@ impl Ground {
 }
 
 fn open(ground: &Ground, dir: &str, options: Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: ground.storage(), ..Environment::default() };
+    let environment = Environment::new().storage(ground.storage());
     Db::open_with(ground.root.join(dir), options, environment)
 }
 

@@ -37,8 +37,7 @@ impl Stage {
     fn new(background: Background) -> Stage {
         let (disk, gate, clock) = (Memory::new(), Arc::<Gate>::default(), Arc::default());
         let storage = Arc::new(gate.disk(&disk));
-        let environment =
-            Environment { storage, clock: Arc::clone(&clock) as _, ..Environment::default() };
+        let environment = Environment::new().storage(storage).clock(Arc::clone(&clock) as _);
         let db = Db::open_with("db", options(background), environment).expect("opens");
         Stage { disk, gate, clock, db }
     }
@@ -50,7 +49,7 @@ impl Stage {
     /// Whether a power cut would leave all keys below a number.
     fn has_durable(&self, numbers: u32) -> bool {
         let storage = Arc::new(self.disk.crash_hard());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let left = Db::open_with("db", options(Background::Stepped), environment).expect("opens");
         (0..numbers).all(|number| left.get(number.to_be_bytes()).expect("reads").is_some())
     }
@@ -181,8 +180,7 @@ impl Clock for Looked {
 fn nobody_is_awake_where_nothing_is_owed() {
     for (interval, puts) in [(Duration::ZERO, 1), (Duration::from_millis(1), 0)] {
         let (storage, clock) = (Arc::new(Memory::new()), Arc::new(Looked::default()));
-        let environment =
-            Environment { storage, clock: Arc::clone(&clock) as _, ..Environment::default() };
+        let environment = Environment::new().storage(storage).clock(Arc::clone(&clock) as _);
         let sync = SyncPolicy::Interval(interval);
         let options = options(Background::Threads(1)).sync(sync);
         let db = Db::open_with("db", options, environment).expect("opens");

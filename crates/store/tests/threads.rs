@@ -236,7 +236,7 @@ fn open(disk: &Memory, guard: GuardKind, granularity: Granularity) -> Db {
         .block_cache_bytes(1 << 14)
         .sync(SyncPolicy::Never)
         .background(Background::Threads(2));
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

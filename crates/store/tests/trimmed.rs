@@ -16,7 +16,6 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use shapes::{Gap, KEYS, Keys, Model, Op, World, options, owned};
-use trommel::storage::Environment;
 use trommel::tools::{Doubt, repair_with};
 use trommel::{Db, Policy};
 
@@ -120,7 +119,7 @@ fn these_histories_have_trimmed_tables() {
 fn repair_without(world: &World, byte: u64) {
     let disk = world.disk.crash_hard();
     disk.flip_bit(Path::new(&world.dir).join("MANIFEST"), byte, 3);
-    let environment = Environment { storage: Arc::new(disk), ..world.environment() };
+    let environment = world.environment().storage(Arc::new(disk));
     let report = repair_with(&world.dir, &environment).expect("repairs");
     let db = Db::open_with(Path::new(&world.dir), world.options.clone(), environment);
     let db = db.expect("opens");

@@ -31,7 +31,7 @@ fn open(guard: GuardKind, write_buffer_bytes: usize) -> Db {
         .table_bytes(4096)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

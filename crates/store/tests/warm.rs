@@ -63,7 +63,7 @@ fn store(guard: GuardKind) -> Store {
                 .with(ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() }),
         );
     let (storage, of_store) = (Arc::new(disk.clone()), Arc::clone(&clock) as Arc<dyn Clock>);
-    let environment = Environment { storage, clock: of_store, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(of_store);
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     let key = |n: u64| spread(n).to_be_bytes().to_vec();
     let keys: Vec<Vec<u8>> = (0..4200).map(key).collect();

@@ -214,8 +214,7 @@ mod tests {
 
     #[test]
     fn what_left_the_tree_is_told_with_who_holds_it() {
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let options = Options::new().background(Background::Stepped);
         let db = Db::open_with("db", options, environment).expect("opens");
         let fill = || db.put("key", "value").and_then(|()| db.compact()).expect("merges");
@@ -249,7 +248,7 @@ mod tests {
     #[test]
     fn a_store_that_is_held_up_says_so() {
         let disk = Memory::new();
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let db = Db::open_with("db", Options::default(), environment).expect("opens");
         assert!(!as_text(&db.stats().expect("open")).contains("stopped"));
         disk.fail_from(0, Fault::NoSpace);

@@ -10,7 +10,7 @@ use trommel::stats::{Metric, MetricValue, Stats};
 
 /// When runs merge, as JSON.
 pub(crate) fn policy_json(stats: &Stats) -> Value {
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = &stats.policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &stats.policy;
     // No limit is no number.
     let limit = |runs: u32| (runs < u32::MAX).then_some(runs);
     json!({

@@ -152,7 +152,7 @@ mod tests {
             .sync(SyncPolicy::Never)
             .background(Background::Stepped);
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         for number in 0..flushes * 100 {
             let key = crate::keys::rng::scramble(number).to_be_bytes();

@@ -10,6 +10,7 @@
 
 use trommel::Db;
 use trommel::research::PinnedTree;
+use trommel::research::Research as _;
 use trommel_filters::Query;
 
 use crate::error::Result;

@@ -144,6 +144,6 @@ fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db>
     if plan.synced {
         return Db::open(folder, options);
     }
-    let environment = Environment { storage: Arc::new(Unsynced), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Unsynced));
     Db::open_with(folder, options, environment)
 }

@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use trommel::research::Research as _;
 
 use trommel::stats::{QueryStats, Stats};
 use trommel::{Db, GuardKind};

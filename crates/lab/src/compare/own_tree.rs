@@ -17,7 +17,7 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnTree {
     /// When runs merge.
-    #[serde(with = "PolicyForm")]
+    #[serde(with = "as_text")]
     pub policy: Policy,
     /// Whether the policy delays merges for all guards but GRF's, which merge after T merges into a
     /// level (GRF, section 6.4).
@@ -69,7 +69,7 @@ impl OwnTree {
             self.policy.delay_merges || (self.delay_others && guard.fingerprints().is_none());
         let unknown = |problem| trommel::Error::Option { option: "granularity".into(), problem };
         Ok(others
-            .policy(Policy { delay_merges: delays, ..self.policy.clone() })
+            .policy(self.policy.clone().delay_merges(delays))
             .size_ratio(self.size_ratio)
             .granularity(self.granularity.parse().map_err(unknown)?)
             .partition_bytes(self.partition_bytes)
@@ -80,13 +80,24 @@ impl OwnTree {
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Policy")]
-struct PolicyForm {
-    ratios: Vec<u32>,
-    inner_runs: Vec<u32>,
-    last_runs: u32,
-    delay_merges: bool,
+/// A value as its text.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &impl Display,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -179,7 +190,7 @@ mod tests {
     #[test]
     fn what_is_told_arrives() {
         let told = OwnTree {
-            policy: Policy { ratios: vec![3, 5], delay_merges: true, ..Policy::levelled_from(2) },
+            policy: Policy::levelled_from(2).ratios(vec![3, 5]).delay_merges(true),
             delay_others: true,
             size_ratio: 7,
             granularity: "partial".into(),

@@ -55,7 +55,7 @@ impl Engine for Trommel {
         };
         let environment = match settings.synced {
             true => Environment::default(),
-            false => Environment { storage: Arc::new(Unsynced), ..Environment::default() },
+            false => Environment::new().storage(Arc::new(Unsynced)),
         };
         let db = Db::open_with(folder, options.clone(), environment)?;
         Ok(Box::new(OpenStore { db, options }))

@@ -128,7 +128,7 @@ impl Victim<'_> {
         let store = self.plan.folder.join(STORE);
         let db = self.teller.during(Activity::Open, 0, || {
             let storage = Arc::new(Watched(Arc::clone(&self.teller)));
-            let environment = Environment { storage, ..Environment::default() };
+            let environment = Environment::new().storage(storage);
             Ok(Db::open_with(store, options, environment)?)
         })?;
         let (writers, seed) = (1 + rng.place(LANES), rng.next_u64());

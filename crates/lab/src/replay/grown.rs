@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc;
+use trommel::research::Research as _;
 
 use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_filters::Query;

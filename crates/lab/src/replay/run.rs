@@ -13,6 +13,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use trommel::research::Research as _;
 
 use serde::{Deserialize, Serialize};
 use trommel::Db;

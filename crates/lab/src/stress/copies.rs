@@ -90,7 +90,7 @@ fn open(world: &World<'_>, disk: &Memory, folder: &Path, rng: &mut Rng) -> tromm
 
 fn environment(world: &World<'_>, disk: &Memory) -> Environment {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(&world.clock) as _);
-    Environment { storage, clock, ..Environment::default() }
+    Environment::new().storage(storage).clock(clock)
 }
 
 fn no_damage(db: &Db) -> Checked<()> {

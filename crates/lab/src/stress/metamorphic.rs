@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use trommel::options::{Granularity, Overlap};
 use trommel::storage::{Disk, Environment, Memory, Storage};
@@ -98,7 +99,7 @@ impl AskedStore<'_> {
         let options = self.options[self.openings % self.options.len()].clone();
         self.openings += 1;
         let storage = Arc::clone(&self.storage);
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         self.db = Some(Db::open_with(self.dir, options, environment).expect("opens"));
     }
 

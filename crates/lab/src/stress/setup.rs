@@ -55,12 +55,11 @@ pub(crate) fn policy(rng: &mut Rng) -> Policy {
     let limits = [1, 2, 3, u32::MAX];
     let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);
     let preset = preset.expect("a preset has a name");
-    let any = Policy {
-        ratios: (0..rng.place(4)).map(|_| [2, 3, 4, 6][rng.place(4)]).collect(),
-        inner_runs: (0..=rng.place(3)).map(|_| limits[rng.place(4)]).collect(),
-        last_runs: limits[rng.place(4)],
-        delay_merges: rng.below(2) == 0,
-    };
+    let any = Policy::default()
+        .ratios((0..rng.place(4)).map(|_| [2, 3, 4, 6][rng.place(4)]).collect())
+        .inner_runs((0..=rng.place(3)).map(|_| limits[rng.place(4)]).collect())
+        .last_runs(limits[rng.place(4)])
+        .delay_merges(rng.below(2) == 0);
     if rng.below(2) == 0 { preset } else { any }
 }
 
@@ -100,7 +99,7 @@ pub(crate) fn tell(options: &Options) -> String {
     let eager = options.eager_tombstones;
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &options.policy;
     let tuning =
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(

@@ -7,6 +7,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use trommel::research::Research as _;
 
 use trommel::storage::{Environment, Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
@@ -122,7 +123,7 @@ impl<'k> World<'k> {
 
     pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
         let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
-        let environment = Environment { storage, clock, ..Environment::default() };
+        let environment = Environment::new().storage(storage).clock(clock);
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
     }
 

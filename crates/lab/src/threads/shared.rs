@@ -188,7 +188,7 @@ impl Shared {
 
     pub(super) fn environment(&self) -> Environment {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
-        Environment { storage, clock, ..Environment::default() }
+        Environment::new().storage(storage).clock(clock)
     }
 
     pub(super) fn options(&self) -> Options {

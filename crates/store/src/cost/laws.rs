@@ -120,7 +120,7 @@ impl World {
     }
 
     fn environment(&self) -> Environment {
-        Environment { storage: Arc::new(self.disk.clone()), ..Environment::default() }
+        Environment::new().storage(Arc::new(self.disk.clone()))
     }
 
     fn open(&mut self) {

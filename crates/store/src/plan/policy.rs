@@ -22,6 +22,7 @@
 /// / (Z + 1) times. A store may be opened with another policy at any time: each level moves there
 /// when it is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// T of the first levels, newest first: how many units a level takes before it is emptied into
     /// the next one, 2 to 255. Deeper levels have `size_ratio`; none here: all have.
@@ -96,6 +97,30 @@ impl Policy {
     pub fn levelled_from(level: usize) -> Policy {
         let inner_runs = std::iter::repeat_n(EACH, level).chain([1]).collect::<Vec<_>>();
         Policy::of(&[], &inner_runs, 1)
+    }
+
+    /// This policy with other [`ratios`](Policy::ratios).
+    #[must_use]
+    pub fn ratios(self, ratios: Vec<u32>) -> Policy {
+        Policy { ratios, ..self }
+    }
+
+    /// This policy with other [`inner_runs`](Policy::inner_runs).
+    #[must_use]
+    pub fn inner_runs(self, inner_runs: Vec<u32>) -> Policy {
+        Policy { inner_runs, ..self }
+    }
+
+    /// This policy with other [`last_runs`](Policy::last_runs).
+    #[must_use]
+    pub fn last_runs(self, last_runs: u32) -> Policy {
+        Policy { last_runs, ..self }
+    }
+
+    /// This policy with [`delay_merges`](Policy::delay_merges) or without.
+    #[must_use]
+    pub fn delay_merges(self, delay_merges: bool) -> Policy {
+        Policy { delay_merges, ..self }
     }
 
     /// The preset of this name, or `levelled-from:LEVEL`, up to 8. None: there is none.

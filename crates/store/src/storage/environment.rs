@@ -9,6 +9,7 @@ use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// Where a store gets its files, its time and its pauses from.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Environment {
     /// Where the files are.
     pub storage: Arc<dyn Storage>,
@@ -22,6 +23,31 @@ impl Default for Environment {
     fn default() -> Self {
         let clock = Arc::new(SystemClock { start: Instant::now() });
         Environment { storage: Arc::new(Disk), clock, pauses: Pauses::default() }
+    }
+}
+
+impl Environment {
+    /// The real disk, the system's clock, no pauses.
+    pub fn new() -> Environment {
+        Environment::default()
+    }
+
+    /// This environment with its files elsewhere.
+    #[must_use]
+    pub fn storage(self, storage: Arc<dyn Storage>) -> Self {
+        Environment { storage, ..self }
+    }
+
+    /// This environment with another clock.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Environment { clock, ..self }
+    }
+
+    /// This environment with pauses.
+    #[must_use]
+    pub fn pauses(self, pauses: Pauses) -> Self {
+        Environment { pauses, ..self }
     }
 }
 

@@ -304,7 +304,7 @@ mod tests {
     }
 
     fn open(disk: &Memory) -> Engine {
-        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let env = Environment::new().storage(Arc::new(disk.clone()));
         let options = Options::new().background(Background::Stepped);
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }

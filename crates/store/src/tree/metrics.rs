@@ -219,8 +219,7 @@ mod tests {
     use crate::{Background, Db};
 
     fn store(guard: GuardKind) -> Db {
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let options = Options::new().guard(guard).background(Background::Stepped);
         Db::open_with("db", options, environment).expect("opens")
     }

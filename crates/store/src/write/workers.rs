@@ -419,7 +419,7 @@ mod tests {
     #[test]
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let options = Options::new().background(Background::Stepped);
         let engine = open::open("db".as_ref(), &options, environment).expect("opens");
         for key in [b"drum", b"tuba"] {

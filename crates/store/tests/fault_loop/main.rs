@@ -70,7 +70,7 @@ fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result
         .block_cache_bytes(0)
         .sync(sync)
         .background(Background::Stepped);
-    let environment = Environment { storage, ..Environment::default() };
+    let environment = Environment::new().storage(storage);
     Db::open_with(folder, options, environment)
 }
 
@@ -309,7 +309,7 @@ impl Case {
     /// A checkpoint that was acknowledged is whole; one that was not is refused, or whole.
     fn check_copy(self, bed: &Bed, is_acknowledged: bool, model: &Model) {
         let options = Options::new().create_if_missing(false);
-        let environment = Environment { storage: bed.storage(), ..Environment::default() };
+        let environment = Environment::new().storage(bed.storage());
         match Db::open_with(bed.folder(COPY), options, environment) {
             Ok(copy) => {
                 // What was written since is not in it.

@@ -86,7 +86,7 @@ fn read_all(db: &Db, name: &str) -> usize {
 }
 
 fn environment(storage: impl Storage + 'static) -> Environment {
-    Environment { storage: Arc::new(storage), ..Environment::default() }
+    Environment::new().storage(Arc::new(storage))
 }
 
 /// An error that names the file is an answer.

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const MEMORY_MAX: u64 = 200 << 20;
 
 fn on(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn key(number: u32) -> Vec<u8> {

@@ -303,7 +303,7 @@ fn session_rows(sync: SyncPolicy, create_if_missing: bool) -> Vec<Row> {
 }
 
 fn policy_rows(policy: Policy) -> Vec<Row> {
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = policy;
     let long = |value: u32, len: usize| vec![value; len];
     vec![
         row(
@@ -312,7 +312,7 @@ fn policy_rows(policy: Policy) -> Vec<Row> {
             ratios,
             vec![vec![], vec![2], vec![255], long(2, 32), long(255, 32)],
             vec![vec![1], vec![0], vec![256], long(2, 33)],
-            |o, v| o.clone().policy(Policy { ratios: v, ..o.policy.clone() }),
+            |o, v| o.clone().policy(o.policy.clone().ratios(v)),
         ),
         row(
             "policy.inner_runs",
@@ -320,10 +320,10 @@ fn policy_rows(policy: Policy) -> Vec<Row> {
             inner_runs,
             vec![vec![1], vec![u32::MAX], long(1, 32)],
             vec![vec![], vec![0], long(1, 33)],
-            |o, v| o.clone().policy(Policy { inner_runs: v, ..o.policy.clone() }),
+            |o, v| o.clone().policy(o.policy.clone().inner_runs(v)),
         ),
         row("policy.last_runs", small(), last_runs, vec![1, u32::MAX], vec![0], |o, v| {
-            o.clone().policy(Policy { last_runs: v, ..o.policy.clone() })
+            o.clone().policy(o.policy.clone().last_runs(v))
         }),
         row(
             "policy.delay_merges",
@@ -331,7 +331,7 @@ fn policy_rows(policy: Policy) -> Vec<Row> {
             delay_merges,
             vec![false, true],
             vec![],
-            |o, v| o.clone().policy(Policy { delay_merges: v, ..o.policy.clone() }),
+            |o, v| o.clone().policy(o.policy.clone().delay_merges(v)),
         ),
     ]
 }

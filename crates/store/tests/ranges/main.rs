@@ -23,7 +23,7 @@ fn open(guard: GuardKind) -> Db {
         .size_ratio(4)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped);
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -223,7 +223,7 @@ impl World {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
         let script = Arc::clone(&self.script);
         let pauses = Pauses::new(move |point| script.come_to(point));
-        Environment { storage, clock, pauses }
+        Environment::new().storage(storage).clock(clock).pauses(pauses)
     }
 
     fn close(&mut self) {

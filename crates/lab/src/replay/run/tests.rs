@@ -104,7 +104,7 @@ fn every_flush_and_every_merge_is_in_the_file() {
 
 #[test]
 fn the_ratio_is_the_one_that_was_asked_for_and_not_a_levels_own() {
-    let policy = Policy { ratios: vec![2; 12], ..Policy::leveling() };
+    let policy = Policy::leveling().ratios(vec![2; 12]);
     let (recording, stats) = recorded(options(GuardKind::Open, policy));
     assert!(stats.levels.iter().all(|level| level.size_ratio == 2));
     assert_eq!(recording.head.size_ratio, 4);

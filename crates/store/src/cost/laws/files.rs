@@ -203,7 +203,7 @@ const READERS: [(&str, Call, &str, u64); 4] = [
 /// Bytes that are read, and what it costs.
 fn cost_of(world: &mut World, call: Call) -> (u64, Cost) {
     let disk = Counted { disk: world.disk.clone(), bytes: Arc::default() };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let cost = world.cost(|_| call(&disk, &environment));
     (disk.bytes.load(Ordering::Relaxed), cost)
 }

@@ -2,6 +2,7 @@
 //! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
 //! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
 
+use crate::research::Research as _;
 use std::time::Duration;
 
 use trommel_filters::Query;

@@ -22,7 +22,7 @@ const DIR: &str = "db";
 type Contents = Vec<(Vec<u8>, Vec<u8>)>;
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Result<Db> {

@@ -109,7 +109,7 @@ mod tests {
     const KEYS: u64 = 900;
 
     fn open(disk: &Memory, kind: &'static dyn RunLocatorKind) -> Engine {
-        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let env = Environment::new().storage(Arc::new(disk.clone()));
         let options = Options::new()
             .background(Background::Stepped)
             .guard(GuardKind::Locator(kind))

@@ -19,7 +19,7 @@ use crate::write::engine::Engine;
 const DIR: &str = "db";
 
 fn open(disk: &Memory, guard: GuardKind) -> Engine {
-    let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let env = Environment::new().storage(Arc::new(disk.clone()));
     let (background, sync) = (Background::Stepped, SyncPolicy::Always);
     let options = Options::new().background(background).sync(sync).guard(guard);
     crate::open::open(Path::new(DIR), &options, env).expect("opens")

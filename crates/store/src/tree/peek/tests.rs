@@ -9,7 +9,7 @@ use crate::storage::memory::Memory;
 use crate::sync::Arc;
 
 fn open(disk: &Memory) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let options = Options::new().size_ratio(3).background(Background::Stepped);
     Db::open_with("db", options, environment).expect("opens")
 }

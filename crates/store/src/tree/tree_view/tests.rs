@@ -1,5 +1,6 @@
 //! A follower of a tree hears of everything that happens to it, and is told the truth about keys.
 
+use crate::research::Research as _;
 use trommel_guards::kinds;
 
 use super::*;
@@ -17,7 +18,7 @@ fn options(guard: GuardKind, background: Background) -> Options {
 }
 
 fn open(options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

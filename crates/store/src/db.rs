@@ -99,6 +99,20 @@ impl Db {
         multi_get::multi_get(&self.engine, &keys)
     }
 
+    /// As [`multi_get`](Db::multi_get), with all values one behind the other in a buffer: for
+    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
+    /// has no value.
+    ///
+    /// # Errors
+    /// That of the first key that cannot be read; nothing is appended.
+    pub fn multi_get_packed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        values: &mut Vec<u8>,
+    ) -> Result<Vec<Option<usize>>> {
+        multi_get::packed(self.multi_get(keys), values)
+    }
+
     /// A queue of gets and short ranges of which many are under way at once: while one waits for
     /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
     /// once, [`Options::overlap`] says.
@@ -420,6 +434,20 @@ impl Snapshot {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let version = self.tree.current.pin();
         multi_get::multi_get_at(&self.tree, &version, &keys, self.registered.sequence())
+    }
+
+    /// As [`multi_get`](Snapshot::multi_get), with all values one behind the other in a buffer: for
+    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
+    /// has no value.
+    ///
+    /// # Errors
+    /// That of the first key that cannot be read; nothing is appended.
+    pub fn multi_get_packed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        values: &mut Vec<u8>,
+    ) -> Result<Vec<Option<usize>>> {
+        multi_get::packed(self.multi_get(keys), values)
     }
 
     /// As [`Db::queue`]; all its queries see what the snapshot does, which it keeps.

@@ -125,6 +125,14 @@ pub enum Error {
         /// The key that does not come after it.
         key: Vec<u8>,
     },
+    /// Bytes that should be packed writes are none. Nothing was written.
+    #[error("packed writes are malformed at byte {offset}: {what}")]
+    Malformed {
+        /// Where the first write begins, or goes on, that is none.
+        offset: usize,
+        /// What is wrong there.
+        what: String,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -200,6 +208,7 @@ impl Error {
             Error::Stopped { .. } => 17,
             Error::Panicked { .. } => 18,
             Error::FlushUnderWay => 19,
+            Error::Malformed { .. } => 20,
         }
     }
 

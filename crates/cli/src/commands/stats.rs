@@ -210,6 +210,8 @@ mod tests {
     use trommel::testing::Fault;
     use trommel::{Background, Db, Options};
 
+    use trommel::research::Research as _;
+
     use super::*;
 
     #[test]

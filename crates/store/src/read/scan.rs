@@ -8,6 +8,7 @@
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
+use crate::entries::packed;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
@@ -70,6 +71,23 @@ impl Scan {
         let value = self.step(Direction::Forward)?;
         // The bound is the key after it: the key and a zero.
         Some(value.map(|value| (self.bounds.from.strip_suffix(&[0]).unwrap_or_default(), value)))
+    }
+
+    /// Appends the next entries to a buffer until it has grown by `bytes`, but one at least: for
+    /// whoever pays for each call. How many they are; 0: there is none left. An entry is the length
+    /// of its key, that of its value, each in four bytes, the low one first; then both.
+    ///
+    /// # Errors
+    /// As `next`; entries before the error are in the buffer, and the scan ends.
+    pub fn next_packed(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<usize> {
+        let (begin, mut entries) = (out.len(), 0);
+        while entries == 0 || out.len() - begin < bytes {
+            let Some(entry) = self.next_lent() else { break };
+            let (key, value) = entry?;
+            packed::push_row(out, key, &value);
+            entries += 1;
+        }
+        Ok(entries)
     }
 
     /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.

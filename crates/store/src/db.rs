@@ -11,6 +11,7 @@ use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::open;
 use crate::plan::options::Options;
 use crate::plan::sync_policy::SyncPolicy;
@@ -70,6 +71,7 @@ impl Db {
         options: Options,
         environment: Environment,
     ) -> Result<Db> {
+        let begun = environment.clock.now();
         let engine = Arc::new(open::open(path.as_ref(), &options, environment)?);
         // Full memtables of the last session. If the disk is full they stay in memory and in their
         // logs.
@@ -78,6 +80,8 @@ impl Db {
         // If one cannot be started, those that run are ended, and the store is closed, when its
         // owner goes.
         crate::write::threads::start_threads(&engine, &mut lock(&owner.threads))?;
+        let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
+        engine.env.tell(Event::Opened { path: path.as_ref(), runs, time });
         Ok(Db { engine, owner })
     }
 
@@ -214,7 +218,8 @@ impl Db {
         batch.start_lifetimes(&*self.engine.env.clock);
         // In a child the locks of writers may be held for ever.
         self.engine.life().check()?;
-        self.engine.commit.write(&self.engine, batch, sync)
+        let (commit, clock) = (&self.engine.commit, &*self.engine.env.clock);
+        self.engine.counters.batches.time(clock, || commit.write(&self.engine, batch, sync))
     }
 
     /// Makes all writes so far durable.

@@ -34,6 +34,7 @@
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
+//! | hear what happens | [`events::Listener`] |
 //! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
 //! | look for damage, and mend it | [`Db::verify`], [`tools`] |
@@ -52,6 +53,7 @@ mod cost;
 mod db;
 mod entries;
 mod error;
+pub mod events;
 mod files;
 mod guard;
 mod open;
@@ -100,6 +102,7 @@ pub mod stats {
     pub use crate::guard::filter_recovery::FilterRecovery;
     pub use crate::storage::io_mode::IoStats;
     pub use crate::storage::open_files::FileStats;
+    pub use crate::tree::latency::Latency;
     pub use crate::tree::metrics::{Metric, MetricKind, MetricValue};
     pub use crate::tree::partition_stats::{PartitionStats, UnderWay};
     pub use crate::tree::stats::{GuardStats, ObsoleteStats, QueryStats, Stats};

@@ -129,7 +129,7 @@ impl Policy {
     }
 
     /// Every policy that has a name.
-    fn known() -> impl Iterator<Item = (&'static str, Policy)> {
+    pub(crate) fn known() -> impl Iterator<Item = (&'static str, Policy)> {
         let presets = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
         let levelled = (0..LEVELLED_FROM.len()).map(Self::levelled_from);
         Self::NAMES.into_iter().chain(LEVELLED_FROM).zip(presets.into_iter().chain(levelled))

@@ -15,21 +15,28 @@ const EACH_TEXT: &str = "each";
 
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name();
-        let named = Policy::named(name);
-        let (name, base) =
-            named.map_or(("lazy-leveling", Policy::default()), |policy| (name, policy));
-        f.write_str(name)?;
+        let texts = Policy::known().map(|(name, base)| format!("{name}{}", self.beside(&base)));
+        f.write_str(&texts.min_by_key(String::len).expect("there are some"))
+    }
+}
+
+impl Policy {
+    /// What is otherwise than in that policy.
+    fn beside(&self, base: &Policy) -> String {
+        let mut text = String::new();
         if self.ratios != base.ratios {
-            write!(f, " ratios={}", listed(&self.ratios))?;
+            text += &format!(" ratios={}", listed(&self.ratios));
         }
         if self.inner_runs != base.inner_runs {
-            write!(f, " inner_runs={}", listed(&self.inner_runs))?;
+            text += &format!(" inner_runs={}", listed(&self.inner_runs));
         }
         if self.last_runs != base.last_runs {
-            write!(f, " last_runs={}", run_text(self.last_runs))?;
+            text += &format!(" last_runs={}", run_text(self.last_runs));
         }
-        f.write_str(if self.delay_merges { " delay_merges" } else { "" })
+        if self.delay_merges {
+            text += " delay_merges";
+        }
+        text
     }
 }
 

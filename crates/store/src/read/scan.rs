@@ -133,7 +133,12 @@ impl Scan {
             return None;
         }
         let is_first = self.kind.is_none();
-        let result = self.try_step(direction);
+        let result = if is_first {
+            let tree = Arc::clone(&self.tree);
+            tree.counters.seeks.time(&*tree.env.clock, || self.try_step(direction))
+        } else {
+            self.try_step(direction)
+        };
         if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
             self.tree.asked_keys.note_range(&self.bounds);

@@ -7,6 +7,8 @@
 //! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
 //! the guard prepared outside every lock; installing is a short step (rule 3).
 
+use std::time::Duration;
+
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, KeyList, PartBuilder, Span};
@@ -16,6 +18,7 @@ use crate::entries::memtable::Memtable;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
+use crate::events::Event;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
@@ -32,6 +35,8 @@ pub(crate) struct FlushTask {
     written: Option<Written>,
     /// An attempt was made to install it: the manifest may name the table.
     may_be_named: bool,
+    /// When it began, by the store's clock.
+    begun: Duration,
 }
 
 /// The tables of a flush, or of what is loaded past the memtable.
@@ -69,8 +74,8 @@ pub(crate) enum Flushed {
 }
 
 impl FlushTask {
-    pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
-        FlushTask { sealed, written: None, may_be_named: false }
+    pub(crate) fn new(sealed: Arc<Sealed>, begun: Duration) -> Self {
+        FlushTask { sealed, written: None, may_be_named: false, begun }
     }
 
     /// One step: writes the table, or installs it.
@@ -82,6 +87,8 @@ impl FlushTask {
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
+        let time = tree.env.clock.now().saturating_sub(self.begun);
+        tree.env.tell(Event::Flushed { bytes: written.output.bytes(), time });
         Ok(Flushed::Installed)
     }
 

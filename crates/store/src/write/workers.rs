@@ -9,6 +9,7 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::plan::background::Background;
 use crate::plan::layout::Layout;
 use crate::plan::run_limits::SEALED_MAX;
@@ -84,6 +85,7 @@ impl Engine {
             Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
             Err(error) => {
                 step.failure = Some(Some(error.clone()));
+                self.env.tell_failure("a flush", &error);
                 return Err(error);
             }
         }
@@ -104,7 +106,8 @@ impl Engine {
         if work.flush.busy.is_some() {
             return None;
         }
-        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
+        let task = |sealed| FlushTask::new(sealed, self.env.clock.now());
+        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(task);
         let task = work.flush.task.take().or_else(oldest)?;
         work.flush.begin(current().id());
         Some(FlushStep { engine: self, task: Some(task), failure: None })
@@ -203,8 +206,11 @@ impl Engine {
             return Ok(());
         }
         let start = self.env.clock.now();
+        self.env.tell(Event::WritersStopped);
         let waited = wait();
-        self.counters.stops.add_time(self.since(start));
+        let time = self.since(start);
+        self.counters.stops.add_time(time);
+        self.env.tell(Event::WritersGoOn { time });
         waited
     }
 
@@ -325,8 +331,10 @@ impl Engine {
     /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
     /// anew.
     pub(crate) fn note_panic(&self, kind: Kind) {
-        lock(&self.work).panicked = Some(Error::panicked(format!("the {kind:?} thread")));
+        let panicked = Error::panicked(format!("the {kind:?} thread"));
+        lock(&self.work).panicked = Some(panicked.clone());
         self.work_changed.notify_all();
+        self.env.tell_failure("a thread", &panicked);
     }
 
     /// A thread that has panicked begins anew after a time. False: it is to end.

@@ -62,6 +62,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
     ("last_key_value", |world, _| {
         assert!(world.db().last_key_value().expect("reads").is_some());
     }),
+    ("multi_get_packed", |world, i| {
+        let mut values = Vec::new();
+        let keys = [key(b'm', 5), key(b'z', i)];
+        world.db().multi_get_packed(&keys, &mut values).expect("reads");
+    }),
+    ("next_packed", |world, _| {
+        let (mut scan, mut rows) = (world.db().range(..), Vec::new());
+        assert!(scan.next_packed(&mut rows, 1 << 10).expect("reads") > 0);
+    }),
     ("next_lent, next_back_lent", |world, _| {
         let mut scan = world.db().range(..);
         (0..60).for_each(|_| drop(scan.next_lent().expect("there").expect("reads")));
@@ -204,6 +213,13 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     ("delete_range", |batch, i| {
         batch.delete_range(key(b'm', i), key(b'n', i));
     }),
+    ("from_packed", |batch, _| {
+        assert_eq!(
+            Batch::from_packed(&[2, 1, 0, 0, 0, 0, 0, 0, 0, b'm']).map(|it| it.len()).ok(),
+            Some(1)
+        );
+        batch.delete("m");
+    }),
     ("len", |batch, _| assert_ne!(batch.len(), 0)),
     ("is_empty", |batch, _| assert!(!batch.is_empty())),
     ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),
@@ -219,6 +235,13 @@ fn methods(source: &str) -> impl Iterator<Item = &str> {
     rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
 }
 
+/// The names of a trait's methods.
+fn trait_methods(source: &str) -> impl Iterator<Item = &str> {
+    let declared = source.split("\nimpl ").next().unwrap_or_default();
+    let rests = declared.split("    fn ").skip(1);
+    rests.filter_map(|rest| rest.split('(').next())
+}
+
 /// What the first column of the table names, in the document's section on the laws.
 fn in_the_document() -> Vec<&'static str> {
     let document = include_str!("../../../../../docs/performance.md");
@@ -230,7 +253,11 @@ fn in_the_document() -> Vec<&'static str> {
     operations.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
 }
 
-/// The functions that the crate's root gives out: names that begin with a small letter. What makes
+/// Where functions are given out.
+const SURFACE: &str = concat!(include_str!("../../lib.rs"), include_str!("../../tools/mod.rs"));
+const RESEARCH: &str = include_str!("../../research.rs");
+
+/// The functions that the crate gives out: names that begin with a small letter. What makes
 /// kinds of filters known is of the process, and of no store.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
     let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
@@ -261,8 +288,12 @@ fn every_operation_is_in_the_lists() {
             || by(".", name, "::<")
             || by("world.", name, "(")
     };
-    let missing: Vec<&str> =
-        sources.into_iter().flat_map(methods).filter(|name| !is_measured(name)).collect();
+    let missing: Vec<&str> = sources
+        .into_iter()
+        .flat_map(methods)
+        .chain(trait_methods(RESEARCH))
+        .filter(|name| !is_measured(name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
     let of_batches = |name: &&str| OF_BATCHES.iter().any(|operation| operation.0 == *name);
     let missing: Vec<&str> =
@@ -270,7 +301,7 @@ fn every_operation_is_in_the_lists() {
     assert!(missing.is_empty(), "of batches: {missing:?}");
     // On a storage of one's own, where it is not the disk that they are for.
     let is_called = |name: &&str| by("::", name, "(") || by("::", name, "_with(");
-    let known: Vec<&str> = functions(include_str!("../../lib.rs")).collect();
+    let known: Vec<&str> = functions(SURFACE).collect();
     assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
     let missing: Vec<&str> = known.into_iter().filter(|name| !is_called(name)).collect();
     assert!(missing.is_empty(), "of the crate: {missing:?}");
@@ -292,10 +323,11 @@ fn every_operation_is_in_the_document() {
     let there = in_the_document();
     let named = sources
         .into_iter()
-        .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()));
+        .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()))
+        .chain(trait_methods(RESEARCH).map(str::to_string));
     // A function on a storage of one's own is the one beside it.
-    let functions = functions(include_str!("../../lib.rs"))
-        .map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
+    let functions =
+        functions(SURFACE).map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
     let all: Vec<String> = named.chain(functions).collect();
     assert!(all.len() > 60 && all.contains(&"Queue::wait".into()), "{all:?}");
     // A read of a snapshot is that of its store.

@@ -10,6 +10,7 @@ use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::background::Background;
@@ -368,6 +369,7 @@ impl Writer {
                 pause(time);
             }
             engine.counters.slowdowns.add(time);
+            engine.env.tell(Event::WriterSlowed { time });
         }
     }
 }

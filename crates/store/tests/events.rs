@@ -1,0 +1,138 @@
+//! Listeners hear what happens, each thing once, and change nothing.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use trommel::events::{Event, Listener};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, Options};
+
+/// Keeps the names of events.
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Heard {
+    fn names(&self) -> Vec<String> {
+        std::mem::take(&mut *self.0.lock().expect("no panic"))
+    }
+}
+
+impl Listener for Heard {
+    fn event(&self, event: &Event<'_>) {
+        let text = format!("{event:?}");
+        let name = text.split([' ', '{']).next().unwrap_or_default();
+        self.0.lock().expect("no panic").push(name.into());
+        match event {
+            Event::Flushed { bytes, .. } | Event::Merged { bytes, .. } => assert!(*bytes > 0),
+            Event::Opened { path, .. } | Event::Closed { path } => {
+                assert_eq!(*path, Path::new("db"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn options() -> Options {
+    Options::new().background(Background::Stepped).size_ratio(2).write_buffer_bytes(4096)
+}
+
+fn open(disk: &Memory, listener: Arc<dyn Listener>) -> Db {
+    let environment = Environment::new().storage(Arc::new(disk.clone())).listener(listener);
+    Db::open_with("db", options(), environment).expect("opens")
+}
+
+#[test]
+fn a_life_is_told() {
+    let (disk, heard) = (Memory::new(), Arc::new(Heard::default()));
+    let db = open(&disk, heard.clone());
+    assert_eq!(heard.names(), ["Opened"]);
+    for n in 0..2 {
+        db.put([n], "value").expect("writes");
+        db.flush().expect("flushes");
+    }
+    assert_eq!(heard.names(), ["Flushed", "Flushed"]);
+    db.settle().expect("merges");
+    assert_eq!(heard.names(), ["Merged"]);
+    // Nobody else flushes: writers would be stopped, were there threads.
+    (0..3000u32).for_each(|n| db.put(n.to_be_bytes(), [7; 64]).expect("writes"));
+    let names = heard.names();
+    assert!(names.contains(&"WriterSlowed".into()), "{names:?}");
+    db.close().expect("closes");
+    assert_eq!(heard.names().last().map(String::as_str), Some("Closed"));
+    drop(db);
+    assert!(heard.names().is_empty(), "it is closed once");
+}
+
+#[test]
+fn a_failure_is_told_and_then_the_flush() {
+    let (disk, heard) = (Memory::new(), Arc::new(Heard::default()));
+    let db = open(&disk, heard.clone());
+    db.put("key", "value").expect("writes");
+    disk.no_space(true);
+    assert!(db.flush().is_err());
+    assert!(heard.names().contains(&"Failed".into()));
+    disk.no_space(false);
+    db.flush().expect("there is room again");
+    assert_eq!(heard.names(), ["Flushed"]);
+}
+
+/// Panics at each event.
+struct Rude;
+
+impl Listener for Rude {
+    fn event(&self, _: &Event<'_>) {
+        panic!("a listener that is not well");
+    }
+}
+
+#[test]
+fn a_listener_that_panics_harms_nothing() {
+    let db = open(&Memory::new(), Arc::new(Rude));
+    db.put("key", "value").expect("writes");
+    db.flush().expect("flushes");
+    assert_eq!(db.get("key").expect("reads").as_deref(), Some(&b"value"[..]));
+    db.close().expect("closes");
+}
+
+/// Counts what a subscriber of `tracing` is given.
+#[cfg(feature = "tracing")]
+mod with_tracing {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tracing::span::{Attributes, Id, Record};
+    use tracing::subscriber::with_default;
+    use tracing::{Metadata, Subscriber};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Counting(Arc<AtomicUsize>);
+
+    impl Subscriber for Counting {
+        fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+            metadata.target() == "trommel"
+        }
+        fn event(&self, _: &tracing::Event<'_>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+        fn enter(&self, _: &Id) {}
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn a_subscriber_is_given_each_event() {
+        let counting = Counting::default();
+        with_default(counting.clone(), || {
+            let db = open(&Memory::new(), Arc::new(trommel::events::Tracing));
+            db.put("key", "value").expect("writes");
+            db.flush().expect("flushes");
+            db.close().expect("closes");
+        });
+        assert_eq!(counting.0.load(Ordering::Relaxed), 3, "opened, flushed, closed");
+    }
+}

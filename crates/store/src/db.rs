@@ -517,6 +517,23 @@ impl Snapshot {
     }
 }
 
+/// What is handed to other threads, and kept there as long as they like.
+const _: () = {
+    const fn is_free<T: Send + 'static>() {}
+    is_free::<Db>();
+    is_free::<Snapshot>();
+    is_free::<Scan>();
+    is_free::<Queue>();
+    is_free::<Batch>();
+    is_free::<Value>();
+    is_free::<Error>();
+    const fn is_shared<T: std::marker::Sync>() {}
+    is_shared::<Db>();
+    is_shared::<Snapshot>();
+    is_shared::<Value>();
+    is_shared::<Error>();
+};
+
 impl Readable for Db {
     fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {
         self.get(key)

@@ -60,12 +60,11 @@ impl FromStr for Policy {
             format!("there is no policy '{name}'; there are: {known}, levelled-from:LEVEL (0 to 8)")
         })?;
         for word in words {
-            let (name, value) = word.split_once('=').unwrap_or((word, ""));
-            match name {
-                "ratios" => policy.ratios = numbers(value)?,
-                "inner_runs" => policy.inner_runs = numbers(value)?,
-                "last_runs" => policy.last_runs = number(value)?,
-                "delay_merges" if word == name => policy.delay_merges = true,
+            match word.split_once('=') {
+                Some(("ratios", value)) => policy.ratios = numbers(value)?,
+                Some(("inner_runs", value)) => policy.inner_runs = numbers(value)?,
+                Some(("last_runs", value)) => policy.last_runs = number(value)?,
+                None if word == "delay_merges" => policy.delay_merges = true,
                 _ => {
                     let known = "ratios=T,.. inner_runs=K,.. last_runs=Z delay_merges";
                     return Err(format!("'{word}' is not of a policy; there are: {known}"));

@@ -117,6 +117,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
             .delete_range(key(b'm', i), key(b'n', i));
         world.db().write(batch).expect("writes");
     }),
+    ("from_packed", |world, i| {
+        let bytes = [&[2, 9, 0, 0, 0, 0, 0, 0, 0][..], &key(b'y', i)].concat();
+        let batch = Batch::from_packed(&bytes).expect("a deletion");
+        world.db().write(batch).expect("writes");
+    }),
     ("write_synced", |world, i| {
         let mut batch = Batch::new();
         batch.put(key(b'z', i), VALUE);
@@ -213,13 +218,6 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     ("delete_range", |batch, i| {
         batch.delete_range(key(b'm', i), key(b'n', i));
     }),
-    ("from_packed", |batch, _| {
-        assert_eq!(
-            Batch::from_packed(&[2, 1, 0, 0, 0, 0, 0, 0, 0, b'm']).map(|it| it.len()).ok(),
-            Some(1)
-        );
-        batch.delete("m");
-    }),
     ("len", |batch, _| assert_ne!(batch.len(), 0)),
     ("is_empty", |batch, _| assert!(!batch.is_empty())),
     ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),
@@ -295,7 +293,10 @@ fn every_operation_is_in_the_lists() {
         .filter(|name| !is_measured(name))
         .collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let of_batches = |name: &&str| OF_BATCHES.iter().any(|operation| operation.0 == *name);
+    // It makes a batch: it is among the others.
+    let of_batches = |name: &&str| {
+        *name == "from_packed" || OF_BATCHES.iter().any(|operation| operation.0 == *name)
+    };
     let missing: Vec<&str> =
         methods(include_str!("../../entries/batch.rs")).filter(|name| !of_batches(name)).collect();
     assert!(missing.is_empty(), "of batches: {missing:?}");

@@ -157,6 +157,9 @@ pub enum Error {
         /// The thread, or its work.
         who: String,
     },
+    /// The caller stopped a call whose progress it heard. Nothing has changed.
+    #[error("stopped by its caller, before it was done")]
+    Cancelled,
     /// Another thread runs a flush that must come first. Make the call again.
     #[error("a flush that must come first is under way elsewhere")]
     FlushUnderWay,

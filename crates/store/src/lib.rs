@@ -69,6 +69,7 @@ pub use entries::key_bounds::KeyBounds;
 pub use entries::value::Value;
 pub use error::{Error, Result};
 pub use files::log_check::LogCounts;
+pub use files::manifest::FORMAT_VERSION;
 pub use guard::elastic_stats::ElasticStats;
 pub use guard::filter_recovery::FilterRecovery;
 pub use plan::options::{Background, GuardKind, Options, Sync};
@@ -89,10 +90,11 @@ pub use storage::{
     Append, Folder, FolderWrapper, RawFile, ReadAt, ReadAtWrapper, Storage, StorageWrapper, Syncer,
 };
 pub use tools::dump::{DumpItem, FileKind, dump};
-pub use tools::repair::{repair, repair_with};
+pub use tools::progress::{Listener, Progress};
+pub use tools::repair::{repair, repair_with, repair_with_progress};
 pub use tools::repair_report::{Doubt, Loss, RepairReport};
 pub use tools::verify::VerifyReport;
-pub use tools::verify_files::{verify_files, verify_files_with};
+pub use tools::verify_files::{verify_files, verify_files_with, verify_files_with_progress};
 pub use tree::metrics::{Metric, MetricKind, MetricValue};
 pub use tree::partition_stats::{PartitionStats, UnderWay};
 pub use tree::peek::{RunPeek, TreePeek, peek};

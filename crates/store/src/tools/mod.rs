@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;
 pub(crate) mod dump;
+pub(crate) mod progress;
 pub(crate) mod repair;
 pub(crate) mod repair_layout;
 pub(crate) mod repair_logs;

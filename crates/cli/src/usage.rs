@@ -41,7 +41,7 @@ pub(crate) fn tell(error: &clap::Error, typed: &[OsString]) -> ExitCode {
 }
 
 fn hint(error: &clap::Error, typed: &[String]) -> Option<String> {
-    let is_word = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if !word.starts_with('-'));
+    let is_word = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "-" || !word.starts_with('-'));
     let store = || with_store_named(typed).filter(|_| is_word);
     match error.kind() {
         ErrorKind::UnknownArgument => store().or_else(|| known(error.kind(), typed)),

@@ -67,7 +67,7 @@ fn a_dump_of_what_is_no_store_is_refused() {
     std::fs::create_dir(place.path("empty")).expect("made");
     place.run("dump --db empty").fails(3, &["not a Trommel store"]);
     place.run("dump missing --json").fails(3, &["missing"]);
-    place.run("dump").fails(2, &["<FILE|STORE>"]);
+    place.run("dump").fails(2, &["--db <DIR>"]);
     let short = place.run("dump --db s --hex --value-bytes 2").with_status(0);
     assert!(short.contains(" put 6472756d = 7475... (5 bytes)"), "hexadecimal, cut short");
 }

@@ -60,9 +60,11 @@ pub(crate) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Ou
     let last_words = kept.told_by_signals()?;
     let mut batches = Batches::new(&db, &kept);
     let result = source.for_each(&mut |entry| batches.put(&entry.key, &entry.value, entry.expiry));
-    // What came before a bad place is sound.
-    batches.write()?;
-    let (end, is_checked) = result.map_err(|problem| told(&name, problem, &kept))?;
+    if !matches!(result, Err(Stop::Store(_))) {
+        // What came before a bad place is sound.
+        batches.write()?;
+    }
+    let (end, is_checked) = result.map_err(|stop| told(&name, stop, &kept))?;
     db.flush()?;
     db.close()?;
     drop(last_words);
@@ -78,8 +80,10 @@ pub(crate) fn run(arguments: &ImportArgs, json: bool, out: &mut dyn Write) -> Ou
 enum Stop {
     /// The stream is wrong somewhere.
     Bad(BadStream),
-    /// Something else, in words of its own.
-    Failure(Failure),
+    /// The source cannot be read.
+    Source(String),
+    /// The store does not take it.
+    Store(Failure),
 }
 
 impl From<BadStream> for Stop {
@@ -90,7 +94,7 @@ impl From<BadStream> for Stop {
 
 impl From<Failure> for Stop {
     fn from(failure: Failure) -> Self {
-        Stop::Failure(failure)
+        Stop::Store(failure)
     }
 }
 
@@ -99,10 +103,8 @@ fn told(name: &str, stop: Stop, kept: &Kept) -> Failure {
         Stop::Bad(BadStream { place, problem }) => {
             Failure::Data(format!("{name}, {place}: {problem} ({})", kept.told()))
         }
-        Stop::Failure(Failure::Data(message)) => {
-            Failure::Data(format!("{message} ({})", kept.told()))
-        }
-        Stop::Failure(other) => other,
+        Stop::Source(problem) => Failure::Data(format!("{problem} ({})", kept.told())),
+        Stop::Store(failure) => failure,
     }
 }
 

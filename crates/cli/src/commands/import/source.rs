@@ -51,12 +51,12 @@ impl Source {
             Source::Peer(reader, program, bar) => {
                 let read = read_all(reader, bar, take);
                 // If the program failed, a stream that is cut short is not the news.
-                if read.is_err() {
-                    program.end_soon()?
-                } else {
-                    program.end()?
-                }
-                read
+                let ended = match &read {
+                    Ok(_) => program.end(),
+                    Err(Stop::Store(_)) => Ok(()),
+                    Err(_) => program.end_soon(),
+                };
+                ended.map_err(of_program).and(read)
             }
             Source::Store(db) => scan_all(db, take),
         }
@@ -81,12 +81,12 @@ fn scan_all(
     db: &Db,
     take: &mut dyn FnMut(&StreamEntry) -> Result<bool, Failure>,
 ) -> Result<(StreamEnd, bool), Stop> {
-    let bar = count_bar("importing", db.estimate_count(..).map_err(Failure::from)?);
+    let bar = count_bar("importing", db.estimate_count(..).map_err(of_source)?);
     // It counts what is read.
     let mut tally =
         StreamWriter::new(std::io::sink(), StreamForm::Native).map_err(Failure::from)?;
     for entry in db.iter() {
-        let (key, value) = entry.map_err(Failure::from)?;
+        let (key, value) = entry.map_err(of_source)?;
         let entry = StreamEntry { key, value: value.to_vec(), expiry: value.expiry() };
         tally.put(&entry.key, &entry.value, entry.expiry).map_err(Failure::from)?;
         bar.inc(1);
@@ -94,6 +94,19 @@ fn scan_all(
     }
     bar.finish_and_clear();
     Ok((tally.finish().map_err(Failure::from)?.0, true))
+}
+
+/// An error of the store that is read: hints are about the one that is written.
+fn of_source(error: trommel::Error) -> Stop {
+    Stop::Source(error.to_string())
+}
+
+/// The program has told its reason on standard error.
+fn of_program(failure: Failure) -> Stop {
+    match failure {
+        Failure::Data(message) | Failure::Usage(message) => Stop::Source(message),
+        other => Stop::Store(other),
+    }
 }
 
 /// How messages call the source.
@@ -124,7 +137,7 @@ fn store(path: &Path) -> Result<Source, Failure> {
         create_if_missing: false,
         ..Options::default()
     };
-    Ok(Source::Store(Db::open(path, options)?))
+    Ok(Source::Store(Db::open(path, options).map_err(|error| Failure::Data(error.to_string()))?))
 }
 
 fn peer(arguments: &ImportArgs) -> Result<Source, Failure> {

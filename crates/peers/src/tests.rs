@@ -218,9 +218,9 @@ fn a_folder_of_leveldb_is_exported_byte_by_byte() {
     assert_eq!(entries_of(&stream), odd_entries());
 }
 
-fn names(folder: &std::path::Path) -> Vec<std::ffi::OsString> {
+fn names(folder: &std::path::Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name()).collect();
+    let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
     /// there.
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Show all options, those too that help leaves out because few need them.
+    /// Show all options. Help leaves out those that few need.
     #[arg(long, global = true, action = ArgAction::Help)]
     help_all: Option<bool>,
     #[command(subcommand)]
@@ -38,12 +38,6 @@ pub(crate) enum Command {
     /// Write the keys of a file, or of standard input, into a store.
     #[command(after_help = commands::load::EXAMPLES)]
     Load(commands::load::LoadArgs),
-    /// Write all entries of a store into a file, with counts and a checksum.
-    #[command(after_help = commands::export::EXAMPLES)]
-    Export(commands::export::ExportArgs),
-    /// Read entries that were exported, or another store's: of Trommel, RocksDB, LevelDB.
-    #[command(after_help = commands::import::EXAMPLES)]
-    Import(commands::import::ImportArgs),
     /// Print the value of a key. Exit status 1 if there is none.
     #[command(after_help = "Example: a value\n  trommel get --db words apple")]
     Get(KeyArgs),
@@ -97,6 +91,12 @@ pub(crate) enum Command {
         after_help = "Example: a second store beside the first\n  trommel checkpoint --db words words-today"
     )]
     Checkpoint(commands::checkpoint::CheckpointArgs),
+    /// Write all entries of a store into a file, with counts and a checksum.
+    #[command(after_help = commands::export::EXAMPLES)]
+    Export(commands::export::ExportArgs),
+    /// Read entries that were exported, or another store's: of Trommel, RocksDB, LevelDB.
+    #[command(after_help = commands::import::EXAMPLES)]
+    Import(commands::import::ImportArgs),
     /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
     /// saved.
     #[command(after_help = commands::repair::EXAMPLES)]

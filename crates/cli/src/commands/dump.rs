@@ -12,7 +12,7 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 use trommel::{Disk, DumpItem, dump};
 
@@ -29,9 +29,10 @@ pub(crate) const EXAMPLES: &str = "Examples: all files of a store; a log, with w
     A file that no manifest names is no part of the store: that is told, and what it lacks is no damage.";
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("dumped").required(true).args(["file", "db"])))]
 pub(crate) struct DumpArgs {
-    /// One file: a table, a log, a manifest, or the image of a filter.
-    #[arg(value_name = "FILE", required_unless_present = "db", conflicts_with = "db")]
+    /// One file of a store: a table, a log, a manifest, or the image of a filter.
+    #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
     /// The store's folder: all its files.
     #[arg(long, value_name = "DIR")]

@@ -21,6 +21,7 @@ use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
+use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
@@ -354,8 +355,16 @@ impl Db {
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
+        self.verify_with_progress(&mut unheard)
+    }
+
+    /// As [`verify`](Db::verify), and tells how far it has come.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it.
+    pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
         let _call = self.engine.life().enter()?;
-        crate::tools::verify::verify(&self.engine)
+        crate::tools::verify::verify(&self.engine, &mut Steps::new(listener))
     }
 
     /// What the store has done and what it holds.

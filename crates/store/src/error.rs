@@ -166,6 +166,9 @@ pub enum Error {
         /// The thread, or its work.
         who: String,
     },
+    /// The caller stopped a call whose progress it heard. Nothing has changed.
+    #[error("stopped by its caller, before it was done")]
+    Cancelled,
     /// Another thread runs a flush that must come first. Make the call again.
     #[error("a flush that must come first is under way elsewhere")]
     FlushUnderWay,
@@ -209,6 +212,7 @@ impl Error {
             Error::Panicked { .. } => 18,
             Error::FlushUnderWay => 19,
             Error::Malformed { .. } => 20,
+            Error::Cancelled => 21,
         }
     }
 

@@ -162,3 +162,25 @@ fn an_expired_entry_that_a_snapshot_holds_hides_what_is_older() {
     db.compact().expect("compacts");
     assert_eq!((db.stats().expect("open").entries(), all(&db)), (1, pairs(&[("b", "more")])));
 }
+
+#[test]
+fn a_value_tells_when_it_expires_wherever_it_is() {
+    let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
+    let db = open(&disk, &clock, GuardKind::Open);
+    let expiry = db.expiry_after(9 * SECOND);
+    let mut batch = Batch::new();
+    batch.put_with_expiry("a", "", expiry).put("b", "for ever");
+    batch.put_with_expiry("c", "c", Expiry::NEVER);
+    db.write(batch).expect("writes");
+    for place in ["memory", "a table"] {
+        let of = |key: &str| db.get(key).expect("gets").expect("it is there").expiry();
+        assert_eq!(
+            [of("a"), of("b"), of("c")],
+            [Some(expiry), None, Some(Expiry::NEVER)],
+            "{place}"
+        );
+        let scanned: Vec<_> = db.iter().map(|entry| entry.expect("reads").1.expiry()).collect();
+        assert_eq!(scanned, [Some(expiry), None, Some(Expiry::NEVER)], "{place}");
+        db.compact().expect("merges");
+    }
+}

@@ -26,49 +26,51 @@ pub(crate) struct MemoryArgs {
     pub(crate) point_bits: u8,
 }
 
+/// Where help shows them. (A heading of the whole struct would take what follows it, too.)
+const HEADING: &str = "Options of single guards";
+
 /// Settings of the tables' filters, besides their memory.
 #[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of single guards")]
 pub(crate) struct FilterArgs {
     /// surf-hash, surf-real, surf-mixed: what is kept of a key behind its shortest prefix: fit (as
     /// --bits-per-key says), or bits, at most 64: hash:8, real:8, hash:4+real:8.
-    #[arg(long, value_name = "BITS", value_parser = suffix, default_value = "fit")]
+    #[arg(long, help_heading = HEADING, value_name = "BITS", value_parser = suffix, default_value = "fit")]
     surf_suffix: SurfSuffix,
     /// All kinds of SuRF: how many times larger its sparse levels are than its dense ones. More:
     /// smaller, slower.
-    #[arg(long, value_name = "R", default_value_t = SurfOptions::default().size_ratio)]
+    #[arg(long, help_heading = HEADING, value_name = "R", default_value_t = SurfOptions::default().size_ratio)]
     surf_size_ratio: u32,
     /// prefix-bloom: the prefix of a key: a number of first bytes (6), or all up to the first
     /// separator (sep:/ or sep:0x2f). Ranges within one prefix are answered.
-    #[arg(long, value_name = "RULE", value_parser = prefix, default_value = "6")]
+    #[arg(long, help_heading = HEADING, value_name = "RULE", value_parser = prefix, default_value = "6")]
     prefix: PrefixRule,
     /// rosetta: made for ranges of up to 2^BITS numbers, 0 to 31.
-    #[arg(long, value_name = "BITS", default_value_t = RosettaPlan::default().range_bits)]
+    #[arg(long, help_heading = HEADING, value_name = "BITS", default_value_t = RosettaPlan::default().range_bits)]
     rosetta_range_bits: u8,
     /// rosetta: how its memory is divided over its levels.
-    #[arg(long, value_enum, default_value_t = Split::FirstCut)]
+    #[arg(long, help_heading = HEADING, value_enum, default_value_t = Split::FirstCut)]
     rosetta_split: Split,
     /// rencoder: cache lines for a node, 1 to 8. More: fewer false positives near stored keys, more
     /// for long ranges.
-    #[arg(long, value_name = "N", default_value_t = RencoderPlan::default().probes)]
+    #[arg(long, help_heading = HEADING, value_name = "N", default_value_t = RencoderPlan::default().probes)]
     rencoder_probes: u8,
     /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new
     /// tables.
-    #[arg(long, value_name = "N", default_value_t = ArfOptions::default().questions)]
+    #[arg(long, help_heading = HEADING, value_name = "N", default_value_t = ArfOptions::default().questions)]
     arf_questions: u32,
     /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are
     /// worth. [default: 8]
-    #[arg(long, value_name = "N")]
+    #[arg(long, help_heading = HEADING, value_name = "N")]
     pub(crate) elastic_units: Option<u8>,
     /// elastic: bits per key of one unit. [default: a table of medium heat has three]
-    #[arg(long, value_name = "BITS")]
+    #[arg(long, help_heading = HEADING, value_name = "BITS")]
     elastic_unit_bits: Option<f64>,
     /// elastic: a table that was not asked for during so many counted gets may lose a unit.
     /// [default: as many as there are tables]
-    #[arg(long, value_name = "GETS")]
+    #[arg(long, help_heading = HEADING, value_name = "GETS")]
     elastic_life_time: Option<u64>,
     /// elastic: one get in so many is counted. More: gets cost less, units follow later.
-    #[arg(long, value_name = "N", default_value_t = ElasticOptions::default().sample_gets)]
+    #[arg(long, help_heading = HEADING, value_name = "N", default_value_t = ElasticOptions::default().sample_gets)]
     elastic_sample_gets: u32,
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod policy;
 pub(crate) mod range;
 pub(crate) mod record;
 pub(crate) mod store;
+pub(crate) mod stream_form;
 pub(crate) mod values;
 pub(crate) mod watch;
 pub(crate) mod workload;

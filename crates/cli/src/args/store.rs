@@ -14,6 +14,7 @@ use crate::args::guards::{guard, guard_help};
 use crate::args::io::IoArgs;
 use crate::args::policy::PolicyArgs;
 use crate::args::values::{byte_count, sync};
+use crate::output::progress::patiently;
 
 /// Which store, and how it is opened.
 #[derive(Clone, Debug, Args)]
@@ -83,15 +84,19 @@ impl StoreArgs {
             .filter(self.filter.tuning().with(self.filter.elastic()))
     }
 
+    fn open_with(&self, options: Options) -> trommel::Result<Db> {
+        patiently("opening the store", || Db::open(&self.db, options))
+    }
+
     /// Opens the store, or makes it if there is none.
     pub(crate) fn open_or_create(&self, guard_default: GuardKind) -> trommel::Result<Db> {
-        Db::open(&self.db, self.options(guard_default))
+        self.open_with(self.options(guard_default))
     }
 
     /// Opens the store; an error if there is none.
     pub(crate) fn open(&self, guard_default: GuardKind) -> trommel::Result<Db> {
         let options = self.options(guard_default).create_if_missing(false);
-        Db::open(&self.db, options)
+        self.open_with(options)
     }
 
     /// Opens the store for reading alone; an error if there is none. Nothing is merged: a store
@@ -107,6 +112,6 @@ impl StoreArgs {
             .guard(guard)
             .create_if_missing(false)
             .background(Background::Stepped);
-        Db::open(&self.db, options)
+        self.open_with(options)
     }
 }

@@ -22,7 +22,7 @@ use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";

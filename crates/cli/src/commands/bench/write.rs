@@ -17,6 +17,7 @@ use crate::args::watch::WatchArgs;
 use crate::output::json::print_json;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::message::warning;
 use crate::process::temporary::TemporaryFolder;
 use crate::watch::watcher::Listener;
 
@@ -133,7 +134,7 @@ pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -
     }
     let wrong: u64 = reports.iter().map(|report| report.wrong_answers).sum();
     if wrong > 0 {
-        eprintln!("trommel: {wrong} wrong answers");
+        warning(&format!("{wrong} wrong answers"));
         return Ok(Status::No);
     }
     Ok(Status::Fine)

@@ -102,6 +102,7 @@ mod tests {
     use crate::storage::Storage;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
+    use crate::tools::progress::{Steps, unheard};
     use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};
     use trommel_guards::kinds;
@@ -194,7 +195,9 @@ mod tests {
         );
         assert_eq!(engine.filter_recovery.to_string(), expected);
         assert!(has_all(&engine), "no key is denied");
-        let damage = crate::tools::verify::verify(&engine).expect("verifies").damage;
+        let damage = crate::tools::verify::verify(&engine, &mut Steps::new(&mut unheard))
+            .expect("verifies")
+            .damage;
         assert_eq!(damage.len(), 2, "{damage:?}");
         assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
     }

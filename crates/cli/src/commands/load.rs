@@ -87,7 +87,8 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     let layout = layout(arguments)?;
     let (input, size) = open_input(&arguments.file)?;
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
-    let recorder = arguments.record.begin(arguments.hex, arguments.store.bits_per_key, &db)?;
+    let recorder =
+        arguments.record.begin(arguments.hex, arguments.store.options.0.bits_per_key, &db)?;
     let watcher = Watcher::new(arguments.watch, json, out)?;
     let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();

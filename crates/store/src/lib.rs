@@ -93,7 +93,9 @@ pub mod options {
     pub use crate::plan::partitions::Granularity;
     pub use crate::plan::policy::LevelRule;
     pub use crate::storage::io_mode::{DirectIo, Overlap};
-    pub use trommel_filters::{FilterTuning, SurfKind, SurfOptions, SurfSuffix, Tuning};
+    pub use trommel_filters::{
+        FilterTuning, SurfKind, SurfOptions, SurfSuffix, Tuning, TuningOption,
+    };
 }
 
 /// What a store says of itself: [`Db::stats`] and its parts.

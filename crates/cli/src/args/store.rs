@@ -35,7 +35,7 @@ impl StoreArgs {
     /// The options that were asked for; `guard_default` if no guard was named.
     fn options(&self, guard_default: GuardKind) -> Options {
         let options = self.options.0.clone().guard(self.guard().unwrap_or(guard_default));
-        options.filter(self.filter.tuning().with(self.filter.elastic()))
+        options.filter(self.filter.tuning())
     }
 
     fn open_with(&self, options: Options) -> trommel::Result<Db> {

@@ -14,13 +14,14 @@ mod text;
 use std::ops::Deref;
 use std::time::Duration;
 
-use trommel_filters::{FilterTuning, RunCodes, Tuning};
+use trommel_filters::{FilterTuning, RunCodes, Tuning, TuningOption};
 
 use crate::error::{Error, Result};
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::partitions::{Division, Granularity};
 use crate::plan::policy::{Policy, Schedule};
+use crate::plan::registry;
 use crate::plan::run_limits::RunLimits;
 use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
@@ -46,8 +47,8 @@ use text::OptionText;
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     values: OptionValues,
-    /// A bit for each option of the list.
-    set: u64,
+    /// The names of those that were set.
+    set: Vec<&'static str>,
 }
 
 options! {
@@ -175,10 +176,22 @@ impl Options {
         Options::default()
     }
 
+    /// The options of filters beside their memory, which [`set`](Options::set) sets, too.
+    pub fn filter_list() -> Vec<&'static TuningOption> {
+        let mut all: Vec<&TuningOption> = Vec::new();
+        for option in registry::filters().into_iter().flat_map(|kind| kind.tuning_options()) {
+            if all.iter().all(|other| other.name != option.name) {
+                all.push(option);
+            }
+        }
+        all
+    }
+
     /// Sets what the filters of tables are told beside their memory.
     #[must_use]
     pub fn filter(mut self, filter: FilterTuning) -> Self {
         self.values.filter = filter;
+        self.mark("filter");
         self
     }
 
@@ -200,10 +213,14 @@ impl Options {
     /// `Option`: there is no such option (those that there are, are named), or the text is no value
     /// of it. Then nothing is set. What it may be is checked by [`check`](Options::check).
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
-        let option = known(name)?;
-        let problem = |problem| Error::Option { option: option.name.into(), problem };
-        (option.read)(&mut self.values, text).map_err(problem)?;
-        self.mark(option.name);
+        let name = match known(name)? {
+            Known::OfStore(option) => (option.read)(&mut self.values, text).map(|()| option.name),
+            Known::OfFilter(option) => {
+                (option.read)(&mut self.values.filter, text).map(|()| option.name)
+            }
+        }
+        .map_err(|problem| Error::Option { option: name.to_string().into(), problem })?;
+        self.mark(name);
         Ok(())
     }
 
@@ -212,17 +229,21 @@ impl Options {
     /// # Errors
     /// `Option`: there is no such option.
     pub fn text_of(&self, name: &str) -> Result<String> {
-        Ok((known(name)?.write)(&self.values))
+        Ok(match known(name)? {
+            Known::OfStore(option) => (option.write)(&self.values),
+            Known::OfFilter(option) => (option.write)(&self.values.filter),
+        })
     }
 
     /// Whether the option was set, by its setter or by text, to whatever. False for an unknown one.
     pub fn is_set(&self, name: &str) -> bool {
-        LIST.iter().position(|option| option.name == name).is_some_and(|at| self.set >> at & 1 == 1)
+        self.set.contains(&name)
     }
 
-    fn mark(&mut self, name: &str) {
-        let at = LIST.iter().position(|option| option.name == name);
-        self.set |= 1 << at.expect("setters are of the list");
+    fn mark(&mut self, name: &'static str) {
+        if !self.is_set(name) {
+            self.set.push(name);
+        }
     }
 
     /// An error that names the first option that makes no sense.
@@ -245,13 +266,25 @@ impl Options {
     }
 }
 
+/// An option that has a name.
+enum Known {
+    OfStore(&'static OptionInfo),
+    OfFilter(&'static TuningOption),
+}
+
 /// The option of a name.
-fn known(name: &str) -> Result<&'static OptionInfo> {
-    LIST.iter().find(|option| option.name == name).ok_or_else(|| {
-        let names: Vec<&str> = LIST.iter().map(|option| option.name).collect();
-        let problem = format!("there is no such option; there are: {}", names.join(", "));
-        Error::Option { option: name.to_string().into(), problem }
-    })
+fn known(name: &str) -> Result<Known> {
+    if let Some(option) = LIST.iter().find(|option| option.name == name) {
+        return Ok(Known::OfStore(option));
+    }
+    let of_filters = Options::filter_list();
+    if let Some(option) = of_filters.iter().find(|option| option.is_named(name)) {
+        return Ok(Known::OfFilter(option));
+    }
+    let of_filters = of_filters.iter().map(|option| option.name);
+    let names: Vec<&str> = LIST.iter().map(|option| option.name).chain(of_filters).collect();
+    let problem = format!("there is no such option; there are: {}", names.join(", "));
+    Err(Error::Option { option: name.to_string().into(), problem })
 }
 
 impl OptionValues {

@@ -3,6 +3,7 @@
 //! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
 
 use crate::research::Research as _;
+use crate::tools::progress::unheard;
 use std::time::Duration;
 
 use trommel_filters::Query;
@@ -183,6 +184,19 @@ pub(super) const WHOLE: &[Operation] = &[
     ("open", |world, _| world.open()),
     ("flush", |world, _| world.db().flush().expect("flushes")),
     ("verify", |world, _| assert!(world.db().verify().expect("reads").damage.is_empty())),
+    ("verify_with_progress", |world, _| {
+        let report = world.db().verify_with_progress(&mut unheard).expect("reads");
+        assert!(report.damage.is_empty());
+    }),
+    ("repair_with_progress, verify_files_with_progress", |world, _| {
+        let (environment, _closed) = (world.environment(), world.db.take());
+        drop(_closed);
+        let report = crate::tools::verify_files_with_progress("db", &environment, &mut unheard);
+        assert!(report.expect("reads").damage.is_empty());
+        let report = crate::tools::repair_with_progress("db", &environment, &mut unheard);
+        assert!(!report.expect("reads").changed);
+        world.open();
+    }),
     ("ingest", |world, _| {
         let entries = (0..100).map(|n| (key(b'x', n), VALUE));
         assert_eq!(world.db().ingest(entries).expect("loads"), 100);

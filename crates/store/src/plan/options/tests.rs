@@ -47,6 +47,12 @@ fn every_option_has_a_text_that_sets_it() {
 }
 
 #[test]
+fn optional_values_need_no_some() {
+    let options = Options::new().stop_runs(40).max_open_files(None);
+    assert_eq!((options.stop_runs, options.max_open_files), (Some(40), None));
+}
+
+#[test]
 fn texts_are_read_as_they_are_meant() {
     let mut options = Options::new();
     for (name, text, written) in [
@@ -68,6 +74,8 @@ fn texts_are_read_as_they_are_meant() {
         ("background", "stepped", "stepped"),
         ("stop_runs", "40", "40"),
         ("stop_runs", "auto", "auto"),
+        ("surf_suffix", "real:8", "hash:0+real:8"),
+        ("surf-size-ratio", "7", "7"),
         ("monkey", "yes", "true"),
     ] {
         options.set(name, text).unwrap_or_else(|error| panic!("{name} = {text}: {error}"));
@@ -84,6 +92,7 @@ fn texts_are_read_as_they_are_meant() {
         ("policy", "leveling ratios"),
         ("policy", ""),
         ("direct", "reads,writes"),
+        ("surf_suffix", "soft:3"),
         ("sync", "-1"),
         ("sync", "NaN"),
         ("background", "-1"),

@@ -29,7 +29,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("load --db x --key-column 0 --format tsv keys").fails(2, &["key-column"]);
     place.run("load --db x --key-column 2 keys").fails(2, &["--format tsv"]);
     place.run("put --db x --sync sometimes key value").fails(2, &["always", "never"]);
-    place.run("put --db x --write-buffer 1TB key value").fails(2, &["KiB, MiB, GiB"]);
+    place.run("put --db x --write-buffer 1TB key value").fails(2, &["64KiB, 32MiB or 1GiB"]);
     place.run("put --db x --guard grf --monkey key value").fails(2, &["monkey", "bloom"]);
     place.run("put --db x --surf-suffix soft:3 key value").fails(2, &["fit, hash:BITS, real:BITS"]);
     let long = "put --db x --guard surf-real --surf-suffix real:65 key value";

@@ -4,18 +4,12 @@
 //! ```
 //! Invariant: a listener changes nothing. One that panics is told the next event all the same.
 
-#[cfg(feature = "tracing")]
-mod tracing;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::sync::Arc;
-
-#[cfg(feature = "tracing")]
-pub use tracing::Tracing;
 
 /// Hears what happens in a store: see [`Environment::listener`].
 ///

@@ -2,7 +2,7 @@
 //! ```text
 //! rocksdb        leveling ratios=4,6 last_runs=2        tiering inner_runs=each,1 delay_merges
 //! ```
-//! A name, and what is otherwise than that policy has it. Invariant: what is written is read as the
+//! A name, and what is otherwise than that policy has it; `;` is as good as a blank. Invariant: what is written is read as the
 //! same policy.
 
 use std::fmt;
@@ -53,7 +53,7 @@ impl FromStr for Policy {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut words = text.split_whitespace();
+        let mut words = text.split([' ', ';']).filter(|word| !word.is_empty());
         let name = words.next().unwrap_or_default();
         let mut policy = Policy::named(name).ok_or_else(|| {
             let known = Policy::NAMES.join(", ");
@@ -107,6 +107,12 @@ mod tests {
         for name in named.into_iter().skip(1) {
             assert_eq!(Policy::named(name).expect(name).to_string(), name);
         }
+    }
+
+    #[test]
+    fn words_have_semicolons_where_blanks_are_in_the_way() {
+        let read = "leveling;ratios=4,6; last_runs=2".parse();
+        assert_eq!(read, Ok(Policy { ratios: vec![4, 6], last_runs: 2, ..Policy::leveling() }));
     }
 
     #[test]

@@ -1,8 +1,23 @@
-//! Events for programs that log with `tracing`.
+//! What happens in a Trommel store, for programs that log with [`tracing`].
+//! ```text
+//! flush, merge, stalled writer, failure --> Tracing --> the subscriber, target "trommel"
+//! ```
+//!
+//! ```
+//! use std::sync::Arc;
+//! use trommel::storage::Environment;
+//! use trommel::{Db, Options};
+//!
+//! # fn main() -> trommel::Result<()> {
+//! # let folder = tempfile::tempdir().expect("a temporary folder");
+//! let environment = Environment::new().listener(Arc::new(trommel_tracing::Tracing));
+//! let db = Db::open_with(folder.path(), Options::new(), environment)?;
+//! db.close()
+//! # }
+//! ```
 
-use ::tracing::{debug, error, info, warn};
-
-use crate::events::{Event, Listener};
+use tracing::{debug, error, info, warn};
+use trommel::events::{Event, Listener};
 
 /// Hands each event to the subscriber of `tracing`, with the target `trommel`: flushes and merges
 /// at the level debug, stopped writers as warnings, failures as errors, the rest as information.
@@ -28,6 +43,8 @@ impl Listener for Tracing {
             Event::Closed { path } => {
                 info!(target: "trommel", path = %path.display(), "closed");
             }
+            // Events that this version does not know.
+            _ => debug!(target: "trommel", ?event, "event"),
         }
     }
 }

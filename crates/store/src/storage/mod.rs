@@ -19,7 +19,7 @@ pub(crate) mod disk_folder;
 pub(crate) mod environment;
 pub(crate) mod exhausted;
 #[cfg_attr(
-    not(any(loom, shuttle, miri)),
+    all(target_os = "linux", not(any(loom, shuttle, miri))),
     expect(
         unsafe_code,
         reason = "a page of memory that a fork wipes is mapped and named by a pointer"
@@ -28,6 +28,7 @@ pub(crate) mod exhausted;
 pub(crate) mod fork_word;
 pub(crate) mod io_mode;
 pub(crate) mod io_threads;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 #[expect(
     unsafe_code,
     reason = "the kernel reads into memory by pointers that entries of a ring name"
@@ -39,18 +40,23 @@ pub(crate) mod io_uring_fake;
 pub(crate) mod life;
 pub(crate) mod link_or_copy;
 pub(crate) mod memory;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+pub(crate) mod no_ring;
 pub(crate) mod open_files;
 pub(crate) mod open_folder;
 pub(crate) mod read_pool;
 pub(crate) mod read_queue;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) mod ring_queue;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+pub(crate) use no_ring as ring_queue;
 
 use std::any::Any;
 use std::io;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
 use std::path::Path;
 
+use crate::storage::disk::system::Descriptor;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
@@ -208,9 +214,12 @@ wrapper_trait! {
     }
 }
 
+/// What no name has. On Windows a colon would name another stream of a file.
+const SEPARATORS: &[char] = if cfg!(windows) { &['/', '\\', ':', '\0'] } else { &['/', '\0'] };
+
 /// Fails unless the name is that of a file in a folder, and no path.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
-    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+    if name.is_empty() || name == "." || name == ".." || name.contains(SEPARATORS) {
         let what = format!("{name:?} is no name of a file in a folder");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
@@ -314,7 +323,7 @@ pub trait ReadAt: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct RawFile<'f> {
     /// It stays open as long as the file does.
-    pub fd: BorrowedFd<'f>,
+    pub fd: Descriptor<'f>,
     /// Offsets, lengths and addresses must be multiples of this. 1: there is no restriction.
     pub align: usize,
 }

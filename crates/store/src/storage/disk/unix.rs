@@ -58,7 +58,7 @@ pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
         // The file system does not support holes.
-        Err(Errno::INVAL) => from,
+        Err(Errno::INVAL | Errno::NOTTY | Errno::OPNOTSUPP) => from,
         Err(error) => return Err(error.into()),
     };
     let end = seek(file, SeekFrom::Hole(start)).map_or(end, |hole| hole.min(end));

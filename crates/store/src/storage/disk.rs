@@ -1,8 +1,8 @@
 //! The real disk: files of the operating system.
 //! ```text
-//! Disk, DiskFolder ---> system: unix.rs      Linux and macOS     openat, pread, flock, fsync
-//! DiskReader, ...               windows.rs   Windows             paths, LockFileEx, FlushFileBuffers
-//!                               linux.rs     of Linux alone      O_DIRECT
+//! Disk, DiskFolder ---> system: unix.rs      Linux, macOS      openat, pread, flock, fsync
+//! DiskReader, ...               windows.rs   Windows           paths, seek_read, LockFileEx
+//!                               linux.rs     Linux alone       O_DIRECT
 //! ```
 //! Invariants: only this file, those below it and `disk_*.rs` name `std::fs`. Nothing is buffered
 //! here: when an append returns, the kernel has the bytes. All systems have the same small
@@ -91,11 +91,6 @@ impl ReadAt for DiskReader {
     fn raw(&self) -> Option<RawFile<'_>> {
         Some(RawFile { fd: system::descriptor(&self.0), align: 1 })
     }
-}
-
-/// The error of a name that belongs to no regular file.
-fn not_regular(what: &str) -> io::Error {
-    io::Error::other(format!("it is {what}, and a store has nothing but regular files"))
 }
 
 #[cfg(test)]

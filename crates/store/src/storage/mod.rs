@@ -54,9 +54,12 @@ pub(crate) use no_ring as ring_queue;
 use std::any::Any;
 use std::io;
 use std::ops::Range;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd as Descriptor;
+#[cfg(windows)]
+use std::os::windows::io::BorrowedHandle as Descriptor;
 use std::path::Path;
 
-use crate::storage::disk::system::Descriptor;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::sync::Arc;
@@ -224,6 +227,11 @@ pub(crate) fn check_name(name: &str) -> io::Result<()> {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     Ok(())
+}
+
+/// The error of a name that belongs to no regular file.
+pub(crate) fn not_regular(what: &str) -> io::Error {
+    io::Error::other(format!("it is {what}, and a store has nothing but regular files"))
 }
 
 /// A buffer of `len` zeros. Fails if there is no memory for it: a damaged file may claim any

@@ -1,7 +1,7 @@
 //! Stores that were written on one machine, read on every other.
 //! ```text
 //! history -> store -> plain/*    without compression: written here byte for byte, and read
-//!                     packed/*   with LZ4 and another guard: read (its bytes depend on the machine)
+//!                     packed/*   with LZ4, whose bytes depend on the machine: read
 //! ```
 //! Invariant: if a test here fails, stores of one machine no longer read on another, or no longer
 //! read at all. A new format is written down by the test that is ignored.

@@ -21,6 +21,8 @@ use rustix::fs::{fcntl_setfl, fstat, fstatvfs, linkat, mkdirat, openat, renameat
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
+use crate::storage::not_regular;
+
 /// The rights of a file's owner: the store must be able to read what it wrote.
 const OWNER_BITS: RawMode = 0o600;
 /// The rights of others on a file, at most.
@@ -32,10 +34,7 @@ const FLAGS_KEPT: OFlags = OFlags::DIRECT;
 #[cfg(not(target_os = "linux"))]
 const FLAGS_KEPT: OFlags = OFlags::empty();
 
-/// A handle of an open file.
-pub(crate) type Descriptor<'f> = BorrowedFd<'f>;
-
-pub(crate) fn descriptor(file: &File) -> Descriptor<'_> {
+pub(crate) fn descriptor(file: &File) -> BorrowedFd<'_> {
     file.as_fd()
 }
 
@@ -243,7 +242,7 @@ fn require_regular(stat: &Stat) -> io::Result<()> {
         FileType::CharacterDevice | FileType::BlockDevice => "a device",
         FileType::Unknown => "something else",
     };
-    Err(super::not_regular(what))
+    Err(not_regular(what))
 }
 
 /// A held lock. A child that was forked meanwhile has a copy of its descriptor, and would keep the

@@ -16,6 +16,8 @@ use std::os::windows::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::os::windows::io::{AsHandle, BorrowedHandle};
 use std::path::{Path, PathBuf};
 
+use crate::storage::not_regular;
+
 const FILE_SHARE_READ: u32 = 1;
 const FILE_SHARE_WRITE: u32 = 2;
 const FILE_WRITE_DATA: u32 = 2;
@@ -26,10 +28,7 @@ const FILE_ATTRIBUTE_REPARSE_POINT: u32 = 0x400;
 /// So many handles a process may have, says the documentation of Windows.
 const HANDLES_MAX: u64 = 1 << 24;
 
-/// A handle of an open file.
-pub(crate) type Descriptor<'f> = BorrowedHandle<'f>;
-
-pub(crate) fn descriptor(file: &File) -> Descriptor<'_> {
+pub(crate) fn descriptor(file: &File) -> BorrowedHandle<'_> {
     file.as_handle()
 }
 
@@ -193,9 +192,9 @@ fn is_link(found: &Metadata) -> bool {
 /// Fails, and says what it is, unless it is a regular file.
 fn require_regular(found: &Metadata) -> io::Result<()> {
     if is_link(found) {
-        return Err(super::not_regular("a link"));
+        return Err(not_regular("a link"));
     }
-    if found.is_dir() { Err(super::not_regular("a folder")) } else { Ok(()) }
+    if found.is_dir() { Err(not_regular("a folder")) } else { Ok(()) }
 }
 
 /// A held lock.

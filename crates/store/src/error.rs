@@ -277,10 +277,19 @@ impl Error {
     }
 }
 
+/// The numbers of such errors: of the process, and of the system.
+#[cfg(unix)]
+pub(crate) const EXHAUSTED: [i32; 2] = {
+    use rustix::io::Errno;
+    [Errno::MFILE.raw_os_error(), Errno::NFILE.raw_os_error()]
+};
+/// `ERROR_TOO_MANY_OPEN_FILES` and `ERROR_NO_SYSTEM_RESOURCES`.
+#[cfg(windows)]
+pub(crate) const EXHAUSTED: [i32; 2] = [4, 1450];
+
 /// Whether the process or the system has run out of descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
-    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: whatever is done, nothing fails for want of a descriptor, and no more files of tables
 //! are open than there may be.
+#![cfg(unix)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -4,6 +4,7 @@
 //! room for n stacks of threads, n = 0, 1, 2, ...   the next one is refused, until all have room
 //! ```
 //! Invariant: after each failure the next open has all that the first one had.
+#![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

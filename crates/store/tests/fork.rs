@@ -1,5 +1,6 @@
 //! A process that is forked: its child may not use a store that is open in the parent, and has
 //! locks that are never let go of.
+#![cfg(unix)]
 
 use std::io;
 use std::path::Path;

@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: memory follows from the options and from what is in the files. What cannot be had is
 //! an error, and never the process's end.
+#![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

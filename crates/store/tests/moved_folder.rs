@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: an open store writes into the folder that it was opened in, whatever that is called,
 //! and nowhere else.
+#![cfg(unix)]
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -11,7 +11,6 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
 use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
@@ -141,15 +140,25 @@ fn options(guard: GuardKind) -> Options {
         .sync(SyncPolicy::Never)
 }
 
-/// Asks the system not to keep a folder's files in memory.
+/// Asks the system not to keep a folder's files in memory. (macOS cannot be asked: it keeps them.)
 fn forget_files(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(folder_error(folder))? {
         let path = entry.map_err(folder_error(folder))?.path();
         let file = std::fs::File::open(&path).map_err(folder_error(&path))?;
         file.sync_all().map_err(folder_error(&path))?;
-        let asked = fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from);
-        asked.map_err(folder_error(&path))?;
+        forget_file(&file).map_err(folder_error(&path))?;
     }
+    Ok(())
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn forget_file(file: &std::fs::File) -> std::io::Result<()> {
+    use rustix::fs::{Advice, fadvise};
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn forget_file(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 

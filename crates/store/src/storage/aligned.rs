@@ -17,9 +17,6 @@ use crate::storage::zeroed;
 /// Buffers for direct transfers begin at a multiple of this.
 const MEMORY_ALIGN: usize = 4096;
 
-/// The alignment to use where the file system does not tell.
-pub(crate) const ALIGN_UNTOLD: usize = 4096;
-
 /// A buffer at an aligned address.
 pub(crate) struct Sectors {
     memory: Vec<u8>,

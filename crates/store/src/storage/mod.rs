@@ -19,7 +19,7 @@ pub(crate) mod disk_folder;
 pub(crate) mod environment;
 pub(crate) mod exhausted;
 #[cfg_attr(
-    not(any(loom, shuttle, miri)),
+    all(target_os = "linux", not(any(loom, shuttle, miri))),
     expect(
         unsafe_code,
         reason = "a page of memory that a fork wipes is mapped and named by a pointer"
@@ -28,6 +28,7 @@ pub(crate) mod exhausted;
 pub(crate) mod fork_word;
 pub(crate) mod io_mode;
 pub(crate) mod io_threads;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 #[expect(
     unsafe_code,
     reason = "the kernel reads into memory by pointers that entries of a ring name"
@@ -39,11 +40,16 @@ pub(crate) mod io_uring_fake;
 pub(crate) mod life;
 pub(crate) mod link_or_copy;
 pub(crate) mod memory;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+pub(crate) mod no_ring;
 pub(crate) mod open_files;
 pub(crate) mod open_folder;
 pub(crate) mod read_pool;
 pub(crate) mod read_queue;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) mod ring_queue;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+pub(crate) use no_ring as ring_queue;
 
 pub use disk::Disk;
 pub use environment::{Clock, Environment};
@@ -54,7 +60,10 @@ pub use read_queue::{Completed, ReadBuffer, ReadQueue};
 use std::any::Any;
 use std::io;
 use std::ops::Range;
-use std::os::fd::BorrowedFd;
+#[cfg(unix)]
+use std::os::fd::BorrowedFd as Descriptor;
+#[cfg(windows)]
+use std::os::windows::io::BorrowedHandle as Descriptor;
 use std::path::Path;
 
 use crate::storage::io_mode::Overlap;
@@ -214,13 +223,21 @@ wrapper_trait! {
     }
 }
 
+/// What no name has. On Windows a colon would name another stream of a file.
+const SEPARATORS: &[char] = if cfg!(windows) { &['/', '\\', ':', '\0'] } else { &['/', '\0'] };
+
 /// Fails unless the name is that of a file in a folder, and no path.
 pub(crate) fn check_name(name: &str) -> io::Result<()> {
-    if name.is_empty() || name == "." || name == ".." || name.contains(['/', '\0']) {
+    if name.is_empty() || name == "." || name == ".." || name.contains(SEPARATORS) {
         let what = format!("{name:?} is no name of a file in a folder");
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     Ok(())
+}
+
+/// The error of a name that belongs to no regular file.
+pub(crate) fn not_regular(what: &str) -> io::Error {
+    io::Error::other(format!("it is {what}, and a store has nothing but regular files"))
 }
 
 /// A buffer of `len` zeros. Fails if there is no memory for it: a damaged file may claim any
@@ -320,7 +337,7 @@ pub trait ReadAt: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 pub struct RawFile<'f> {
     /// It stays open as long as the file does.
-    pub fd: BorrowedFd<'f>,
+    pub fd: Descriptor<'f>,
     /// Offsets, lengths and addresses must be multiples of this. 1: there is no restriction.
     pub align: usize,
 }

@@ -9,7 +9,7 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
+use crate::storage::read_queue::{Completed, ReadQueue, Request};
 use crate::storage::{ReadAt, io_threads};
 use crate::sync::Arc;
 
@@ -41,12 +41,6 @@ impl PoolQueue {
             // The queue may have been dropped.
             let _ = mailbox.send(Completed { tag: request.tag, bytes });
         });
-    }
-
-    /// Adds a read that is done.
-    pub(crate) fn push_done(&mut self, tag: u64, bytes: io::Result<ReadBuffer>) {
-        self.under_way += 1;
-        let _ = self.mailbox.send(Completed { tag, bytes });
     }
 }
 

@@ -8,6 +8,7 @@
 //! ```
 //! Invariant: no call waits for ever, takes memory by what a file claims, panics, or follows a link
 //! out of the folder.
+#![cfg(target_os = "linux")]
 
 mod deeds;
 mod ground;

@@ -127,5 +127,5 @@ impl<'p> RecordReader<'p> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -6,6 +6,7 @@ use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::memory::Memory;
 use crate::storage::{FolderWrapper, StorageWrapper};
 
+#[track_caller]
 fn kind<T>(result: io::Result<T>) -> io::ErrorKind {
     result.err().expect("it fails").kind()
 }

@@ -379,16 +379,16 @@ impl Db {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store, for all its handles: waits for calls under way, makes all writes since it was opened durable,
-    /// and ends background work. The folder is then free to be opened again, here or elsewhere.
-    /// Snapshots, scans and queues may live on. They, and all calls of this store, give
-    /// [`Error::Closed`] from then on, and no file is touched any more. Calls that wait in
-    /// [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
+    /// Closes the store, for all its handles: waits for calls under way, makes all writes since it
+    /// was opened durable, and ends background work. The folder is then free to be opened again,
+    /// here or elsewhere. Snapshots, scans and queues may live on. They, and all calls of this
+    /// store, give [`Error::Closed`] from then on, and no file is touched any more. Calls that wait
+    /// in [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
     /// error. Their flushes and merges are not waited for: the next open goes on with the work.
     ///
     /// Closing a store that is closed does nothing. Dropping the last handle closes it too, but
-    /// cannot tell what went wrong. Must not be called by an iterator that is being ingested, or by a follower: it
-    /// would wait for itself.
+    /// cannot tell what went wrong. Must not be called by an iterator that is being ingested, or by
+    /// a follower: it would wait for itself.
     ///
     /// # Errors
     /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync)

@@ -188,8 +188,8 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
-    /// A number for each variant, for bindings and logs: it never changes, and no other variant will
-    /// have it. Of [`Stopped`](Error::Stopped) its own, not its cause's.
+    /// A number for each variant, for bindings and logs: it never changes, and no other variant
+    /// will have it. Of [`Stopped`](Error::Stopped) its own, not its cause's.
     pub fn code(&self) -> u16 {
         match self {
             Error::Io { .. } => 1,
@@ -217,7 +217,8 @@ impl Error {
     }
 
     /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
-    /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair` repairs it.
+    /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair`
+    /// repairs it.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,

@@ -28,7 +28,7 @@
 //! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
 //! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
 //! | read one state while writes go on | [`Db::snapshot`] |
-//! | begin with options for a machine | [`Options::server`], [`Options::small_device`], [`Options::many_stores`] |
+//! | begin with options for a machine | [`Options::server`], [`Options::small_device`], ... |
 //! | take options from text | [`Options::set`], [`Options::list`] |
 //! | choose what a crash may lose | [`SyncPolicy`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |

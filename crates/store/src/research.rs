@@ -19,7 +19,7 @@ pub use crate::tree::tree_view::PinnedTree;
 pub trait Research {
     /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
     /// number of candidates. Candidates are a flush, each open merge, and a due merge if
-    /// [`OptionValues::merges_at_once`](crate::options::OptionValues::merges_at_once) allows another. With one number after the other, background work
+    /// `merges_at_once` allows another. With one number after the other, background work
     /// is done in any order that threads could do it in.
     fn step_any(&self, choice: usize) -> Result<bool>;
 

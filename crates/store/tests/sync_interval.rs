@@ -1,5 +1,5 @@
-//! `SyncPolicy::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
-//! writers, flushes and the disk are waiting for.
+//! `SyncPolicy::Interval`: what was acknowledged is synced when it is as old as the interval,
+//! whatever writers, flushes and the disk are waiting for.
 //! ```text
 //! put -> acknowledged ------ interval ------> durable        a writer is stopped,
 //!     a flush is under way, an append takes long

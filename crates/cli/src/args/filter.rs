@@ -7,7 +7,7 @@
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches};
 use trommel::Options;
 use trommel::options::{FilterTuning, TuningOption};
 use trommel_guards::ElasticOptions;
@@ -58,7 +58,10 @@ impl Args for FilterArgs {
                 .help_heading(HEADING)
                 .help(format!("{} ({})", option.help, option.limits))
         };
-        Options::filter_list().into_iter().map(argument).fold(command, Command::arg)
+        let all = Options::filter_list();
+        let group = ArgGroup::new("FilterArgs").multiple(true);
+        let command = command.group(group.args(all.iter().map(|option| option.name)));
+        all.into_iter().map(argument).fold(command, Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

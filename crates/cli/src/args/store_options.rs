@@ -5,7 +5,7 @@
 //! Invariant: what is not typed is as the preset has it, and counts as not set.
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind};
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind};
 use trommel::Options;
 use trommel::options::OptionInfo;
 
@@ -35,14 +35,16 @@ fn argument(option: &'static OptionInfo) -> Arg {
     let alias = ALIASES.iter().find(|(name, _)| *name == option.name).map(|(_, alias)| *alias);
     let help = match option.name {
         "guard" => guard_help(),
-        _ => format!("{} ({})", plain(option.help), option.limits),
+        _ => format!("{} ({})", first_sentence(&plain(option.help)), option.limits),
     };
+    let whole = format!("{} ({})", plain(option.help), option.limits);
     let argument = Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .visible_alias_of(alias)
         .value_name(option.kind.to_uppercase())
         .allow_negative_numbers(true)
         .default_value(option.default_text())
+        .long_help(if option.name == "guard" { guard_help() } else { whole })
         .help(help);
     match option.name {
         "direct" => argument.num_args(0..=1).require_equals(true).default_missing_value("all"),
@@ -79,13 +81,19 @@ fn plain(markdown: &str) -> String {
     text.replace(['[', ']', '`'], "").trim_end_matches('.').into()
 }
 
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
+}
+
 impl Args for StoreOptions {
     fn augment_args(command: Command) -> Command {
         let preset = Arg::new(PRESET)
             .long(PRESET)
             .value_name("NAME")
             .help(format!("Options for a kind of machine: {}", Options::PRESETS.join(", ")));
-        typed().map(argument).fold(command.arg(preset), Command::arg)
+        let names = typed().map(|option| option.name).chain([PRESET]);
+        let group = ArgGroup::new("StoreOptions").multiple(true).args(names);
+        typed().map(argument).fold(command.group(group).arg(preset), Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {

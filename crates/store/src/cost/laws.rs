@@ -15,7 +15,8 @@ use allocation_counter::measure;
 
 use crate::cost::steps_of;
 use crate::stats::Stats;
-use crate::storage::{Environment, Memory};
+use crate::storage::environment::Environment;
+use crate::storage::memory::Memory;
 use crate::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 
 const VALUE: [u8; 20] = [7; 20];

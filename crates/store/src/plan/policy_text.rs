@@ -2,8 +2,8 @@
 //! ```text
 //! rocksdb        leveling ratios=4,6 last_runs=2        tiering inner_runs=each,1 delay_merges
 //! ```
-//! A name, and what is otherwise than that policy has it; `;` is as good as a blank. Invariant: what is written is read as the
-//! same policy.
+//! A name, and what is otherwise than that policy has it; `;` is as good as a blank. Invariant:
+//! what is written is read as the same policy.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,6 +1,7 @@
 //! When a write is safe on disk.
 //! ```text
-//! always    put --> log --> disk --> returns            1 (seconds), never    put --> log --> returns
+//! always                 put --> log --> disk --> returns
+//! 1 (seconds), never     put --> log --> returns
 //! ```
 //! Invariant: a text is one policy, and a policy's text is read as itself.
 

@@ -12,7 +12,7 @@ use std::io;
 use std::ops::Range;
 
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::zeroed;
+use crate::storage::traits::zeroed;
 
 /// Buffers for direct transfers begin at a multiple of this.
 const MEMORY_ALIGN: usize = 4096;

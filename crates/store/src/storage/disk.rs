@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::storage::disk_folder::DiskFolder;
-use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
+use crate::storage::traits::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 use crate::sync::Arc;
 
 #[cfg(target_os = "linux")]

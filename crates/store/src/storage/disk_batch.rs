@@ -12,7 +12,8 @@ use crate::storage::io_mode::Overlap;
 use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{ReadQueue, one_by_one, read_many};
 use crate::storage::ring_queue::{self, RingQueue};
-use crate::storage::{ReadAt, ReadAtWrapper};
+use crate::storage::traits::ReadAt;
+use crate::storage::traits::ReadAtWrapper;
 use crate::sync::Arc;
 
 /// How many reads of one call are in flight at once.

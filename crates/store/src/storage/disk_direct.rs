@@ -18,8 +18,9 @@ use std::sync::mpsc::{Receiver, channel};
 
 use crate::storage::aligned::{Sectors, Window};
 use crate::storage::disk::system;
+use crate::storage::io_threads;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{Append, RawFile, ReadAt, io_threads};
+use crate::storage::traits::{Append, RawFile, ReadAt};
 use crate::sync::Arc;
 
 /// The most bytes that one transfer moves.

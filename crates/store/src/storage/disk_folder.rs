@@ -10,10 +10,11 @@ use std::path::Path;
 
 use crate::storage::disk::system::Dir;
 use crate::storage::disk::{DiskAppender, DiskReader};
+use crate::storage::disk_batch;
 use crate::storage::disk_direct::{DirectFile, DirectReader, DirectWriter};
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
-use crate::storage::{Append, Folder, ReadAt, check_name, disk_batch};
+use crate::storage::traits::{Append, Folder, ReadAt, check_name};
 use crate::sync::Arc;
 
 /// An open folder.

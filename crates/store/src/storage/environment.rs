@@ -5,8 +5,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
 use crate::events::{Event, Listener, Listening};
-use crate::storage::Storage;
 use crate::storage::disk::Disk;
+use crate::storage::traits::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// Where a store gets its files, its time and its pauses from.

@@ -10,11 +10,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::storage::Folder;
+use crate::storage::traits::Folder;
 
 /// Which transfers bypass the cache of the operating system (`O_DIRECT`). Where the file system
-/// cannot do that, they use the cache, and [`Stats::io`](crate::stats::Stats::io) says so. The log and the
-/// manifest always use the cache.
+/// cannot do that, they use the cache, and [`Stats::io`](crate::stats::Stats::io) says so. The log
+/// and the manifest always use the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectIo {
     /// All reads of table blocks. Then only the block cache keeps blocks: give it the memory.

@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::error::EXHAUSTED;
-use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
+use crate::storage::traits::{Append, Folder, ReadAt, Storage, Syncer};
 use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 
 mod crash;

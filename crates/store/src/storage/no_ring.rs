@@ -3,8 +3,8 @@
 
 use std::io;
 
-use crate::storage::ReadAt;
 use crate::storage::read_queue::{Completed, ReadQueue};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 pub(crate) fn is_allowed() -> bool {

@@ -9,8 +9,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use crate::storage::io_threads;
 use crate::storage::read_queue::{Completed, ReadQueue, Request};
-use crate::storage::{ReadAt, io_threads};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// Reads that the threads of the pool run.

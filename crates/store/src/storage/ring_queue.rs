@@ -9,12 +9,12 @@
 use std::collections::VecDeque;
 use std::io;
 
-use crate::storage::ReadAt;
 use crate::storage::aligned::Window;
 use crate::storage::io_uring::Ring;
 pub(crate) use crate::storage::io_uring::is_allowed;
 use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{Completed, ReadQueue, Request};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// So many waiting reads are begun together, unless a thread waits for one.

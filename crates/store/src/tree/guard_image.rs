@@ -28,7 +28,7 @@ use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::storage::environment::PausePoint;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{hole_bytes_above, zeroed};
+use crate::storage::traits::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};

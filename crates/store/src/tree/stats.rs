@@ -331,8 +331,8 @@ pub struct Stats {
     pub leaving_tables: u64,
     /// Files that the tree does not need any more.
     pub obsolete: ObsoleteStats,
-    /// With `SyncPolicy::Interval`: the age of the oldest write that was acknowledged and is not durable.
-    /// None: all are.
+    /// With `SyncPolicy::Interval`: the age of the oldest write that was acknowledged and is not
+    /// durable. None: all are.
     pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.
     pub io: IoStats,

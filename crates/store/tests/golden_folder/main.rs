@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use trommel::{Background, Batch, Db, Expiry, GuardKind, Options, kinds};
+use trommel::filters::kinds;
+use trommel::{Background, Batch, Db, Expiry, GuardKind, Options};
 
 type Files = BTreeMap<String, Vec<u8>>;
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -19,13 +20,11 @@ const FAR: Expiry = Expiry::at_milliseconds(1 << 50);
 
 fn options(name: &str) -> Options {
     let is_plain = name == "plain";
-    Options {
-        guard: if is_plain { GuardKind::Grf } else { GuardKind::Table(kinds::BLOCKED_BLOOM) },
-        compression: !is_plain,
-        size_ratio: 2,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(if is_plain { GuardKind::Grf } else { GuardKind::Table(kinds::BLOCKED_BLOOM) })
+        .compression(!is_plain)
+        .size_ratio(2)
+        .background(Background::Stepped)
 }
 
 fn golden(name: &str) -> PathBuf {

@@ -16,10 +16,13 @@ use super::{Cost, Law, World};
 use crate::files::manifest::Manifest;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
+use crate::storage::environment::Environment;
+use crate::storage::io_mode::Access;
+use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{
-    Access, Environment, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper,
-};
+use crate::storage::traits::FolderWrapper;
+use crate::storage::traits::StorageWrapper;
+use crate::storage::traits::{Folder, ReadAt, Storage};
 
 /// A disk that counts the bytes that are read from it.
 #[derive(Clone)]

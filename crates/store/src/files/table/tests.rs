@@ -12,10 +12,10 @@ use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follo
 use crate::entries::entry::{Kind, Sequence};
 use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
-use crate::storage::Storage as _;
 use crate::storage::io_mode::Access;
 use crate::storage::memory::{Fault, Memory};
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage as _;
 
 /// A disk with tables on it.
 pub(crate) struct TableFiles {

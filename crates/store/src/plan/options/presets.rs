@@ -59,8 +59,8 @@ impl Options {
         })
     }
 
-    /// For hundreds of stores in one process: 1 MiB of new entries and 1 MiB of blocks each, 16 open
-    /// files.
+    /// For hundreds of stores in one process: 1 MiB of new entries and 1 MiB of blocks each, 16
+    /// open files.
     pub fn many_stores() -> Options {
         Options::of(OptionValues {
             write_buffer_bytes: 1 << 20,

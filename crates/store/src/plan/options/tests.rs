@@ -1,3 +1,5 @@
+//! Options by name, text and preset.
+
 use super::*;
 
 #[test]

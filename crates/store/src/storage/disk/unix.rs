@@ -21,7 +21,7 @@ use rustix::fs::{fcntl_setfl, fstat, fstatvfs, linkat, mkdirat, openat, renameat
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
-use crate::storage::not_regular;
+use crate::storage::traits::not_regular;
 
 /// The rights of a file's owner: the store must be able to read what it wrote.
 const OWNER_BITS: RawMode = 0o600;

@@ -16,7 +16,7 @@ use std::os::windows::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::os::windows::io::{AsHandle, BorrowedHandle};
 use std::path::{Path, PathBuf};
 
-use crate::storage::not_regular;
+use crate::storage::traits::not_regular;
 
 const FILE_SHARE_READ: u32 = 1;
 const FILE_SHARE_WRITE: u32 = 2;

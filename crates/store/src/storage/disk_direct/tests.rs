@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::storage::Folder;
 use crate::storage::disk::linux::alignment;
 use crate::storage::disk_folder::DiskFolder;
 use crate::storage::io_mode::{Access, Overlap};
+use crate::storage::traits::Folder;
 
 /// A folder on a file system that can do direct transfers; None: this machine has none at hand.
 fn folder() -> Option<tempfile::TempDir> {

@@ -9,7 +9,7 @@ use super::*;
 use crate::storage::disk::Disk;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{ReadBuffer, one_by_one};
-use crate::storage::{Folder, Storage};
+use crate::storage::traits::{Folder, Storage};
 
 struct Files {
     _folder: tempfile::TempDir,

@@ -1,5 +1,5 @@
-//! What a signal ends: nothing of a benchmark stays in the temporary folder, and a load says what is
-//! kept.
+//! What a signal ends: nothing of a benchmark stays in the temporary folder, and a load says what
+//! is kept.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! `export`, `import`, `upgrade`: what leaves a store arrives in another, byte by byte, or is named.
+//! `export`, `import`, `upgrade`: what leaves a store arrives in another, byte by byte, or is told.
 
 mod common;
 

@@ -3,8 +3,8 @@
 //! trommel bench compare, bench ycsb  -->  task  -->  trommel-peers  -->  reports  -->  a table
 //! trommel import FOLDER              -->  task  -->  trommel-peers  -->  entries  -->  a store
 //! ```
-//! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what is
-//! being done is told on standard error.
+//! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what
+//! is being done is told on standard error.
 
 mod fjall;
 mod lock;

@@ -4,8 +4,8 @@
 //! ```
 //! RocksDB reads LevelDB's files as they are. Both folders are opened without their lock, so that a
 //! copy or a checkpoint is what to read while their owner writes.
-//! Invariants: nothing is written into the folder. Keys and values are not looked into. What RocksDB
-//! cannot read as it was meant (another order of keys, merge operands) is an error, not another value.
+//! Invariants: nothing is written into the folder. Keys and values are not looked into. What
+//! RocksDB cannot read as it was meant (another order of keys, merge operands) is an error.
 
 use std::io::Write;
 use std::path::Path;

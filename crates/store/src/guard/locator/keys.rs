@@ -194,7 +194,10 @@ mod tests {
         );
         assert_eq!(engine.filter_recovery.to_string(), expected);
         assert!(has_all(&engine), "no key is denied");
-        let damage = crate::tools::verify::verify(&engine).expect("verifies").damage;
+        let mut heard = crate::tools::progress::unheard;
+        let mut steps = crate::tools::progress::Steps::new(&mut heard);
+        let verified = crate::tools::verify::verify(&engine, &mut steps);
+        let damage = verified.expect("verifies").damage;
         assert_eq!(damage.len(), 2, "{damage:?}");
         assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
     }

@@ -11,6 +11,7 @@ use crate::plan::options::{Background, GuardKind, Options, Sync};
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
+use crate::tools::progress::unheard;
 use crate::write::engine::Engine;
 
 const DIR: &str = "db";
@@ -51,7 +52,7 @@ fn write_manifest(disk: &Memory, layout: &Layout) {
 }
 
 fn damage(engine: &Engine) -> Vec<String> {
-    verify(engine).expect("verify itself goes through").damage
+    verify(engine, &mut Steps::new(&mut unheard)).expect("verify itself goes through").damage
 }
 
 #[track_caller]
@@ -87,7 +88,7 @@ fn a_sound_store_has_no_damage() {
     for guard in GuardKind::all() {
         let (disk, _) = store();
         let engine = open(&disk, guard);
-        let report = verify(&engine).expect("verifies");
+        let report = verify(&engine, &mut Steps::new(&mut unheard)).expect("verifies");
         assert_eq!((report.tables, report.entries, report.logs.files), (3, 6, 1), "{guard}");
         assert_eq!(report.damage, [""; 0], "{guard}");
         put(&engine, "more");

@@ -1,6 +1,6 @@
 //! A folder of LevelDB, read without changing it.
 //! ```text
-//! CURRENT --> MANIFEST-NNNNNN: records of edits --> tables of the newest version, number of the log
+//! CURRENT --> MANIFEST-NNNNNN: records of edits --> tables of the newest version, the log's number
 //! NNNNNN.ldb, .sst: blocks <-- index <-- footer     NNNNNN.log: records of batches
 //! all of them, merged: of each key the newest entry --> given out, unless it is a deletion
 //! ```

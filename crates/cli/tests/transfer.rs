@@ -1,7 +1,8 @@
-//! `export`, `import`, `upgrade`: what leaves a store arrives in another, byte by byte, or is
-//! named.
+//! `export`, `import`, `upgrade`: what leaves a store arrives in another, byte by byte, or is told.
 
 mod common;
+
+use std::os::unix::fs::PermissionsExt;
 
 use common::{Workplace, flip_bit};
 use serde_json::Value;
@@ -109,6 +110,38 @@ fn a_folder_of_rocksdb_needs_the_program_that_reads_it() {
     let told = place.run("import --db x --program nowhere rocks");
     told.fails(3, &["nowhere: there is no such program", "crates/peers"]);
     assert!(!place.path("x").exists(), "nothing was made");
+}
+
+/// A program in the place of `trommel-peers`, that keeps its task and does this.
+fn program(place: &Workplace, does: &str) -> String {
+    let script = place.file("peers", format!("#!/bin/sh\ncat > task\n{does}\n"));
+    let rights = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&script, rights).expect("may be started");
+    script.display().to_string()
+}
+
+#[test]
+fn entries_come_through_the_program_that_reads_other_stores() {
+    let place = odd();
+    place.run("export --db s whole").with_status(0);
+    std::fs::create_dir(place.path("rocks")).expect("made");
+    place.file("rocks/CURRENT", "MANIFEST-000001\n");
+    let good = program(&place, "cat whole");
+    let import = format!("import --db x --column-family users --program {good} rocks --json");
+    assert_eq!(place.run(&import).json(0)["imported"], 258);
+    assert_eq!(contents(&place, "x"), contents(&place, "s"));
+    let task: Value = serde_json::from_slice(&std::fs::read(place.path("task")).expect("read"))
+        .expect("one object");
+    let asked =
+        serde_json::json!({ "task": "export", "folder": "rocks", "column_family": "users" });
+    assert_eq!(task, asked);
+    // One that fails amid the stream has told why.
+    let failing = program(&place, "head -c 100 whole; echo told >&2; exit 3");
+    let ended = place.run(&format!("import --db y --program {failing} rocks"));
+    ended.fails(3, &["told", "exit status: 3", "no key was imported before it"]);
+    let cut = program(&place, "head -c 100 whole");
+    let ended = place.run(&format!("import --db y --program {cut} rocks"));
+    ended.fails(3, &["rocks, byte 12", "cut short", "no key was imported before it"]);
 }
 
 #[test]

@@ -6,11 +6,12 @@
 //! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what
 //! is being done is told on standard error.
 
+mod export;
 mod fjall;
+mod leveldb;
 mod lock;
 mod redb;
 mod rocks;
-mod rocks_export;
 mod surreal;
 #[cfg(test)]
 mod tests;
@@ -20,10 +21,10 @@ use std::process::ExitCode;
 
 use trommel_lab::{Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_ycsb};
 
+use crate::export::export;
 use crate::fjall::Fjall;
 use crate::redb::Redb;
 use crate::rocks::Rocks;
-use crate::rocks_export::export;
 use crate::surreal::Surreal;
 
 const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `trommel bench ycsb` and `trommel import` write one.";

@@ -2,12 +2,11 @@
 
 use trommel_lab::{
     Ask, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
-    StreamForm, StreamReader,
-    Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
+    StreamForm, StreamReader, Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
 };
 
 use crate::engines;
-use crate::rocks_export::export;
+use crate::export::export;
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -220,7 +219,9 @@ fn a_folder_of_leveldb_is_exported_byte_by_byte() {
 
 fn names(folder: &std::path::Path) -> Vec<String> {
     let files = std::fs::read_dir(folder).expect("a folder");
-    let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name().to_string_lossy().into_owned()).collect();
+    let mut names: Vec<_> = files
+        .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+        .collect();
     names.sort();
     names
 }

@@ -5,8 +5,8 @@
 //! RocksDB, LevelDB        trommel-peers --> native stream
 //! ```
 //! Invariants: entries are written as they come, so a stream may be larger than memory. What was
-//! imported before an error is told, and kept. A stream's counts and checksum are compared with
-//! what was read, and a difference is an error.
+//! imported before an error is told, and kept. What was read must have the stream's counts and
+//! checksum.
 
 mod source;
 

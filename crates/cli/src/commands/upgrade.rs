@@ -3,9 +3,8 @@
 //! words (version 6) --> entries --> words.new          then, while words is locked:
 //! words --> words.version-6     words.new --> words    both on one file system
 //! ```
-//! Invariants: the old store stays as it was, under another name. A crash on the way leaves it
-//! under one of both names, whole. `READ` only grows: what this version writes is read by all later
-//! ones.
+//! Invariants: the old store stays as it was, under another name. After a crash it has one of both
+//! names, and is whole. `READ` only grows: what this version writes is read by all later ones.
 
 use std::fs;
 use std::io::Write;

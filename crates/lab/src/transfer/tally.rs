@@ -1,6 +1,6 @@
 //! The tally of a stream: how many entries, how many bytes, and a checksum of them all.
 //! ```text
-//! entry   kind u8 | key length u32 | value length u32 | expiry u64, if there is one | key | value
+//! each entry: kind u8 | key's length u32 | value's u32 | expiry u64, if it has one | key | value
 //! ```
 //! Invariant: the same entries in the same order have the same tally, whatever form they have.
 

@@ -244,7 +244,14 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
 /// The names of the public methods in a source.
 fn methods(source: &str) -> impl Iterator<Item = &str> {
     let rests = source.split("    pub fn ").skip(1);
-    rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+    let names =
+        rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    names.filter(|name| !tells_progress(name))
+}
+
+/// Whether it is the operation beside it, and only tells more.
+fn tells_progress(name: &str) -> bool {
+    name.ends_with("_with_progress")
 }
 
 /// The names of a trait's methods.
@@ -278,7 +285,8 @@ fn functions(root: &str) -> impl Iterator<Item = &str> {
         last.split(|c: char| !c.is_alphanumeric() && c != '_')
     });
     let of_stores = |name: &&str| *name != "kinds" && !name.starts_with("register_");
-    names.filter(|name| name.starts_with(|c: char| c.is_lowercase())).filter(of_stores)
+    let names = names.filter(|name| name.starts_with(|c: char| c.is_lowercase()));
+    names.filter(of_stores).filter(|name| !tells_progress(name))
 }
 
 #[test]

@@ -155,7 +155,7 @@ mod tests {
     fn presets_are_where_options_begin() {
         let options = line(&["--preset", "small-device", "--write-buffer", "3MiB"]).expect("sound");
         assert_eq!(options, Options::small_device().write_buffer_bytes(3 << 20));
-        let message = line(&["--preset", "large"]).err().expect("unknown").to_string();
+        let message = line(&["--preset", "large"]).expect_err("unknown").to_string();
         assert!(message.contains("many-stores"), "{message}");
     }
 
@@ -169,7 +169,7 @@ mod tests {
             (1 << 30, "3")
         );
         assert!(line(&["--direct=reads,merges"]).expect("sound").direct.merges);
-        let message = line(&["--policy", "levelling"]).err().expect("unknown").to_string();
+        let message = line(&["--policy", "levelling"]).expect_err("unknown").to_string();
         assert!(message.contains("lazy-leveling"), "{message}");
     }
 

@@ -219,7 +219,7 @@ impl Db {
         batch.start_lifetimes(&*self.engine.env.clock);
         // In a child the locks of writers may be held for ever.
         self.engine.life().check()?;
-        let (commit, clock) = (&self.engine.commit, &*self.engine.env.clock);
+        let (commit, clock) = (&self.engine.commit, self.engine.timing());
         self.engine.counters.batches.time(clock, || commit.write(&self.engine, batch, sync))
     }
 

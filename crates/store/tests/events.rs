@@ -99,3 +99,21 @@ fn a_listener_that_panics_harms_nothing() {
     assert_eq!(db.get("key").expect("reads").as_deref(), Some(&b"value"[..]));
     db.close().expect("closes");
 }
+
+#[test]
+fn calls_are_timed_where_that_is_asked_for() {
+    for timed in [false, true] {
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let db = Db::open_with("db", options().time_calls(timed), environment).expect("opens");
+        for n in 0..2000u32 {
+            db.put(n.to_be_bytes(), "value").expect("writes");
+            assert!(db.get(n.to_be_bytes()).expect("reads").is_some());
+            assert!(db.range(n.to_be_bytes()..).next().is_some());
+            db.settle().expect("merges");
+        }
+        let stats = db.stats().expect("open");
+        let counts = [stats.gets, stats.seeks, stats.batches].map(|latency| latency.count());
+        let expected = if timed { 20..200 } else { 0..1 };
+        assert!(counts.iter().all(|count| expected.contains(count)), "{timed}: {counts:?}");
+    }
+}

@@ -150,6 +150,10 @@ options! {
     /// What flushes and merges.
     background: Background = Background::Threads(1),
         "1 to 1024 threads, or stepped" if |it| it.is_sensible();
+    /// Whether one of 32 gets, first steps of scans and writes is timed: see
+    /// [`Stats::gets`](crate::stats::Stats::gets) and its neighbours. Without it a get asks no
+    /// clock.
+    time_calls: bool = false, "true or false";
     /// Whether `open` makes a store where there is none.
     create_if_missing: bool = true, "true or false";
 }

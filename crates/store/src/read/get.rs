@@ -21,7 +21,7 @@ use crate::tree::version::Version;
 
 /// The value of a key as of now.
 pub(crate) fn get(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
-    tree.counters.gets.time(&*tree.env.clock, || get_now(tree, key))
+    tree.counters.gets.time(tree.timing(), || get_now(tree, key))
 }
 
 #[inline]

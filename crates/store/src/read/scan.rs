@@ -135,7 +135,7 @@ impl Scan {
         let is_first = self.kind.is_none();
         let result = if is_first {
             let tree = Arc::clone(&self.tree);
-            tree.counters.seeks.time(&*tree.env.clock, || self.try_step(direction))
+            tree.counters.seeks.time(tree.timing(), || self.try_step(direction))
         } else {
             self.try_step(direction)
         };

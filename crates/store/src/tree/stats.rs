@@ -258,7 +258,8 @@ pub struct Stats {
     pub open_seek: QueryStats,
     /// Scans with a bound where they end.
     pub closed_seek: QueryStats,
-    /// How long gets take.
+    /// How long gets take; empty without [`time_calls`](crate::options::OptionValues::time_calls),
+    /// as the next two.
     pub gets: Latency,
     /// How long the first step of scans takes.
     pub seeks: Latency,

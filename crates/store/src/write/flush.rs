@@ -18,7 +18,6 @@ use crate::entries::memtable::Memtable;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::Retention;
 use crate::error::Result;
-use crate::events::Event;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::environment::PausePoint;
@@ -69,8 +68,11 @@ pub(crate) enum Flushed {
     Written {
         bytes: u64,
     },
-    /// The flush is done.
-    Installed,
+    /// The flush is done: its bytes, and when it began.
+    Installed {
+        bytes: u64,
+        begun: Duration,
+    },
 }
 
 impl FlushTask {
@@ -87,9 +89,7 @@ impl FlushTask {
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
-        let time = tree.env.clock.now().saturating_sub(self.begun);
-        tree.env.tell(Event::Flushed { bytes: written.output.bytes(), time });
-        Ok(Flushed::Installed)
+        Ok(Flushed::Installed { bytes: written.output.bytes(), begun: self.begun })
     }
 
     /// Removes what it has written: the store is closed, and the log has the entries.

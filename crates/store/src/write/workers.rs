@@ -76,11 +76,13 @@ impl Engine {
         let task = step.task.as_mut().expect("a step of a flush has its task");
         // What it has written is not lost by a failure.
         match task.step(self) {
-            Ok(Flushed::Installed) => {
+            Ok(Flushed::Installed { bytes, begun }) => {
                 (step.task, step.failure) = (None, Some(None));
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 drop(step);
                 self.sweep_or_call();
+                // A clock that panics here harms nothing: the flush is noted as done.
+                self.env.tell(Event::Flushed { bytes, time: self.since(begun) });
             }
             Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
             Err(error) => {
@@ -102,11 +104,12 @@ impl Engine {
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {
+        let now = self.env.clock.now();
         let mut work = lock(&self.work);
         if work.flush.busy.is_some() {
             return None;
         }
-        let task = |sealed| FlushTask::new(sealed, self.env.clock.now());
+        let task = |sealed| FlushTask::new(sealed, now);
         let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(task);
         let task = work.flush.task.take().or_else(oldest)?;
         work.flush.begin(current().id());

@@ -84,6 +84,7 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_piece_bytes,
         eager_tombstones,
         learn_questions,
+        time_calls,
         max_open_files,
         sync,
         background,
@@ -97,7 +98,7 @@ pub(crate) fn rows() -> Vec<Row> {
         tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
-        question_rows(learn_questions),
+        question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
         policy_rows(policy),
         elastic_rows(filter.get()),
@@ -247,10 +248,15 @@ fn stall_rows(
     ]
 }
 
-fn question_rows(learn_questions: bool) -> Vec<Row> {
-    vec![row("learn_questions", small(), learn_questions, vec![false, true], vec![], |o, v| {
-        o.learn_questions(v)
-    })]
+fn question_rows(learn_questions: bool, time_calls: bool) -> Vec<Row> {
+    let timed =
+        row("time_calls", small(), time_calls, vec![false, true], vec![], |o, v| o.time_calls(v));
+    vec![
+        timed,
+        row("learn_questions", small(), learn_questions, vec![false, true], vec![], |o, v| {
+            o.learn_questions(v)
+        }),
+    ]
 }
 
 fn merge_rows(

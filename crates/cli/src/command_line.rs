@@ -7,7 +7,7 @@
 
 use std::path::Path;
 
-use clap::{Parser, Subcommand};
+use clap::{ArgAction, Parser, Subcommand};
 
 use crate::args::key::KeyArgs;
 use crate::args::range::RangeArgs;
@@ -26,6 +26,9 @@ pub(crate) struct Arguments {
     /// there.
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Show all options. Help leaves out those that few need.
+    #[arg(long, global = true, action = ArgAction::Help)]
+    help_all: Option<bool>,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -85,13 +88,22 @@ pub(crate) enum Command {
     /// Make a second store, in a new folder, that holds what this one holds: by hard links, where
     /// that can be.
     #[command(
-        after_help = "Example: a second store beside the first\n  trommel checkpoint words words-today"
+        after_help = "Example: a second store beside the first\n  trommel checkpoint --db words words-today"
     )]
     Checkpoint(commands::checkpoint::CheckpointArgs),
+    /// Write all entries of a store into a file, with counts and a checksum.
+    #[command(after_help = commands::export::EXAMPLES)]
+    Export(commands::export::ExportArgs),
+    /// Read entries that were exported, or another store's: of Trommel, RocksDB, LevelDB.
+    #[command(after_help = commands::import::EXAMPLES)]
+    Import(commands::import::ImportArgs),
     /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
     /// saved.
     #[command(after_help = commands::repair::EXAMPLES)]
     Repair(commands::repair::RepairArgs),
+    /// Rewrite a store of an older format version, in place, and keep the old one beside it.
+    #[command(after_help = commands::upgrade::EXAMPLES)]
+    Upgrade(commands::upgrade::UpgradeArgs),
     /// Measure.
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -121,6 +133,9 @@ impl Command {
     pub(crate) fn store(&self) -> Option<&Path> {
         match self {
             Command::Load(load) => Some(&load.store.db),
+            Command::Export(export) => Some(&export.store.db),
+            Command::Import(import) => Some(&import.store.db),
+            Command::Upgrade(upgrade) => Some(&upgrade.db),
             Command::Get(key) | Command::Delete(key) => Some(&key.store.db),
             Command::Put(put) => Some(&put.key.store.db),
             Command::DeleteRange(range) => Some(&range.store.db),
@@ -130,9 +145,9 @@ impl Command {
             Command::Stats(stats) => Some(&stats.store.db),
             Command::Inspect(inspect) => Some(&inspect.store.db),
             Command::Verify(store) => Some(&store.db),
-            Command::Dump(dump) => dump.path.is_dir().then_some(&dump.path),
-            Command::Checkpoint(checkpoint) => Some(&checkpoint.store),
-            Command::Repair(repair) => Some(&repair.store),
+            Command::Dump(dump) => dump.db.as_deref(),
+            Command::Checkpoint(checkpoint) => Some(&checkpoint.db),
+            Command::Repair(repair) => Some(&repair.db),
             Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
             Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
             Command::HelpMarkdown => None,

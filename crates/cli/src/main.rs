@@ -1,7 +1,7 @@
 //! The command `trommel`: loads, reads, shows and measures stores. All printing lives here.
 //! ```text
 //! arguments -> command -> standard output: text, or one JSON object with --json
-//!                      -> standard error: progress, messages
+//!                      -> standard error: progress, messages (with --json, one object in a line)
 //!                      -> exit status: 0 fine, 1 not found or failed, 2 usage, 3 corrupt or I/O
 //! ```
 //! Invariant: with `--json` standard output holds one JSON value and nothing else; `--watch` prints
@@ -10,46 +10,62 @@
 mod args;
 mod command_line;
 mod commands;
+mod help;
+mod hint;
 mod output;
 mod process;
-mod repair_hint;
 mod usage;
 mod watch;
 
+use std::ffi::OsString;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
-    bench, checkpoint, compact, count, delete, delete_range, demo, dump, get, help_markdown,
-    inspect, lab, load, put, repair, replay, scan, stats, stress, verify, victim,
+    bench, checkpoint, compact, count, delete, delete_range, demo, dump, export, get,
+    help_markdown, import, inspect, lab, load, put, repair, replay, scan, stats, stress, upgrade,
+    verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::message;
 
 fn main() -> ExitCode {
     if let Err(error) = trommel_guards::register() {
         unreachable!("{error}: the guards of the papers are registered first");
     }
-    let arguments = match Arguments::try_parse() {
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let arguments = match parsed(&typed) {
         Ok(arguments) => arguments,
-        Err(error) => return usage::tell(&error, std::env::args_os().skip(1)),
+        Err(error) => return usage::tell(&error, typed.get(1..).unwrap_or_default()),
     };
+    if arguments.json {
+        message::speak_json();
+    }
     let mut out = BufWriter::new(std::io::stdout().lock());
     let outcome = run(&arguments, &mut out);
     let flushed = out.flush().map_err(Failure::from);
     match outcome.and_then(|status| flushed.map(|()| status)) {
         Ok(Status::Fine) => ExitCode::SUCCESS,
         Ok(Status::No) => ExitCode::from(1),
-        Err(failure) => failure.tell(|| repair_hint::of(&arguments.command)),
+        Err(failure) => failure.tell(|failure| hint::of(failure, &arguments.command)),
     }
+}
+
+fn parsed(typed: &[OsString]) -> Result<Arguments, clap::Error> {
+    let mut program = help::program(typed);
+    let mut matches = program.try_get_matches_from_mut(typed)?;
+    Arguments::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut program))
 }
 
 fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
     let json = arguments.json;
     match &arguments.command {
         Command::Load(load) => load::run(load, json, out),
+        Command::Export(export) => export::run(export, json, out),
+        Command::Import(import) => import::run(import, json, out),
         Command::Get(get) => get::run(get, json, out),
         Command::Put(put) => put::run(put, json, out),
         Command::Delete(delete) => delete::run(delete, json, out),
@@ -64,6 +80,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Dump(dump) => dump::run(dump, json, out),
         Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),
         Command::Repair(repair) => repair::run(repair, json, out),
+        Command::Upgrade(upgrade) => upgrade::run(upgrade, json, out),
         Command::Bench(BenchCommand::Read(read)) => bench::read::run(read, json, out),
         Command::Bench(BenchCommand::Compare(compare)) => bench::compare::run(compare, json, out),
         Command::Bench(BenchCommand::Write(write)) => bench::write::run(write, json, out),

@@ -4,6 +4,8 @@
 //!                             Commands there are: read, probe, fpr, ...
 //! trommel get --gaurd x   ->  error: unexpected argument '--gaurd' ...
 //!                             Options there are: --db, --guard, ...
+//! trommel verify words    ->  error: unexpected argument 'words' ...
+//!                             A store is named with --db: trommel verify --db words
 //! ```
 //! Invariant: help and version go to standard output with status 0, all else to standard error with
 //! status 2.
@@ -11,32 +13,52 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
 
 use crate::command_line::Arguments;
+use crate::output::shell::quoted;
+use crate::process::message;
 
 /// Prints the parser's message and the known names; returns the exit status.
-pub(crate) fn tell(error: &clap::Error, typed: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub(crate) fn tell(error: &clap::Error, typed: &[OsString]) -> ExitCode {
+    let typed: Vec<String> = typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let status = error.exit_code() as u8;
+    let hint = hint(error, &typed);
+    if status != 0 && typed.iter().any(|word| word == "--json") {
+        message::speak_json();
+        let text = error.render().to_string();
+        let text = text.trim_start_matches("error: ").trim_end();
+        message::error("usage", status, text, hint.as_deref());
+        return ExitCode::from(status);
+    }
     // If standard error cannot be written, no output is left for a message.
     let _ = error.print();
-    if let Some(known) = known(error.kind(), typed) {
-        eprintln!("{known}");
+    if let Some(hint) = hint {
+        eprintln!("{hint}");
     }
-    ExitCode::from(error.exit_code() as u8)
+    ExitCode::from(status)
 }
 
-fn known(kind: ErrorKind, typed: impl IntoIterator<Item = OsString>) -> Option<String> {
+fn hint(error: &clap::Error, typed: &[String]) -> Option<String> {
+    let is_word = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(word)) if word == "-" || !word.starts_with('-'));
+    let store = || with_store_named(typed).filter(|_| is_word);
+    match error.kind() {
+        ErrorKind::UnknownArgument => store().or_else(|| known(error.kind(), typed)),
+        kind => known(kind, typed),
+    }
+}
+
+fn known(kind: ErrorKind, typed: &[String]) -> Option<String> {
+    let (command, _) = command_of(typed);
     match kind {
         ErrorKind::UnknownArgument => {
-            let command = command_of(typed);
             let shown = command.get_arguments().filter(|argument| !argument.is_hide_set());
             let options = shown.filter_map(|argument| argument.get_long());
             let options: Vec<String> = options.map(|name| format!("--{name}")).collect();
             Some(format!("Options there are: {}", options.join(", ")))
         }
         ErrorKind::InvalidSubcommand => {
-            let command = command_of(typed);
             let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
             let names: Vec<&str> = shown.map(Command::get_name).collect();
             Some(format!("Commands there are: {}", names.join(", ")))
@@ -48,16 +70,43 @@ fn known(kind: ErrorKind, typed: impl IntoIterator<Item = OsString>) -> Option<S
     }
 }
 
-/// The innermost command that was typed. No option before a command's name takes a value, so the
-/// first word that names a command is it.
-fn command_of(typed: impl IntoIterator<Item = OsString>) -> Command {
+/// The line as it was typed, with --db before its first free word. None: the command takes no
+/// store, or one was named.
+fn with_store_named(typed: &[String]) -> Option<String> {
+    let (command, behind_name) = command_of(typed);
+    let takes_value = |word: &String| {
+        let name = word.strip_prefix("--").unwrap_or_default();
+        let option = command.get_arguments().find(|option| option.get_long() == Some(name));
+        option.is_some_and(|option| option.get_action().takes_values())
+    };
+    let is_required = |name: &str| {
+        let mut options = command.get_arguments().filter(|option| option.is_required_set());
+        options.any(|option| option.get_long() == Some(name))
+    };
+    if !is_required("db") || typed.iter().any(|word| word == "--db" || word.starts_with("--db=")) {
+        return None;
+    }
+    let is_free = |place: &usize| {
+        !typed[*place].starts_with('-') && (*place == 0 || !takes_value(&typed[*place - 1]))
+    };
+    let first = (behind_name..typed.len()).find(is_free)?;
+    let mut line: Vec<String> = typed.iter().cloned().map(quoted).collect();
+    line.insert(first, "--db".into());
+    Some(format!("A store is named with --db: trommel {}", line.join(" ")))
+}
+
+/// The innermost command that was typed, and the place behind its name. No option before a
+/// command's name takes a value, so the first word that names a command is it.
+fn command_of(typed: &[String]) -> (Command, usize) {
     let mut command = Arguments::command();
     command.build();
-    for word in typed {
-        let named = word.to_str().and_then(|word| command.find_subcommand(word)).cloned();
-        command = named.unwrap_or(command);
+    let mut behind_name = 0;
+    for (place, word) in typed.iter().enumerate() {
+        if let Some(named) = command.find_subcommand(word).cloned() {
+            (command, behind_name) = (named, place + 1);
+        }
     }
-    command
+    (command, behind_name)
 }
 
 #[cfg(test)]
@@ -65,7 +114,25 @@ mod tests {
     use super::*;
 
     fn listed(kind: ErrorKind, typed: &str) -> String {
-        known(kind, typed.split(' ').map(OsString::from)).expect("a list")
+        known(kind, &words(typed)).expect("a list")
+    }
+
+    fn words(typed: &str) -> Vec<String> {
+        typed.split(' ').map(String::from).collect()
+    }
+
+    #[test] // `trommel verify words` told that 'words' was not expected, and nothing else.
+    fn a_store_without_its_option_is_told_the_right_form() {
+        let told = |typed| with_store_named(&words(typed));
+        let form = |line: &str| Some(format!("A store is named with --db: trommel {line}"));
+        assert_eq!(told("verify words"), form("verify --db words"));
+        assert_eq!(
+            told("--json get --guard grf words key"),
+            form("--json get --guard grf --db words key")
+        );
+        assert_eq!(told("checkpoint words copy"), form("checkpoint --db words copy"));
+        assert_eq!(told("verify it's"), form(r"verify --db 'it'\''s'"));
+        assert_eq!((told("get --db words key more"), told("demo words")), (None, None));
     }
 
     #[test]

@@ -73,7 +73,8 @@ fn verify_finds_more_than_the_damage_that_hinders_the_guard() {
 
 #[test]
 fn damage_is_told_with_the_way_out() {
-    const REPAIR: &str = "`trommel repair s` mends the store, and tells what it could not save\n";
+    const REPAIR: &str =
+        "`trommel repair --db s` mends the store, and tells what it could not save\n";
     let place = loaded("--guard none");
     let table = place.largest_file("s", ".table");
     flip_bit(&table, 10);
@@ -89,7 +90,7 @@ fn damage_is_told_with_the_way_out() {
     ] {
         place.run(command).fails(3, &["is damaged at byte", &way_out]);
     }
-    let dumped = place.run("dump s");
+    let dumped = place.run("dump --db s");
     assert!(dumped.status == 3 && dumped.err.ends_with(&way_out), "{}", dumped.err);
     place.run("verify --db s").fails(3, &[&format!("\ntrommel: {REPAIR}")]);
     assert!(!place.run("verify --db s").err.contains("trommel verify"), "it was just that");
@@ -152,9 +153,9 @@ fn a_missing_image_of_the_filter_is_told_as_missing() {
     let told = format!("s/{name} is missing: the manifest names it");
     for guard in ["grf", "none"] {
         let verified = place.run(&format!("verify --db s --guard {guard}"));
-        verified.fails(3, &[&told, "`trommel repair s`"]);
+        verified.fails(3, &[&told, "`trommel repair --db s`"]);
     }
-    place.run("repair s").with_status(0);
+    place.run("repair --db s").with_status(0);
     place.run("verify --db s").with_status(0);
 }
 

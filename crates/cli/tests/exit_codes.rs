@@ -4,6 +4,7 @@
 mod common;
 
 use common::Workplace;
+use serde_json::Value;
 
 #[test]
 fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
@@ -28,7 +29,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("load --db x --key-column 0 --format tsv keys").fails(2, &["key-column"]);
     place.run("load --db x --key-column 2 keys").fails(2, &["--format tsv"]);
     place.run("put --db x --sync sometimes key value").fails(2, &["always", "never"]);
-    place.run("put --db x --write-buffer 1TB key value").fails(2, &["KiB, MiB, GiB"]);
+    place.run("put --db x --write-buffer 1TB key value").fails(2, &["64KiB, 32MiB or 1GiB"]);
     place.run("put --db x --guard grf --monkey key value").fails(2, &["monkey", "bloom"]);
     place.run("put --db x --surf-suffix soft:3 key value").fails(2, &["fit, hash:BITS, real:BITS"]);
     let long = "put --db x --guard surf-real --surf-suffix real:65 key value";
@@ -95,7 +96,6 @@ fn keys_that_are_no_text_are_escaped() {
     place.run("put --db s --hex ff0061 09").with_status(0);
     assert_eq!(place.run("scan --db s").with_status(0), "\\xff\\x00a\t\\t\n");
     assert_eq!(place.run("scan --db s --hex --keys-only").with_status(0), "ff0061\n");
-    assert_eq!(place.run("scan --db s --json").json(0)["entries"][0]["key"], "\\xff\\x00a");
 }
 
 #[test]
@@ -134,6 +134,13 @@ fn columns_of_tables_are_loaded() {
     place.file("c.csv", "\"a,b\",1\nc,\"2\n3\"\n");
     place.run("load --db c --format csv --value-column 2 c.csv").with_status(0);
     assert_eq!(place.run("scan --db c").with_status(0), "a,b\t1\nc\t2\\n3\n");
+    // With --hex values were taken as they are.
+    place.file("hex.tsv", "ff00\t0a5c\n01\tfe\n");
+    place.run("load --db v --hex --format tsv --value-column 2 hex.tsv").with_status(0);
+    assert_eq!(place.run("scan --db v --hex").with_status(0), "01\tfe\nff00\t0a5c\n");
+    place.file("bad.tsv", "01\tfe\n02\tvalue\n");
+    let bad = place.run("load --db v --hex --format tsv --value-column 2 bad.tsv");
+    bad.fails(3, &["bad.tsv, line 2", "the value is not hexadecimal"]);
     place.file("hex", "ff00\nFE\n");
     place.run("load --db h --hex hex").with_status(0);
     assert_eq!(place.run("scan --db h --hex --keys-only").with_status(0), "fe\nff00\n");
@@ -143,10 +150,8 @@ fn columns_of_tables_are_loaded() {
 fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
     let place = Workplace::new();
     place.run("load --db s nowhere").fails(3, &["nowhere"]);
-    place.file("empty", "");
-    place.run("load --db s empty").fails(3, &["empty is empty"]);
-    place.run_with_input("load --db s -", b"").fails(3, &["standard input holds no keys"]);
     place.run("load --db s .").fails(3, &["folder"]);
+    place.file("empty", "");
     place.file("binary", b"a\nb\n\x00\x01\n");
     place.run("load --db s binary").fails(3, &["binary, line 3", "zero byte", "2 keys loaded"]);
     assert_eq!(place.run("scan --db s --keys-only").with_status(0), "a\nb\n");
@@ -161,6 +166,49 @@ fn bad_input_names_file_and_line_and_keeps_what_was_loaded() {
     place.run("load --db s first").fails(3, &["line 1", "no key was loaded before it"]);
     place.run("bench read --dist file:nowhere").fails(3, &["nowhere"]);
     place.run("bench read --dist file:empty").fails(3, &["empty"]);
+}
+
+#[test] // It was an error, with status 3.
+fn empty_input_is_a_warning() {
+    let place = Workplace::new();
+    place.file("empty", "");
+    place.file("head", "key\tvalue\n");
+    place.file("lines", "\n\n");
+    let head = "load --db s --format tsv --header head";
+    for (command, name) in
+        [("load --db s empty", "empty"), (head, "head"), ("load --db s lines", "lines")]
+    {
+        let loaded = place.run(command);
+        let warning = format!("trommel: {name} holds no keys: nothing was loaded\n");
+        assert_eq!((loaded.status, loaded.err.as_str()), (0, warning.as_str()));
+        assert!(loaded.out.starts_with("0 keys loaded in "), "{}", loaded.out);
+    }
+    let loaded = place.run_with_input("load --db s --json -", b"").json(0);
+    assert_eq!((&loaded["loaded"], &loaded["keys_per_second"]), (&0.into(), &Value::Null));
+    assert_eq!(place.run("scan --db s").with_status(0), "");
+}
+
+#[test] // Two keys were loaded with "7 per second".
+fn few_keys_have_no_rate() {
+    let place = Workplace::new();
+    let told = place.run_with_input("load --db s -", b"a\nb\n").with_status(0);
+    let (keys, seconds) = told.split_once(" loaded in ").expect("what and how long");
+    assert_eq!((keys, seconds.ends_with(" s\n")), ("2 keys", true), "{told}");
+}
+
+#[test] // It told the keys, and neither file nor line.
+fn keys_to_ingest_that_do_not_ascend_are_told_with_file_and_line() {
+    let place = Workplace::new();
+    place.file("keys", "a\n\nc\nb\n");
+    let told = ["keys, line 4: ", "must ascend", "b comes after c", "no key was loaded before it"];
+    place.run("load --db s --ingest keys").fails(3, &told);
+    place.file("twice.tsv", "k\ta\nk\tb\n");
+    let twice = place.run("load --db s --ingest --format tsv --value-column 2 twice.tsv");
+    twice.fails(3, &["twice.tsv, line 2: ", "each once", "k comes after k"]);
+    assert_eq!(place.run("scan --db s").with_status(0), "");
+    place.file("sorted", "a\nb\n");
+    place.run("load --db s --ingest sorted").with_status(0);
+    assert_eq!(place.run("scan --db s --keys-only").with_status(0), "a\nb\n");
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn name(path: &std::path::Path) -> String {
 fn what_is_in_logs_alone_is_counted() {
     let place = logged();
     let verified = place.run("verify --db s --json").json(0);
-    let repaired = place.run("repair s --json").json(0);
+    let repaired = place.run("repair --db s --json").json(0);
     let stats = place.run("stats --db s --json").json(0);
     let inspected = place.run("inspect --db s --json").json(0);
     let size = files(&place, ".wal")[0].metadata().expect("there").len();
@@ -61,7 +61,7 @@ fn what_is_in_logs_alone_is_counted() {
     }
     let told = place.run("verify --db s").with_status(0);
     assert!(told.contains("0 entries, 0 B; 1 log, ") && told.contains(" 5 entries"), "{told}");
-    let told = place.run("repair s").with_status(0);
+    let told = place.run("repair --db s").with_status(0);
     assert!(told.starts_with("nothing to repair: 0 tables, 0 entries; 1 log, "), "{told}");
     assert!(told.contains(" 5 entries"), "{told}");
     let told = place.run("stats --db s").with_status(0);
@@ -72,7 +72,7 @@ fn what_is_in_logs_alone_is_counted() {
     assert!(told.contains("1 memtable, 5 entries") && told.contains("1 log"), "{told}");
     let told = place.run("stats --db s --prometheus").with_status(0);
     assert!(told.contains("trommel_memtable_entries 5\n") && told.contains("trommel_logs 1\n"));
-    let told = place.run("dump s").with_status(0);
+    let told = place.run("dump --db s").with_status(0);
     assert!(told.contains("groups of 5 entries"), "{told}");
 }
 
@@ -95,9 +95,9 @@ fn every_table_that_is_gone_is_told() {
     assert_eq!((&report["ok"], &report["opens"]), (&false.into(), &false.into()));
     place.run("verify --db s").fails(3, &[&name(&gone[0]), &name(&gone[1]), &name(damaged)]);
     for command in ["get --db s key", "put --db s key value", "scan --db s", "stats --db s"] {
-        place.run(command).fails(3, &["is missing: the manifest", "`trommel repair s`"]);
+        place.run(command).fails(3, &["is missing: the manifest", "`trommel repair --db s`"]);
     }
-    place.run("repair s").with_status(1);
+    place.run("repair --db s").with_status(1);
     place.run("verify --db s").with_status(0);
 }
 
@@ -111,7 +111,7 @@ fn a_manifest_that_is_gone_is_told_with_the_way_out() {
     std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
     for command in ["get --db s key", "put --db s key value", "load --db s keys", "inspect --db s"]
     {
-        place.run(command).fails(3, &["s/MANIFEST is missing: ", "`trommel repair s`"]);
+        place.run(command).fails(3, &["s/MANIFEST is missing: ", "`trommel repair --db s`"]);
     }
     let damaged = files(&place, ".table").remove(0);
     common::flip_bit(&damaged, 10);
@@ -130,19 +130,19 @@ fn a_file_that_is_none_of_the_stores_is_no_damage() {
     place.file("s/000900.table", &whole[..whole.len() / 2]);
     place.file("s/000901.table", &whole);
     place.file("s/000902.wal.new", "half");
-    let dumped = place.run("dump s").with_status(0);
+    let dumped = place.run("dump --db s").with_status(0);
     for left in ["000900.table", "000901.table", "000902.wal.new"] {
         let of_file = dumped.split_once(left).expect("is told").1;
         let head: String = of_file.lines().take(2).collect();
         assert!(head.contains("no part of the store"), "{left}: {head}");
     }
-    let dump = place.run("dump s --json").json(0);
+    let dump = place.run("dump --db s --json").json(0);
     assert_eq!((&dump["ok"], &dump["damage"]), (&true.into(), &serde_json::json!([])));
     place.run("dump s/000900.table").with_status(0);
     // What the store needs is damaged as ever.
     let needed = files(&place, ".table").remove(0);
     common::flip_bit(&needed, 10);
-    let dumped = place.run("dump s");
+    let dumped = place.run("dump --db s");
     let words = format!("{} is damaged at byte 0", name(&needed));
     assert!(dumped.status == 3 && dumped.err.contains(&words), "{}", dumped.err);
 }

@@ -47,8 +47,8 @@ fn reading_merges_nothing() {
         "scan --db s --reverse --guard grf",
         "count --db s",
         "count --db s --guard grf",
-        "dump s --value-bytes 0",
-        "checkpoint s copy",
+        "dump --db s --value-bytes 0",
+        "checkpoint --db s copy",
     ] {
         place.run(command).with_status(0);
         assert_eq!(spans(&place), before, "after {command}");

@@ -58,7 +58,7 @@ fn trees_of_every_policy_are_drawn() {
         ("leveling", "level 0    1 run (at most 1)"),
         ("tiering --size-ratio 4", "level 0    1 run (at most 3)"),
         ("rocksdb", "policy     rocksdb"),
-        ("leveling --ratios 4,10 --last-runs 2", "level 0    1 run (at most 2)"),
+        ("leveling;ratios=4,10;last_runs=2", "level 0    1 run (at most 2)"),
     ] {
         let command = format!("inspect --db s --svg tree.svg --policy {policy}");
         let text = place.run(&command).with_status(0);
@@ -70,8 +70,8 @@ fn trees_of_every_policy_are_drawn() {
         assert_eq!(boxes, 4, "a run, base and overlay, and what is behind them");
     }
     place.run("inspect --db s --policy levelling").fails(2, &["levelling", "tiering"]);
-    place.run("inspect --db s --last-runs 0").fails(2, &["policy.last_runs"]);
-    place.run("inspect --db s --ratios 1,4").fails(2, &["policy.ratios"]);
+    place.run("inspect --db s --policy leveling;last_runs=0").fails(2, &["policy.last_runs"]);
+    place.run("inspect --db s --policy leveling;ratios=1,4").fails(2, &["policy.ratios"]);
     place.run("inspect --db s --svg no/such/folder.svg").fails(3, &["no/such/folder.svg"]);
 }
 

@@ -1,13 +1,15 @@
-//! Benchmarks that a signal ends: nothing of them stays in the temporary folder.
+//! What a signal ends: nothing of a benchmark stays in the temporary folder, and a load says what
+//! is kept.
 
 mod common;
 
+use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Workplace;
+use common::{Workplace, wait_until};
 
 /// A place whose folder `tmp` is where temporary folders are made.
 fn place() -> Workplace {
@@ -78,6 +80,33 @@ fn a_benchmark_that_ends_leaves_no_folder() {
     let failing = place.command("bench write --keys 2000 --rate 0");
     assert_eq!(start(&place, failing).wait_with_output().expect("ends").status.code(), Some(2));
     assert_eq!(temporary_folders(&place), Vec::<PathBuf>::new());
+}
+
+#[test] // It ended without a word.
+fn an_interrupted_load_says_what_is_kept() {
+    for (json, begin) in
+        [("", "trommel: interrupted: "), ("--json", "{\"warning\":\"interrupted: ")]
+    {
+        let place = place();
+        let mut child = start(&place, place.command(&format!("load --db s {json} -")));
+        let mut input = child.stdin.take().expect("a pipe");
+        let lines: String = (0..600).map(|number| format!("key{number:03}\n")).collect();
+        input.write_all(lines.as_bytes()).expect("written");
+        wait_until("a batch is written", || {
+            place.path("s/MANIFEST").exists() && place.run("dump --db s").out.contains("key511\n")
+        });
+        // The count follows the write.
+        std::thread::sleep(Duration::from_millis(200));
+        send("INT", &child);
+        let output = child.wait_with_output().expect("ends");
+        assert_eq!(output.status.signal(), Some(2), "{output:?}");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            told.starts_with(begin) && told.contains("at least 512 keys loaded, and kept"),
+            "{told}"
+        );
+        assert_eq!(place.run("scan --db s --keys-only").with_status(0).lines().count(), 512);
+    }
 }
 
 #[test]

@@ -18,30 +18,30 @@ fn loaded() -> Workplace {
 #[test]
 fn a_checkpoint_is_a_store_of_its_own() {
     let place = loaded();
-    let report = place.run("checkpoint s backups/copy --json").json(0);
+    let report = place.run("checkpoint --db s backups/copy --json").json(0);
     assert_eq!((&report["ok"], &report["tables"]), (&true.into(), &1.into()));
     place.run("delete --db s drum").with_status(0);
     place.run("get --db s drum").with_status(1);
     assert_eq!(place.run("get --db backups/copy drum").with_status(0), "turns\n");
     place.run("verify --db backups/copy").with_status(0);
-    place.run("checkpoint s backups/copy").fails(3, &["backups/copy is not empty"]);
-    place.run("checkpoint s s").fails(3, &["s is not empty"]);
-    place.run("checkpoint nowhere other").fails(3, &["there is no store"]);
+    place.run("checkpoint --db s backups/copy").fails(3, &["backups/copy is not empty"]);
+    place.run("checkpoint --db s s").fails(3, &["s is not empty"]);
+    place.run("checkpoint --db nowhere other").fails(3, &["there is no store"]);
     assert!(!place.path("other").exists(), "nothing was made");
-    place.run("checkpoint s").fails(2, &["<DIR>"]);
-    let text = place.run("checkpoint s again").with_status(0);
+    place.run("checkpoint --db s").fails(2, &["<DIR>"]);
+    let text = place.run("checkpoint --db s again").with_status(0);
     assert!(text.starts_with("checkpoint in again: 1 table, "), "{text}");
 }
 
 #[test]
 fn a_dump_tells_every_entry_and_names_damage() {
     let place = loaded();
-    let text = place.run("dump s").with_status(0);
+    let text = place.run("dump --db s").with_status(0);
     for words in ["s/MANIFEST: manifest", ".table: table", ".wal: log", ".filter: filter"] {
         assert!(text.contains(words), "{words} is not in it");
     }
     assert!(text.contains(" put key02999\n") && text.contains(" put drum = turns\n"));
-    let dump = place.run("dump s --json").json(0);
+    let dump = place.run("dump --db s --json").json(0);
     let files = dump["files"].as_array().expect("a list");
     let entries = files.iter().flat_map(|file| file["items"].as_array().expect("a list"));
     let keys = entries.filter(|item| item["key"].is_string()).count();
@@ -65,25 +65,28 @@ fn a_dump_of_what_is_no_store_is_refused() {
     place.file("letter.txt", "dear");
     place.run("dump letter.txt --json").json(3);
     std::fs::create_dir(place.path("empty")).expect("made");
-    place.run("dump empty").fails(3, &["not a Trommel store"]);
+    place.run("dump --db empty").fails(3, &["not a Trommel store"]);
     place.run("dump missing --json").fails(3, &["missing"]);
-    place.run("dump").fails(2, &["<FILE|STORE>"]);
-    let short = place.run("dump s --hex --value-bytes 2").with_status(0);
+    place.run("dump").fails(2, &["--db <DIR>"]);
+    let short = place.run("dump --db s --hex --value-bytes 2").with_status(0);
     assert!(short.contains(" put 6472756d = 7475... (5 bytes)"), "hexadecimal, cut short");
 }
 
 #[test]
 fn a_repair_says_what_it_has_done() {
     let place = loaded();
-    let report = place.run("repair s --json").json(0);
+    let report = place.run("repair --db s --json").json(0);
     assert_eq!((&report["ok"], &report["changed"]), (&true.into(), &false.into()));
     assert!(
-        place.run("repair s").with_status(0).starts_with("nothing to repair: 1 table, 3,000 e")
+        place
+            .run("repair --db s")
+            .with_status(0)
+            .starts_with("nothing to repair: 1 table, 3,000 e")
     );
 
     std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
     place.run("verify --db s").fails(3, &["s/MANIFEST is missing"]);
-    let text = place.run("repair s").with_status(1);
+    let text = place.run("repair --db s").with_status(1);
     assert!(
         text.contains("the manifest was made anew") && text.contains("saved from logs: 1 write")
     );
@@ -95,7 +98,7 @@ fn a_repair_says_what_it_has_done() {
     let name = table.file_name().expect("a name").to_string_lossy().into_owned();
     flip_bit(&table, 10);
     place.run("verify --db s").fails(3, &[&name]);
-    let report = place.run("repair s --json").json(1);
+    let report = place.run("repair --db s --json").json(1);
     let loss = &report["lost"][0];
     assert_eq!(
         (&report["ok"], &loss["file"], &loss["offset"]),
@@ -107,9 +110,9 @@ fn a_repair_says_what_it_has_done() {
     place.run("verify --db s").with_status(0);
     place.run("get --db s key02999").with_status(0);
 
-    place.run("repair nowhere").fails(3, &["there is no store"]);
+    place.run("repair --db nowhere").fails(3, &["there is no store"]);
     std::fs::create_dir(place.path("empty")).expect("made");
-    place.run("repair empty").fails(3, &["there is no store"]);
+    place.run("repair --db empty").fails(3, &["there is no store"]);
 }
 
 #[test] // It was "ok", with exit status 0, and nothing was said of 3,000 keys.
@@ -117,14 +120,14 @@ fn a_table_that_is_gone_with_the_manifest_is_not_all_saved() {
     let place = loaded();
     std::fs::remove_file(place.largest_file("s", ".table")).expect("removed");
     std::fs::remove_file(place.path("s/MANIFEST")).expect("removed");
-    let report = place.run("repair s --json").json(1);
+    let report = place.run("repair --db s --json").json(1);
     let doubt = &report["doubts"][0];
     assert_eq!(
         (&report["ok"], &report["lost"], &doubt["file"]),
         (&false.into(), &serde_json::json!([]), &"MANIFEST".into())
     );
     assert!(doubt["offset"].is_null() && doubt["what"].is_string(), "{report}");
-    let again = place.run("repair s --json").json(0);
+    let again = place.run("repair --db s --json").json(0);
     assert_eq!((&again["ok"], &again["doubts"]), (&true.into(), &serde_json::json!([])));
 }
 

@@ -95,6 +95,7 @@ pub use base::sub_filters::{
     Adjustment, SubFilter, SubFilterDirectory, SubFilterKind, SubFilterPolicy, TableSubFilters,
 };
 pub use base::tuning::{FilterTuning, Tuning};
+pub use base::tuning_option::{TuningOption, read_tuning, read_tuning_or_auto, text_or_auto};
 pub use base::wire::{Corrupt, Reader, Signature, Writer};
 pub use bits::AlignedBytes;
 pub use bits::simd::{prefetch_at, prefetch_lines};

@@ -12,10 +12,10 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, DumpItem, Environment, Error, GuardKind, ManualClock, Memory, Options, Storage,
-    Sync, VerifyReport, dump,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::ManualClock;
+use trommel::tools::{DumpItem, VerifyReport, dump};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 /// The folder of every store here.
 pub(crate) const DIR: &str = "db";
@@ -29,17 +29,15 @@ pub(crate) type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Options of small stores: everything happens early, and in steps.
 pub(crate) fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 3,
-        write_buffer_bytes: 4096,
-        block_bytes: 256,
-        block_cache_bytes: 4096,
-        table_bytes: 4096,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .write_buffer_bytes(4096)
+        .block_bytes(256)
+        .block_cache_bytes(4096)
+        .table_bytes(4096)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 /// Opens the store on a disk.
@@ -51,7 +49,7 @@ pub(crate) fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
 pub(crate) fn environment(disk: &Memory) -> Environment {
     // It stands at 0, the same in every run.
     let clock = Arc::new(ManualClock::default());
-    Environment { storage: Arc::new(disk.clone()), clock, ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone())).clock(clock)
 }
 
 /// A disk with these files in the store's folder.

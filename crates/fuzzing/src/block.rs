@@ -66,7 +66,7 @@ fn unknown() -> About {
     About { entries: 1, ..About::default() }
 }
 
-fn disk_of(block: &[u8], about: &About) -> trommel::Memory {
+fn disk_of(block: &[u8], about: &About) -> trommel::storage::Memory {
     let table = frame::table_of_block(block, about);
     let edit = frame::tree(2, 3, 1, about.sequences.1);
     let edit = edit.table([1, 1, 1, 0, 1], about, table.len());

@@ -7,7 +7,8 @@
 //! image. Only a part whose checksum was not forged is asked (see the head of `grf/image.rs`); the
 //! store finds every other one out by the checksum in its manifest, and answers without it.
 
-use trommel::{GuardKind, Storage};
+use trommel::GuardKind;
+use trommel::storage::Storage;
 use trommel_filters::{Codes, KeyRange, Part, Query};
 
 use crate::{ask, frame, merged, seeds};

@@ -46,7 +46,7 @@ pub(crate) fn body(input: &[u8]) {
 /// Logs are saved into a table.
 fn repair(files: &[(String, Vec<u8>)]) {
     let disk = ask::disk_of(&files[1..]);
-    match trommel::repair_with(ask::DIR, &ask::environment(&disk)) {
+    match trommel::tools::repair_with(ask::DIR, &ask::environment(&disk)) {
         Ok(_) => drop(ask::ask(&disk, GuardKind::Open)),
         Err(error) => ask::check_error(&error),
     }

@@ -28,7 +28,7 @@ pub(crate) fn body(input: &[u8]) {
         ask::go_on(&disk, (guard, GuardKind::Grf), contents);
     }
     let disk = ask::disk_of(&files);
-    match trommel::repair_with(ask::DIR, &ask::environment(&disk)) {
+    match trommel::tools::repair_with(ask::DIR, &ask::environment(&disk)) {
         Ok(_) => drop(ask::ask(&disk, guard)),
         Err(error) => ask::check_error(&error),
     }

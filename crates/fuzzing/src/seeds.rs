@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 
-use trommel::{Batch, Db, GuardKind, Memory, Storage};
+use trommel::storage::{Memory, Storage};
+use trommel::{Batch, Db, GuardKind};
 use trommel_filters::{FilterOptions, KeySample, TableFilterBuilder, TextModel};
 use trommel_guards::{FingerprintFilterBuilder, all_guards, kinds};
 use trommel_lab::Rng;

@@ -123,7 +123,7 @@ fn check_values(store: &SmallStore, asked: &ask::Asked) {
 
 fn repair(files: &Files, guard: GuardKind, genuine: Option<&SmallStore>, is_untouched: bool) {
     let disk = ask::disk_of(files);
-    let report = match trommel::repair_with(ask::DIR, &ask::environment(&disk)) {
+    let report = match trommel::tools::repair_with(ask::DIR, &ask::environment(&disk)) {
         Ok(report) => report,
         Err(error) => return ask::check_error(&error),
     };

@@ -31,7 +31,7 @@ pub(crate) fn body(input: &[u8]) {
     // A tree that is made anew out of this table.
     let disk = ask::disk_of(&files[1..]);
     ask::dump_all(&disk, &ask::path("000001.table"));
-    let repaired = trommel::repair_with(ask::DIR, &ask::environment(&disk));
+    let repaired = trommel::tools::repair_with(ask::DIR, &ask::environment(&disk));
     match repaired {
         Ok(_) => drop(ask::ask(&disk, guard)),
         Err(error) => ask::check_error(&error),

@@ -9,7 +9,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Memory, Options, Storage, Sync};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::{Background, Db, Options, SyncPolicy};
 use trommel_fuzzing::{Mutator, TARGETS, Target, run, seeds};
 
 /// Mutations of a target's corpus, shared out among its files.
@@ -88,10 +89,9 @@ fn seeds_are_as_they_should_be() {
 /// before it, again and again.
 #[test]
 fn found_keys_out_of_order_around_a_deleted_range() {
-    let options =
-        Options { background: Background::Stepped, sync: Sync::Never, ..Options::default() };
+    let options = Options::new().background(Background::Stepped).sync(SyncPolicy::Never);
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with("db", options, environment).expect("opens");
     ["key 1", "key 5", "key 7", "key 8"].iter().for_each(|key| db.put(key, "value").expect("puts"));
     db.flush().expect("flushes");

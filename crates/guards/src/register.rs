@@ -2,7 +2,8 @@
 //!
 //! Invariant: what was registered stays so, and registering again changes nothing.
 
-use trommel::{GuardKind, Result, register_filter, register_run_locator};
+use trommel::filters::{register_filter, register_run_locator};
+use trommel::{GuardKind, Result};
 
 use crate::kinds;
 

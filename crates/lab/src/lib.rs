@@ -18,6 +18,7 @@ mod replay;
 mod report;
 mod stress;
 mod threads;
+mod transfer;
 mod tree_plan;
 mod ycsb;
 
@@ -49,7 +50,7 @@ pub use keys::natural_earth::{morton, natural_earth};
 pub use keys::real_sets::RealSet;
 pub use keys::rng::Rng;
 pub use keys::skew::Skew;
-pub use keys::text::{BadText, TextFormat, TextLayout, TextRecord, TextRecords, from_hex};
+pub use keys::text::{BadText, TextFormat, TextLayout, TextRecord, TextRecords, from_hex, to_hex};
 pub use kill::{KillFailure, KillPlan, KillReport, Lie, VictimPlan, kill_test, run_victim};
 pub use progress::{Progress, Silent};
 pub use questions::queries::{Kind, Queries};
@@ -67,6 +68,10 @@ pub use report::{
 };
 pub use stress::{StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
+pub use transfer::{
+    BadStream, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter, escaped, json_bytes,
+    unescaped,
+};
 pub use tree_plan::TreePlan;
 pub use trommel_filters::Fingerprints;
 pub use trommel_filters::bits::key_bits::after_all_with;

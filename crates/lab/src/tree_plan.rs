@@ -9,7 +9,8 @@
 
 use std::ops::Range;
 
-use trommel::{FilterTuning, LevelRule, Policy};
+use trommel::Policy;
+use trommel::options::{FilterTuning, LevelRule};
 use trommel_guards::ElasticOptions;
 
 use crate::error::{LabError, Result};
@@ -183,7 +184,7 @@ mod tests {
         assert_eq!(numbers("leveling"), (Some(999), 3));
         assert_eq!(numbers("tiering"), (Some(999), 27));
         assert_eq!(numbers("rocksdb"), (Some(399), 5));
-        let few = Policy { last_runs: 4, ..Policy::leveling() };
+        let few = Policy::leveling().last_runs(4);
         assert_eq!(TreePlan { policy: few, ..plan(10, 3, 9) }.run_count(), 3);
     }
 

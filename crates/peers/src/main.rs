@@ -1,11 +1,14 @@
 //! `trommel-peers`: a task as JSON on standard input, reports as JSON on standard output.
 //! ```text
 //! trommel bench compare, bench ycsb  -->  task  -->  trommel-peers  -->  reports  -->  a table
+//! trommel import FOLDER              -->  task  -->  trommel-peers  -->  entries  -->  a store
 //! ```
-//! Invariant: standard output holds the reports and nothing else; what is being done is told on
-//! standard error.
+//! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what
+//! is being done is told on standard error.
 
+mod export;
 mod fjall;
+mod leveldb;
 mod lock;
 mod redb;
 mod rocks;
@@ -13,17 +16,18 @@ mod surreal;
 #[cfg(test)]
 mod tests;
 
-use std::io::{Read, Write};
+use std::io::{BufWriter, Read, Write};
 use std::process::ExitCode;
 
 use trommel_lab::{Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_ycsb};
 
+use crate::export::export;
 use crate::fjall::Fjall;
 use crate::redb::Redb;
 use crate::rocks::Rocks;
 use crate::surreal::Surreal;
 
-const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare` and `trommel bench ycsb` write one.";
+const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `trommel bench ycsb` and `trommel import` write one.";
 
 fn main() -> ExitCode {
     match run() {
@@ -41,25 +45,26 @@ fn run() -> Result<(), (u8, String)> {
     std::io::stdin().read_to_string(&mut text).map_err(|error| (3, error.to_string()))?;
     let task: PeerTask =
         serde_json::from_str(&text).map_err(|error| (2, format!("{error}. {USAGE}")))?;
-    let told = reports(&task).map_err(|error| match error {
+    let done = match &task {
+        PeerTask::Compare(plan) => bench_compare(plan, &engines(), &mut Told).map(print),
+        PeerTask::Ycsb(plan) => bench_ycsb(plan, &engines(), &mut Told).map(print),
+        PeerTask::Export { folder, column_family } => {
+            let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
+            export(folder, column_family, out).map(|_| Ok(()))
+        }
+    };
+    let written = done.map_err(|error| match error {
         LabError::Plan(problem) => (2, problem),
         error => (3, error.to_string()),
     })?;
-    let told = told.map_err(|error| (3, error.to_string()))?;
-    let mut out = std::io::stdout().lock();
-    out.write_all(&told).and_then(|()| out.write_all(b"\n")).map_err(|error| (3, error.to_string()))
+    written.map_err(|error| (3, error.to_string()))
 }
 
-/// Does the task; its reports as JSON.
-fn reports(task: &PeerTask) -> Result<serde_json::Result<Vec<u8>>, LabError> {
-    match task {
-        PeerTask::Compare(plan) => {
-            bench_compare(plan, &engines(), &mut Told).map(|reports| serde_json::to_vec(&reports))
-        }
-        PeerTask::Ycsb(plan) => {
-            bench_ycsb(plan, &engines(), &mut Told).map(|reports| serde_json::to_vec(&reports))
-        }
-    }
+/// Prints reports as JSON.
+fn print<R: serde::Serialize>(reports: Vec<R>) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, &reports)?;
+    out.write_all(b"\n")
 }
 
 /// Every engine there is. Another one is a line here.

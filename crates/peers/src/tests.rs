@@ -2,10 +2,11 @@
 
 use trommel_lab::{
     Ask, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
-    Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
+    StreamForm, StreamReader, Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
 };
 
 use crate::engines;
+use crate::export::export;
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -154,4 +155,73 @@ fn min_max_has_an_index_of_first_keys() {
         assert_eq!(text.contains("index_type=kBinarySearchWithFirstKey"), expected, "{filter}");
         assert!(text.contains("block_cache="), "{text}");
     }
+}
+
+/// Entries of a stream.
+fn entries_of(stream: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut reader = StreamReader::new(stream, Some(StreamForm::Native)).expect("a stream");
+    let next = std::iter::from_fn(|| reader.next_entry().expect("sound"));
+    next.map(|entry| (entry.key, entry.value)).collect()
+}
+
+/// Keys that are no text, values of no and of many bytes.
+fn odd_entries() -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = (0..=255u8)
+        .map(|byte| (vec![byte, 0, 0xff], vec![byte; usize::from(byte) * 100]))
+        .collect();
+    entries.push((vec![0xff; 1000], (0..=255).collect()));
+    entries
+}
+
+#[test]
+fn a_folder_of_rocksdb_is_exported_byte_by_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut options = rocksdb::Options::default();
+    options.create_if_missing(true);
+    let mut db = rocksdb::DB::open(&options, folder.path()).expect("opens");
+    db.create_cf("other", &rocksdb::Options::default()).expect("made");
+    for (place, (key, value)) in odd_entries().iter().enumerate() {
+        db.put(key, value).expect("puts");
+        // Half of them in tables, the rest in the log.
+        if place == 128 {
+            db.flush().expect("flushes");
+        }
+    }
+    db.put("gone", "value").and_then(|()| db.delete("gone")).expect("deletes");
+    db.put_cf(db.cf_handle("other").expect("made"), "there", "1").expect("puts");
+    drop(db);
+    let before = names(folder.path());
+    let mut stream = Vec::new();
+    let end = export(folder.path(), "default", &mut stream).expect("reads");
+    assert_eq!((end.entries, entries_of(&stream)), (257, odd_entries()));
+    assert_eq!(names(folder.path()), before, "nothing was written");
+    let mut stream = Vec::new();
+    export(folder.path(), "other", &mut stream).expect("reads");
+    assert_eq!(entries_of(&stream), [(b"there".to_vec(), b"1".to_vec())]);
+    let told = export(folder.path(), "third", Vec::new()).expect_err("there is none").to_string();
+    assert!(told.contains("there are: default, other"), "{told}");
+}
+
+#[test]
+fn a_folder_of_leveldb_is_exported_byte_by_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let options = rusty_leveldb::Options { write_buffer_size: 64 << 10, ..Default::default() };
+    let mut db = rusty_leveldb::DB::open(folder.path(), options).expect("opens");
+    for (key, value) in odd_entries() {
+        db.put(&key, &value).expect("puts");
+    }
+    db.close().expect("closes");
+    assert!(names(folder.path()).iter().any(|name| name.ends_with(".ldb")), "tables, too");
+    let mut stream = Vec::new();
+    export(folder.path(), "default", &mut stream).expect("reads");
+    assert_eq!(entries_of(&stream), odd_entries());
+}
+
+fn names(folder: &std::path::Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<_> = files
+        .map(|file| file.expect("a file").file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
 }

@@ -13,7 +13,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trommel::{Background, Db, Error, Options, Sync, VALUE_BYTES_MAX};
+use trommel::limits::VALUE_BYTES_MAX;
+use trommel::{Background, Db, Error, Options, SyncPolicy};
 
 const GIB: u64 = 1 << 30;
 const ROW_BYTES: usize = 1 << 20;
@@ -42,15 +43,13 @@ fn bytes(seed: u64, len: usize) -> Vec<u8> {
 
 /// One memtable has all of it, and one table.
 fn options() -> Options {
-    Options {
-        write_buffer_bytes: 16 << 30,
-        table_bytes: u64::MAX,
-        partition_bytes: u64::MAX,
-        block_cache_bytes: 64 << 20,
-        sync: Sync::Never,
-        background: Background::Threads(1),
-        ..Options::default()
-    }
+    Options::new()
+        .write_buffer_bytes(16 << 30)
+        .table_bytes(u64::MAX)
+        .partition_bytes(u64::MAX)
+        .block_cache_bytes(64 << 20)
+        .sync(SyncPolicy::Never)
+        .background(Background::Threads(1))
 }
 
 fn require(holds: bool, what: &str) -> Outcome {
@@ -151,7 +150,7 @@ fn rows_beyond(dir: &Path, steps: &mut Steps) -> Outcome {
 }
 
 fn longest_values(dir: &Path, steps: &mut Steps) -> Outcome {
-    let options = Options { write_buffer_bytes: 64 << 20, ..options() };
+    let options = options().write_buffer_bytes(64 << 20);
     let db = Db::open(dir, options.clone())?;
     let len = VALUE_BYTES_MAX;
     match db.put("beyond", vec![0; len + 1]) {

@@ -43,7 +43,7 @@ fn squares(low: (u32, u32), high: (u32, u32), ((x, y), bits): Square, found: &mu
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = Options { write_buffer_bytes: 128 << 10, ..Options::default() };
+    let options = Options::new().write_buffer_bytes(128 << 10);
     let db = Db::open(folder.path(), options)?;
     // Places that lie in towns: 200 of them, with 100 points each.
     let mut state = 7u64;

@@ -8,10 +8,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Corrupt, Db, Environment, FilterKind, GuardKind, HashedKey, KeyRange, Memory,
-    Options, OutOfOrder, TableFilter, TableFilterBuilder, TableKind, Trace,
+use trommel::filters::{
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, TableFilter, TableFilterBuilder,
+    TableKind, Trace,
 };
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options};
 
 /// The name is what files have; without a tag nobody need give out a number.
 const FIRST_BYTES: &dyn FilterKind = &TableKind::new(
@@ -73,14 +75,14 @@ fn first_byte(key: &[u8]) -> usize {
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Db {
-    let options = Options { guard, background: Background::Stepped, ..Options::default() };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new().guard(guard).background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
 fn main() {
     // Known by its name from now on, on the command line and in files.
-    trommel::register_filter(FIRST_BYTES).expect("nobody else has the name");
+    trommel::filters::register_filter(FIRST_BYTES).expect("nobody else has the name");
     let guard: GuardKind = "first-bytes".parse().expect("it is registered");
     let disk = Memory::new();
     let db = open(&disk, guard);

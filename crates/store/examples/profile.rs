@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{
-    Background, Db, DirectIo, Environment, GuardKind, Memory, Options, Overlap, Result, Sync,
-};
+use trommel::options::{DirectIo, Overlap};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Result, SyncPolicy};
 
 const VALUE: [u8; 100] = [7; 100];
 /// Beside the large one, which has all but one of so many parts.
@@ -48,15 +48,13 @@ fn spread(n: u64) -> [u8; 8] {
 }
 
 fn options() -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio: 20,
-        block_cache_bytes: 1 << 30,
-        compression: false,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(20)
+        .block_cache_bytes(1 << 30)
+        .compression(false)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 /// Writes keys: most into one run, the others into small ones, the last of which is still in
@@ -81,7 +79,7 @@ fn measured<T>(f: impl FnOnce() -> T) -> T {
 }
 
 fn one_kind(kind: &str, count: u64) -> Result<()> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options(), environment)?;
     fill(&db, count)?;
     let gets = |from: u64| (0..count).try_for_each(|n| db.get(spread(from + n)).map(drop));
@@ -161,8 +159,8 @@ fn threads(db: &Db, count: u64) -> Result<()> {
 
 /// A store with room for all in one memtable.
 fn large_memtable() -> Result<Db> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-    let options = Options { write_buffer_bytes: 1 << 30, ..options() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
+    let options = options().write_buffer_bytes(1 << 30);
     Db::open_with(Path::new("db"), options, environment)
 }
 
@@ -247,12 +245,8 @@ fn cut(count: u64) -> Result<()> {
 }
 
 fn overlap(count: u64, dir: &Path) -> Result<()> {
-    let options = |overlap| Options {
-        direct: DirectIo::ALL,
-        overlap,
-        block_cache_bytes: 1 << 20,
-        ..options()
-    };
+    let options =
+        |overlap| options().direct(DirectIo::ALL).overlap(overlap).block_cache_bytes(1 << 20);
     let filled = Db::open(dir.join("filled"), options(Overlap::Pool))?;
     for n in 0..count {
         filled.put(spread(n), VALUE)?;

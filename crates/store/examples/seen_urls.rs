@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use trommel::{Db, Options, Sync};
+use trommel::{Db, Options, SyncPolicy};
 
 const THREADS: u64 = 4;
 const URLS: u64 = 20_000;
@@ -31,12 +31,10 @@ fn key(url: &str) -> [u8; 16] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = Options {
+    let options = Options::new()
         // A URL that is lost in a crash is met again: nothing need be synced at once.
-        sync: Sync::Never,
-        write_buffer_bytes: 256 << 10,
-        ..Options::default()
-    };
+        .sync(SyncPolicy::Never)
+        .write_buffer_bytes(256 << 10);
     let db = Db::open(folder.path(), options)?;
     let seen = AtomicU64::new(0);
     std::thread::scope(|scope| {

@@ -25,7 +25,7 @@ fn key(sensor: u32, time: u64) -> [u8; 12] {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    let options = Options { write_buffer_bytes: 256 << 10, ..Options::default() };
+    let options = Options::new().write_buffer_bytes(256 << 10);
     let db = Db::open(folder.path(), options)?;
     // Each sensor sends a burst in every fifth hour.
     for hour in (0..200).step_by(5) {

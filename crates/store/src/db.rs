@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use trommel_filters::{CountBounds, Query};
+use trommel_filters::CountBounds;
 
 use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
@@ -11,25 +11,26 @@ use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::open;
-use crate::plan::options::{Options, Sync};
+use crate::plan::options::Options;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::read::indexed_batch::Readable;
 use crate::read::queue::Queue;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
 use crate::storage::environment::Environment;
 use crate::sync::{Arc, lock};
+use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
-use crate::tree::tree_view::PinnedTree;
-use crate::tree::version::Holder;
 use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 
-/// An open store. Share it between threads by reference or in an [`Arc`]: every method takes
-/// `&self`.
+/// A handle of an open store, which any thread may use. A clone is another handle of the same
+/// store. The store is closed by [`close`](Db::close), or when its last handle is dropped.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -42,7 +43,14 @@ use crate::write::engine::Engine;
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Clone)]
 pub struct Db {
+    pub(crate) engine: Arc<Engine>,
+    owner: Arc<Owner>,
+}
+
+/// What all handles of a store share: it closes the store.
+struct Owner {
     engine: Arc<Engine>,
     threads: Threads,
 }
@@ -64,15 +72,18 @@ impl Db {
         options: Options,
         environment: Environment,
     ) -> Result<Db> {
+        let begun = environment.clock.now();
         let engine = Arc::new(open::open(path.as_ref(), &options, environment)?);
         // Full memtables of the last session. If the disk is full they stay in memory and in their
         // logs.
         let _ = engine.flush_recovered();
-        let db = Db { engine, threads: Threads::default() };
-        // If one cannot be started, those that run are ended, and the store is closed, when `db`
-        // goes.
-        crate::write::threads::start_threads(&db.engine, &mut lock(&db.threads))?;
-        Ok(db)
+        let owner = Arc::new(Owner { engine: Arc::clone(&engine), threads: Threads::default() });
+        // If one cannot be started, those that run are ended, and the store is closed, when its
+        // owner goes.
+        crate::write::threads::start_threads(&engine, &mut lock(&owner.threads))?;
+        let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
+        engine.env.tell(Event::Opened { path: path.as_ref(), runs, time });
+        Ok(Db { engine, owner })
     }
 
     /// The value of a key; None if it has none.
@@ -91,6 +102,20 @@ impl Db {
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         multi_get::multi_get(&self.engine, &keys)
+    }
+
+    /// As [`multi_get`](Db::multi_get), with all values one behind the other in a buffer: for
+    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
+    /// has no value.
+    ///
+    /// # Errors
+    /// That of the first key that cannot be read; nothing is appended.
+    pub fn multi_get_packed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        values: &mut Vec<u8>,
+    ) -> Result<Vec<Option<usize>>> {
+        multi_get::packed(self.multi_get(keys), values)
     }
 
     /// A queue of gets and short ranges of which many are under way at once: while one waits for
@@ -180,7 +205,7 @@ impl Db {
     /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
-        let sync = self.engine.table_files.options.sync == Sync::Always;
+        let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
         self.write_with(batch.into(), sync)
     }
 
@@ -194,7 +219,8 @@ impl Db {
         batch.start_lifetimes(&*self.engine.env.clock);
         // In a child the locks of writers may be held for ever.
         self.engine.life().check()?;
-        self.engine.commit.write(&self.engine, batch, sync)
+        let (commit, clock) = (&self.engine.commit, self.engine.timing());
+        self.engine.counters.batches.time(clock, || commit.write(&self.engine, batch, sync))
     }
 
     /// Makes all writes so far durable.
@@ -307,15 +333,6 @@ impl Db {
         self.engine.step()
     }
 
-    /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
-    /// number of candidates. Candidates are a flush, each open merge, and a due merge if
-    /// [`Options::merges_at_once`] allows another. With one number after the other, background work
-    /// is done in any order that threads could do it in.
-    pub fn step_any(&self, choice: usize) -> Result<bool> {
-        let _call = self.engine.life().enter()?;
-        self.engine.step_any(choice)
-    }
-
     /// Returns when no flush or merge is due: waits for the threads, or does the steps.
     pub fn settle(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
@@ -338,8 +355,16 @@ impl Db {
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
+        self.verify_with_progress(&mut unheard)
+    }
+
+    /// As [`verify`](Db::verify), and tells how far it has come.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it.
+    pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
         let _call = self.engine.life().enter()?;
-        crate::tools::verify::verify(&self.engine)
+        crate::tools::verify::verify(&self.engine, &mut Steps::new(listener))
     }
 
     /// What the store has done and what it holds.
@@ -348,67 +373,39 @@ impl Db {
         Ok(crate::tools::collect_stats::stats(&self.engine))
     }
 
-    /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
-    pub fn trace_guard(&self, query: &Query<'_>) -> usize {
-        let version = self.engine.current.pin();
-        let range = query.range();
-        let after_upper = range.upper().map(|upper| [upper, &[0]].concat());
-        let asked = version
-            .runs
-            .iter()
-            .flat_map(|placed| placed.run.overlapping(range.lower(), after_upper.as_deref()));
-        version.guard.lines(query, asked)
-    }
-
-    /// The tree as it is now.
-    pub fn pinned_tree(&self) -> PinnedTree {
-        PinnedTree::new(&self.engine, Holder::PinnedTree)
-    }
-
-    /// Calls `follower` with the tree as it is now. Then calls it with every tree that a flush, a
-    /// merge or a bulk load leaves behind, in order, none left out. One follower at a time: the one
-    /// before hears no more. It is called where changes are installed, so all others wait for it:
-    /// it should hand the tree on, and must not call this store. One that panics hears no more.
-    pub fn follow_tree(&self, follower: impl FnMut(PinnedTree) + Send + 'static) -> Result<()> {
-        let _call = self.engine.life().enter()?;
-        self.engine.installer().follow(&self.engine, Box::new(follower));
-        Ok(())
-    }
-
-    /// Ends following.
-    pub fn unfollow_tree(&self) -> Result<()> {
-        let _call = self.engine.life().enter()?;
-        self.engine.installer().unfollow();
-        Ok(())
-    }
-
     /// The store's folder, by the path that it was opened with. The store follows its folder when
     /// that gets another name; this does not.
     pub fn path(&self) -> PathBuf {
         self.engine.table_files.folder.path().to_path_buf()
     }
 
-    /// Closes the store: waits for calls under way, makes all writes since it was opened durable,
-    /// and ends background work. The folder is then free to be opened again, here or elsewhere.
-    /// Snapshots, scans and queues may live on. They, and all calls of this store, give
-    /// [`Error::Closed`] from then on, and no file is touched any more. Calls that wait in
-    /// [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
+    /// Closes the store, for all its handles: waits for calls under way, makes all writes since it
+    /// was opened durable, and ends background work. The folder is then free to be opened again,
+    /// here or elsewhere. Snapshots, scans and queues may live on. They, and all calls of this
+    /// store, give [`Error::Closed`] from then on, and no file is touched any more. Calls that wait
+    /// in [`flush`](Db::flush), [`settle`](Db::settle) or [`compact`](Db::compact) end with that
     /// error. Their flushes and merges are not waited for: the next open goes on with the work.
     ///
-    /// Closing a store that is closed does nothing. Dropping it closes it too, but cannot tell what
-    /// went wrong. Must not be called by an iterator that is being ingested, or by a follower: it
-    /// would wait for itself.
+    /// Closing a store that is closed does nothing. Dropping the last handle closes it too, but
+    /// cannot tell what went wrong. Must not be called by an iterator that is being ingested, or by
+    /// a follower: it would wait for itself.
     ///
     /// # Errors
     /// What kept writes from becoming durable. The store is closed all the same; [`sync`](Db::sync)
     /// before tells the same, and can be tried again. `Forked`: this process has not opened the
     /// store.
     pub fn close(&self) -> Result<()> {
+        self.owner.close()
+    }
+}
+
+impl Owner {
+    fn close(&self) -> Result<()> {
         crate::write::closing::close(&self.engine, &self.threads)
     }
 }
 
-impl Drop for Db {
+impl Drop for Owner {
     fn drop(&mut self) {
         if self.engine.life().is_forked() {
             // What it is made of may be locked for ever, by threads that are not in this process.
@@ -451,6 +448,20 @@ impl Snapshot {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         let version = self.tree.current.pin();
         multi_get::multi_get_at(&self.tree, &version, &keys, self.registered.sequence())
+    }
+
+    /// As [`multi_get`](Snapshot::multi_get), with all values one behind the other in a buffer: for
+    /// whoever pays for each value. It appends them, and gives the length of each; None: that key
+    /// has no value.
+    ///
+    /// # Errors
+    /// That of the first key that cannot be read; nothing is appended.
+    pub fn multi_get_packed<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        values: &mut Vec<u8>,
+    ) -> Result<Vec<Option<usize>>> {
+        multi_get::packed(self.multi_get(keys), values)
     }
 
     /// As [`Db::queue`]; all its queries see what the snapshot does, which it keeps.
@@ -514,6 +525,23 @@ impl Snapshot {
         self.registered.sequence().0
     }
 }
+
+/// What is handed to other threads, and kept there as long as they like.
+const _: () = {
+    const fn is_free<T: Send + 'static>() {}
+    is_free::<Db>();
+    is_free::<Snapshot>();
+    is_free::<Scan>();
+    is_free::<Queue>();
+    is_free::<Batch>();
+    is_free::<Value>();
+    is_free::<Error>();
+    const fn is_shared<T: std::marker::Sync>() {}
+    is_shared::<Db>();
+    is_shared::<Snapshot>();
+    is_shared::<Value>();
+    is_shared::<Error>();
+};
 
 impl Readable for Db {
     fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {

@@ -1,5 +1,6 @@
 //! Errors, told apart by what the caller can do.
 
+use std::borrow::Cow;
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,8 +33,8 @@ pub enum Error {
         what: String,
     },
     /// A file that the store needs is missing. Restore it from a copy, or let
-    /// [`repair`](crate::repair) continue without it: it tells what is lost.
-    /// [`verify_files`](crate::verify_files) tells everything that is missing.
+    /// [`repair`](crate::tools::repair) continue without it: it tells what is lost.
+    /// [`verify_files`](crate::tools::verify_files) tells everything that is missing.
     #[error("{path} is missing: {what}", path = path.display())]
     FileMissing {
         /// The file.
@@ -124,6 +125,14 @@ pub enum Error {
         /// The key that does not come after it.
         key: Vec<u8>,
     },
+    /// Bytes that should be packed writes are none. Nothing was written.
+    #[error("packed writes are malformed at byte {offset}: {what}")]
+    Malformed {
+        /// Where the first write begins, or goes on, that is none.
+        offset: usize,
+        /// What is wrong there.
+        what: String,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -136,14 +145,14 @@ pub enum Error {
     #[error("option {option}: {problem}")]
     Option {
         /// The option's name.
-        option: &'static str,
+        option: Cow<'static, str>,
         /// What is wrong, and what would be right.
         problem: String,
     },
     /// Background work failed, and this call would have to wait for it. Reads continue. The store
     /// need not be reopened. The work is retried, as for [`Io`](Error::Io), and writes continue
     /// once it succeeds. So repair what the cause names (make room if the disk is full), then make
-    /// the call again. Then [`Stats::failure`](crate::Stats::failure) becomes None.
+    /// the call again. Then [`Stats::failure`](crate::stats::Stats::failure) becomes None.
     #[error("writing has stopped: {cause}")]
     Stopped {
         /// The failure.
@@ -157,6 +166,9 @@ pub enum Error {
         /// The thread, or its work.
         who: String,
     },
+    /// The caller stopped a call whose progress it heard. Nothing has changed.
+    #[error("stopped by its caller, before it was done")]
+    Cancelled,
     /// Another thread runs a flush that must come first. Make the call again.
     #[error("a flush that must come first is under way elsewhere")]
     FlushUnderWay,
@@ -176,8 +188,37 @@ fn hint(source: &std::io::Error) -> &'static str {
 }
 
 impl Error {
+    /// A number for each variant, for bindings and logs: it never changes, and no other variant
+    /// will have it. Of [`Stopped`](Error::Stopped) its own, not its cause's.
+    pub fn code(&self) -> u16 {
+        match self {
+            Error::Io { .. } => 1,
+            Error::Corrupt { .. } => 2,
+            Error::FileMissing { .. } => 3,
+            Error::NotAStore { .. } => 4,
+            Error::NotEmpty { .. } => 5,
+            Error::Missing { .. } => 6,
+            Error::Version { .. } => 7,
+            Error::Locked { .. } => 8,
+            Error::Closed { .. } => 9,
+            Error::Forked { .. } => 10,
+            Error::KeyTooLong { .. } => 11,
+            Error::ValueTooLong { .. } => 12,
+            Error::BatchTooLong { .. } => 13,
+            Error::Unsorted { .. } => 14,
+            Error::InvertedRange { .. } => 15,
+            Error::Option { .. } => 16,
+            Error::Stopped { .. } => 17,
+            Error::Panicked { .. } => 18,
+            Error::FlushUnderWay => 19,
+            Error::Malformed { .. } => 20,
+            Error::Cancelled => 21,
+        }
+    }
+
     /// Whether bytes are wrong, or a file is missing: for this call, or for background work.
-    /// `verify` and [`verify_files`](crate::verify_files) tell all damage, and `repair` repairs it.
+    /// `verify` and [`verify_files`](crate::tools::verify_files) tell all damage, and `repair`
+    /// repairs it.
     pub fn tells_of_damage(&self) -> bool {
         match self {
             Error::Corrupt { .. } | Error::FileMissing { .. } => true,
@@ -237,10 +278,19 @@ impl Error {
     }
 }
 
+/// The numbers of such errors: of the process, and of the system.
+#[cfg(unix)]
+pub(crate) const EXHAUSTED: [i32; 2] = {
+    use rustix::io::Errno;
+    [Errno::MFILE.raw_os_error(), Errno::NFILE.raw_os_error()]
+};
+/// `ERROR_TOO_MANY_OPEN_FILES` and `ERROR_NO_SYSTEM_RESOURCES`.
+#[cfg(windows)]
+pub(crate) const EXHAUSTED: [i32; 2] = [4, 1450];
+
 /// Whether the process or the system has run out of descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
-    let code = error.raw_os_error().map(rustix::io::Errno::from_raw_os_error);
-    matches!(code, Some(rustix::io::Errno::MFILE | rustix::io::Errno::NFILE))
+    error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
 #[cfg(test)]
@@ -255,6 +305,19 @@ mod tests {
         let full = Error::io("db/000003.table")(ErrorKind::StorageFull.into());
         assert!(!full.tells_of_damage());
         assert!(!Error::stopped(&full).tells_of_damage());
+    }
+
+    #[test]
+    fn errors_are_small_and_tell_their_source() {
+        // Each result of a call has room for one.
+        assert!(size_of::<Error>() <= 64, "{}", size_of::<Error>());
+        let full = || Error::io("db/000003.table")(ErrorKind::StorageFull.into());
+        let stopped = Error::stopped(&full());
+        let source = std::error::Error::source(&stopped).expect("it has a cause");
+        assert_eq!(source.to_string(), full().to_string());
+        let of_system = source.source().expect("the system's").to_string();
+        assert_eq!(of_system, std::io::Error::from(ErrorKind::StorageFull).to_string());
+        assert_eq!((full().code(), stopped.code()), (1, 17));
     }
 
     #[test]

@@ -28,21 +28,24 @@
 //! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
 //! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
 //! | read one state while writes go on | [`Db::snapshot`] |
-//! | choose what a crash may lose | [`Options::sync`], [`Db::sync`] |
+//! | begin with options for a machine | [`Options::server`], [`Options::small_device`], ... |
+//! | take options from text | [`Options::set`], [`Options::list`] |
+//! | choose what a crash may lose | [`SyncPolicy`], [`Db::sync`] |
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
-//! | see what it does | [`Db::stats`], [`Stats::prometheus`], [`Stats::metrics`] |
+//! | hear what happens | [`events::Listener`] |
+//! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
-//! | look for damage, and mend it | [`Db::verify`], [`verify_files`], [`repair()`], [`dump()`] |
-//! | test against a disk that lies | [`Environment`], [`Memory`], [`Storage`] |
+//! | look for damage, and mend it | [`Db::verify`], [`tools`] |
+//! | test against a disk that lies | [`storage::Memory`], [`testing`] |
 //!
 //! # What to know first
 //!
 //! - A store is a folder, and one process at a time has it open.
-//! - A [`Db`] is shared by reference among threads. Reads take no lock.
+//! - A [`Db`] is a handle: clone it for another thread. Reads take no lock.
 //! - Every error says what was wrong, where, and what to do: see [`Error`].
-//! - After an acknowledged write with [`Sync::Always`], a crash loses nothing. With the other
+//! - After an acknowledged write with [`SyncPolicy::Always`], a crash loses nothing. With the other
 //!   settings it loses at most the last writes, and never half a batch.
 //! - Options are not fixed: a store can be opened with others, and moves there as it merges.
 
@@ -50,63 +53,81 @@ mod cost;
 mod db;
 mod entries;
 mod error;
+pub mod events;
 mod files;
 mod guard;
 mod open;
 mod plan;
 mod read;
-mod storage;
+pub mod research;
+pub mod storage;
 mod sync;
-mod tools;
+pub mod tools;
 mod tree;
 mod write;
 
 pub use db::{Db, Snapshot};
 pub use entries::batch::Batch;
-pub use entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITE_BYTES};
 pub use entries::expiry::Expiry;
 pub use entries::key_bounds::KeyBounds;
 pub use entries::value::Value;
 pub use error::{Error, Result};
-pub use files::log_check::LogCounts;
-pub use guard::elastic_stats::ElasticStats;
-pub use guard::filter_recovery::FilterRecovery;
-pub use plan::options::{Background, GuardKind, Options, Sync};
-pub use plan::partitions::Granularity;
-pub use plan::policy::{LevelRule, Policy};
-pub use plan::registry::{register_filter, register_run_locator};
+pub use plan::background::Background;
+pub use plan::guard_kind::GuardKind;
+pub use plan::options::Options;
+pub use plan::policy::Policy;
+pub use plan::sync_policy::SyncPolicy;
 pub use read::batch_scan::BatchScan;
 pub use read::indexed_batch::{IndexedBatch, Readable};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
-pub use storage::disk::Disk;
-pub use storage::environment::{Clock, Environment, ManualClock, PausePoint, Pauses};
-pub use storage::io_mode::{Access, DirectIo, IoStats, Overlap};
-pub use storage::memory::{Fault, Handles, Memory};
-pub use storage::open_files::FileStats;
-pub use storage::read_queue::{Completed, ReadBuffer, ReadQueue};
-pub use storage::{
-    Append, Folder, FolderWrapper, RawFile, ReadAt, ReadAtWrapper, Storage, StorageWrapper, Syncer,
-};
-pub use tools::dump::{DumpItem, FileKind, dump};
-pub use tools::repair::{repair, repair_with};
-pub use tools::repair_report::{Doubt, Loss, RepairReport};
-pub use tools::verify::VerifyReport;
-pub use tools::verify_files::{verify_files, verify_files_with};
-pub use tree::metrics::{Metric, MetricKind, MetricValue};
-pub use tree::partition_stats::{PartitionStats, UnderWay};
-pub use tree::peek::{RunPeek, TreePeek, peek};
-pub use tree::stats::{GuardStats, ObsoleteStats, QueryStats, Stats};
-pub use tree::tree_stats::{LevelStats, RunStats};
-pub use tree::tree_view::PinnedTree;
-pub use tree::write_stalls::StallStats;
 
-pub use trommel_filters::{
-    AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, CountBounds, FilterKind, FilterOptions,
-    FilterTuning, HashedKey, KeyRange, LowerBound, OutOfOrder, RunLocatorKind, RunLocatorSize,
-    SurfKind, SurfOptions, SurfSuffix, TableFilter, TableFilterBuilder, TableKind, Trace, Tuning,
-    UpperBound, kinds,
-};
+/// What a store accepts at most.
+pub mod limits {
+    pub use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITE_BYTES};
+}
+
+/// Values of options, and the list of all of them.
+pub mod options {
+    pub use crate::plan::options::{OptionInfo, OptionValues};
+    pub use crate::plan::partitions::Granularity;
+    pub use crate::plan::policy::LevelRule;
+    pub use crate::storage::io_mode::{DirectIo, Overlap};
+    pub use trommel_filters::{
+        FilterTuning, SurfKind, SurfOptions, SurfSuffix, Tuning, TuningOption,
+    };
+}
+
+/// What a store says of itself: [`Db::stats`] and its parts.
+pub mod stats {
+    pub use crate::guard::elastic_stats::ElasticStats;
+    pub use crate::guard::filter_recovery::FilterRecovery;
+    pub use crate::storage::io_mode::IoStats;
+    pub use crate::storage::open_files::FileStats;
+    pub use crate::tree::latency::Latency;
+    pub use crate::tree::metrics::{Metric, MetricKind, MetricValue};
+    pub use crate::tree::partition_stats::{PartitionStats, UnderWay};
+    pub use crate::tree::stats::{GuardStats, ObsoleteStats, QueryStats, Stats};
+    pub use crate::tree::tree_stats::{LevelStats, RunStats};
+    pub use crate::tree::write_stalls::StallStats;
+}
+
+/// Filters of one's own: what a kind of filter is, and how it is made known.
+pub mod filters {
+    pub use crate::plan::registry::{register_filter, register_run_locator};
+    pub use trommel_filters::{
+        AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, CountBounds, FilterKind, FilterOptions,
+        HashedKey, KeyRange, LowerBound, OutOfOrder, RunLocatorKind, RunLocatorSize, TableFilter,
+        TableFilterBuilder, TableKind, Trace, UpperBound, kinds,
+    };
+}
+
+/// For tests: faults of a simulated disk ([`storage::Memory`]), a clock that is set, pauses at
+/// places that are hard to meet. It changes as the inside does.
+pub mod testing {
+    pub use crate::storage::environment::{ManualClock, PausePoint, Pauses};
+    pub use crate::storage::memory::Fault;
+}
 
 /// The README's example compiles and runs as it stands.
 #[cfg(doctest)]

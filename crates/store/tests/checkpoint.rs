@@ -12,25 +12,24 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use trommel::{
-    Access, Append, Background, Batch, Db, Environment, Error, Fault, Folder, FolderWrapper,
-    GuardKind, Memory, Options, ReadAt, Storage, StorageWrapper, Sync,
+use trommel::storage::{
+    Access, Append, Environment, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper,
 };
+use trommel::testing::Fault;
+use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 
 const DIR: &str = "db";
 const COPY: &str = "backups/copy";
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 2,
-        write_buffer_bytes: 2048,
-        block_bytes: 256,
-        table_bytes: 4096,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(2)
+        .write_buffer_bytes(2048)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open_at(
@@ -39,8 +38,8 @@ fn open_at(
     guard: GuardKind,
     create: bool,
 ) -> trommel::Result<Db> {
-    let environment = Environment { storage, ..Environment::default() };
-    let options = Options { create_if_missing: create, ..options(guard) };
+    let environment = Environment::new().storage(storage);
+    let options = options(guard).create_if_missing(create);
     Db::open_with(Path::new(dir), options, environment)
 }
 
@@ -350,12 +349,10 @@ fn a_crash_at_any_moment_leaves_the_store_and_no_wrong_folder() {
 #[test]
 fn checkpoints_beside_writers_and_merges_hold_whole_batches_and_all_that_was_there() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let options = Options {
-        write_buffer_bytes: 4096,
-        background: Background::Threads(1),
-        sync: Sync::Never,
-        ..options(GuardKind::Grf)
-    };
+    let options = options(GuardKind::Grf)
+        .write_buffer_bytes(4096)
+        .background(Background::Threads(1))
+        .sync(SyncPolicy::Never);
     let db = Db::open(folder.path().join("db"), options.clone()).expect("opens");
     let (written, stop) = (AtomicU64::new(0), AtomicBool::new(false));
     let mut floors = Vec::new();

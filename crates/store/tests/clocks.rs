@@ -15,10 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use door::until;
-use trommel::{
-    Answer, Background, Batch, Clock, Db, Environment, Expiry, Granularity, GuardKind, Memory,
-    Options, Sync,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::{Answer, Background, Batch, Db, Expiry, GuardKind, Options, SyncPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
 const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -60,13 +59,17 @@ fn times() -> Vec<Duration> {
 
 fn open(disk: &Memory, hands: &Arc<Hands>, options: &Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(hands) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
-fn stepped(sync: Sync) -> Options {
+fn stepped(sync: SyncPolicy) -> Options {
     let (background, write_buffer_bytes) = (Background::Stepped, 4096);
-    Options { sync, background, write_buffer_bytes, size_ratio: 2, ..Options::default() }
+    Options::new()
+        .sync(sync)
+        .background(background)
+        .write_buffer_bytes(write_buffer_bytes)
+        .size_ratio(2)
 }
 
 /// The expiries that entries of a test have.
@@ -108,7 +111,7 @@ fn shows(db: &Db, expiries: &[Expiry], time: Duration) {
 #[test]
 fn what_has_expired_follows_from_the_clock_alone_wherever_it_goes() {
     let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
-    let db = open(&disk, &hands, &stepped(Sync::Never));
+    let db = open(&disk, &hands, &stepped(SyncPolicy::Never));
     let expiries = expiries();
     // In tables, and in memory.
     for (place, expiry) in expiries.iter().enumerate() {
@@ -134,7 +137,7 @@ fn what_a_merge_has_dropped_stays_gone_and_all_else_comes_back_with_the_clock() 
     let expiries = expiries();
     for merged_at in times() {
         let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
-        let db = open(&disk, &hands, &stepped(Sync::Never));
+        let db = open(&disk, &hands, &stepped(SyncPolicy::Never));
         for (place, expiry) in expiries.iter().enumerate() {
             let mut batch = Batch::new();
             batch.put_with_expiry((place as u32).to_be_bytes(), "value", *expiry);
@@ -158,7 +161,7 @@ fn what_a_merge_has_dropped_stays_gone_and_all_else_comes_back_with_the_clock() 
 #[test]
 fn a_time_to_live_begins_at_any_time_and_never_ends_before_it_began() {
     let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
-    let db = open(&disk, &hands, &stepped(Sync::Never));
+    let db = open(&disk, &hands, &stepped(SyncPolicy::Never));
     for time in times() {
         for ttl in [SECOND, YEAR, Duration::MAX] {
             hands.set(time);
@@ -172,7 +175,7 @@ fn a_time_to_live_begins_at_any_time_and_never_ends_before_it_began() {
 
 /// Whether a power cut would leave a key.
 fn is_durable(disk: &Memory, key: &str) -> bool {
-    let options = stepped(Sync::Never);
+    let options = stepped(SyncPolicy::Never);
     let left = open(&disk.crash_hard(), &Arc::default(), &options);
     left.get(key).expect("reads").is_some()
 }
@@ -182,7 +185,7 @@ fn a_clock_that_goes_back_ends_no_syncs_of_an_interval() {
     for background in [Background::Stepped, Background::Threads(1)] {
         let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
         hands.set(50 * YEAR);
-        let options = Options { background, ..stepped(Sync::Interval(INTERVAL)) };
+        let options = stepped(SyncPolicy::Interval(INTERVAL)).background(background);
         let db = open(&disk, &hands, &options);
         db.put("before", "value").expect("writes");
         assert!(!is_durable(&disk, "before"), "it was synced at once: this test tests nothing");
@@ -207,8 +210,7 @@ fn a_clock_that_goes_back_ends_no_syncs_of_an_interval() {
 fn a_clock_that_jumps_ahead_has_what_is_owed_synced_at_once() {
     for time in times() {
         let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
-        let options =
-            Options { background: Background::Threads(1), ..stepped(Sync::Interval(INTERVAL)) };
+        let options = stepped(SyncPolicy::Interval(INTERVAL)).background(Background::Threads(1));
         let db = open(&disk, &hands, &options);
         db.put("key", "value").expect("writes");
         hands.set(time.max(INTERVAL));
@@ -224,11 +226,9 @@ fn merges_keep_to_their_rate_whatever_the_clock_does() {
     for (first, then) in [(50 * YEAR, SECOND), (SECOND, 50 * YEAR), (Duration::MAX, SECOND)] {
         let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
         hands.set(first);
-        let options = Options {
-            background: Background::Threads(2),
-            merge_bytes_per_second: Some(1 << 20),
-            ..stepped(Sync::Never)
-        };
+        let options = stepped(SyncPolicy::Never)
+            .background(Background::Threads(2))
+            .merge_bytes_per_second(Some(1 << 20));
         let db = open(&disk, &hands, &options);
         for round in 0..4u32 {
             for number in 0..1000u32 {
@@ -261,19 +261,17 @@ fn merges_keep_to_their_rate_whatever_the_clock_does() {
 #[test]
 fn a_store_lives_through_clocks_that_are_set_all_the_time() {
     for (sync, granularity) in [
-        (Sync::Always, Granularity::Full),
-        (Sync::Interval(INTERVAL), Granularity::Partial),
-        (Sync::Never, Granularity::Partitioned),
+        (SyncPolicy::Always, Granularity::Full),
+        (SyncPolicy::Interval(INTERVAL), Granularity::Partial),
+        (SyncPolicy::Never, Granularity::Partitioned),
     ] {
         let (disk, hands) = (Memory::new(), Arc::<Hands>::default());
-        let options = Options {
-            background: Background::Threads(2),
-            merge_bytes_per_second: Some(64 << 20),
-            slow_down_runs: Some(2),
-            guard: GuardKind::Grf,
-            granularity,
-            ..stepped(sync)
-        };
+        let options = stepped(sync)
+            .background(Background::Threads(2))
+            .merge_bytes_per_second(Some(64 << 20))
+            .slow_down_runs(Some(2))
+            .guard(GuardKind::Grf)
+            .granularity(granularity);
         let db = open(&disk, &hands, &options);
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

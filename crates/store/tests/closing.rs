@@ -4,20 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use trommel::research::Research as _;
 
 use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};
 
 fn options() -> Options {
-    Options { write_buffer_bytes: 16 << 10, ..Options::default() }
+    Options::new().write_buffer_bytes(16 << 10)
 }
 
 fn is_closed<T: std::fmt::Debug>(result: Result<T, Error>) {
     assert!(matches!(result, Err(Error::Closed { .. })), "{result:?}");
 }
 
-/// The files below a folder that this process has open.
+/// The files below a folder that this process has open, as far as the system tells.
 fn open_files(dir: &Path) -> Vec<PathBuf> {
-    let own = std::fs::read_dir("/proc/self/fd").expect("Linux tells");
+    let own = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
     let files = own.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
     files.filter(|file| file.starts_with(dir)).collect()
 }
@@ -121,7 +122,7 @@ fn closing_amid_everything_loses_nothing_that_was_acknowledged() {
     for guard in [GuardKind::Grf, GuardKind::Open] {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let background = Background::Threads(2);
-        let options = Options { guard, background, ..options() };
+        let options = options().guard(guard).background(background);
         let db = Arc::new(Db::open(dir.path(), options.clone()).expect("opens"));
         let acknowledged: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
         let has_begun = AtomicBool::new(false);
@@ -175,7 +176,7 @@ fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
     for background in [Background::Stepped, Background::Threads(1)] {
         for is_opened_again in [false, true] {
             let dir = tempfile::tempdir().expect("a temporary folder");
-            let db = Db::open(dir.path(), Options { background, ..options() }).expect("opens");
+            let db = Db::open(dir.path(), options().background(background)).expect("opens");
             let fill = |db: &Db, round: u8| {
                 for number in 0..1000u64 {
                     db.put(key(0, number), [round; 100]).expect("writes");
@@ -197,7 +198,7 @@ fn what_a_closed_store_has_held_is_removed_by_its_next_open_alone() {
                 stats.levels.iter().flat_map(|l| &l.runs).map(|run| run.tables).sum();
             assert!(tables(&files(dir.path())) > in_tree, "they are held still");
             let again = is_opened_again.then(|| {
-                let stepped = Options { background: Background::Stepped, ..options() };
+                let stepped = options().background(Background::Stepped);
                 let again = Db::open(dir.path(), stepped).expect("the folder is free");
                 assert_eq!(tables(&files(dir.path())), in_tree, "an open leaves its own");
                 fill(&again, 3);

@@ -3,29 +3,27 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 const RUN_KEYS: u32 = 400;
 
 fn options(size_ratio: u32, granularity: Granularity) -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio,
-        granularity,
-        partition_bytes: 16 << 10,
-        table_bytes: 8 << 10,
-        block_bytes: 512,
-        compression: false,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(size_ratio)
+        .granularity(granularity)
+        .partition_bytes(16 << 10)
+        .table_bytes(8 << 10)
+        .block_bytes(512)
+        .compression(false)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -119,7 +117,7 @@ fn a_merge_from_partition_to_partition_is_not_ended_first() {
 #[test]
 fn threads_give_up_what_they_are_at() {
     let disk = runs(26, Granularity::Full);
-    let threaded = Options { background: Background::Threads(2), ..options(4, Granularity::Full) };
+    let threaded = options(4, Granularity::Full).background(Background::Threads(2));
     let db = open(&disk, threaded);
     db.compact().expect("compacts");
     let stats = db.stats().expect("open");

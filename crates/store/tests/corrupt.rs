@@ -5,28 +5,26 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Error, FilterRecovery, GuardKind, Memory, Options, Storage, Sync,
-    repair_with,
-};
+use trommel::stats::FilterRecovery;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::repair_with;
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 3,
-        block_bytes: 256,
-        block_cache_bytes: 0,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .block_bytes(256)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options(guard), environment)
 }
 
@@ -174,8 +172,7 @@ fn a_damaged_filter_is_bypassed_and_made_anew_by_merges_and_repairs() {
             drop(db);
             let disk = copy(&pristine);
             disk.flip_bit(&path, *byte, (byte % 8) as u32);
-            let environment =
-                Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+            let environment = Environment::new().storage(Arc::new(disk.clone()));
             let report = repair_with(DIR, &environment).expect("repairs");
             assert_eq!((report.rewritten, report.lost.len()), (1, 0), "{case}: {report:?}");
             let db = open(&disk, guard).expect("opens");
@@ -382,8 +379,8 @@ fn copy(disk: &Memory) -> Memory {
 #[test]
 fn a_log_that_is_cut_to_nothing_is_missed_by_the_one_that_follows_it() {
     let disk = Memory::new();
-    let small = Options { write_buffer_bytes: 1024, ..options(GuardKind::Grf) };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let small = options(GuardKind::Grf).write_buffer_bytes(1024);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with(Path::new(DIR), small, environment).expect("opens");
     // In stepped mode full memtables wait, each with its log.
     for number in 0..60 {

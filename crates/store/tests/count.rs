@@ -4,7 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Sync};
+use trommel::filters::FilterKind;
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const KEYS: u64 = 20_000;
@@ -18,16 +20,14 @@ fn key(place: u64) -> [u8; 8] {
 
 /// Each key once, in an order without pattern: some runs, some levels, some of it in memory.
 fn store(guard: GuardKind) -> Db {
-    let options = Options {
-        guard,
-        size_ratio: 4,
-        block_bytes: 256,
-        table_bytes: 1 << 14,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .block_bytes(256)
+        .table_bytes(1 << 14)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for number in 0..KEYS {
         db.put(key(number * 7919 % KEYS), b"").expect("puts");

@@ -5,23 +5,23 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Batch, Db, Environment, Error, Fault, Memory, Options, Storage, Sync};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{Background, Batch, Db, Error, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
-fn options(sync: Sync) -> Options {
-    Options {
-        size_ratio: 3,
-        write_buffer_bytes: 2048,
-        block_bytes: 256,
-        sync,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+fn options(sync: SyncPolicy) -> Options {
+    Options::new()
+        .size_ratio(3)
+        .write_buffer_bytes(2048)
+        .block_bytes(256)
+        .sync(sync)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options.clone(), environment)
 }
 
@@ -67,8 +67,8 @@ fn a_new_store_survives_a_power_cut_with_its_folder() {
             }
             let open = |disk: &Memory| {
                 let storage = Arc::new(disk.clone());
-                let environment = Environment { storage, ..Environment::default() };
-                Db::open_with(Path::new(dir), options(Sync::Always), environment)
+                let environment = Environment::new().storage(storage);
+                Db::open_with(Path::new(dir), options(SyncPolicy::Always), environment)
             };
             let db = open(&disk).expect("opens a new store");
             db.put("drum", "turns").expect("puts");
@@ -86,7 +86,7 @@ fn synced_writes_survive_any_crash() {
         let mut disk = Memory::new();
         let mut written = 0;
         for generation in 0..5 {
-            let db = open(&disk, &options(Sync::Always)).expect("opens");
+            let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
             assert_eq!(batches_found(&db), written, "seed {seed}, generation {generation}");
             let count = (seed as u32 * 13 + generation * 29) % 70;
             write_batches(&db, written, count).expect("writes");
@@ -103,18 +103,18 @@ fn a_crash_without_sync_loses_a_suffix() {
     let mut lost = 0;
     for seed in 0..120 {
         let disk = Memory::new();
-        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        let db = open(&disk, &options(SyncPolicy::Never)).expect("opens");
         write_batches(&db, 0, 100).expect("writes");
         let disk = disk.crash(seed);
         drop(db);
-        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        let db = open(&disk, &options(SyncPolicy::Never)).expect("opens");
         let found = batches_found(&db);
         assert!(found <= 100);
         lost += 100 - found;
         // What was recovered stays, and writing goes on behind it.
         write_batches(&db, found, 10).expect("writes");
         drop(db);
-        let db = open(&disk, &options(Sync::Never)).expect("opens");
+        let db = open(&disk, &options(SyncPolicy::Never)).expect("opens");
         assert_eq!(batches_found(&db), found + 10, "seed {seed}");
     }
     assert!(lost > 0, "the test never lost anything: it does not test loss");
@@ -122,7 +122,7 @@ fn a_crash_without_sync_loses_a_suffix() {
 
 #[test]
 fn later_pages_of_a_log_may_survive_earlier_ones() {
-    let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Never) };
+    let big = options(SyncPolicy::Never).write_buffer_bytes(1 << 20);
     for (synced, refused) in [(0, false), (10, false), (40, true)] {
         let disk = Memory::new();
         let db = open(&disk, &big).expect("opens");
@@ -158,7 +158,7 @@ fn one_failed_operation_loses_nothing_that_was_acknowledged() {
             let acknowledged = history_with_a_fault(&disk);
             let met = disk.operations() > n;
             let disk = disk.crash(n);
-            let db = open(&disk, &options(Sync::Always)).expect("opens after the fault");
+            let db = open(&disk, &options(SyncPolicy::Always)).expect("opens after the fault");
             let found = batches_found(&db);
             // The batch that failed may be there, as a whole.
             assert!(
@@ -176,7 +176,7 @@ fn one_failed_operation_loses_nothing_that_was_acknowledged() {
 /// Opens and writes until something fails once; goes on if it can. Gives how many batches were
 /// acknowledged.
 fn history_with_a_fault(disk: &Memory) -> u32 {
-    let Ok(db) = open(disk, &options(Sync::Always)) else { return 0 };
+    let Ok(db) = open(disk, &options(SyncPolicy::Always)) else { return 0 };
     let mut acknowledged = 0;
     while acknowledged < 60 {
         if write_batches(&db, acknowledged, 1).is_err() {
@@ -198,7 +198,7 @@ fn history_with_a_fault(disk: &Memory) -> u32 {
 #[test]
 fn a_full_disk_stops_writes_and_not_reads() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     write_batches(&db, 0, 50).expect("writes");
     disk.no_space(true);
     for _ in 0..3 {
@@ -209,24 +209,24 @@ fn a_full_disk_stops_writes_and_not_reads() {
     disk.no_space(false);
     write_batches(&db, 50, 50).expect("space has come back");
     drop(db);
-    let db = open(&disk.crash_hard(), &options(Sync::Always)).expect("opens");
+    let db = open(&disk.crash_hard(), &options(SyncPolicy::Always)).expect("opens");
     assert_eq!(batches_found(&db), 100);
 }
 
 #[test]
 fn a_store_on_a_full_disk_can_be_opened_and_read() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     write_batches(&db, 0, 80).expect("writes");
     drop(db);
     disk.no_space(true);
-    let db = open(&disk, &options(Sync::Always)).expect("opening writes nothing");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opening writes nothing");
     assert_eq!(batches_found(&db), 80);
     assert!(db.put("more", "x").is_err());
     assert_eq!(batches_found(&db), 80);
     drop(db);
     disk.no_space(false);
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     assert_eq!(batches_found(&db), 80);
 }
 
@@ -237,7 +237,7 @@ fn opening_again_and_again_leaves_one_log() {
         let names = disk.list(Path::new(DIR)).expect("lists");
         names.into_iter().filter(|name| name.contains(".wal")).collect::<Vec<_>>()
     };
-    let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Always) };
+    let big = options(SyncPolicy::Always).write_buffer_bytes(1 << 20);
     for number in 0..20 {
         let db = open(&disk, &big).expect("opens");
         write_batches(&db, number, 1).expect("writes");
@@ -255,14 +255,14 @@ fn opening_again_and_again_leaves_one_log() {
 #[test]
 fn files_that_no_layout_names_are_removed() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     write_batches(&db, 0, 80).expect("writes");
     drop(db);
     disk.put_file(Path::new(DIR).join("999999.table"), b"left by a crash".as_slice());
     // A number that no store gives is that of a foreign file.
     let foreign = Path::new(DIR).join(format!("{}.table", u64::MAX));
     disk.put_file(&foreign, b"no table".as_slice());
-    drop(open(&disk, &options(Sync::Always)).expect("opens"));
+    drop(open(&disk, &options(SyncPolicy::Always)).expect("opens"));
     assert_eq!(disk.file(Path::new(DIR).join("999999.table")), None);
     assert!(disk.file(&foreign).is_some());
 }
@@ -270,16 +270,16 @@ fn files_that_no_layout_names_are_removed() {
 #[test]
 fn a_store_is_open_once_and_other_folders_are_refused() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
-    assert!(matches!(open(&disk, &options(Sync::Always)), Err(Error::Locked { .. })));
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
+    assert!(matches!(open(&disk, &options(SyncPolicy::Always)), Err(Error::Locked { .. })));
     drop(db);
-    drop(open(&disk, &options(Sync::Always)).expect("opens when the other is closed"));
+    drop(open(&disk, &options(SyncPolicy::Always)).expect("opens when the other is closed"));
     let elsewhere = Memory::new();
     elsewhere.create_dir(Path::new(DIR)).expect("makes the folder");
-    let missing = Options { create_if_missing: false, ..options(Sync::Always) };
+    let missing = options(SyncPolicy::Always).create_if_missing(false);
     assert!(matches!(open(&elsewhere, &missing), Err(Error::Missing { .. })));
     elsewhere.put_file(Path::new(DIR).join("letter.txt"), b"dear".as_slice());
-    assert!(matches!(open(&elsewhere, &options(Sync::Always)), Err(Error::NotAStore { .. })));
+    assert!(matches!(open(&elsewhere, &options(SyncPolicy::Always)), Err(Error::NotAStore { .. })));
     assert_eq!(elsewhere.list(Path::new(DIR)).expect("lists"), ["letter.txt"]);
 }
 
@@ -287,7 +287,7 @@ fn a_store_is_open_once_and_other_folders_are_refused() {
 fn guards_agree_after_a_crash() {
     for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
-        let with_guard = Options { guard, ..options(Sync::Always) };
+        let with_guard = options(SyncPolicy::Always).guard(guard);
         let db = open(&disk, &with_guard).expect("opens");
         write_batches(&db, 0, 150).expect("writes");
         let disk = disk.crash(7);

@@ -6,29 +6,26 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Batch, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
-    dump, repair_with,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::{DumpItem, dump, repair_with};
+use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 4,
-        block_bytes: 256,
-        table_bytes: 4096,
-        block_cache_bytes: 0,
-        compression: false,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .block_cache_bytes(0)
+        .compression(false)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Db {
@@ -223,7 +220,7 @@ fn a_range_of_nothing_deletes_nothing_and_one_that_ends_first_is_refused() {
         matches!(&refused, Error::InvertedRange { from, to } if from == b"00006" && to == b"00005")
     );
     assert!(refused.to_string().contains("from 00006 to 00005"), "{refused}");
-    let long = vec![b'z'; trommel::KEY_BYTES_MAX + 1];
+    let long = vec![b'z'; trommel::limits::KEY_BYTES_MAX + 1];
     assert!(matches!(db.delete_range("a", &long), Err(Error::KeyTooLong { .. })));
     assert_eq!(keys(&db).len(), 10);
     assert_eq!(db.stats().expect("open").writes, 10);

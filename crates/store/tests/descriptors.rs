@@ -5,12 +5,15 @@
 //! ```
 //! Invariant: whatever is done, nothing fails for want of a descriptor, and no more files of tables
 //! are open than there may be.
+#![cfg(unix)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use trommel::{Answer, Background, Db, DirectIo, Environment, Memory, Options, Overlap, Value};
+use trommel::options::{DirectIo, Overlap};
+use trommel::storage::{Environment, Memory};
+use trommel::{Answer, Background, Db, Options, Value};
 
 /// The least that a table may have, so that there are many.
 const TABLE_BYTES: u64 = 4096;
@@ -18,7 +21,7 @@ const TABLE_BYTES: u64 = 4096;
 const ROWS_PER_TABLE: u64 = 4;
 
 fn options() -> Options {
-    Options { table_bytes: TABLE_BYTES, compression: false, ..Options::default() }
+    Options::new().table_bytes(TABLE_BYTES).compression(false)
 }
 
 fn key(row: u64) -> [u8; 8] {
@@ -134,10 +137,10 @@ fn a_store_of_5000_tables_works_under_64_descriptors() {
     let test = "a_store_of_5000_tables_works_under_64_descriptors";
     let Some(folder) = with_few_descriptors(test, 64) else { return };
     let background = Background::Threads(2);
-    let options = Options { background, block_cache_bytes: 1 << 20, ..options() };
+    let options = options().background(background).block_cache_bytes(1 << 20);
     let dir = folder.join("db");
     live(&dir, &options, &Environment::default(), 5000);
-    let report = trommel::repair(&dir).expect("looks at every table");
+    let report = trommel::tools::repair(&dir).expect("looks at every table");
     assert!(!report.changed && report.lost.is_empty(), "{report:?}");
 }
 
@@ -147,7 +150,7 @@ fn every_way_of_reading_works_under_40_descriptors() {
     let Some(folder) = with_few_descriptors(test, 40) else { return };
     for overlap in Overlap::ALL {
         for direct in [DirectIo::default(), DirectIo::ALL] {
-            let options = Options { overlap, direct, block_cache_bytes: 0, ..options() };
+            let options = options().overlap(overlap).direct(direct).block_cache_bytes(0);
             let name = format!("{}-{}", overlap.name(), direct.reads);
             live(&folder.join(name), &options, &Environment::default(), 150);
         }
@@ -156,7 +159,7 @@ fn every_way_of_reading_works_under_40_descriptors() {
 
 /// A store on a simulated disk, with its background work done by its callers.
 fn simulated(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 #[test]
@@ -165,13 +168,11 @@ fn no_more_files_of_tables_are_open_than_the_options_say() {
     let guards = ["grf", "blocked-bloom", "elastic", "remix", "none"];
     for (guard, max) in guards.into_iter().zip([1, 2, 3, 10, 40]) {
         let disk = Memory::new();
-        let options = Options {
-            guard: guard.parse().expect("known"),
-            max_open_files: Some(max),
-            background: Background::Stepped,
-            block_cache_bytes: 0,
-            ..options()
-        };
+        let options = options()
+            .guard(guard.parse().expect("known"))
+            .max_open_files(Some(max))
+            .background(Background::Stepped)
+            .block_cache_bytes(0);
         live(Path::new("db"), &options, &simulated(&disk), 100);
         // Two stores, each with a log, a manifest and tables that are being written.
         let most = disk.handles().most;
@@ -184,8 +185,7 @@ fn no_more_files_of_tables_are_open_than_the_options_say() {
 fn where_the_process_may_open_no_more_idle_files_are_closed() {
     let disk = Memory::new();
     disk.limit_handles(Some(12));
-    let options =
-        Options { max_open_files: Some(usize::MAX), background: Background::Stepped, ..options() };
+    let options = options().max_open_files(Some(usize::MAX)).background(Background::Stepped);
     live(Path::new("db"), &options, &simulated(&disk), 100);
     assert_eq!(disk.handles().most, 12);
     // Nothing can be closed then, and the error says what would help.
@@ -198,7 +198,8 @@ fn where_the_process_may_open_no_more_idle_files_are_closed() {
 fn what_left_the_tree_is_read_by_who_pins_it_with_one_handle() {
     let disk = Memory::new();
     let (background, max_open_files) = (Background::Stepped, Some(1));
-    let options = Options { background, max_open_files, block_cache_bytes: 0, ..options() };
+    let options =
+        options().background(background).max_open_files(max_open_files).block_cache_bytes(0);
     let db = load(Path::new("db"), &options, simulated(&disk), 50);
     let rows = 50 * ROWS_PER_TABLE;
     let snapshot = db.snapshot();

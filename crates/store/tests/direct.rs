@@ -4,24 +4,24 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use trommel::{Background, Db, DirectIo, GuardKind, IoStats, Options};
+use trommel::options::DirectIo;
+use trommel::stats::IoStats;
+use trommel::{Background, Db, GuardKind, Options};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn options(direct: DirectIo, guard: GuardKind) -> Options {
-    Options {
-        direct,
-        guard,
-        size_ratio: 3,
-        write_buffer_bytes: 64 << 10,
-        table_bytes: 32 << 10,
-        partition_bytes: 64 << 10,
+    Options::new()
+        .direct(direct)
+        .guard(guard)
+        .size_ratio(3)
+        .write_buffer_bytes(64 << 10)
+        .table_bytes(32 << 10)
+        .partition_bytes(64 << 10)
         // Blocks begin and end anywhere in sectors, and are read anew.
-        block_bytes: 700,
-        block_cache_bytes: 8 << 10,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+        .block_bytes(700)
+        .block_cache_bytes(8 << 10)
+        .background(Background::Stepped)
 }
 
 fn key(number: u64) -> Vec<u8> {
@@ -93,8 +93,8 @@ fn what_cannot_go_past_the_cache_says_so() {
     change(&db, &mut model, 1);
     check(&db, &model);
     drop(db);
-    let storage = std::sync::Arc::new(trommel::Memory::new());
-    let environment = trommel::Environment { storage, ..trommel::Environment::default() };
+    let storage = std::sync::Arc::new(trommel::storage::Memory::new());
+    let environment = trommel::storage::Environment::new().storage(storage);
     let db = Db::open_with(Path::new("db"), options(DirectIo::ALL, GuardKind::Grf), environment);
     assert_eq!(db.expect("opens").stats().expect("open").io, IoStats::default());
 }

@@ -4,24 +4,21 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, DumpItem, Environment, Error, FileKind, GuardKind, Memory, Options, Storage,
-    Sync, dump,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::{DumpItem, FileKind, dump};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
 /// A store with two runs, the image of a filter, and a log.
 fn small_store() -> Memory {
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let options = Options {
-        guard: GuardKind::Grf,
-        block_bytes: 256,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = Options::new()
+        .guard(GuardKind::Grf)
+        .block_bytes(256)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
     (0..30).for_each(|n| db.put(format!("key {n:02}"), "in the last level").expect("puts"));
     db.compact().expect("compacts");

@@ -7,26 +7,25 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, GuardKind, Memory, Options, Policy, Sync};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 
 /// Guards that are asked: a global filter, and filters of tables.
 const ASKED: [GuardKind; 4] =
     [GuardKind::Grf, GuardKind::GrfHuffman, GuardKind::BLOOM, GuardKind::BLOCKED_BLOOM];
 
 fn open(disk: &Memory, guard: GuardKind, eager_tombstones: bool) -> Db {
-    let options = Options {
-        guard,
-        eager_tombstones,
-        size_ratio: 3,
-        policy: Policy::lazy_leveling(),
-        bits_per_key: 20.0,
-        write_buffer_bytes: 1 << 20,
-        block_bytes: 256,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .eager_tombstones(eager_tombstones)
+        .size_ratio(3)
+        .policy(Policy::lazy_leveling())
+        .bits_per_key(20.0)
+        .write_buffer_bytes(1 << 20)
+        .block_bytes(256)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

@@ -10,10 +10,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, ElasticStats, Environment, Fault, FilterTuning, GuardKind, Memory, Options,
-    Storage, Sync,
-};
+use trommel::options::FilterTuning;
+use trommel::stats::ElasticStats;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::{ElasticOptions, kinds};
 
 const DIR: &str = "db";
@@ -21,27 +22,25 @@ const KEYS: u32 = 4000;
 
 /// Some fifty tables of some eighty keys; every get is counted.
 fn options() -> Options {
-    Options {
-        size_ratio: 3,
-        guard: GuardKind::Table(kinds::ELASTIC),
-        bits_per_key: 12.0,
-        block_bytes: 256,
-        table_bytes: 4096,
-        compression: false,
-        block_cache_bytes: 0,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        filter: FilterTuning::new().with(ElasticOptions {
+    Options::new()
+        .size_ratio(3)
+        .guard(GuardKind::Table(kinds::ELASTIC))
+        .bits_per_key(12.0)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .compression(false)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
+        .filter(FilterTuning::new().with(ElasticOptions {
             unit_bits_per_key: Some(std::f64::consts::LOG2_E),
             sample_gets: 1,
             ..ElasticOptions::default()
-        }),
-        ..Options::default()
-    }
+        }))
 }
 
 fn open_with(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options, environment).expect("opens")
 }
 
@@ -112,8 +111,7 @@ fn sub_filters_come_to_where_gets_are() {
     );
     ask_misses(&db, 2000, 0..1000);
     let hot = ask_misses(&db, 2000, 10_000..10_200);
-    let mut fixed = options();
-    fixed.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = u32::MAX);
+    let fixed = options().tune(|elastic: &mut ElasticOptions| elastic.sample_gets = u32::MAX);
     let fixed = open_with(&copy, fixed);
     let cold = ask_misses(&fixed, 2000, 10_000..10_200);
     assert!(elastic(&fixed).loads <= 1, "the first get of all is counted, whatever the sample");
@@ -180,7 +178,7 @@ fn a_damaged_sub_filter_is_named_and_left_out() {
     let mut named = HashMap::new();
     for byte in (len / 2..len).step_by(11) {
         disk.flip_bit(&path, byte, 3);
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         // Other parts of the table are other tests' matter.
         if let Ok(db) = Db::open_with(Path::new(DIR), options(), environment) {
             ask_misses(&db, 0, 0..60);
@@ -207,7 +205,7 @@ fn a_damaged_sub_filter_is_named_and_left_out() {
 fn a_disk_that_refuses_sub_filters_stops_no_get() {
     let disk = Memory::new();
     drop(loaded(&disk));
-    let db = open_with(&disk, Options { block_cache_bytes: 1 << 22, ..options() });
+    let db = open_with(&disk, options().block_cache_bytes(1 << 22));
     // Every block is in the cache, but few sub-filters were asked for.
     assert_eq!(db.range(..).filter(|entry| entry.is_ok()).count(), KEYS as usize);
     let before = elastic(&db);
@@ -224,7 +222,7 @@ fn a_disk_that_refuses_sub_filters_stops_no_get() {
 fn tables_of_other_guards_have_no_sub_filters_and_no_wrong_answers() {
     let disk = Memory::new();
     drop(loaded(&disk));
-    let bloom = Options { guard: GuardKind::Table(kinds::BLOCKED_BLOOM), ..options() };
+    let bloom = options().guard(GuardKind::Table(kinds::BLOCKED_BLOOM));
     let db = open_with(&disk, bloom.clone());
     assert_eq!(db.stats().expect("open").guard.elastic, None);
     assert_eq!(
@@ -272,12 +270,10 @@ fn sub_filters_survive_a_crash_as_the_tables_do() {
 #[test]
 fn sub_filters_move_beside_writes_and_merges() {
     let disk = Memory::new();
-    let options = Options {
-        background: Background::Threads(1),
-        write_buffer_bytes: 1 << 14,
-        block_cache_bytes: 1 << 16,
-        ..options()
-    };
+    let options = options()
+        .background(Background::Threads(1))
+        .write_buffer_bytes(1 << 14)
+        .block_cache_bytes(1 << 16);
     let db = open_with(&disk, options);
     (0..KEYS).for_each(|number| db.put(key(number), vec![b'.'; 30]).expect("puts"));
     std::thread::scope(|scope| {

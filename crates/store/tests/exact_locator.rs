@@ -11,10 +11,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use trommel::{
-    Background, Db, Environment, GuardKind, Memory, Options, Policy, Snapshot, Sync,
-    register_run_locator,
-};
+use trommel::filters::register_run_locator;
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Policy, Snapshot, SyncPolicy};
 use trommel_filters::hash::{HashUse, hash_key};
 use trommel_filters::{
     AnyRunLocatorBuilder, Query, RunLocator, RunLocatorBuilder, RunLocatorKind, RunLocatorSize,
@@ -129,18 +128,16 @@ fn turn() -> MutexGuard<'static, ()> {
 }
 
 fn options(policy: Policy, size_ratio: u32) -> Options {
-    Options {
-        size_ratio,
-        policy,
-        guard: GuardKind::Locator(EXACT),
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(size_ratio)
+        .policy(policy)
+        .guard(GuardKind::Locator(EXACT))
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 

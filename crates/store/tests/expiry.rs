@@ -5,23 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, DumpItem, Environment, Expiry, GuardKind, ManualClock, Memory, Options,
-    Sync, dump,
-};
+use trommel::storage::{Environment, Memory};
+use trommel::testing::ManualClock;
+use trommel::tools::{DumpItem, dump};
+use trommel::{Background, Batch, Db, Expiry, GuardKind, Options, SyncPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, guard: GuardKind) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
-    let options = Options {
-        guard,
-        size_ratio: 4,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(storage).clock(clock);
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -163,4 +161,26 @@ fn an_expired_entry_that_a_snapshot_holds_hides_what_is_older() {
     db.put("b", "more").expect("puts");
     db.compact().expect("compacts");
     assert_eq!((db.stats().expect("open").entries(), all(&db)), (1, pairs(&[("b", "more")])));
+}
+
+#[test]
+fn a_value_tells_when_it_expires_wherever_it_is() {
+    let (disk, clock) = (Memory::new(), Arc::new(ManualClock::default()));
+    let db = open(&disk, &clock, GuardKind::Open);
+    let expiry = db.expiry_after(9 * SECOND);
+    let mut batch = Batch::new();
+    batch.put_with_expiry("a", "", expiry).put("b", "for ever");
+    batch.put_with_expiry("c", "c", Expiry::NEVER);
+    db.write(batch).expect("writes");
+    for place in ["memory", "a table"] {
+        let of = |key: &str| db.get(key).expect("gets").expect("it is there").expiry();
+        assert_eq!(
+            [of("a"), of("b"), of("c")],
+            [Some(expiry), None, Some(Expiry::NEVER)],
+            "{place}"
+        );
+        let scanned: Vec<_> = db.iter().map(|entry| entry.expect("reads").1.expiry()).collect();
+        assert_eq!(scanned, [Some(expiry), None, Some(Expiry::NEVER)], "{place}");
+        db.compact().expect("merges");
+    }
 }

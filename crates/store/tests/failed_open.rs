@@ -4,6 +4,7 @@
 //! room for n stacks of threads, n = 0, 1, 2, ...   the next one is refused, until all have room
 //! ```
 //! Invariant: after each failure the next open has all that the first one had.
+#![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -92,13 +93,13 @@ fn an_open_whose_threads_are_refused_can_be_repeated() {
     let Some(dir) = in_own_process("an_open_whose_threads_are_refused_can_be_repeated") else {
         return;
     };
-    let options = Options { background: Background::Threads(THREADS), ..Options::default() };
+    let options = Options::new().background(Background::Threads(THREADS));
     let before = threads().len();
     let refused = with_room(ROOM_BYTES, || Db::open(&dir, options.clone()));
     assert!(matches!(refused, Err(Error::Io { .. })), "{refused:?}");
     wait_for_threads(before);
     for _ in 0..3 {
-        let options = Options { background: Background::Threads(2), ..options.clone() };
+        let options = options.clone().background(Background::Threads(2));
         let db = Db::open(&dir, options).expect("opens");
         db.put("drum", "turns").expect("writes");
     }
@@ -114,7 +115,7 @@ fn whichever_thread_is_refused_nothing_is_left() {
         let (dir, before) = (folder.join(merging.to_string()), threads().len());
         let background = Background::Threads(merging);
         // A small write buffer: what stacks have room for is not to be taken for a memtable.
-        let options = Options { background, write_buffer_bytes: 256 << 10, ..Options::default() };
+        let options = Options::new().background(background).write_buffer_bytes(256 << 10);
         // There is something to open: a table and a log.
         let db = Db::open(&dir, options.clone()).expect("makes a store");
         db.put("drum", "turns").expect("writes");

@@ -12,25 +12,23 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, Environment, Fault, Memory, Options, PausePoint, Pauses, Storage, Sync,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{Fault, PausePoint, Pauses};
+use trommel::{Background, Batch, Db, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
-fn options(sync: Sync) -> Options {
-    Options {
-        size_ratio: 2,
-        write_buffer_bytes: 1024,
-        block_bytes: 256,
-        sync,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+fn options(sync: SyncPolicy) -> Options {
+    Options::new()
+        .size_ratio(2)
+        .write_buffer_bytes(1024)
+        .block_bytes(256)
+        .sync(sync)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new(DIR), options.clone(), environment)
 }
 
@@ -83,7 +81,7 @@ fn open_crashed(disk: &Memory, options: &Options, case: &str) -> Db {
 
 #[test]
 fn two_faults_and_a_crash_lose_nothing_that_was_acknowledged() {
-    let options = options(Sync::Always);
+    let options = options(SyncPolicy::Always);
     for first in 0..60 {
         for second in 0..7 {
             let disk = Memory::new();
@@ -107,7 +105,7 @@ fn two_faults_and_a_crash_lose_nothing_that_was_acknowledged() {
 
 #[test]
 fn two_faults_and_a_crash_without_sync_lose_a_suffix() {
-    let options = options(Sync::Never);
+    let options = options(SyncPolicy::Never);
     for first in 0..40 {
         for second in 0..7 {
             let disk = Memory::new();
@@ -132,7 +130,7 @@ fn two_faults_and_a_crash_without_sync_lose_a_suffix() {
 fn a_log_goes_on_only_where_no_other_follows_it() {
     for n in 0..12 {
         let disk = Memory::new();
-        let big = Options { write_buffer_bytes: 1 << 20, ..options(Sync::Always) };
+        let big = options(SyncPolicy::Always).write_buffer_bytes(1 << 20);
         let db = open(&disk, &big).expect("opens");
         db.put("before", "1").expect("puts");
         disk.fail_at(n, Fault::Io);
@@ -153,9 +151,11 @@ fn a_log_goes_on_only_where_no_other_follows_it() {
 #[test]
 fn a_store_whose_log_failed_for_a_while_can_be_closed() {
     for background in [Background::Stepped, Background::Threads(1)] {
-        for (sync, last) in [(Sync::Never, false), (Sync::Always, true), (Sync::Never, true)] {
+        for (sync, last) in
+            [(SyncPolicy::Never, false), (SyncPolicy::Always, true), (SyncPolicy::Never, true)]
+        {
             let disk = Memory::new();
-            let db = open(&disk, &Options { background, ..options(sync) }).expect("opens");
+            let db = open(&disk, &options(sync).background(background)).expect("opens");
             db.put("acknowledged", "1").expect("puts");
             disk.fail_at(0, Fault::Io);
             db.put("refused", "2").expect_err("the log fails");
@@ -173,7 +173,7 @@ fn a_store_whose_log_failed_for_a_while_can_be_closed() {
 #[test]
 fn stats_tell_of_a_log_that_has_failed() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     let fails = |db: &Db| {
         let refused = db.put("refused", "1").expect_err("the log fails").to_string();
         let failure = db.stats().expect("open").failure.expect("what fails is told");
@@ -187,7 +187,7 @@ fn stats_tell_of_a_log_that_has_failed() {
     assert_eq!(db.stats().expect("open").failure, None);
     db.close().expect("closes");
     // A log that was read is begun anew with the first write.
-    let db = open(&disk, &options(Sync::Always)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens");
     disk.fail_from(0, Fault::NoSpace);
     fails(&db);
     disk.mend();
@@ -211,7 +211,7 @@ fn open_hooked(
         }
     });
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
     let db = Arc::new(db);
     home.set(Arc::downgrade(&db)).expect("set once");
@@ -219,14 +219,14 @@ fn open_hooked(
 }
 
 fn threaded() -> Options {
-    Options { background: Background::Threads(1), ..options(Sync::Never) }
+    options(SyncPolicy::Never).background(Background::Threads(1))
 }
 
 #[test]
 fn everything_may_be_gone_when_everything_is_to_be_merged() {
     let disk = Memory::new();
     let asked = AtomicBool::new(false);
-    let db = open_hooked(&disk, options(Sync::Never), move |db, point| {
+    let db = open_hooked(&disk, options(SyncPolicy::Never), move |db, point| {
         if point == PausePoint::MergePrepared && !asked.swap(true, Ordering::SeqCst) {
             db.compact().expect("someone else is at it");
         }
@@ -349,7 +349,7 @@ fn a_write_that_waits_for_flushes_tries_a_failed_one_again() {
 fn a_flush_that_cannot_be_installed_writes_its_table_once() {
     let disk = Memory::new();
     let hand = disk.clone();
-    let db = open_hooked(&disk, options(Sync::Never), move |_, point| {
+    let db = open_hooked(&disk, options(SyncPolicy::Never), move |_, point| {
         if point == PausePoint::FlushPrepared {
             hand.no_space(true);
         }
@@ -372,8 +372,8 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
         assert!(point != PausePoint::FlushPrepared, "this panic is the test's own");
     });
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
-    let threaded = Options { background: Background::Threads(1), ..options(Sync::Always) };
+    let environment = Environment::new().storage(storage).pauses(pauses);
+    let threaded = options(SyncPolicy::Always).background(Background::Threads(1));
     let db = Db::open_with(Path::new(DIR), threaded, environment).expect("opens");
     db.put("k", "1").expect("puts");
     for _ in 0..2 {
@@ -383,7 +383,7 @@ fn a_background_thread_that_panics_leaves_nobody_waiting() {
     assert!(db.stats().expect("open").failure.is_some());
     assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
     drop(db);
-    let db = open(&disk, &options(Sync::Always)).expect("opens again");
+    let db = open(&disk, &options(SyncPolicy::Always)).expect("opens again");
     assert_eq!(db.get("k").expect("gets").as_deref(), Some(&b"1"[..]));
 }
 
@@ -396,7 +396,7 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
         let mut refused = 0;
         for n in 0..60 {
             let disk = Memory::new();
-            let db = open(&disk, &options(Sync::Never)).expect("opens");
+            let db = open(&disk, &options(SyncPolicy::Never)).expect("opens");
             db.put("before", "synced").expect("puts");
             db.sync().expect("syncs");
             db.put("drum", "turns").expect("puts");
@@ -408,7 +408,7 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
             disk.mend();
             let after = disk.kill();
             drop(db);
-            let db = open(&after, &options(Sync::Never)).expect("opens again");
+            let db = open(&after, &options(SyncPolicy::Never)).expect("opens again");
             for (key, value) in [("before", "synced"), ("drum", "turns")] {
                 let found = db.get(key).expect("gets");
                 assert_eq!(found.as_deref(), Some(value.as_bytes()), "{key}, {n}, {by_sync}");
@@ -423,7 +423,7 @@ fn a_kill_after_the_log_has_failed_loses_nothing_that_was_acknowledged() {
 // back.
 #[test]
 fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
-    let options = options(Sync::Always);
+    let options = options(SyncPolicy::Always);
     for first in 0..60 {
         let disk = Memory::new();
         let db = open(&disk, &options).expect("opens");
@@ -445,12 +445,12 @@ fn a_fault_a_kill_and_then_a_power_cut_lose_nothing_that_was_acknowledged() {
 #[test] // stress --seed 160: a synced deletion of an empty range told of a failure that was over.
 fn a_synced_batch_without_writes_moves_on_from_a_failed_log() {
     let disk = Memory::new();
-    let db = open(&disk, &options(Sync::Never)).expect("opens");
+    let db = open(&disk, &options(SyncPolicy::Never)).expect("opens");
     db.put("drum", "turns").expect("puts");
     disk.fail_at(0, Fault::Io);
     db.put("sieve", "sifts").expect_err("the log fails");
     db.write_synced(Batch::new()).expect("all that was acknowledged is made durable");
-    let db = open_crashed(&disk.crash_hard(), &options(Sync::Never), "after an empty batch");
+    let db = open_crashed(&disk.crash_hard(), &options(SyncPolicy::Never), "after an empty batch");
     assert_eq!(db.get("drum").expect("gets").as_deref(), Some(&b"turns"[..]));
 }
 
@@ -461,8 +461,8 @@ fn the_first_log_takes_no_name_that_somebody_else_has() {
         names.filter(|name| name.ends_with(".wal")).max()
     };
     let open = |disk: &Memory| {
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
+        let options = Options::new().background(Background::Stepped);
         Db::open_with("db", options, environment).expect("opens")
     };
     let known = Memory::new();

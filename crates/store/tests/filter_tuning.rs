@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterKind, FilterTuning, GuardKind, Memory, Options, SurfOptions,
-    SurfSuffix, Sync,
-};
+use trommel::filters::FilterKind;
+use trommel::options::{FilterTuning, SurfOptions, SurfSuffix};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
 };
@@ -50,17 +50,15 @@ fn tunings() -> [FilterTuning; 4] {
 }
 
 fn open(disk: &Memory, kind: &'static dyn FilterKind, place: usize) -> Db {
-    let options = Options {
-        guard: GuardKind::Table(kind),
-        bits_per_key: 20.0,
-        filter: tunings()[place].clone(),
-        size_ratio: 10,
-        block_bytes: 512,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(GuardKind::Table(kind))
+        .bits_per_key(20.0)
+        .filter(tunings()[place].clone())
+        .size_ratio(10)
+        .block_bytes(512)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -128,42 +126,31 @@ fn tables_of_other_tuning_are_opened_and_answer() {
 /// The bits of a suffix are what was asked for, whatever the bits per key.
 #[test]
 fn tuning_reaches_the_filters() {
-    let bits = |kind, change: fn(&mut Options)| {
-        let mut options = Options {
-            guard: GuardKind::Table(kind),
-            background: Background::Stepped,
-            ..Options::default()
-        };
-        change(&mut options);
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let bits = |kind, tune: fn(Options) -> Options| {
+        let options = Options::new().guard(GuardKind::Table(kind));
+        let options = tune(options).background(Background::Stepped);
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         (0..4).for_each(|round| write(&db, round, &mut Map::new()));
         db.compact().expect("compacts");
         db.stats().expect("open").guard.bits_per_key
     };
     let none = bits(kinds::SURF_REAL, |options| {
-        options
-            .filter
-            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 });
+        options.tune(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 0 })
     });
     let thirty = bits(kinds::SURF_REAL, |options| {
-        options
-            .filter
-            .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 });
+        options.tune(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 30 })
     });
-    let mut options = Options::default();
-    options
-        .filter
-        .change(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 });
+    let options = Options::new()
+        .tune(|surf: &mut SurfOptions| surf.suffix = SurfSuffix::Bits { hash: 0, real: 65 });
     let refused = options.check().expect_err("too many bits").to_string();
     assert!(refused.contains("filter.surf.suffix"), "{refused}");
     assert!((29.5..30.5).contains(&(thirty - none)), "{none} and {thirty} bits per key");
     let dense = bits(kinds::SURF_BASE, |options| {
-        options.filter.change(|surf: &mut SurfOptions| surf.size_ratio = 0);
+        options.tune(|surf: &mut SurfOptions| surf.size_ratio = 0)
     });
     let sparse = bits(kinds::SURF_BASE, |options| {
-        options.filter.change(|surf: &mut SurfOptions| surf.size_ratio = u32::MAX);
+        options.tune(|surf: &mut SurfOptions| surf.size_ratio = u32::MAX)
     });
     assert!(dense > sparse * 1.5, "{dense} and {sparse} bits per key");
 }
@@ -192,15 +179,12 @@ fn empty_ranges(keys: &[u64], seed: u64) -> Vec<(u64, u64)> {
 #[test]
 fn arf_learns_from_scans_that_find_nothing() {
     let rates = |questions: u32| {
-        let options = Options {
-            guard: GuardKind::Table(kinds::ARF),
-            bits_per_key: 8.0,
-            filter: FilterTuning::new().with(ArfOptions { questions }),
-            background: Background::Stepped,
-            ..Options::default()
-        };
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+        let options = Options::new()
+            .guard(GuardKind::Table(kinds::ARF))
+            .bits_per_key(8.0)
+            .filter(FilterTuning::new().with(ArfOptions { questions }))
+            .background(Background::Stepped);
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         let mut keys: Vec<u64> =
             (1..8000).map(|n: u64| n.wrapping_mul(n).wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();

@@ -1,12 +1,15 @@
 //! A process that is forked: its child may not use a store that is open in the parent, and has
 //! locks that are never let go of.
+#![cfg(unix)]
 
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use trommel::research::Research as _;
 
-use trommel::{Answer, Background, Batch, Db, DirectIo, Error, GuardKind, Options, Overlap};
+use trommel::options::{DirectIo, Overlap};
+use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};
 
 /// A child that hangs is ended by the kernel after so many seconds.
 const CHILD_SECONDS: u32 = 60;
@@ -51,7 +54,7 @@ fn in_child(work: impl FnOnce() -> bool) -> bool {
 }
 
 fn options() -> Options {
-    Options { write_buffer_bytes: 16 << 10, ..Options::default() }
+    Options::new().write_buffer_bytes(16 << 10)
 }
 
 fn is_forked<T>(result: Result<T, Error>) -> bool {
@@ -216,8 +219,8 @@ fn has_a_store_of_its_own(dir: &Path, options: Options) -> bool {
 fn children_that_are_forked_amid_everything_never_hang() {
     for overlap in [Overlap::Ring, Overlap::Pool] {
         let (direct, background) = (DirectIo::ALL, Background::Threads(2));
-        let cache = Options { block_cache_bytes: 1 << 16, overlap, ..options() };
-        forks_amid_everything(Options { direct, background, guard: GuardKind::Grf, ..cache });
+        let cache = options().block_cache_bytes(1 << 16).overlap(overlap);
+        forks_amid_everything(cache.direct(direct).background(background).guard(GuardKind::Grf));
     }
 }
 

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mounts::{fill, free, on_file_system};
-use trommel::{Background, Db, Error, Granularity, GuardKind, Options, Sync};
+use trommel::options::Granularity;
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const FILE_SYSTEM_BYTES: u64 = 8 << 20;
 /// The store has the rest, less than this: so there is room for a merge of everything when it is
@@ -23,26 +24,24 @@ const BALLAST_BYTES: u64 = 5 << 20;
 /// Far more than there is room for.
 const ROWS: u64 = 40_000;
 
-fn options(sync: Sync, granularity: Granularity, background: Background) -> Options {
+fn options(sync: SyncPolicy, granularity: Granularity, background: Background) -> Options {
     // One with an image beside the tables, and one within them.
     let guard = match granularity {
         Granularity::Full => GuardKind::Grf,
         _ => "blocked-bloom".parse().expect("known"),
     };
-    Options {
-        guard,
-        size_ratio: 3,
-        write_buffer_bytes: 64 << 10,
-        block_bytes: 1024,
-        block_cache_bytes: 0,
-        table_bytes: 128 << 10,
-        partition_bytes: 256 << 10,
-        merge_piece_bytes: 128 << 10,
-        sync,
-        granularity,
-        background,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .write_buffer_bytes(64 << 10)
+        .block_bytes(1024)
+        .block_cache_bytes(0)
+        .table_bytes(128 << 10)
+        .partition_bytes(256 << 10)
+        .merge_piece_bytes(128 << 10)
+        .sync(sync)
+        .granularity(granularity)
+        .background(background)
 }
 
 /// What does not compress.
@@ -181,7 +180,7 @@ fn open_again(dir: &Path, options: &Options, model: &mut Model) {
     let tables = table_count(&db);
     db.close().expect("closes");
     nothing_is_left_over(dir, options, tables);
-    let sound = trommel::repair(dir).expect("looks at everything");
+    let sound = trommel::tools::repair(dir).expect("looks at everything");
     assert!(!sound.changed && sound.lost.is_empty(), "{sound:?}");
 }
 
@@ -210,13 +209,17 @@ fn fill_free_and_go_on(place: &Path, options: &Options) {
     open_again(&dir, options, &mut model);
 }
 
-const MODES: [(Sync, Granularity, Background); 6] = [
-    (Sync::Always, Granularity::Full, Background::Threads(2)),
-    (Sync::Interval(Duration::from_millis(5)), Granularity::Partitioned, Background::Threads(2)),
-    (Sync::Never, Granularity::Partial, Background::Threads(1)),
-    (Sync::Never, Granularity::Full, Background::Stepped),
-    (Sync::Interval(Duration::from_millis(5)), Granularity::Partial, Background::Stepped),
-    (Sync::Always, Granularity::Partitioned, Background::Stepped),
+const MODES: [(SyncPolicy, Granularity, Background); 6] = [
+    (SyncPolicy::Always, Granularity::Full, Background::Threads(2)),
+    (
+        SyncPolicy::Interval(Duration::from_millis(5)),
+        Granularity::Partitioned,
+        Background::Threads(2),
+    ),
+    (SyncPolicy::Never, Granularity::Partial, Background::Threads(1)),
+    (SyncPolicy::Never, Granularity::Full, Background::Stepped),
+    (SyncPolicy::Interval(Duration::from_millis(5)), Granularity::Partial, Background::Stepped),
+    (SyncPolicy::Always, Granularity::Partitioned, Background::Stepped),
 ];
 
 /// Does it on an empty file system, in every mode.
@@ -323,7 +326,7 @@ fn a_store_that_finds_no_room_to_be_made_can_be_made_later() {
     let test = "a_store_that_finds_no_room_to_be_made_can_be_made_later";
     let Some(place) = on_file_system(test, FILE_SYSTEM_BYTES) else { return };
     let (dir, plug) = (place.join("db"), place.join("plug"));
-    let options = options(Sync::Always, Granularity::Full, Background::Threads(1));
+    let options = options(SyncPolicy::Always, Granularity::Full, Background::Threads(1));
     let (db, lacking) = page_by_page(&plug, 1, || Db::open(&dir, options.clone()));
     assert!(!lacking.is_empty(), "it takes room");
     assert!(lacking.iter().all(|path| path.starts_with(&dir)), "{lacking:?}");

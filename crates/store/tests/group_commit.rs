@@ -10,10 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trommel::{
-    Access, Append, Db, Environment, Folder, FolderWrapper, Memory, Options, Storage,
-    StorageWrapper, Sync,
+use trommel::storage::{
+    Access, Append, Environment, Folder, FolderWrapper, Memory, Storage, StorageWrapper,
 };
+use trommel::{Db, Options, SyncPolicy};
 
 /// A disk whose syncs take their time, and are counted.
 #[derive(Clone)]
@@ -68,8 +68,8 @@ impl FolderWrapper for SlowFolder {
 /// How many puts, each of them synced, share a sync.
 fn puts_per_sync(threads: u64, puts: u64) -> f64 {
     let slow = Slow { disk: Memory::new(), syncs: Arc::default() };
-    let environment = Environment { storage: Arc::new(slow.clone()), ..Environment::default() };
-    let options = Options { sync: Sync::Always, ..Options::default() };
+    let environment = Environment::new().storage(Arc::new(slow.clone()));
+    let options = Options::new().sync(SyncPolicy::Always);
     let db = Db::open_with("db", options, environment).expect("opens");
     let before = slow.syncs.load(Ordering::Relaxed);
     std::thread::scope(|scope| {
@@ -97,8 +97,8 @@ fn four_writers_share_syncs() {
 /// An interval without end is one that never ends, not a number that overflows.
 #[test]
 fn an_interval_without_end_is_never_over() {
-    let options = Options { sync: Sync::Interval(Duration::MAX), ..Options::default() };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new().sync(SyncPolicy::Interval(Duration::MAX));
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for number in 0..3u32 {
         db.put(number.to_be_bytes(), "value").expect("puts");

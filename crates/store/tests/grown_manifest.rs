@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Fault, GuardKind, Memory, Options, Sync};
+use trommel::storage::{Environment, Memory};
+use trommel::testing::Fault;
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 /// Above the bound of a manifest, which is twice what these tables take in it, and beyond what one
 /// edit adds.
@@ -41,16 +43,14 @@ fn key(number: u32) -> Vec<u8> {
 }
 
 fn open(disk: &Memory) -> Db {
-    let options = Options {
-        guard: GuardKind::Open,
-        size_ratio: 2,
-        write_buffer_bytes: 8 << 10,
-        block_bytes: 256,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .size_ratio(2)
+        .write_buffer_bytes(8 << 10)
+        .block_bytes(256)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 

@@ -13,10 +13,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{
-    Access, Append, Background, Db, Environment, Folder, FolderWrapper, GuardKind, Memory, Options,
-    Storage, StorageWrapper,
+use trommel::storage::{
+    Access, Append, Environment, Folder, FolderWrapper, Memory, Storage, StorageWrapper,
 };
+use trommel::{Background, Db, GuardKind, Options};
 use trommel_guards::kinds;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -157,17 +157,15 @@ fn key(number: u32) -> [u8; 4] {
 fn store(guard: GuardKind) -> (Arc<Db>, Arc<Gate>) {
     let gated = Gated { disk: Memory::new(), gate: Arc::default() };
     let gate = Arc::clone(&gated.gate);
-    let environment = Environment { storage: Arc::new(gated), ..Environment::default() };
-    let options = Options {
-        guard,
-        size_ratio: 3,
-        write_buffer_bytes: 1 << 20,
-        block_bytes: 256,
-        block_cache_bytes: 4096,
-        sync: trommel::Sync::Never,
-        background: Background::Threads(1),
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(Arc::new(gated));
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .write_buffer_bytes(1 << 20)
+        .block_bytes(256)
+        .block_cache_bytes(4096)
+        .sync(trommel::SyncPolicy::Never)
+        .background(Background::Threads(1));
     let db = Arc::new(Db::open_with("db", options, environment).expect("opens"));
     for number in 0..KEYS {
         db.put(key(number), vec![7; 40]).expect("puts");

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use trommel::{
-    Background, Batch, Db, Environment, FilterRecovery, GuardKind, Memory, Options, PausePoint,
-    Pauses, Policy, Storage, Sync,
-};
+use trommel::stats::FilterRecovery;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{PausePoint, Pauses};
+use trommel::{Background, Batch, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 
 const DIR: &str = "db";
@@ -19,20 +19,18 @@ const DIR: &str = "db";
 const KEYS: u32 = 30;
 
 fn options() -> Options {
-    Options {
-        size_ratio: 3,
-        block_bytes: 256,
-        table_bytes: 4096,
-        block_cache_bytes: 0,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(3)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open_with(disk: &Memory, options: Options, pauses: Pauses) -> Db {
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     Db::open_with(Path::new(DIR), options, environment).expect("opens")
 }
 
@@ -254,9 +252,9 @@ fn other_options_and_guards_leave_an_image_aside() {
     let disk = Memory::new();
     store_of_rounds(&disk, 0..10);
     let others = [
-        Options { bits_per_key: 10.0, ..options() },
-        Options { size_ratio: 4, ..options() },
-        Options { guard: GuardKind::GrfCell, ..options() },
+        options().bits_per_key(10.0),
+        options().size_ratio(4),
+        options().guard(GuardKind::GrfCell),
     ];
     for other in others {
         let db = open_with(&disk, other, Pauses::default());
@@ -265,7 +263,7 @@ fn other_options_and_guards_leave_an_image_aside() {
         check(&db, 10);
     }
     for guard in [GuardKind::Open, GuardKind::Table(kinds::BLOCKED_BLOOM)] {
-        let db = open_with(&disk, Options { guard, ..options() }, Pauses::default());
+        let db = open_with(&disk, options().guard(guard), Pauses::default());
         assert_eq!(db.stats().expect("open").filter_recovery, FilterRecovery::Nothing);
         check(&db, 10);
     }
@@ -277,7 +275,7 @@ fn other_options_and_guards_leave_an_image_aside() {
 fn what_another_guard_has_written_is_replayed() {
     let disk = Memory::new();
     store_of_rounds(&disk, 0..10);
-    let bloom = Options { guard: GuardKind::Table(kinds::BLOCKED_BLOOM), ..options() };
+    let bloom = options().guard(GuardKind::Table(kinds::BLOCKED_BLOOM));
     let db = open_with(&disk, bloom.clone(), Pauses::default());
     write_round(&db, 10);
     drop(db);
@@ -329,7 +327,7 @@ fn every_fault_around_an_image_is_survived() {
         store_of_rounds(&disk, 0..4);
         let db = open(&disk);
         write_round(&db, 4);
-        disk.fail_at(n, trommel::Fault::Io);
+        disk.fail_at(n, trommel::testing::Fault::Io);
         let (before, compacted) = (disk.operations(), db.compact());
         let met_early = disk.operations() - before > n;
         drop(db);
@@ -337,7 +335,7 @@ fn every_fault_around_an_image_is_survived() {
         if met_early {
             assert_eq!(images(&disk).len(), 1, "fault {n}: what failed is tried again at close");
         }
-        disk.fail_at(1 << 40, trommel::Fault::Io);
+        disk.fail_at(1 << 40, trommel::testing::Fault::Io);
         for disk in [disk.crash(n), disk.crash_hard(), disk.clone()] {
             let db = open(&disk);
             check(&db, 5);
@@ -386,17 +384,15 @@ fn flushes_go_on_while_an_image_is_written() {
 #[test]
 fn a_run_that_became_the_oldest_without_a_merge_is_found_after_an_opening() {
     let disk = Memory::new();
-    let policy = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
+    let policy = Policy::leveling().last_runs(2).ratios(vec![3]);
     let open = || {
-        let options = Options {
-            guard: GuardKind::Grf,
-            size_ratio: 2,
-            policy: policy.clone(),
-            sync: Sync::Always,
-            background: Background::Stepped,
-            ..Options::default()
-        };
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let options = Options::new()
+            .guard(GuardKind::Grf)
+            .size_ratio(2)
+            .policy(policy.clone())
+            .sync(SyncPolicy::Always)
+            .background(Background::Stepped);
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         Db::open_with("db", options, environment).expect("opens")
     };
     let db = open();

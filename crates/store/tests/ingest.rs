@@ -4,22 +4,20 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, Storage, Sync,
-    VALUE_BYTES_MAX,
-};
+use trommel::limits::VALUE_BYTES_MAX;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let options = Options {
-        guard,
-        size_ratio: 4,
-        block_bytes: 256,
-        table_bytes: 4096,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
     Db::open_with(Path::new("db"), options, environment)
 }
 
@@ -96,7 +94,7 @@ fn keys_out_of_order_are_named_and_leave_nothing_behind() {
     let back = many().chain([(key(7), "back".into())]);
     let error = db.ingest(back).expect_err("descends");
     assert!(error.to_string().contains("00007 comes after 04999"), "{error}");
-    let long = vec![b'z'; trommel::KEY_BYTES_MAX + 1];
+    let long = vec![b'z'; trommel::limits::KEY_BYTES_MAX + 1];
     let error = db.ingest([(b"k".to_vec(), ""), (long, "")]).expect_err("too long");
     assert!(matches!(error, Error::KeyTooLong { .. }), "{error}");
     let failing = [Ok(("k", "v")), Err(Error::Missing { path: "the source".into() })];
@@ -176,13 +174,9 @@ fn whatever_fails_all_is_there_or_nothing() {
 #[test]
 fn writers_wait_and_lose_nothing() {
     let disk = Memory::new();
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let options = Options {
-        write_buffer_bytes: 1 << 14,
-        size_ratio: 3,
-        background: Background::Threads(1),
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options =
+        Options::new().write_buffer_bytes(1 << 14).size_ratio(3).background(Background::Threads(1));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     std::thread::scope(|scope| {
         for writer in 0..2 {

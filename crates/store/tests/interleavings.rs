@@ -23,10 +23,11 @@ use std::time::Duration;
 use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
-use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterKind, Granularity, GuardKind, Memory, Options,
-    Pauses, RunLocatorKind, Scan, Storage, Sync,
-};
+use trommel::filters::{FilterKind, RunLocatorKind};
+use trommel::options::Granularity;
+use trommel::storage::{Clock, Environment, Memory, Storage};
+use trommel::testing::Pauses;
+use trommel::{Background, Batch, Db, GuardKind, Options, Scan, SyncPolicy};
 use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
@@ -52,20 +53,18 @@ impl Clock for Ticking {
 /// Of a schedule: which granularity it has is drawn with it.
 fn options(guard: GuardKind) -> Options {
     let granularities = [Granularity::Full, Granularity::Partitioned, Granularity::Partial];
-    Options {
-        guard,
-        granularity: granularities[shuttle::rand::thread_rng().gen_range(0..3)],
-        partition_bytes: 1024,
-        size_ratio: 2,
-        write_buffer_bytes: 1024,
-        block_bytes: 256,
-        table_bytes: 4096,
-        block_cache_bytes: 2048,
-        sync: Sync::Always,
-        background: Background::Threads(2),
-        merge_piece_bytes: 1024,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .granularity(granularities[shuttle::rand::thread_rng().gen_range(0..3)])
+        .partition_bytes(1024)
+        .size_ratio(2)
+        .write_buffer_bytes(1024)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .block_cache_bytes(2048)
+        .sync(SyncPolicy::Always)
+        .background(Background::Threads(2))
+        .merge_piece_bytes(1024)
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
@@ -76,7 +75,8 @@ fn open(disk: &Memory, options: Options) -> Db {
             thread::yield_now();
         }
     });
-    Db::open_with("db", options, Environment { storage, clock, pauses }).expect("opens")
+    Db::open_with("db", options, Environment::new().storage(storage).clock(clock).pauses(pauses))
+        .expect("opens")
 }
 
 fn key(writer: usize, number: usize) -> Vec<u8> {
@@ -275,8 +275,8 @@ fn a_crash_and_a_checkpoint(guard: GuardKind) {
     };
     let mut threads: Vec<_> = (0..WRITERS).map(writer).collect();
     let saved = move |disk: &Memory, path: &str, least: [u32; WRITERS]| {
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..options(guard) };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
+        let options = options(guard).background(Background::Stepped);
         let db = Db::open_with(path, options, environment).expect("opens");
         for (writer, least) in least.into_iter().enumerate() {
             let round = scanned_round(db.range(key(writer, 0)..key(writer, KEYS)), 0);

@@ -10,7 +10,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Memory, Options, Sync};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const FLUSH_KEYS: u64 = 4000;
 const FLUSHES: u64 = 205;
@@ -22,13 +23,11 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 fn open(bits_per_key: f64) -> Db {
-    let options = Options {
-        bits_per_key,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new()
+        .bits_per_key(bits_per_key)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -10,13 +10,16 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
+use trommel::research::Research as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use trommel::{
-    Background, Db, DumpItem, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options,
-    PausePoint, Pauses, Policy, Snapshot, Storage, Sync,
-};
+use trommel::options::Granularity;
+use trommel::stats::FilterRecovery;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{PausePoint, Pauses};
+use trommel::tools::DumpItem;
+use trommel::{Background, Db, GuardKind, Options, Policy, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 type Model = BTreeMap<u16, u32>;
@@ -31,29 +34,27 @@ const GUARDS: [GuardKind; 6] = [
 ];
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 2,
-        write_buffer_bytes: 1 << 13,
-        block_bytes: 256,
-        table_bytes: 4096,
-        compression: false,
-        partition_bytes: 2048,
-        merges_at_once: Some(4),
-        merge_piece_bytes: 1024,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(2)
+        .write_buffer_bytes(1 << 13)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .compression(false)
+        .partition_bytes(2048)
+        .merges_at_once(Some(4))
+        .merge_piece_bytes(1024)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 /// As many steps can be gone on with as merges are open.
 fn undivided(guard: GuardKind) -> Options {
-    Options { merge_piece_bytes: 1 << 30, ..options(guard) }
+    options(guard).merge_piece_bytes(1 << 30)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options.clone(), environment).expect("opens")
 }
 
@@ -167,9 +168,11 @@ impl World {
                 self.reopen();
             }
             Op::Reopen(shift) => {
-                self.options.guard = GUARDS[shift % GUARDS.len()];
-                self.options.granularity = Granularity::ALL[shift % Granularity::ALL.len()];
-                self.options.merges_at_once = [None, Some(2), Some(5)][shift / 3 % 3];
+                let options = self.options.clone();
+                self.options = options
+                    .guard(GUARDS[shift % GUARDS.len()])
+                    .granularity(Granularity::ALL[shift % Granularity::ALL.len()])
+                    .merges_at_once([None, Some(2), Some(5)][shift / 3 % 3]);
                 self.reopen();
             }
         }
@@ -229,14 +232,14 @@ proptest! {
         granularity in prop::sample::select(Granularity::ALL.to_vec()),
     ) {
         let policy = Policy::named(policy).expect("a preset");
-        run(&ops, is_deep, Options { policy, size_ratio, granularity, ..options(guard) });
+        run(&ops, is_deep, options(guard).policy(policy).size_ratio(size_ratio).granularity(granularity));
     }
 }
 
 #[test]
 fn several_merges_are_open_at_once() {
     for guard in GUARDS {
-        let mut world = World::new(Options { size_ratio: 5, ..undivided(guard) });
+        let mut world = World::new(undivided(guard).size_ratio(5));
         world.version = 6;
         world.deepen();
         for turn in 0..60 {
@@ -259,7 +262,7 @@ fn several_merges_are_open_at_once() {
 // base is installed.
 #[test]
 fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
-    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
+    let options = undivided(GuardKind::Grf).size_ratio(3).partition_bytes(1 << 20);
     let mut world = World::new(options);
     world.version = 6;
     world.deepen();
@@ -290,8 +293,8 @@ fn a_merge_into_the_last_level_catches_up_with_flushes_and_merges() {
 
 #[test] // Level 0 filled up, and writers waited, while the one thread was at a large merge.
 fn a_thread_does_small_merges_before_it_goes_on_with_a_large_one() {
-    let options = Options { size_ratio: 3, partition_bytes: 1 << 20, ..undivided(GuardKind::Grf) };
-    let mut world = World::new(Options { merges_at_once: Some(2), ..options });
+    let options = undivided(GuardKind::Grf).size_ratio(3).partition_bytes(1 << 20);
+    let mut world = World::new(options.merges_at_once(Some(2)));
     world.version = 6;
     world.deepen();
     (0..8).for_each(|turn| {
@@ -323,7 +326,7 @@ fn has_all(db: &Db, keys: u16) -> bool {
 #[test] // A failed merge tried again and again would have kept the other lane from its own.
 fn a_merge_that_fails_holds_up_no_other() {
     let disk = Memory::new();
-    let options = Options { size_ratio: 4, ..undivided(GuardKind::Open) };
+    let options = undivided(GuardKind::Open).size_ratio(4);
     let db = open(&disk, &options);
     ingest(&db, 7);
     (0..8).for_each(|turn| write(&db, turn * 50));
@@ -379,9 +382,9 @@ fn threads_merge_beside_each_other() {
             hook.pause();
         }
     });
-    let environment = Environment { storage: Arc::new(disk.clone()), pauses, ..Default::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone())).pauses(pauses);
     let background = Background::Threads(2);
-    let options = Options { background, size_ratio: 4, merges_at_once: None, ..stepped };
+    let options = stepped.background(background).size_ratio(4).merges_at_once(None);
     let db = Db::open_with("db", options, environment).expect("opens");
     (0..4).for_each(|turn| write(&db, turn * 50));
     while gate.come.load(Ordering::SeqCst) == 0 {
@@ -408,7 +411,7 @@ fn entries(disk: &Memory) -> Vec<(Vec<u8>, u64, &'static str, Vec<u8>)> {
         }
         ControlFlow::Continue(())
     };
-    trommel::dump(disk, "db", tell).expect("dumps");
+    trommel::tools::dump(disk, "db", tell).expect("dumps");
     // Deleted ranges are cut where tables end.
     entries.retain(|(_, _, kind, _)| *kind != "delete-range");
     entries.sort_unstable();
@@ -418,7 +421,7 @@ fn entries(disk: &Memory) -> Vec<(Vec<u8>, u64, &'static str, Vec<u8>)> {
 /// Two stores with the same history, of which one merges in pieces.
 fn with_and_without_pieces(ops: &[Op], options: &Options) -> [World; 2] {
     let of = |merges_at_once| {
-        let mut world = World::new(Options { merges_at_once, ..options.clone() });
+        let mut world = World::new(options.clone().merges_at_once(merges_at_once));
         world.version = 6;
         world.deepen();
         for op in ops.iter().filter(|op| !matches!(op, Op::Crash | Op::Reopen(_))) {
@@ -441,7 +444,7 @@ proptest! {
         ops in vec(op(), 1..120),
         granularity in prop::sample::select(Granularity::ALL.to_vec()),
     ) {
-        let options = Options { granularity, ..options(GuardKind::Grf) };
+        let options = options(GuardKind::Grf).granularity(granularity);
         let [whole, pieces] = with_and_without_pieces(&ops, &options).map(|mut world| {
             world.snapshots.clear();
             world.db = None;
@@ -456,7 +459,7 @@ proptest! {
 #[test]
 fn a_large_merge_is_done_in_pieces() {
     for granularity in Granularity::ALL {
-        let options = Options { granularity, partition_bytes: 1 << 15, ..options(GuardKind::Grf) };
+        let options = options(GuardKind::Grf).granularity(granularity).partition_bytes(1 << 15);
         let mut world = World::new(options);
         world.version = 6;
         world.deepen();
@@ -482,7 +485,7 @@ fn a_large_merge_is_done_in_pieces() {
 #[test]
 fn a_piece_that_fails_leaves_no_files() {
     let disk = Memory::new();
-    let options = Options { granularity: Granularity::Full, ..options(GuardKind::Grf) };
+    let options = options(GuardKind::Grf).granularity(Granularity::Full);
     let db = open(&disk, &options);
     ingest(&db, 7);
     (0..2).for_each(|turn| write(&db, turn * 50));

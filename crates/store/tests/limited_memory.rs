@@ -6,6 +6,7 @@
 //! ```
 //! Invariant: memory follows from the options and from what is in the files. What cannot be had is
 //! an error, and never the process's end.
+#![cfg(target_os = "linux")]
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use trommel::{Background, Db, DirectIo, Error, GuardKind, Options, Overlap, Sync};
+use trommel::options::{DirectIo, Overlap};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const FOLDER: &str = "TROMMEL_LIMITED_MEMORY";
 const MIB: u64 = 1 << 20;
@@ -51,15 +53,13 @@ fn with_room<T>(bytes: u64, work: impl FnOnce() -> T) -> T {
 }
 
 fn options() -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        write_buffer_bytes: 256 << 10,
-        block_cache_bytes: 1 << 20,
-        table_bytes: 1 << 20,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .write_buffer_bytes(256 << 10)
+        .block_cache_bytes(1 << 20)
+        .table_bytes(1 << 20)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn key(row: u32) -> [u8; 4] {
@@ -89,7 +89,7 @@ fn a_modest_store_lives_in_little_memory() {
     let Some(folder) = in_own_process("a_modest_store_lives_in_little_memory") else { return };
     with_room(32 * MIB, || live(&folder.join("stepped"), &options()));
     // Threads have stacks, and memory of their own to give out.
-    let threads = Options { background: Background::Threads(2), ..options() };
+    let threads = options().background(Background::Threads(2));
     with_room(512 * MIB, || live(&folder.join("threads"), &threads));
 }
 
@@ -97,15 +97,13 @@ fn a_modest_store_lives_in_little_memory() {
 #[test]
 fn large_options_take_memory_when_it_is_used() {
     let Some(folder) = in_own_process("large_options_take_memory_when_it_is_used") else { return };
-    let largest = Options {
-        write_buffer_bytes: 64 << 30,
-        block_cache_bytes: 1 << 60,
-        table_bytes: 1 << 60,
-        partition_bytes: 1 << 60,
-        merge_piece_bytes: 1 << 60,
-        max_open_files: Some(usize::MAX),
-        ..options()
-    };
+    let largest = options()
+        .write_buffer_bytes(64 << 30)
+        .block_cache_bytes(1 << 60)
+        .table_bytes(1 << 60)
+        .partition_bytes(1 << 60)
+        .merge_piece_bytes(1 << 60)
+        .max_open_files(Some(usize::MAX));
     for round in 0..3 {
         with_room(96 * MIB, || {
             let db = Db::open(folder.join("db"), largest.clone()).expect("opens");
@@ -185,9 +183,9 @@ fn open_everything(dir: &Path, options: &Options) -> Option<Error> {
             db.close()?;
             verified
         });
-        let _ = trommel::verify_files(dir);
+        let _ = trommel::tools::verify_files(dir);
         let mut items = 0;
-        let told = trommel::dump(&trommel::Disk, dir, &mut |_| {
+        let told = trommel::tools::dump(&trommel::storage::Disk, dir, &mut |_| {
             items += 1;
             if items < 10_000 {
                 std::ops::ControlFlow::Continue(())
@@ -238,7 +236,7 @@ fn sections_of_gigabytes_without_a_byte_are_refused() {
         for (nth, (direct, overlap)) in ways.into_iter().enumerate() {
             let dir = folder.join(format!("{what} {nth}"));
             let guard = "blocked-bloom".parse().expect("known");
-            let options = Options { guard, direct, overlap, ..options() };
+            let options = options().guard(guard).direct(direct).overlap(overlap);
             let (table, _) = make_store(&dir, &options);
             stretch_section(&table, tag, 4 << 30);
             let refused = open_everything(&dir, &options);

@@ -11,25 +11,22 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, DumpItem, Environment, Error, GuardKind, Memory, Options, Storage as _, Sync,
-    dump, repair_with,
-};
+use trommel::storage::{Environment, Memory, Storage as _};
+use trommel::tools::{DumpItem, dump, repair_with};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory) -> trommel::Result<Db> {
-    let options = Options {
-        guard: GuardKind::Open,
-        size_ratio: 4,
-        block_bytes: 256,
-        compression: false,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .size_ratio(4)
+        .block_bytes(256)
+        .compression(false)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with("db", options, environment(disk))
 }
 

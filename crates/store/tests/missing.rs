@@ -4,26 +4,23 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Answer, Background, Db, Environment, Error, GuardKind, Memory, Options, Storage, Sync,
-    VerifyReport, repair_with, verify_files_with,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::{VerifyReport, repair_with, verify_files_with};
+use trommel::{Answer, Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn options() -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio: 30,
-        write_buffer_bytes: 4 << 10,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(30)
+        .write_buffer_bytes(4 << 10)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory) -> trommel::Result<Db> {
@@ -273,7 +270,7 @@ fn where_a_store_was_only_begun_there_is_none() {
     let is_missing = |error: Option<Error>| matches!(error, Some(Error::Missing { .. }));
     assert!(is_missing(verify_files_with(DIR, &environment(&disk)).err()));
     assert!(is_missing(repair_with(DIR, &environment(&disk)).err()));
-    let options = Options { create_if_missing: false, ..options() };
+    let options = options().create_if_missing(false);
     assert!(is_missing(Db::open_with(DIR, options, environment(&disk)).err()));
     open(&disk).expect("makes one");
 }
@@ -296,7 +293,7 @@ fn a_folder_of_something_else_is_not_verified() {
 #[test] // It was told as an error of the disk, for which there is no `repair`.
 fn a_table_that_goes_while_the_store_is_open_is_told_as_missing_when_it_is_opened_again() {
     let disk = busy();
-    let options = Options { max_open_files: Some(1), block_cache_bytes: 0, ..options() };
+    let options = options().max_open_files(Some(1)).block_cache_bytes(0);
     let db = Db::open_with(DIR, options, environment(&disk)).expect("opens");
     let tables = files(&disk, ".table");
     for table in &tables {

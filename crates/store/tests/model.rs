@@ -6,14 +6,16 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use trommel::{
-    Background, Batch, Clock, Db, Environment, FilterRecovery, Granularity, GuardKind, ManualClock,
-    Memory, Options, Policy, Scan, Snapshot, Sync,
-};
+use trommel::options::Granularity;
+use trommel::stats::FilterRecovery;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::ManualClock;
+use trommel::{Background, Batch, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -125,7 +127,7 @@ fn has_expired(value: &[u8], now: u64) -> bool {
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, options: &Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -136,20 +138,18 @@ fn in_order(from: Vec<u8>, to: Vec<u8>) -> (Vec<u8>, Vec<u8>) {
 impl World {
     fn new(guard: GuardKind, size_ratio: u32) -> Self {
         let disk = Memory::new();
-        let options = Options {
-            guard,
-            size_ratio,
-            write_buffer_bytes: 1 << 16,
-            block_bytes: 256,
-            table_bytes: 4096,
+        let options = Options::new()
+            .guard(guard)
+            .size_ratio(size_ratio)
+            .write_buffer_bytes(1 << 16)
+            .block_bytes(256)
+            .table_bytes(4096)
             // Trees of a few hundred entries have several partitions.
-            partition_bytes: 1024,
-            merge_piece_bytes: 1024,
-            block_cache_bytes: 1 << 14,
-            sync: Sync::Always,
-            background: Background::Stepped,
-            ..Options::default()
-        };
+            .partition_bytes(1024)
+            .merge_piece_bytes(1024)
+            .block_cache_bytes(1 << 14)
+            .sync(SyncPolicy::Always)
+            .background(Background::Stepped);
         let clock = Arc::new(ManualClock::default());
         let db = Some(open(&disk, &clock, &options));
         let (model, writes, snapshots, scans, images_used) = Default::default();
@@ -402,8 +402,8 @@ impl ConcatBytes for Vec<(Vec<u8>, Vec<u8>)> {
 
 /// All presets, and trees between them.
 fn policies() -> Vec<Policy> {
-    let between = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
-    let delayed = Policy { delay_merges: true, ..Policy::leveling() };
+    let between = Policy::leveling().last_runs(2).ratios(vec![3]);
+    let delayed = Policy::leveling().delay_merges(true);
     let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
     presets.chain([between, delayed]).collect()
 }
@@ -414,23 +414,28 @@ fn run(ops: &[Op], size_ratio: u32) -> u32 {
     let mut worlds: Vec<World> =
         guards.iter().map(|guard| World::new(*guard, size_ratio)).collect();
     for (place, world) in worlds.iter_mut().enumerate() {
-        world.options.policy = policies()[place % policies().len()].clone();
-        world.options.merges_at_once = [Some(3), None, Some(2)][place % 3];
-        world.options.eager_tombstones = place % 2 == 0;
+        let options = world.options.clone();
+        world.options = options
+            .policy(policies()[place % policies().len()].clone())
+            .merges_at_once([Some(3), None, Some(2)][place % 3])
+            .eager_tombstones(place % 2 == 0);
         world.reopen();
     }
     for op in ops {
         if let Op::Reopen(shift) = op {
             // The worlds trade guards: what one wrote the next must read.
             for (place, world) in worlds.iter_mut().enumerate() {
-                world.options.guard = guards[(place + shift) % guards.len()];
-                world.options.size_ratio = 2 + (world.options.size_ratio + *shift as u32) % 4;
-                world.options.policy = policies()[(place + shift) % policies().len()].clone();
-                world.options.write_buffer_bytes = [1 << 10, 1 << 16, 1 << 12][*shift % 3];
-                world.options.table_bytes = [4096, 1 << 20, 8192][*shift % 3];
-                world.options.merges_at_once = [None, Some(2), Some(4)][(place + shift) % 3];
-                world.options.eager_tombstones = (place + shift) % 3 > 0;
-                world.options.granularity = Granularity::ALL[*shift % Granularity::ALL.len()];
+                let options = world.options.clone();
+                let size_ratio = 2 + (options.size_ratio + *shift as u32) % 4;
+                world.options = options
+                    .guard(guards[(place + shift) % guards.len()])
+                    .size_ratio(size_ratio)
+                    .policy(policies()[(place + shift) % policies().len()].clone())
+                    .write_buffer_bytes([1 << 10, 1 << 16, 1 << 12][*shift % 3])
+                    .table_bytes([4096, 1 << 20, 8192][*shift % 3])
+                    .merges_at_once([None, Some(2), Some(4)][(place + shift) % 3])
+                    .eager_tombstones((place + shift) % 3 > 0)
+                    .granularity(Granularity::ALL[*shift % Granularity::ALL.len()]);
             }
         }
         let answers: Vec<_> = worlds.iter_mut().map(|world| world.apply(op)).collect();

@@ -9,7 +9,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, FilterKind, GuardKind, Memory, Options, Stats, Sync};
+use trommel::filters::FilterKind;
+use trommel::stats::Stats;
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const FLUSHES: u64 = 63;
@@ -23,16 +26,14 @@ fn key(number: u64) -> [u8; 8] {
 }
 
 fn open(disk: &Memory, kind: &'static dyn FilterKind, monkey: bool) -> Db {
-    let options = Options {
-        guard: GuardKind::Table(kind),
-        bits_per_key: BITS_PER_KEY,
-        monkey,
-        size_ratio: 4,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(GuardKind::Table(kind))
+        .bits_per_key(BITS_PER_KEY)
+        .monkey(monkey)
+        .size_ratio(4)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -107,15 +108,13 @@ fn a_store_may_begin_with_it_and_end() {
 /// all the same.
 #[test]
 fn a_run_that_would_get_hardly_any_bits_gets_no_filter() {
-    let options = Options {
-        guard: GuardKind::Table(kinds::BINARY_FUSE),
-        bits_per_key: 1.0,
-        monkey: true,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new()
+        .guard(GuardKind::Table(kinds::BINARY_FUSE))
+        .bits_per_key(1.0)
+        .monkey(true)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     for flush in 0..100u64 {
         for number in flush * 50..(flush + 1) * 50 {

@@ -5,22 +5,25 @@
 //! ```
 //! Invariant: an open store writes into the folder that it was opened in, whatever that is called,
 //! and nowhere else.
+#![cfg(unix)]
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use trommel::{Background, Db, DirectIo, Error, GuardKind, Options, Sync, peek, repair};
+use trommel::options::DirectIo;
+use trommel::tools::{peek, repair};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const BACKGROUNDS: [Background; 2] = [Background::Stepped, Background::Threads(2)];
 
 fn open_with(path: &Path, options: Options) -> Result<Db, Error> {
-    Db::open(path, Options { size_ratio: 2, sync: Sync::Always, ..options })
+    Db::open(path, options.size_ratio(2).sync(SyncPolicy::Always))
 }
 
 fn open(path: &Path, background: Background) -> Db {
-    let options = Options { guard: GuardKind::Grf, background, ..Options::default() };
+    let options = Options::new().guard(GuardKind::Grf).background(background);
     open_with(path, options).expect("opens")
 }
 
@@ -57,7 +60,7 @@ fn an_open_store_follows_its_renamed_folder_and_a_new_one_in_its_place_is_whole(
         for direct in [DirectIo::default(), DirectIo::ALL] {
             let root = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
             let (path, moved) = (root.path().join("db"), root.path().join("moved"));
-            let options = Options { direct, background, ..Options::default() };
+            let options = Options::new().direct(direct).background(background);
             let old = open_with(&path, options.clone()).expect("opens");
             write(&old, 0..60, "old");
             fs::rename(&path, &moved).expect("renames");

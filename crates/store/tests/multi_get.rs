@@ -13,10 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::{
-    Background, Clock, Db, Environment, Fault, GuardKind, ManualClock, Memory, Options, QueryStats,
-    Snapshot, Sync,
-};
+use trommel::stats::QueryStats;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{Background, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 type Key = Vec<u8>;
@@ -24,18 +24,16 @@ type Key = Vec<u8>;
 const CACHE_BYTES: usize = 1 << 20;
 
 fn options(guard: GuardKind, block_cache_bytes: usize) -> Options {
-    Options {
-        guard,
-        size_ratio: 4,
-        block_bytes: 256,
-        table_bytes: 4096,
-        partition_bytes: 8192,
-        compression: false,
-        block_cache_bytes,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .partition_bytes(8192)
+        .compression(false)
+        .block_cache_bytes(block_cache_bytes)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 struct Store {
@@ -47,7 +45,7 @@ struct Store {
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, options: Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as Arc<dyn Clock>);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 
@@ -281,7 +279,7 @@ trait Listed {
 
 impl Listed for Memory {
     fn list_of(&self, dir: &str, ending: &str) -> Vec<String> {
-        let names = trommel::Storage::list(self, Path::new(dir)).expect("lists");
+        let names = trommel::storage::Storage::list(self, Path::new(dir)).expect("lists");
         let path = |name: String| format!("{dir}/{name}");
         names.into_iter().filter(|name| name.ends_with(ending)).map(path).collect()
     }

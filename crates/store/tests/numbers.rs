@@ -9,23 +9,23 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Memory, Options, Sync, verify_files_with};
+use trommel::storage::{Environment, Memory};
+use trommel::tools::verify_files_with;
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const MAX: u64 = 1 << 60;
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory) -> Db {
-    let options = Options {
-        table_bytes: 4096,
-        block_bytes: 4096,
-        compression: false,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .table_bytes(4096)
+        .block_bytes(4096)
+        .compression(false)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with("db", options, environment(disk)).expect("opens")
 }
 

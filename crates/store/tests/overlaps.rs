@@ -10,10 +10,13 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trommel::research::Research as _;
 
+use trommel::options::Granularity;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::ManualClock;
 use trommel::{
-    Answer, Background, Batch, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory,
-    Options, Policy, Scan, Snapshot, Sync,
+    Answer, Background, Batch, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy,
 };
 use trommel_guards::kinds;
 
@@ -58,13 +61,13 @@ struct World {
 
 fn open(disk: &Memory, clock: &Arc<ManualClock>, options: &Options) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(clock) as _);
-    let environment = Environment { storage, clock, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(clock);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
 fn policies() -> Vec<Policy> {
-    let between = Policy { last_runs: 2, ratios: vec![3], ..Policy::leveling() };
-    let delayed = Policy { delay_merges: true, ..Policy::leveling() };
+    let between = Policy::leveling().last_runs(2).ratios(vec![3]);
+    let delayed = Policy::leveling().delay_merges(true);
     let presets = Policy::NAMES.iter().filter_map(|name| Policy::named(name));
     presets.chain([between, delayed]).collect()
 }
@@ -78,13 +81,11 @@ impl World {
         let disk = Memory::new();
         let keys = 5 + dice.roll(26);
         let style = dice.roll(3);
-        let mut options = Options {
-            block_cache_bytes: 1 << 14,
-            sync: Sync::Always,
-            background: Background::Stepped,
-            ..Options::default()
-        };
-        Self::draw_options(&mut dice, &mut options);
+        let options = Options::new()
+            .block_cache_bytes(1 << 14)
+            .sync(SyncPolicy::Always)
+            .background(Background::Stepped);
+        let options = Self::draw_options(&mut dice, options);
         let clock = Arc::new(ManualClock::default());
         let db = Some(open(&disk, &clock, &options));
         World {
@@ -103,22 +104,22 @@ impl World {
         }
     }
 
-    fn draw_options(dice: &mut Dice, options: &mut Options) {
+    fn draw_options(dice: &mut Dice, options: Options) -> Options {
         let guards = trommel_guards::all_guards();
-        options.guard = guards[dice.roll(guards.len() as u64) as usize];
-        if dice.roll(4) == 0 {
-            options.guard = GuardKind::Locator(kinds::REMIX_SORTED);
-        }
-        options.size_ratio = 2 + dice.roll(4) as u32;
-        options.write_buffer_bytes = [1 << 10, 1 << 11, 1 << 12, 1 << 16][dice.roll(4) as usize];
-        options.block_bytes = 256;
-        options.table_bytes = [4096, 1 << 20][dice.roll(2) as usize];
-        options.partition_bytes = 1024;
-        options.merge_piece_bytes = 1024;
-        options.policy = policies()[dice.roll(policies().len() as u64) as usize].clone();
-        options.granularity = Granularity::ALL[dice.roll(Granularity::ALL.len() as u64) as usize];
-        options.merges_at_once = [None, Some(2), Some(4)][dice.roll(3) as usize];
-        options.max_open_files = [None, Some(1), Some(3)][dice.roll(3) as usize];
+        let drawn = guards[dice.roll(guards.len() as u64) as usize];
+        let sorted = dice.roll(4) == 0;
+        options
+            .guard(if sorted { GuardKind::Locator(kinds::REMIX_SORTED) } else { drawn })
+            .size_ratio(2 + dice.roll(4) as u32)
+            .write_buffer_bytes([1 << 10, 1 << 11, 1 << 12, 1 << 16][dice.roll(4) as usize])
+            .block_bytes(256)
+            .table_bytes([4096, 1 << 20][dice.roll(2) as usize])
+            .partition_bytes(1024)
+            .merge_piece_bytes(1024)
+            .policy(policies()[dice.roll(policies().len() as u64) as usize].clone())
+            .granularity(Granularity::ALL[dice.roll(Granularity::ALL.len() as u64) as usize])
+            .merges_at_once([None, Some(2), Some(4)][dice.roll(3) as usize])
+            .max_open_files([None, Some(1), Some(3)][dice.roll(3) as usize])
     }
 
     fn db(&self) -> &Db {
@@ -293,7 +294,7 @@ impl World {
             self.disk = self.disk.crash_hard();
         }
         if self.dice.roll(2) == 0 {
-            Self::draw_options(&mut self.dice, &mut self.options);
+            self.options = Self::draw_options(&mut self.dice, self.options.clone());
         }
         self.db = Some(open(&self.disk, &self.clock, &self.options));
     }

@@ -8,11 +8,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Corrupt, Db, Environment, FilterKind, GuardKind, HashedKey, KeyRange, Memory,
-    Options, OutOfOrder, Storage, TableFilter, TableFilterBuilder, TableKind, Trace,
-    register_filter, repair_with,
+use trommel::filters::{
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, TableFilter, TableFilterBuilder,
+    TableKind, Trace, register_filter,
 };
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::repair_with;
+use trommel::{Background, Db, GuardKind, Options};
 
 const DIR: &str = "db";
 const KEYS: u32 = 300;
@@ -62,11 +64,11 @@ impl TableFilter for Odd {
 }
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> Db {
-    let options = Options { guard, background: Background::Stepped, ..Options::default() };
+    let options = Options::new().guard(guard).background(Background::Stepped);
     Db::open_with(Path::new(DIR), options, environment(disk)).expect("opens")
 }
 
@@ -192,7 +194,7 @@ fn names_and_tags_belong_to_one_kind() {
     trommel_guards::register().expect("once more");
     for kind in TAKEN {
         register_filter(kind).expect_err("it is taken");
-        let options = Options { guard: GuardKind::Table(kind), ..Options::default() };
+        let options = Options::new().guard(GuardKind::Table(kind));
         let refused = Db::open_with(DIR, options, environment(&Memory::new())).map(drop);
         assert!(refused.expect_err("taken").to_string().contains(kind.name()));
     }

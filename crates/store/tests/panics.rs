@@ -15,9 +15,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use door::{Door, PATIENCE, until};
-use trommel::{Background, Batch, Clock, Db, Environment, Memory, Options, Sync};
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::{Background, Batch, Db, Options, SyncPolicy};
 
 /// Says nothing: thousands of panics would fill the screen.
 fn fail() -> ! {
@@ -65,15 +67,13 @@ enum Panics {
 }
 
 fn options(background: Background) -> Options {
-    Options {
-        size_ratio: 2,
-        write_buffer_bytes: 1024,
-        block_bytes: 256,
-        block_cache_bytes: 1024,
-        sync: Sync::Interval(Duration::from_millis(40)),
-        background,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(2)
+        .write_buffer_bytes(1024)
+        .block_bytes(256)
+        .block_cache_bytes(1024)
+        .sync(SyncPolicy::Interval(Duration::from_millis(40)))
+        .background(background)
 }
 
 fn environment(disk: &Memory, fuse: &Arc<Fuse>, who: Panics) -> Environment {
@@ -85,10 +85,10 @@ fn environment(disk: &Memory, fuse: &Arc<Fuse>, who: Panics) -> Environment {
     };
     let environment = Environment::default();
     let clock = match who {
-        Panics::Storage => environment.clock,
+        Panics::Storage => Arc::clone(&environment.clock),
         Panics::Clock => Arc::new(Fused(Arc::clone(fuse))) as _,
     };
-    Environment { storage: Arc::new(Door::new(disk, hook)), clock, ..environment }
+    environment.storage(Arc::new(Door::new(disk, hook))).clock(clock)
 }
 
 /// What was acknowledged, and what may be there besides.
@@ -186,7 +186,7 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
     fuse.is_off.store(false, Ordering::SeqCst);
     let _ = caught(|| db.close().is_ok());
     let calls = fuse.calls.load(Ordering::SeqCst);
-    let plain = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let plain = Environment::new().storage(Arc::new(disk.clone()));
     let again = Db::open_with("db", options(Background::Stepped), plain);
     let again = again.unwrap_or_else(|error| panic!("{when}, opened again: {error}"));
     told.check(&again, &format!("{when}, opened again"));
@@ -243,9 +243,9 @@ fn storage_and_clock_may_panic_in_threads() {
 }
 
 fn plain(disk: &Memory, background: Background, interval: u64) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let sync = Sync::Interval(Duration::from_millis(interval));
-    Db::open_with("db", Options { sync, ..options(background) }, environment).expect("opens")
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let sync = SyncPolicy::Interval(Duration::from_millis(interval));
+    Db::open_with("db", options(background).sync(sync), environment).expect("opens")
 }
 
 fn is_durable(disk: &Memory, key: &str) -> bool {
@@ -268,7 +268,7 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
             }
         };
         let storage = Arc::new(Door::new(&disk, hook));
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let options = options(Background::Threads(1));
         let db = Db::open_with("db", options, environment).expect("opens");
         // The last reader lets go of a table. The keeper or the worker that has just merged removes
@@ -300,7 +300,7 @@ fn a_storage_that_panics_beside_the_writer_ends_no_sync_and_no_sweep() {
             is_durable(&disk, "key")
         });
         let tables = || {
-            let names = trommel::Storage::list(&disk, "db".as_ref()).expect("lists");
+            let names = trommel::storage::Storage::list(&disk, "db".as_ref()).expect("lists");
             names.iter().filter(|name| name.ends_with(".table")).count()
         };
         until("a sweep", || tables() == 1);
@@ -331,7 +331,7 @@ fn an_iterator_that_panics_ends_no_sync() {
     assert!(db.get(0u32.to_be_bytes()).expect("reads").is_none());
     db.put("key", "value").expect("puts");
     until("a sync", || is_durable(&disk, "key"));
-    let names = trommel::Storage::list(&disk, "db".as_ref()).expect("lists");
+    let names = trommel::storage::Storage::list(&disk, "db".as_ref()).expect("lists");
     assert!(!names.iter().any(|name| name.ends_with(".table")), "it has left files: {names:?}");
     assert_eq!(db.ingest([("a", "b")]).expect("ingests"), 1);
 }

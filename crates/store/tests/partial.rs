@@ -3,35 +3,33 @@
 
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Policy,
-    Stats, Sync,
-};
+use trommel::options::Granularity;
+use trommel::stats::{FilterRecovery, Stats};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 50;
 
 fn options(guard: GuardKind, policy: Policy) -> Options {
-    Options {
-        guard,
-        policy,
-        size_ratio: 4,
-        bits_per_key: 20.0,
-        write_buffer_bytes: 1 << 20,
-        block_bytes: 512,
-        table_bytes: 4096,
-        compression: false,
-        granularity: Granularity::Partial,
-        partition_bytes: 16 << 10,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .policy(policy)
+        .size_ratio(4)
+        .bits_per_key(20.0)
+        .write_buffer_bytes(1 << 20)
+        .block_bytes(512)
+        .table_bytes(4096)
+        .compression(false)
+        .granularity(Granularity::Partial)
+        .partition_bytes(16 << 10)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options.clone(), environment).expect("opens")
 }
 
@@ -222,7 +220,7 @@ fn a_tree_goes_from_one_granularity_to_another() {
             Granularity::Partial,
             Granularity::Partitioned,
         ] {
-            let options = Options { granularity, ..options(GuardKind::Grf, policy.clone()) };
+            let options = options(GuardKind::Grf, policy.clone()).granularity(granularity);
             let db = open(&disk, &options);
             for _ in 0..25 {
                 write(&db, keys..keys + FLUSH_KEYS);
@@ -290,7 +288,7 @@ fn snapshots_deleted_ranges_and_scans_see_their_moment() {
 #[test]
 fn writers_that_do_not_wait_make_no_level_grow() {
     const FLUSH: u64 = 1000;
-    let options = Options { table_bytes: 16 << 10, ..options(GuardKind::Open, Policy::rocksdb()) };
+    let options = options(GuardKind::Open, Policy::rocksdb()).table_bytes(16 << 10);
     let db = open(&Memory::new(), &options);
     let mut level_0_most = 0;
     for first in (0..160 * FLUSH).step_by(FLUSH as usize) {

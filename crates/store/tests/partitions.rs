@@ -4,34 +4,32 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterRecovery, Granularity, GuardKind, Memory, Options, Stats,
-    Storage, Sync,
-};
+use trommel::options::Granularity;
+use trommel::stats::{FilterRecovery, Stats};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const KEYS: u64 = 6000;
 const FLUSH_KEYS: u64 = 100;
 
 fn options(guard: GuardKind) -> Options {
-    Options {
-        guard,
-        size_ratio: 4,
-        bits_per_key: 20.0,
-        write_buffer_bytes: 1 << 20,
-        block_bytes: 512,
-        table_bytes: 8192,
-        compression: false,
-        granularity: Granularity::Partitioned,
-        partition_bytes: 16 << 10,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .bits_per_key(20.0)
+        .write_buffer_bytes(1 << 20)
+        .block_bytes(512)
+        .table_bytes(8192)
+        .compression(false)
+        .granularity(Granularity::Partitioned)
+        .partition_bytes(16 << 10)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options.clone(), environment).expect("opens")
 }
 
@@ -198,7 +196,7 @@ fn a_merge_that_is_half_done_goes_on_after_a_crash_and_with_any_granularity() {
             let done_to = db.stats().expect("open").under_way.expect("half done").done_to;
             let disk = disk.crash_hard();
             drop(db);
-            let db = open(&disk, &Options { granularity, ..options(guard) });
+            let db = open(&disk, &options(guard).granularity(granularity));
             let under_way = db.stats().expect("open").under_way.expect("it is on record");
             assert_eq!(under_way.done_to, done_to, "{guard}");
             check(&db, keys);
@@ -210,7 +208,7 @@ fn a_merge_that_is_half_done_goes_on_after_a_crash_and_with_any_granularity() {
             check(&db, keys);
             assert_eq!(runs(&db.stats().expect("open")), 1, "{guard}");
             db.close().expect("closes");
-            let db = open(&disk, &Options { granularity, ..options(guard) });
+            let db = open(&disk, &options(guard).granularity(granularity));
             if guard == GuardKind::Grf {
                 let recovery = db.stats().expect("open").filter_recovery;
                 assert_eq!(recovery, FilterRecovery::Image { replayed_tables: 0 });
@@ -228,7 +226,7 @@ fn a_partitioned_tree_needs_little_more_disk_than_it_has_data() {
     let peak = |granularity| {
         let disk = Memory::new();
         let size_ratio = 10;
-        let options = Options { granularity, size_ratio, ..options(GuardKind::Grf) };
+        let options = options(GuardKind::Grf).granularity(granularity).size_ratio(size_ratio);
         let db = open(&disk, &options);
         let mut worst: f64 = 0.0;
         for first in (0..20_000).step_by(FLUSH_KEYS as usize) {

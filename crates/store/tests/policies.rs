@@ -8,27 +8,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, FilterRecovery, GuardKind, Memory, Options, Policy, QueryStats,
-    Sync,
-};
+use trommel::stats::{FilterRecovery, QueryStats};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 
 fn options(policy: Policy, guard: GuardKind) -> Options {
-    Options {
-        size_ratio: 4,
-        policy,
-        guard,
-        bits_per_key: 30.0,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(4)
+        .policy(policy)
+        .guard(guard)
+        .bits_per_key(30.0)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
     let storage = Arc::new(disk.clone());
-    let environment = Environment { storage, ..Environment::default() };
+    let environment = Environment::new().storage(storage);
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -105,7 +102,7 @@ fn ranges_ask_once_and_search_the_runs_of_their_keys() {
 #[test]
 fn deletions_outlive_merges_that_leave_the_oldest_run() {
     for last_runs in [2, 3, u32::MAX] {
-        let policy = Policy { last_runs, ..Policy::tiering() };
+        let policy = Policy::tiering().last_runs(last_runs);
         let db = open(&Memory::new(), &options(policy, GuardKind::Grf));
         for flush in 0..70 {
             flush_new(&db, flush);
@@ -137,10 +134,8 @@ fn assert_in_shape(db: &Db, case: &str) {
 // right.
 #[test]
 fn a_store_moves_from_any_policy_to_any_other() {
-    let others = [
-        Policy { ratios: vec![2, 3], last_runs: 2, ..Policy::leveling() },
-        Policy { delay_merges: true, ..Policy::rocksdb() },
-    ];
+    let others =
+        [Policy::leveling().ratios(vec![2, 3]).last_runs(2), Policy::rocksdb().delay_merges(true)];
     let policies: Vec<_> = presets().map(|(_, policy)| policy).chain(others).collect();
     let (disk, mut model, mut write) = (Memory::new(), BTreeMap::new(), 0u64);
     for turn in 0..policies.len() * policies.len() {
@@ -150,7 +145,7 @@ fn a_store_moves_from_any_policy_to_any_other() {
         let guard = [GuardKind::Grf, GuardKind::Locator(kinds::CHUCKY), GuardKind::Open][turn % 3];
         let size_ratio = 2 + (turn as u32 * 7) % 5;
         let case = format!("turn {turn}: {} of {size_ratio}", policy.name());
-        let db = open(&disk, &Options { size_ratio, ..options(policy, guard) });
+        let db = open(&disk, &options(policy, guard).size_ratio(size_ratio));
         db.settle().expect("merges");
         for _ in 0..12 {
             for _ in 0..20 {

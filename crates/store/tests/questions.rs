@@ -8,23 +8,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, Memory, Options, Sync};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const ROWS: u64 = 120_000;
 const ASKED: u64 = 30_000;
 
 fn options() -> Options {
-    Options {
-        write_buffer_bytes: 4 << 20,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        bits_per_key: 12.0,
-        ..Options::default()
-    }
+    Options::new()
+        .write_buffer_bytes(4 << 20)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
+        .bits_per_key(12.0)
 }
 
 fn open(disk: &Memory, options: &Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options.clone(), environment).expect("opens")
 }
 
@@ -117,7 +116,7 @@ fn what_comes_close_behind_keys_is_learnt_at_once_and_kept() {
 #[test]
 fn nothing_is_learnt_where_that_is_not_wanted() {
     let disk = Memory::new();
-    let db = filled(&disk, &Options { learn_questions: false, ..options() });
+    let db = filled(&disk, &options().learn_questions(false));
     for seed in 1..3 {
         let needless = ask(&db, seed, one_by_one(seed));
         assert!(needless > 0.99, "{needless}");
@@ -138,7 +137,7 @@ fn the_same_questions_make_the_same_filter() {
         }
         rebuild(&db);
         db.close().expect("closes");
-        let mut names = trommel::Storage::list(&disk, Path::new("db")).expect("lists");
+        let mut names = trommel::storage::Storage::list(&disk, Path::new("db")).expect("lists");
         names.retain(|name| name.ends_with(".filter"));
         assert!(!names.is_empty());
         names.iter().map(|name| disk.file(Path::new("db").join(name))).collect::<Vec<_>>()

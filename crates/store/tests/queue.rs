@@ -7,10 +7,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use trommel::{
-    Answer, Background, Db, Environment, Fault, GuardKind, Memory, Options, Overlap, QueryStats,
-    Queue, Stats, Value,
-};
+use trommel::options::Overlap;
+use trommel::stats::{QueryStats, Stats};
+use trommel::storage::{Environment, Memory};
+use trommel::testing::Fault;
+use trommel::{Answer, Background, Db, GuardKind, Options, Queue, Value};
 use trommel_guards::kinds;
 
 /// Keys that are prefixes of each other, in many short runs of blocks of a few entries.
@@ -21,20 +22,18 @@ fn key(number: u16) -> Vec<u8> {
 }
 
 fn options(guard: GuardKind, block_cache_bytes: usize) -> Options {
-    Options {
-        guard,
-        block_cache_bytes,
-        size_ratio: 3,
-        write_buffer_bytes: 64 << 10,
-        block_bytes: 256,
-        table_bytes: 4096,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .block_cache_bytes(block_cache_bytes)
+        .size_ratio(3)
+        .write_buffer_bytes(64 << 10)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -191,7 +190,7 @@ proptest! {
         let db = open(&disk, options(GuardKind::Grf, 0));
         fill(&db, seed);
         let environment = disk.clone();
-        let tables: Vec<String> = trommel::Storage::list(&environment, Path::new("db")).unwrap();
+        let tables: Vec<String> = trommel::storage::Storage::list(&environment, Path::new("db")).unwrap();
         for name in tables.iter().filter(|name| name.ends_with(".table")) {
             let path = Path::new("db").join(name);
             let len = disk.file(&path).expect("a table").len() as u64;
@@ -258,9 +257,9 @@ fn on_the_real_disk_every_way_of_reading_answers_the_same() {
         .map(|n| if n % 5 == 0 { Ask::Range(n, n + 30, 7) } else { Ask::Get(n * 7 % 600) })
         .collect();
     for overlap in Overlap::ALL {
-        for direct in [trommel::DirectIo::ALL, trommel::DirectIo::default()] {
+        for direct in [trommel::options::DirectIo::ALL, trommel::options::DirectIo::default()] {
             let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).expect("a folder");
-            let options = Options { overlap, direct, ..options(GuardKind::Grf, 4 << 10) };
+            let options = options(GuardKind::Grf, 4 << 10).overlap(overlap).direct(direct);
             let db = Db::open(folder.path(), options).expect("opens");
             fill(&db, 3);
             let expected: Vec<Shown> = asks.iter().map(|ask| ask.at_once(&db)).collect();

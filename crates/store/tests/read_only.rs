@@ -23,21 +23,18 @@ use std::time::Duration;
 
 use door::{Door, until};
 use mounts::on_file_system;
-use trommel::{
-    Background, Db, Disk, Environment, Error, GuardKind, Memory, Options, Storage, Sync, dump,
-    peek, repair,
-};
+use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::tools::{dump, peek, repair};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
-fn options(sync: Sync, background: Background) -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio: 2,
-        write_buffer_bytes: 4096,
-        block_cache_bytes: 0,
-        sync,
-        background,
-        ..Options::default()
-    }
+fn options(sync: SyncPolicy, background: Background) -> Options {
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(2)
+        .write_buffer_bytes(4096)
+        .block_cache_bytes(0)
+        .sync(sync)
+        .background(background)
 }
 
 fn remount(place: &Path, how: &str) {
@@ -66,7 +63,7 @@ fn says_why(error: &Error, path: &Path) {
 fn a_store_on_a_file_system_that_can_only_be_read_is_not_opened_and_not_changed() {
     let test = "a_store_on_a_file_system_that_can_only_be_read_is_not_opened_and_not_changed";
     let Some(place) = on_file_system(test, 4 << 20) else { return };
-    let (dir, options) = (place.join("db"), options(Sync::Always, Background::Threads(1)));
+    let (dir, options) = (place.join("db"), options(SyncPolicy::Always, Background::Threads(1)));
     let db = Db::open(&dir, options.clone()).expect("opens");
     for row in 0..200u32 {
         db.put(row.to_be_bytes(), [7; 100]).expect("writes");
@@ -107,7 +104,7 @@ fn guarded(disk: &Memory, is_read_only: &Arc<AtomicBool>) -> Environment {
             false => Ok(()),
         }
     });
-    Environment { storage: Arc::new(door), ..Environment::default() }
+    Environment::new().storage(Arc::new(door))
 }
 
 fn key(row: u32) -> [u8; 4] {
@@ -123,7 +120,9 @@ fn reads(db: &Db, rows: u32) {
 #[test]
 fn a_store_goes_on_when_its_file_system_can_be_written_again() {
     for background in [Background::Stepped, Background::Threads(2)] {
-        for sync in [Sync::Always, Sync::Interval(Duration::from_millis(1)), Sync::Never] {
+        for sync in
+            [SyncPolicy::Always, SyncPolicy::Interval(Duration::from_millis(1)), SyncPolicy::Never]
+        {
             let (disk, is_read_only) = (Memory::new(), Arc::<AtomicBool>::default());
             let options = options(sync, background);
             let environment = guarded(&disk, &is_read_only);
@@ -171,7 +170,7 @@ fn a_store_goes_on_when_its_file_system_can_be_written_again() {
 
 #[test]
 fn a_store_that_is_closed_while_nothing_can_be_written_loses_nothing() {
-    for sync in [Sync::Always, Sync::Never] {
+    for sync in [SyncPolicy::Always, SyncPolicy::Never] {
         let (disk, is_read_only) = (Memory::new(), Arc::<AtomicBool>::default());
         let options = options(sync, Background::Threads(1));
         let environment = guarded(&disk, &is_read_only);

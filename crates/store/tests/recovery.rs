@@ -5,16 +5,15 @@
 //! log         |----|----|----|      cut anywhere: the state of the writes that are whole
 //! manifest    |------|----|     cut anywhere: all that was written, or a refusal that names a file
 //! ```
-//! Invariant: every expected answer is exact. With `Sync::Always` nothing acknowledged may be
+//! Invariant: every expected answer is exact. With `SyncPolicy::Always` nothing acknowledged may be
 //! missing, unless its own bytes are.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Batch, Db, Disk, Environment, GuardKind, Memory, Options, Storage, Sync,
-};
+use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 /// The folder of every store on a simulated disk.
@@ -26,16 +25,14 @@ type Contents = BTreeMap<String, String>;
 type Files = BTreeMap<String, Vec<u8>>;
 
 fn options(guard: GuardKind, write_buffer_bytes: usize) -> Options {
-    Options {
-        guard,
-        size_ratio: 3,
-        write_buffer_bytes,
-        block_bytes: 256,
-        block_cache_bytes: 0,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .size_ratio(3)
+        .write_buffer_bytes(write_buffer_bytes)
+        .block_bytes(256)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 /// A disk, and the store's folder on it.
@@ -65,7 +62,7 @@ impl Place {
 
     fn open(&self, guard: GuardKind) -> trommel::Result<Db> {
         let storage = Arc::clone(&self.storage);
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         Db::open_with(&self.dir, options(guard, 4096), environment)
     }
 
@@ -124,7 +121,7 @@ struct History {
 impl History {
     fn begin(guard: GuardKind, write_buffer_bytes: usize) -> History {
         let disk = Memory::new();
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let options = options(guard, write_buffer_bytes);
         let db = Db::open_with(Path::new(DIR), options, environment).expect("opens");
         History { disk, db, contents: Contents::new(), moments: Vec::new() }

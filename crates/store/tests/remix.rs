@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
-use trommel::{
-    Background, Db, Environment, GuardKind, Memory, Options, PausePoint, Pauses, QueryStats,
-    Storage, Sync,
-};
+use trommel::stats::QueryStats;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{PausePoint, Pauses};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 type Map = BTreeMap<[u8; 8], u8>;
@@ -43,25 +43,21 @@ impl Gap {
 }
 
 fn open(disk: &Memory, guard: GuardKind, size_ratio: u32) -> (Arc<Db>, Arc<Gap>) {
-    let options = Options {
-        guard,
-        size_ratio,
-        bits_per_key: 20.0,
-        block_bytes: 256,
-        table_bytes: 1 << 16,
-        compression: false,
-        block_cache_bytes: 0,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(size_ratio)
+        .bits_per_key(20.0)
+        .block_bytes(256)
+        .table_bytes(1 << 16)
+        .compression(false)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
     let gap = Arc::new(Gap::default());
     let at_gap = Arc::clone(&gap);
-    let environment = Environment {
-        storage: Arc::new(disk.clone()),
-        pauses: Pauses::new(move |point| at_gap.come_to(point)),
-        ..Environment::default()
-    };
+    let environment = Environment::new()
+        .storage(Arc::new(disk.clone()))
+        .pauses(Pauses::new(move |point| at_gap.come_to(point)));
     let db = Arc::new(Db::open_with(Path::new("db"), options, environment).expect("opens"));
     *gap.db.lock().expect("not poisoned") = Arc::downgrade(&db);
     (db, gap)

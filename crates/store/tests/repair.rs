@@ -7,30 +7,28 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Error, Fault, GuardKind, Memory, Options, RepairReport, Storage,
-    Sync, repair_with,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::Fault;
+use trommel::tools::{RepairReport, repair_with};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const DIR: &str = "db";
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind) -> trommel::Result<Db> {
-    let options = Options {
-        guard,
-        size_ratio: 4,
-        block_bytes: 256,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        create_if_missing: false,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(4)
+        .block_bytes(256)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
+        .create_if_missing(false);
     let is_new = disk.list(Path::new(DIR)).is_err();
-    let options = Options { create_if_missing: is_new, ..options };
+    let options = options.create_if_missing(is_new);
     Db::open_with(Path::new(DIR), options, environment(disk))
 }
 
@@ -321,7 +319,7 @@ fn tables_that_a_merge_has_left_over_bring_nothing_back() {
     let disk = copy(&pristine);
     disk.remove(&manifest()).expect("removes");
     let report = repair(&disk).expect("repairs");
-    let left_over = |doubt: &trommel::Doubt| doubt.what.contains("left over from a merge");
+    let left_over = |doubt: &trommel::tools::Doubt| doubt.what.contains("left over from a merge");
     let has_doubt = report.doubts.iter().any(left_over);
     assert!(has_doubt && report.lost.is_empty(), "{report:?}");
     let found = sound_contents(&disk, "no manifest");

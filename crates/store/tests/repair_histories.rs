@@ -10,10 +10,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, Error, GuardKind, Memory, Options, RepairReport, Storage, Sync,
-    repair_with,
-};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::{RepairReport, repair_with};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 const DIR: &str = "db";
 const KEYS: u64 = 60;
@@ -33,20 +32,18 @@ impl Random {
 type Model = BTreeMap<String, Vec<Option<String>>>;
 
 fn environment(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn open(disk: &Memory, guard: GuardKind, seed: u64) -> trommel::Result<Db> {
-    let options = Options {
-        guard,
-        size_ratio: 2 + (seed % 3) as u32,
-        write_buffer_bytes: 1024,
-        block_bytes: 256,
-        table_bytes: 4096,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(2 + (seed % 3) as u32)
+        .write_buffer_bytes(1024)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open_with(Path::new(DIR), options, environment(disk))
 }
 

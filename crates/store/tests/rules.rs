@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use trommel::{
-    Background, Batch, Db, Environment, Fault, Granularity, GuardKind, Memory, Options, PausePoint,
-    Pauses, Storage,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{Fault, PausePoint, Pauses};
+use trommel::{Background, Batch, Db, GuardKind, Options};
 
 type Action = Box<dyn FnOnce(&Db) + Send>;
 
@@ -46,20 +46,16 @@ impl Stage {
         let disk = Memory::new();
         let script = Arc::new(Script::default());
         let at_gap = Arc::clone(&script);
-        let environment = Environment {
-            storage: Arc::new(disk.clone()),
-            pauses: Pauses::new(move |point| at_gap.come_to(point)),
-            ..Environment::default()
-        };
-        let options = Options {
-            guard,
-            granularity,
-            partition_bytes: 1024,
-            size_ratio: 3,
-            background: Background::Stepped,
-            block_cache_bytes: 0,
-            ..Options::default()
-        };
+        let environment = Environment::new()
+            .storage(Arc::new(disk.clone()))
+            .pauses(Pauses::new(move |point| at_gap.come_to(point)));
+        let options = Options::new()
+            .guard(guard)
+            .granularity(granularity)
+            .partition_bytes(1024)
+            .size_ratio(3)
+            .background(Background::Stepped)
+            .block_cache_bytes(0);
         let db = Arc::new(Db::open_with(Path::new("db"), options, environment).expect("opens"));
         *script.db.lock().expect("not poisoned") = Arc::downgrade(&db);
         Stage { disk, db, script }
@@ -390,15 +386,13 @@ fn rule_5_what_someone_reads_stays_and_what_no_one_reads_goes() {
 #[test]
 fn readers_writers_and_background_threads_agree() {
     for guard in trommel_guards::all_guards() {
-        let options = Options {
-            guard,
-            size_ratio: 3,
-            write_buffer_bytes: 8 << 10,
-            background: Background::Threads(1),
-            ..Options::default()
-        };
+        let options = Options::new()
+            .guard(guard)
+            .size_ratio(3)
+            .write_buffer_bytes(8 << 10)
+            .background(Background::Threads(1));
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -6,9 +6,9 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, GuardKind, Memory, Options, QueryStats, Snapshot, Sync,
-};
+use trommel::stats::QueryStats;
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 type Key = Vec<u8>;
@@ -22,19 +22,17 @@ fn open(guard: GuardKind, table_bytes: u64) -> (Memory, Db) {
 }
 
 fn reopen(disk: &Memory, guard: GuardKind, table_bytes: u64) -> Db {
-    let options = Options {
-        guard,
-        size_ratio: 20,
-        bits_per_key: 32.0,
-        block_bytes: 256,
-        table_bytes,
-        compression: false,
-        block_cache_bytes: 0,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(20)
+        .bits_per_key(32.0)
+        .block_bytes(256)
+        .table_bytes(table_bytes)
+        .compression(false)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -13,28 +13,27 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
+use trommel::research::Research as _;
 
 use door::{Door, until};
-use trommel::{
-    Background, Db, Environment, Granularity, GuardKind, Memory, Options, Storage, Sync,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 fn options(background: Background) -> Options {
-    Options {
-        size_ratio: 2,
-        write_buffer_bytes: 4096,
-        block_bytes: 256,
-        table_bytes: 8192,
-        partition_bytes: 16 << 10,
-        merge_piece_bytes: 16 << 10,
-        sync: Sync::Never,
-        background,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(2)
+        .write_buffer_bytes(4096)
+        .block_bytes(256)
+        .table_bytes(8192)
+        .partition_bytes(16 << 10)
+        .merge_piece_bytes(16 << 10)
+        .sync(SyncPolicy::Never)
+        .background(background)
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -171,7 +170,7 @@ fn at_rest_every_tree_has_its_own_files_alone() {
         for granularity in granularities {
             let disk = Memory::new();
             let stepped = options(Background::Stepped);
-            let db = open(&disk, Options { guard, granularity, ..stepped });
+            let db = open(&disk, stepped.guard(guard).granularity(granularity));
             for round in 0..3 {
                 fill(&db, 0..200);
                 fill(&db, 200 * round..200 * (round + 1));
@@ -197,7 +196,7 @@ fn closing_leaves_nothing_of_what_is_half_done() {
             let disk = Memory::new();
             let merges_at_once = Some(3);
             let stepped = options(Background::Stepped);
-            let db = open(&disk, Options { granularity, merges_at_once, ..stepped });
+            let db = open(&disk, stepped.granularity(granularity).merges_at_once(merges_at_once));
             fill(&db, 0..3000);
             for choice in 0..steps {
                 db.step_any(choice).expect("steps");
@@ -229,8 +228,8 @@ fn merges_whose_edits_find_no_room_leave_no_tables() {
             }
             Ok(())
         });
-        let environment = Environment { storage: Arc::new(door), ..Environment::default() };
-        let options = Options { guard, granularity, ..options(Background::Stepped) };
+        let environment = Environment::new().storage(Arc::new(door));
+        let options = options(Background::Stepped).guard(guard).granularity(granularity);
         let db = Db::open_with("db", options.clone(), environment).expect("opens");
         fill(&db, 0..500);
         db.flush().expect("flushes");

@@ -9,22 +9,21 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::{
-    Background, Db, Environment, ManualClock, Memory, Options, PausePoint, Pauses, Stats, Sync,
-};
+use trommel::stats::Stats;
+use trommel::storage::{Environment, Memory};
+use trommel::testing::{ManualClock, PausePoint, Pauses};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const STOP_RUNS: u64 = 12;
 
 fn options(background: Background) -> Options {
-    Options {
-        size_ratio: 2,
-        slow_down_runs: Some(3),
-        stop_runs: Some(STOP_RUNS as usize),
-        write_buffer_bytes: 1024,
-        sync: Sync::Never,
-        background,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(2)
+        .slow_down_runs(Some(3))
+        .stop_runs(Some(STOP_RUNS as usize))
+        .write_buffer_bytes(1024)
+        .sync(SyncPolicy::Never)
+        .background(background)
 }
 
 fn put(db: &Db, numbers: std::ops::Range<u32>) {
@@ -35,7 +34,7 @@ fn put(db: &Db, numbers: std::ops::Range<u32>) {
 
 /// A history in steps; what was counted after so many puts, again and again.
 fn in_steps(flush_after: u32, merge: bool) -> Vec<Stats> {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     let db = Db::open_with("db", options(Background::Stepped), environment).expect("opens");
     let round = |round: u32| {
         put(&db, 10 * round..10 * round + 10);
@@ -112,7 +111,7 @@ fn writers_stop_for_merges_and_go_on_after_them() {
         }
     });
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, pauses, ..Environment::default() };
+    let environment = Environment::new().storage(storage).pauses(pauses);
     let db = Db::open_with("db", options(Background::Threads(1)), environment).expect("opens");
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| put(&db, 0..400));
@@ -136,16 +135,16 @@ fn writers_stop_for_merges_and_go_on_after_them() {
 #[test]
 fn merges_that_fail_slow_writers_down_and_do_not_stop_them() {
     let disk = Memory::new();
-    let environment = || Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = || Environment::new().storage(Arc::new(disk.clone()));
     let db = Db::open_with("db", options(Background::Stepped), environment()).expect("opens");
     put(&db, 0..4);
     db.flush().expect("flushes");
     drop(db);
-    let names = trommel::Storage::list(&disk, Path::new("db")).expect("lists");
+    let names = trommel::storage::Storage::list(&disk, Path::new("db")).expect("lists");
     let table = names.iter().find(|name| name.ends_with(".table")).expect("a table");
     // Within its first block.
     disk.flip_bit(Path::new("db").join(table), 40, 0);
-    let options = Options { guard: trommel::GuardKind::Open, ..options(Background::Threads(1)) };
+    let options = options(Background::Threads(1)).guard(trommel::GuardKind::Open);
     let db = Db::open_with("db", options, environment()).expect("opens");
     put(&db, 100..260);
     until(|| db.stats().expect("open").failure.is_some());
@@ -160,8 +159,8 @@ fn merges_that_keep_to_a_rate_stop_no_writer_for_ever() {
     // The clock stands still, so nothing that was spent is ever paid for.
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, clock, ..Environment::default() };
-    let options = Options { merge_bytes_per_second: Some(1), ..options(Background::Threads(1)) };
+    let environment = Environment::new().storage(storage).clock(clock);
+    let options = options(Background::Threads(1)).merge_bytes_per_second(Some(1));
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..2_000);
     let stats = db.stats().expect("open");
@@ -179,13 +178,11 @@ fn merges_without_writers_keep_to_their_rate() {
 fn merges_of_threads_keep_to_their_rate(threads: usize) {
     let clock = Arc::new(ManualClock::default());
     let storage = Arc::new(Memory::new());
-    let environment = Environment { storage, clock: clock.clone(), ..Environment::default() };
-    let options = Options {
-        merge_bytes_per_second: Some(1_000),
-        slow_down_runs: Some(100),
-        stop_runs: Some(200),
-        ..options(Background::Threads(threads))
-    };
+    let environment = Environment::new().storage(storage).clock(clock.clone());
+    let options = options(Background::Threads(threads))
+        .merge_bytes_per_second(Some(1_000))
+        .slow_down_runs(Some(100))
+        .stop_runs(Some(200));
     let db = Db::open_with("db", options, environment).expect("opens");
     put(&db, 0..400);
     db.flush().expect("flushes");

@@ -12,19 +12,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use door::{Gate, Opens};
-use trommel::{Background, Db, Environment, Memory, Options, Sync};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 /// A full memtable that is sealed, and some runs.
 fn store(gate: &Arc<Gate>) -> Db {
     let storage = Arc::new(gate.disk(&Memory::new()));
-    let environment = Environment { storage, ..Environment::default() };
-    let options = Options {
-        size_ratio: 2,
-        write_buffer_bytes: 1024,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let environment = Environment::new().storage(storage);
+    let options = Options::new()
+        .size_ratio(2)
+        .write_buffer_bytes(1024)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
     let db = Db::open_with("db", options, environment).expect("opens");
     for round in 0..3u8 {
         (0..3u8).for_each(|key| db.put([key], [round; 100]).expect("puts"));

@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use trommel::{
-    Background, Batch, Db, Disk, Environment, Fault, GuardKind, Memory, Options, Snapshot, Storage,
-    Sync,
-};
+use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 const WRITERS: usize = 3;
@@ -53,18 +52,16 @@ const GUARDS: [GuardKind; 10] = [
 ];
 
 fn options(generation: usize) -> Options {
-    Options {
-        guard: GUARDS[generation % GUARDS.len()],
-        size_ratio: [2, 4, 3, 2][generation % 4],
-        write_buffer_bytes: [1 << 10, 1 << 15, 1 << 12][generation % 3],
-        block_bytes: 256,
-        table_bytes: 4096,
-        block_cache_bytes: 1 << 14,
-        sync: Sync::Always,
-        background: Background::Threads(1 + generation % 2),
-        merge_piece_bytes: 4096,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GUARDS[generation % GUARDS.len()])
+        .size_ratio([2, 4, 3, 2][generation % 4])
+        .write_buffer_bytes([1 << 10, 1 << 15, 1 << 12][generation % 3])
+        .block_bytes(256)
+        .table_bytes(4096)
+        .block_cache_bytes(1 << 14)
+        .sync(SyncPolicy::Always)
+        .background(Background::Threads(1 + generation % 2))
+        .merge_piece_bytes(4096)
 }
 
 /// Where the store is: on the simulated disk, or on the real one, which neither fails nor crashes.
@@ -99,7 +96,7 @@ impl Ground {
 }
 
 fn open(ground: &Ground, dir: &str, options: Options) -> trommel::Result<Db> {
-    let environment = Environment { storage: ground.storage(), ..Environment::default() };
+    let environment = Environment::new().storage(ground.storage());
     Db::open_with(ground.root.join(dir), options, environment)
 }
 
@@ -258,7 +255,7 @@ fn check_copy(
     least: &[u32; WRITERS],
     lanes: &Lanes,
 ) -> bool {
-    let options = Options { create_if_missing: false, ..options(seed) };
+    let options = options(seed).create_if_missing(false);
     let Ok(copy) = open(ground, dir, options) else { return false };
     for (writer, &least) in least.iter().enumerate() {
         let round = check_round(writer, &read(copy.range(bounds(writer)), seed as u32));

@@ -1,5 +1,5 @@
-//! `Sync::Interval`: what was acknowledged is synced when it is as old as the interval, whatever
-//! writers, flushes and the disk are waiting for.
+//! `SyncPolicy::Interval`: what was acknowledged is synced when it is as old as the interval,
+//! whatever writers, flushes and the disk are waiting for.
 //! ```text
 //! put -> acknowledged ------ interval ------> durable        a writer is stopped,
 //!     a flush is under way, an append takes long
@@ -14,13 +14,15 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use door::{Gate, Opens, until};
-use trommel::{Background, Clock, Db, Environment, Fault, ManualClock, Memory, Options, Sync};
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{Background, Db, Options, SyncPolicy};
 
 const INTERVAL: Duration = Duration::from_millis(30);
 
 fn options(background: Background) -> Options {
-    let sync = Sync::Interval(INTERVAL);
-    Options { sync, background, write_buffer_bytes: 1024, ..Options::default() }
+    let sync = SyncPolicy::Interval(INTERVAL);
+    Options::new().sync(sync).background(background).write_buffer_bytes(1024)
 }
 
 /// A store on a disk with a gate, and a clock that stands still.
@@ -35,8 +37,7 @@ impl Stage {
     fn new(background: Background) -> Stage {
         let (disk, gate, clock) = (Memory::new(), Arc::<Gate>::default(), Arc::default());
         let storage = Arc::new(gate.disk(&disk));
-        let environment =
-            Environment { storage, clock: Arc::clone(&clock) as _, ..Environment::default() };
+        let environment = Environment::new().storage(storage).clock(Arc::clone(&clock) as _);
         let db = Db::open_with("db", options(background), environment).expect("opens");
         Stage { disk, gate, clock, db }
     }
@@ -48,7 +49,7 @@ impl Stage {
     /// Whether a power cut would leave all keys below a number.
     fn has_durable(&self, numbers: u32) -> bool {
         let storage = Arc::new(self.disk.crash_hard());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let left = Db::open_with("db", options(Background::Stepped), environment).expect("opens");
         (0..numbers).all(|number| left.get(number.to_be_bytes()).expect("reads").is_some())
     }
@@ -179,10 +180,9 @@ impl Clock for Looked {
 fn nobody_is_awake_where_nothing_is_owed() {
     for (interval, puts) in [(Duration::ZERO, 1), (Duration::from_millis(1), 0)] {
         let (storage, clock) = (Arc::new(Memory::new()), Arc::new(Looked::default()));
-        let environment =
-            Environment { storage, clock: Arc::clone(&clock) as _, ..Environment::default() };
-        let sync = Sync::Interval(interval);
-        let options = Options { sync, ..options(Background::Threads(1)) };
+        let environment = Environment::new().storage(storage).clock(Arc::clone(&clock) as _);
+        let sync = SyncPolicy::Interval(interval);
+        let options = options(Background::Threads(1)).sync(sync);
         let db = Db::open_with("db", options, environment).expect("opens");
         (0..puts).for_each(|_| db.put("key", "value").expect("puts"));
         assert_eq!(db.stats().expect("open").unsynced_seconds, None);

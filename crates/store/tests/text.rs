@@ -9,27 +9,26 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, Environment, GuardKind, Memory, Options, Policy, Storage, Sync};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
 const ROWS: u64 = 40_000;
 
 fn options() -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio: 3,
-        policy: Policy::lazy_leveling(),
-        bits_per_key: 16.0,
-        write_buffer_bytes: 512 << 10,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(3)
+        .policy(Policy::lazy_leveling())
+        .bits_per_key(16.0)
+        .write_buffer_bytes(512 << 10)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -108,7 +107,7 @@ fn searched_users(db: &Db, users: u64) -> u64 {
 /// Whoever asks for single keys, however often, does not make the filter blind for ranges of rows.
 #[test]
 fn a_flood_of_points_leaves_ranges_half_of_what_they_had() {
-    let (_disk, db, rows) = filled(Options { bits_per_key: 12.0, ..options() });
+    let (_disk, db, rows) = filled(options().bits_per_key(12.0));
     db.compact().expect("merges");
     let before = searched_users(&db, 4000);
     for round in 0..3 {
@@ -172,7 +171,7 @@ fn other_keys_than_those_learnt_are_found() {
 #[test]
 fn bits_go_where_questions_are() {
     let needless = |learn_questions: bool| {
-        let options = Options { learn_questions, bits_per_key: 10.0, ..options() };
+        let options = options().learn_questions(learn_questions).bits_per_key(10.0);
         let (_, db, mut rows) = filled(options);
         let ask = |from: u64| {
             let before = db.stats().expect("open").point;

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, Environment, Granularity, GuardKind, Memory, Options, Snapshot, Sync,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
@@ -225,20 +225,18 @@ fn backward(snapshot: &Snapshot) -> Vec<(usize, u64)> {
 }
 
 fn open(disk: &Memory, guard: GuardKind, granularity: Granularity) -> Db {
-    let options = Options {
-        guard,
-        granularity,
-        size_ratio: 3,
-        write_buffer_bytes: 8 << 10,
-        block_bytes: 256,
-        table_bytes: 4096,
-        partition_bytes: 4096,
-        block_cache_bytes: 1 << 14,
-        sync: Sync::Never,
-        background: Background::Threads(2),
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .granularity(granularity)
+        .size_ratio(3)
+        .write_buffer_bytes(8 << 10)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .partition_bytes(4096)
+        .block_cache_bytes(1 << 14)
+        .sync(SyncPolicy::Never)
+        .background(Background::Threads(2));
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

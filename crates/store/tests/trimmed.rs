@@ -16,7 +16,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 use shapes::{Gap, KEYS, Keys, Model, Op, World, options, owned};
-use trommel::{Db, Doubt, Environment, Options, Policy, repair_with};
+use trommel::tools::{Doubt, repair_with};
+use trommel::{Db, Policy};
 
 fn range() -> impl Strategy<Value = Range<u16>> {
     (0..KEYS, 0..KEYS).prop_map(|(one, other)| one.min(other)..one.max(other))
@@ -118,7 +119,7 @@ fn these_histories_have_trimmed_tables() {
 fn repair_without(world: &World, byte: u64) {
     let disk = world.disk.crash_hard();
     disk.flip_bit(Path::new(&world.dir).join("MANIFEST"), byte, 3);
-    let environment = Environment { storage: Arc::new(disk), ..world.environment() };
+    let environment = world.environment().storage(Arc::new(disk));
     let report = repair_with(&world.dir, &environment).expect("repairs");
     let db = Db::open_with(Path::new(&world.dir), world.options.clone(), environment);
     let db = db.expect("opens");
@@ -158,7 +159,7 @@ fn a_damaged_manifest_loses_no_piece_of_a_trimmed_table() {
 #[test] // "edit: tables of a run overlap": the merge could never be installed.
 fn a_table_around_a_range_makes_way_for_what_is_merged_there() {
     let policy = Policy::named("rocksdb").expect("a preset");
-    let mut world = World::new(Options { policy, size_ratio: 3, ..options(0) });
+    let mut world = World::new(options(0).policy(policy).size_ratio(3));
     let every = |from, step, count| Keys { from, step, count };
     world.apply(&Op::Ingest(every(93, 1, 150)));
     // Nothing of it is left, but for its partitions; and the next run, across them, is the oldest

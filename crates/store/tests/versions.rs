@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{
-    Background, Db, Environment, GuardKind, KeyValue, Memory, Options, Result, Snapshot, Sync,
-};
+use trommel::storage::{Environment, Memory};
+use trommel::{Background, Db, GuardKind, KeyValue, Options, Result, Snapshot, SyncPolicy};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -24,17 +23,15 @@ impl Draw {
 }
 
 fn open(guard: GuardKind, write_buffer_bytes: usize) -> Db {
-    let options = Options {
-        guard,
-        write_buffer_bytes,
-        size_ratio: 3,
-        block_bytes: 256,
-        table_bytes: 4096,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .write_buffer_bytes(write_buffer_bytes)
+        .size_ratio(3)
+        .block_bytes(256)
+        .table_bytes(4096)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

@@ -15,7 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
-use trommel::{Background, Clock, Db, Environment, FilterTuning, GuardKind, Memory, Options, Sync};
+use trommel::options::FilterTuning;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::ElasticOptions;
 
 /// Counts its callers.
@@ -48,20 +50,20 @@ fn spread(n: u64) -> u64 {
 /// Several runs of several blocks each; some keys are in memory, and some in a deleted range.
 fn store(guard: GuardKind) -> Store {
     let (disk, clock) = (Memory::new(), Arc::new(CountingClock::default()));
-    let options = Options {
-        guard,
-        size_ratio: 5,
-        block_bytes: 512,
-        block_cache_bytes: 8 << 20,
-        sync: Sync::Never,
-        background: Background::Stepped,
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(5)
+        .block_bytes(512)
+        .block_cache_bytes(8 << 20)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
         // A get that is counted may read a sub-filter.
-        filter: FilterTuning::new()
-            .with(ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() }),
-        ..Options::default()
-    };
+        .filter(
+            FilterTuning::new()
+                .with(ElasticOptions { sample_gets: u32::MAX, ..ElasticOptions::default() }),
+        );
     let (storage, of_store) = (Arc::new(disk.clone()), Arc::clone(&clock) as Arc<dyn Clock>);
-    let environment = Environment { storage, clock: of_store, ..Environment::default() };
+    let environment = Environment::new().storage(storage).clock(of_store);
     let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
     let key = |n: u64| spread(n).to_be_bytes().to_vec();
     let keys: Vec<Vec<u8>> = (0..4200).map(key).collect();

@@ -9,16 +9,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use trommel::{Background, Db, GuardKind, Options, Sync};
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 fn open(path: impl AsRef<Path>) -> Db {
-    let options = Options {
-        guard: GuardKind::Grf,
-        size_ratio: 2,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(2)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped);
     Db::open(path, options).expect("opens")
 }
 

@@ -5,11 +5,12 @@
 //! Invariants: without any of these a filter has its defaults; `stats` prints them as they are
 //! typed.
 
-use clap::{Args, ValueEnum};
-use trommel::{FilterTuning, Options, SurfOptions, SurfSuffix};
-use trommel_guards::{
-    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
-};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches};
+use trommel::Options;
+use trommel::options::{FilterTuning, TuningOption};
+use trommel_guards::ElasticOptions;
 
 /// How the guard's memory is divided.
 #[derive(Clone, Copy, Debug, Args)]
@@ -25,140 +26,76 @@ pub(crate) struct MemoryArgs {
     pub(crate) point_bits: u8,
 }
 
-/// Settings of the tables' filters, besides their memory.
-#[derive(Clone, Debug, Args)]
-#[command(next_help_heading = "Options of single guards")]
+/// Settings of the tables' filters, besides their memory: made of what each kind says of itself.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
-    /// surf-hash, surf-real, surf-mixed: what is kept of a key behind its shortest prefix: fit (as
-    /// --bits-per-key says), or bits, at most 64: hash:8, real:8, hash:4+real:8.
-    #[arg(long, value_name = "BITS", value_parser = suffix, default_value = "fit")]
-    surf_suffix: SurfSuffix,
-    /// All kinds of SuRF: how many times larger its sparse levels are than its dense ones. More:
-    /// smaller, slower.
-    #[arg(long, value_name = "R", default_value_t = SurfOptions::default().size_ratio)]
-    surf_size_ratio: u32,
-    /// prefix-bloom: the prefix of a key: a number of first bytes (6), or all up to the first
-    /// separator (sep:/ or sep:0x2f). Ranges within one prefix are answered.
-    #[arg(long, value_name = "RULE", value_parser = prefix, default_value = "6")]
-    prefix: PrefixRule,
-    /// rosetta: made for ranges of up to 2^BITS numbers, 0 to 31.
-    #[arg(long, value_name = "BITS", default_value_t = RosettaPlan::default().range_bits)]
-    rosetta_range_bits: u8,
-    /// rosetta: how its memory is divided over its levels.
-    #[arg(long, value_enum, default_value_t = Split::FirstCut)]
-    rosetta_split: Split,
-    /// rencoder: cache lines for a node, 1 to 8. More: fewer false positives near stored keys, more
-    /// for long ranges.
-    #[arg(long, value_name = "N", default_value_t = RencoderPlan::default().probes)]
-    rencoder_probes: u8,
-    /// arf: ranges in which scans found nothing, so many of the newest, train the filters of new
-    /// tables.
-    #[arg(long, value_name = "N", default_value_t = ArfOptions::default().questions)]
-    arf_questions: u32,
-    /// elastic: units of a table on disk, 1 to 32; as many of them are in memory as gets for it are
-    /// worth. [default: 8]
-    #[arg(long, value_name = "N")]
+    tuning: FilterTuning,
+    /// None: it was not typed.
     pub(crate) elastic_units: Option<u8>,
-    /// elastic: bits per key of one unit. [default: a table of medium heat has three]
-    #[arg(long, value_name = "BITS")]
-    elastic_unit_bits: Option<f64>,
-    /// elastic: a table that was not asked for during so many counted gets may lose a unit.
-    /// [default: as many as there are tables]
-    #[arg(long, value_name = "GETS")]
-    elastic_life_time: Option<u64>,
-    /// elastic: one get in so many is counted. More: gets cost less, units follow later.
-    #[arg(long, value_name = "N", default_value_t = ElasticOptions::default().sample_gets)]
-    elastic_sample_gets: u32,
 }
 
-/// How the memory of a Rosetta filter is divided over its levels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Split {
-    /// All to the last one: the fewest false positives near stored keys, the most probes.
-    Single,
-    /// The more, the more often a level is asked.
-    Variable,
-    /// One rate, whatever level a question begins at: the fewest probes.
-    FirstCut,
-}
-
-impl From<Split> for RosettaSplit {
-    fn from(split: Split) -> Self {
-        match split {
-            Split::Single => Self::Single,
-            Split::Variable => Self::Variable,
-            Split::FirstCut => Self::FirstCut,
-        }
-    }
-}
+const HEADING: &str = "Options of single guards";
 
 impl FilterArgs {
     /// The settings of the tables' filters.
     pub(crate) fn tuning(&self) -> FilterTuning {
-        FilterTuning::new()
-            .with(SurfOptions { suffix: self.surf_suffix, size_ratio: self.surf_size_ratio })
-            .with(self.prefix)
-            .with(RosettaPlan {
-                range_bits: self.rosetta_range_bits,
-                split: self.rosetta_split.into(),
-            })
-            .with(RencoderPlan { probes: self.rencoder_probes })
-            .with(ArfOptions { questions: self.arf_questions })
+        self.tuning.clone()
     }
 
     /// What the guard `elastic` is told.
     pub(crate) fn elastic(&self) -> ElasticOptions {
-        ElasticOptions {
-            units: self.elastic_units.unwrap_or(ElasticOptions::default().units),
-            unit_bits_per_key: self.elastic_unit_bits,
-            life_time: self.elastic_life_time,
-            sample_gets: self.elastic_sample_gets,
-        }
+        self.tuning.get()
     }
 }
 
-/// Reads `fit`, or bits of a key's hash and of the key itself.
-fn suffix(text: &str) -> Result<SurfSuffix, String> {
-    let known = || "there are: fit, hash:BITS, real:BITS, hash:BITS+real:BITS".to_string();
-    if text == "fit" {
-        return Ok(SurfSuffix::Fitted);
-    }
-    let (mut hash, mut real) = (None, None);
-    for part in text.split('+') {
-        let (name, bits) = part.split_once(':').ok_or_else(known)?;
-        let place = match name {
-            "hash" => &mut hash,
-            "real" => &mut real,
-            _ => return Err(known()),
+impl Args for FilterArgs {
+    fn augment_args(command: Command) -> Command {
+        let argument = |option: &'static TuningOption| {
+            Arg::new(option.name)
+                .long(option.name.replace('_', "-"))
+                .value_name("VALUE")
+                .default_value(option.default_text())
+                .help_heading(HEADING)
+                .help(format!("{} ({})", option.help, option.limits))
         };
-        let bits = bits.parse::<u32>().map_err(|_| known())?;
-        if place.replace(bits).is_some() {
-            return Err(known());
-        }
+        let all = Options::filter_list();
+        let group = ArgGroup::new("FilterArgs").multiple(true);
+        let command = command.group(group.args(all.iter().map(|option| option.name)));
+        all.into_iter().map(argument).fold(command, Command::arg)
     }
-    Ok(SurfSuffix::Bits { hash: hash.unwrap_or(0), real: real.unwrap_or(0) })
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
 }
 
-/// Reads a number of bytes, or the byte behind `sep:`.
-fn prefix(text: &str) -> Result<PrefixRule, String> {
-    let known = || "a number of bytes, 1 to 255, or sep:/ or sep:0x2f".to_string();
-    let Some(byte) = text.strip_prefix("sep:") else {
-        let bytes = text.parse::<u8>().ok().filter(|bytes| *bytes > 0);
-        return bytes.map(PrefixRule::Fixed).ok_or_else(known);
-    };
-    match (byte.as_bytes(), byte.strip_prefix("0x")) {
-        ([byte], _) => Ok(PrefixRule::Separator(*byte)),
-        (_, Some(hex)) => {
-            u8::from_str_radix(hex, 16).map(PrefixRule::Separator).map_err(|_| known())
+impl FromArgMatches for FilterArgs {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut tuning = FilterTuning::new();
+        for option in Options::filter_list() {
+            if let Some(text) = matches.get_one::<String>(option.name) {
+                (option.read)(&mut tuning, text).map_err(|problem| {
+                    let name = option.name.replace('_', "-");
+                    Error::raw(ErrorKind::ValueValidation, format!("--{name} {problem}\n"))
+                })?;
+            }
         }
-        _ => Err(known()),
+        let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let units = tuning.get::<ElasticOptions>().units;
+        Ok(FilterArgs { tuning, elastic_units: is_typed("elastic_units").then_some(units) })
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use trommel_guards::kinds;
+    use trommel::options::SurfSuffix;
+    use trommel_guards::{PrefixRule, kinds};
 
     use super::*;
 
@@ -169,6 +106,7 @@ mod tests {
     }
 
     fn typed(text: &str) -> FilterArgs {
+        trommel_guards::register().expect("no other filter has these names");
         let words = std::iter::once("test").chain(text.split_whitespace());
         Typed::try_parse_from(words).unwrap_or_else(|error| panic!("{text}: {error}")).filter
     }
@@ -209,6 +147,8 @@ mod tests {
 
     #[test]
     fn short_forms_are_known_and_wrong_ones_are_not() {
+        let suffix = |text: &str| text.parse::<SurfSuffix>();
+        let prefix = |text: &str| text.parse::<PrefixRule>();
         assert_eq!(suffix("real:8"), Ok(SurfSuffix::Bits { hash: 0, real: 8 }));
         assert_eq!(suffix("real:8+hash:1"), Ok(SurfSuffix::Bits { hash: 1, real: 8 }));
         assert_eq!(prefix("sep:0x2f"), Ok(PrefixRule::Separator(b'/')));
@@ -218,5 +158,8 @@ mod tests {
         for wrong in ["", "0", "256", "sep:", "sep:ab", "sep:0x100", "/"] {
             assert!(prefix(wrong).expect_err(wrong).contains("sep:/"), "{wrong}");
         }
+        let told = Typed::try_parse_from(["test", "--rosetta-split", "even"]).err();
+        let told = told.expect("no split").to_string();
+        assert!(told.contains("--rosetta-split 'even': there are: single"), "{told}");
     }
 }

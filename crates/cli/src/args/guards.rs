@@ -56,10 +56,7 @@ pub(crate) fn guards_help() -> String {
 
 /// Reads the name of a guard.
 pub(crate) fn guard(name: &str) -> Result<GuardKind, String> {
-    name.parse().map_err(|error| match error {
-        trommel::Error::Option { problem, .. } => problem,
-        other => other.to_string(),
-    })
+    name.parse()
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 //! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
 
 use clap::Args;
-use trommel::{Granularity, Options, Policy};
+use trommel::options::Granularity;
+use trommel::{Options, Policy};
 
 use crate::args::values::byte_count;
 
@@ -95,15 +96,12 @@ impl PolicyArgs {
 
 /// The granularity of this name; an error lists those that there are.
 pub(crate) fn granularity(name: &str) -> Result<Granularity, String> {
-    name.parse().map_err(|error: trommel::Error| error.to_string())
+    name.parse()
 }
 
 /// The preset of this name.
 pub(crate) fn policy(name: &str) -> Result<Policy, String> {
-    let known = Policy::NAMES.join(", ");
-    let problem =
-        || format!("there is no policy '{name}'; there are: {known}, levelled-from:LEVEL (0 to 8)");
-    Policy::named(name).ok_or_else(problem)
+    name.parse()
 }
 
 #[cfg(test)]

@@ -1,12 +1,8 @@
-//! Values as they are typed: bytes, and when writes are synced.
+//! Values as they are typed: bytes.
 //! ```text
-//! 64MiB  -->  67108864            always, never, 0.5  -->  Sync
+//! 64MiB  -->  67108864
 //! ```
 //! Invariant: the error of a malformed value lists what is allowed.
-
-use std::time::Duration;
-
-use trommel::Sync;
 
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
 pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
@@ -23,21 +19,6 @@ pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "more bytes than there can be".to_string())
 }
 
-/// Reads `always`, `never`, or a number of seconds.
-pub(crate) fn sync(text: &str) -> Result<Sync, String> {
-    match text {
-        "always" => Ok(Sync::Always),
-        "never" => Ok(Sync::Never),
-        seconds => {
-            let seconds: f64 = seconds.parse().unwrap_or(f64::NAN);
-            let interval = Duration::try_from_secs_f64(seconds).map_err(|_| ());
-            interval
-                .map(Sync::Interval)
-                .map_err(|()| "there are: always, never, or seconds like 0.5".into())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -48,15 +29,6 @@ mod tests {
         assert_eq!((byte_count("64MiB"), byte_count("2k")), (Ok(64 << 20), Ok(2048)));
         for wrong in ["", "MiB", "1TB", "-1", "99999999999999999999", "9999999999999GiB"] {
             assert!(byte_count(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn sync_is_a_word_or_seconds() {
-        assert_eq!(sync("always"), Ok(Sync::Always));
-        assert_eq!(sync("0.5"), Ok(Sync::Interval(Duration::from_millis(500))));
-        for wrong in ["sometimes", "-1", "NaN", "1e400", ""] {
-            assert!(sync(wrong).is_err(), "{wrong}");
         }
     }
 }

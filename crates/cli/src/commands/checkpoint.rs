@@ -7,14 +7,16 @@ use clap::Args;
 use serde_json::json;
 use trommel::{Background, Db, GuardKind, Options};
 
+use crate::output::progress::patiently;
 use crate::output::table::{bytes, counted};
 use crate::process::failure::{Outcome, Status};
+use crate::process::signals::LastWords;
 
 #[derive(Debug, Args)]
 pub(crate) struct CheckpointArgs {
     /// The store's folder.
-    #[arg(value_name = "STORE")]
-    pub(crate) store: PathBuf,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
     /// The folder for the second store: new, or empty.
     #[arg(value_name = "DIR")]
     dir: PathBuf,
@@ -22,14 +24,15 @@ pub(crate) struct CheckpointArgs {
 
 pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -> Outcome {
     // Nothing is asked of the store, and nothing is to be merged in it.
-    let options = Options {
-        guard: GuardKind::Open,
-        background: Background::Stepped,
-        create_if_missing: false,
-        ..Options::default()
-    };
-    let db = Db::open(&arguments.store, options)?;
-    db.checkpoint(&arguments.dir)?;
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .background(Background::Stepped)
+        .create_if_missing(false);
+    let db = Db::open(&arguments.db, options)?;
+    let words = format!("{} is no store: remove it", arguments.dir.display());
+    let last_words = LastWords::new(move || words.clone())?;
+    patiently("making the checkpoint", || db.checkpoint(&arguments.dir))?;
+    drop(last_words);
     let stats = db.stats()?;
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
     let size = stats.table_bytes();

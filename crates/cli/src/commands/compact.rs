@@ -8,13 +8,16 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Db, GuardKind, Stats, TreePeek, peek};
+use trommel::stats::Stats;
+use trommel::tools::{TreePeek, peek};
+use trommel::{Db, GuardKind};
 
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;
 use crate::output::progress::merge_bar;
 use crate::output::table::{bytes, counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::signals::LastWords;
 use crate::watch::watcher::{Watcher, beside, watched};
 
 pub(crate) const EXAMPLES: &str = "Examples: what a load has left to be merged; what is due under another policy; one run, without what was deleted or replaced\n  \
@@ -40,6 +43,8 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     let db = arguments.store.open(GuardKind::Grf)?;
     let before = before?;
     let start = Instant::now();
+    let words = "merges that have ended are kept; others are done when they are due again";
+    let last_words = LastWords::new(|| words.into())?;
     let merge = || Ok(if arguments.all { db.compact() } else { db.settle() }?);
     match Watcher::new(arguments.watch, json, out)? {
         Some(watcher) => watched(watcher, &db, merge)?,
@@ -47,6 +52,7 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     }
     let (after, seconds) = (db.stats()?, start.elapsed().as_secs_f64());
     db.close()?;
+    drop(last_words);
     if json {
         writeln!(out, "{}", as_json(&before, &after, seconds))?;
     } else {

@@ -6,7 +6,8 @@ use serde_json::json;
 use trommel::GuardKind;
 
 use crate::args::key::KeyArgs;
-use crate::output::keytext::{read, show};
+use crate::output::json_bytes::json_bytes;
+use crate::output::keytext::read;
 use crate::process::failure::{Outcome, Status};
 
 pub(crate) fn run(arguments: &KeyArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -15,7 +16,7 @@ pub(crate) fn run(arguments: &KeyArgs, json: bool, out: &mut dyn Write) -> Outco
     db.delete(&key)?;
     db.close()?;
     if json {
-        writeln!(out, "{}", json!({ "key": show(&key, arguments.hex) }))?;
+        writeln!(out, "{}", json!({ "key": json_bytes(&key, arguments.hex) }))?;
     }
     Ok(Status::Fine)
 }

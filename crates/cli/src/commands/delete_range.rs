@@ -7,7 +7,8 @@ use serde_json::json;
 use trommel::GuardKind;
 
 use crate::args::store::StoreArgs;
-use crate::output::keytext::{read, show};
+use crate::output::json_bytes::json_bytes;
+use crate::output::keytext::read;
 use crate::process::failure::{Outcome, Status};
 
 pub(crate) const EXAMPLES: &str = "Examples: all keys that begin with 2025-; all from one number on and before another\n  \
@@ -34,7 +35,8 @@ pub(crate) fn run(arguments: &DeleteRangeArgs, json: bool, out: &mut dyn Write) 
     db.delete_range(&from, &to)?;
     db.close()?;
     if json {
-        writeln!(out, "{}", json!({ "from": show(&from, hex), "to": show(&to, hex) }))?;
+        let [from, to] = [&from, &to].map(|key| json_bytes(key, hex));
+        writeln!(out, "{}", json!({ "from": from, "to": to }))?;
     }
     Ok(Status::Fine)
 }

@@ -4,7 +4,8 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{FilterTuning, GuardKind, Policy};
+use trommel::options::FilterTuning;
+use trommel::{GuardKind, Policy};
 use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
     Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,

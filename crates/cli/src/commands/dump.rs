@@ -12,25 +12,32 @@ use std::io::{self, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
-use trommel::{Disk, DumpItem, dump};
+use trommel::storage::Disk;
+use trommel::tools::{DumpItem, dump};
 
+use crate::output::json_bytes::{beginning, json_bytes};
 use crate::output::keytext::show;
+use crate::output::shell::shell_word;
 use crate::output::table::{bytes, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 
 pub(crate) const EXAMPLES: &str = "Examples: all files of a store; a log, with whole values; the tables' entries of one key\n  \
-    trommel dump words\n  \
+    trommel dump --db words\n  \
     trommel dump words/000007.wal --value-bytes 1000000\n  \
-    trommel dump words | grep ' apple = '\n\n\
+    trommel dump --db words | grep ' apple = '\n\n\
     A file that no manifest names is no part of the store: that is told, and what it lacks is no damage.";
 
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("dumped").required(true).args(["file", "db"])))]
 pub(crate) struct DumpArgs {
-    /// A table, a log, a manifest, the image of a filter, or a store's folder.
-    #[arg(value_name = "FILE|STORE")]
-    pub(crate) path: PathBuf,
+    /// One file of a store: a table, a log, a manifest, or the image of a filter.
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// The store's folder: all its files.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: Option<PathBuf>,
     /// Keys and values are printed in hexadecimal.
     #[arg(long)]
     hex: bool,
@@ -39,7 +46,30 @@ pub(crate) struct DumpArgs {
     value_bytes: usize,
 }
 
+impl DumpArgs {
+    /// The file or the store's folder.
+    fn path(&self) -> Result<&Path, Failure> {
+        let of_file = |file: &Path| match file.is_dir() {
+            false => Ok(()),
+            true => {
+                let folder = shell_word(file);
+                let problem = format!(
+                    "{} is a folder, and a store is named with --db: `trommel dump --db {folder}`",
+                    file.display()
+                );
+                Err(Failure::Usage(problem))
+            }
+        };
+        match (&self.file, &self.db) {
+            (Some(file), _) => of_file(file).map(|()| &**file),
+            (None, Some(folder)) => Ok(folder),
+            (None, None) => unreachable!("the parser asks for one of both"),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &DumpArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let path = arguments.path()?;
     let mut printer = DumpPrinter {
         arguments,
         json,
@@ -50,7 +80,7 @@ pub(crate) fn run(arguments: &DumpArgs, json: bool, out: &mut dyn Write) -> Outc
         damage: Vec::new(),
     };
     let mut written = Ok(());
-    let dumped = dump(&Disk, &arguments.path, &mut |item| {
+    let dumped = dump(&Disk, path, &mut |item| {
         written = printer.item(&item);
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
@@ -153,11 +183,12 @@ impl DumpPrinter<'_> {
         match item {
             DumpItem::Note { offset, text } => json!({ "offset": offset, "note": text }),
             DumpItem::Entry { offset, sequence, kind, expiry, key, value } => {
-                let shown = &value[..value.len().min(self.arguments.value_bytes)];
+                let shown = beginning(value, self.arguments.value_bytes);
                 json!({
                     "offset": offset, "sequence": sequence, "kind": kind,
                     "expires_at_ms": expiry.map(|expiry| expiry.milliseconds()),
-                    "key": show(key, hex), "value": show(shown, hex), "value_bytes": value.len(),
+                    "key": json_bytes(key, hex), "value": json_bytes(shown, hex),
+                    "value_bytes": value.len(),
                 })
             }
             DumpItem::Damage { offset, what } => json!({ "offset": offset, "damage": what }),

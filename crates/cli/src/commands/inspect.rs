@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{GuardKind, Stats, peek};
+use trommel::GuardKind;
+use trommel::stats::Stats;
+use trommel::tools::peek;
 
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;

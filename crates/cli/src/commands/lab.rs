@@ -22,6 +22,7 @@ use trommel_lab::experiment::{
 
 use crate::output::table::{TextTable, counted};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::message::warning;
 
 pub(crate) const EXAMPLES: &str = "Examples: everything at small scale, with a page of it; one plan; what there is\n  \
     trommel lab run --report report.html\n  \
@@ -303,7 +304,7 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let studies = arguments.plans.studies()?;
     let is_any = studies.iter().any(|study| study.measured().0 > 0);
     if !is_any {
-        eprintln!("trommel: {}", nothing_measured(&arguments.plans));
+        warning(&nothing_measured(&arguments.plans));
     }
     if let Some(path) = &arguments.html {
         write_page(path, &studies)?;

@@ -3,20 +3,23 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Write};
 use std::path::{Display, Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
-use trommel::{Batch, Db, GuardKind};
+use trommel::{Db, GuardKind};
 use trommel_lab::{BadText, RunRecorder, TextLayout, TextRecords};
 
 use crate::args::record::RecordArgs;
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;
+use crate::commands::batches::{BATCH_ENTRIES, Batches, Kept, rate};
+use crate::output::keytext::show;
 use crate::output::progress::byte_bar;
 use crate::output::table::{counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::message::warning;
 use crate::watch::watcher::{Watcher, watched};
 
 pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
@@ -50,7 +53,7 @@ pub(crate) struct LoadArgs {
     /// Skip the first line (tsv, csv).
     #[arg(long)]
     pub(crate) header: bool,
-    /// Keys are written in hexadecimal.
+    /// Keys and values are written in hexadecimal.
     #[arg(long)]
     pub(crate) hex: bool,
     #[command(flatten)]
@@ -80,24 +83,21 @@ impl From<TextFormat> for trommel_lab::TextFormat {
     }
 }
 
-/// Entries that are written together: fewer locks, and still little memory.
-const BATCH_ENTRIES: usize = 512;
-
-const BATCH_BYTES: usize = 1 << 20;
-
 pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let layout = layout(arguments)?;
     let (input, size) = open_input(&arguments.file)?;
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
-    let recorder = arguments.record.begin(arguments.hex, arguments.store.bits_per_key, &db)?;
+    let recorder =
+        arguments.record.begin(arguments.hex, arguments.store.options.0.bits_per_key, &db)?;
     let watcher = Watcher::new(arguments.watch, json, out)?;
     let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();
+    let kept = Kept::new("loaded");
+    let last_words = kept.told_by_signals()?;
     let mut load = Load {
         db: &db,
         records: TextRecords::new(input, layout),
-        batch: Batch::new(),
-        loaded: 0,
+        kept: &kept,
         file: &arguments.file,
     };
     let result = match watcher {
@@ -105,35 +105,47 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
         Some(watcher) => watched(watcher, &db, || load.all(arguments, &bar)),
     };
     bar.finish_and_clear();
-    let (loaded, empty_lines) = (load.loaded, load.records.empty_lines());
+    let (loaded, empty_lines) = (kept.keys(), load.records.empty_lines());
     let recorded = recorder.map(|recorder| end_recording(recorder, &db));
     result?;
     recorded.transpose()?;
-    if loaded == 0 {
-        db.close()?;
-        return Err(Failure::Data(format!("{} holds no keys", shown(&arguments.file))));
-    }
     db.close()?;
-    let seconds = start.elapsed().as_secs_f64();
-    let rate = loaded as f64 / seconds;
-    if json {
-        let report = json!({
-            "loaded": loaded, "empty_lines": empty_lines, "seconds": seconds, "keys_per_second": rate,
-        });
-        writeln!(out, "{report}")?;
-    } else {
-        write!(
-            out,
-            "{} loaded in {seconds:.1} s, {} per second",
-            counted(loaded, "key"),
-            whole(rate as u64)
-        )?;
-        match empty_lines {
-            0 => writeln!(out)?,
-            lines => writeln!(out, "; {} passed over", counted(lines, "empty line"))?,
-        }
+    drop(last_words);
+    if loaded == 0 {
+        warning(&format!("{} holds no keys: nothing was loaded", shown(&arguments.file)));
     }
+    let told = Loaded { loaded, empty_lines, took: start.elapsed() };
+    writeln!(out, "{}", if json { told.as_json() } else { told.as_text() })?;
     Ok(Status::Fine)
+}
+
+/// What was loaded, and how long it took.
+struct Loaded {
+    loaded: u64,
+    empty_lines: u64,
+    took: Duration,
+}
+
+impl Loaded {
+    fn as_json(&self) -> String {
+        let report = json!({
+            "loaded": self.loaded, "empty_lines": self.empty_lines,
+            "seconds": self.took.as_secs_f64(), "keys_per_second": rate(self.loaded, self.took),
+        });
+        report.to_string()
+    }
+
+    fn as_text(&self) -> String {
+        let seconds = self.took.as_secs_f64();
+        let rate = rate(self.loaded, self.took);
+        let rate = rate.map(|rate| format!(", {} per second", whole(rate as u64)));
+        let passed = match self.empty_lines {
+            0 => String::new(),
+            lines => format!("; {} passed over", counted(lines, "empty line")),
+        };
+        let (keys, rate) = (counted(self.loaded, "key"), rate.unwrap_or_default());
+        format!("{keys} loaded in {seconds:.1} s{rate}{passed}")
+    }
 }
 
 /// Lets merges that are due end, so that the last step is a tree in shape, and ends the recording.
@@ -158,14 +170,6 @@ fn layout(arguments: &LoadArgs) -> Result<TextLayout, Failure> {
     })
 }
 
-/// The message about the keys before a failure.
-fn kept(loaded: u64) -> String {
-    match loaded {
-        0 => "no key was loaded before it".into(),
-        loaded => format!("{} loaded before it, and kept", counted(loaded, "key")),
-    }
-}
-
 /// How messages call the input.
 fn shown(file: &Path) -> Display<'_> {
     let is_input = file == Path::new("-");
@@ -178,7 +182,7 @@ type Input = Box<dyn BufRead + Send>;
 fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
     if path == Path::new("-") {
         if std::io::stdin().is_terminal() {
-            eprintln!("trommel: reading keys from the terminal; end with Ctrl-D");
+            warning("reading keys from the terminal; end with Ctrl-D");
         }
         return Ok((Box::new(BufReader::with_capacity(1 << 16, std::io::stdin())), None));
     }
@@ -189,10 +193,9 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
         return Err(Failure::Data(format!("{} is a folder, not a file of keys", path.display())));
     }
     let mut input = BufReader::with_capacity(1 << 18, file);
-    // Some files with text, such as those of /proc, have the same length.
-    if input.fill_buf().map_err(unreadable)?.is_empty() {
-        return Err(Failure::Data(format!("{} is empty", path.display())));
-    }
+    // Some files with text, such as those of /proc, have the length of an empty one. A file that
+    // cannot be read makes no store.
+    input.fill_buf().map_err(unreadable)?;
     let size = (about.is_file() && about.len() > 0).then_some(about.len());
     Ok((Box::new(input), size))
 }
@@ -200,57 +203,65 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
 struct Load<'a> {
     db: &'a Db,
     records: TextRecords<Input>,
-    batch: Batch,
-    loaded: u64,
+    kept: &'a Kept,
     file: &'a Path,
 }
 
 impl Load<'_> {
     /// Loads all entries, and makes a run of the last of them.
     fn all(&mut self, arguments: &LoadArgs, bar: &ProgressBar) -> Result<(), Failure> {
+        if arguments.header {
+            self.records.skip_line().map_err(|bad| self.failure(&bad))?;
+        }
         match arguments.ingest {
-            true => self.ingest(arguments.header, bar)?,
-            false => self.run(arguments.header, bar)?,
+            true => self.ingest(bar)?,
+            false => self.run(bar)?,
         }
         Ok(self.db.flush()?)
     }
 
     /// Loads all entries. On a bad line, those before it are loaded and the message says so.
-    fn run(&mut self, header: bool, bar: &ProgressBar) -> Result<(), Failure> {
-        if header {
-            self.records.skip_line().map_err(|bad| self.failure(&bad))?;
-        }
+    fn run(&mut self, bar: &ProgressBar) -> Result<(), Failure> {
+        let mut batches = Batches::new(self.db, self.kept);
         loop {
             match self.records.next_record() {
                 Ok(Some(record)) => {
-                    self.batch.put(&record.key, &record.value);
-                    if self.batch.len() >= BATCH_ENTRIES || self.batch.size_bytes() >= BATCH_BYTES {
-                        self.write()?;
+                    if batches.put(&record.key, &record.value, None)? {
                         bar.set_position(self.records.bytes_read());
-                        bar.set_message(format!("{} keys", whole(self.loaded)));
+                        bar.set_message(format!("{} keys", whole(self.kept.keys())));
                     }
                 }
-                Ok(None) => return self.write(),
+                Ok(None) => return batches.write(),
                 Err(bad) => {
-                    self.write()?;
+                    batches.write()?;
                     return Err(self.failure(&bad));
                 }
             }
         }
     }
 
-    /// Makes one run of all entries. On a bad line or a key out of order nothing is loaded.
-    fn ingest(&mut self, header: bool, bar: &ProgressBar) -> Result<(), Failure> {
-        if header {
-            self.records.skip_line().map_err(|bad| self.failure(&bad))?;
-        }
-        let (file, records) = (self.file, &mut self.records);
+    /// Makes one run of all entries. On a bad line or a key out of order nothing is loaded. The
+    /// order is checked here, where the line is known.
+    fn ingest(&mut self, bar: &ProgressBar) -> Result<(), Failure> {
+        let (file, kept, records) = (self.file, self.kept, &mut self.records);
         let mut count = 0u64;
+        let mut last: Option<Vec<u8>> = None;
         let entries = std::iter::from_fn(|| {
-            let record = match records.next_record() {
+            let read = records.next_record();
+            let ascending = read.and_then(|record| match (record, &last) {
+                (Some(record), Some(last)) if record.key <= *last => Err(BadText {
+                    line: records.entry_line(),
+                    problem: out_of_order(last, &record.key),
+                }),
+                (record, _) => Ok(record),
+            });
+            let record = match ascending {
                 Ok(None) => return None,
-                Ok(Some(record)) => Ok((record.key, record.value)),
-                Err(bad) => Err(failure(file, &bad, 0)),
+                Ok(Some(record)) => {
+                    last.get_or_insert_default().clone_from(&record.key);
+                    Ok((record.key, record.value))
+                }
+                Err(bad) => Err(failure(file, &bad, kept)),
             };
             count += 1;
             if count.is_multiple_of(BATCH_ENTRIES as u64) {
@@ -259,27 +270,23 @@ impl Load<'_> {
             }
             Some(record)
         });
-        self.loaded = self.db.try_ingest(entries)?;
-        Ok(())
-    }
-
-    fn write(&mut self) -> Result<(), Failure> {
-        let batch = std::mem::take(&mut self.batch);
-        let count = batch.len() as u64;
-        self.db.write(batch).map_err(|error| {
-            Failure::of_store(&error, format!("{error} ({})", kept(self.loaded)))
-        })?;
-        self.loaded += count;
+        let ingested = self.db.try_ingest(entries)?;
+        kept.add(ingested);
         Ok(())
     }
 
     fn failure(&self, bad: &BadText) -> Failure {
-        failure(self.file, bad, self.loaded)
+        failure(self.file, bad, self.kept)
     }
 }
 
-fn failure(file: &Path, bad: &BadText, loaded: u64) -> Failure {
-    let (file, kept) = (shown(file), kept(loaded));
+fn out_of_order(before: &[u8], key: &[u8]) -> String {
+    let (before, key) = (show(before, false), show(key, false));
+    format!("keys to ingest must ascend, each once: {key} comes after {before}")
+}
+
+fn failure(file: &Path, bad: &BadText, kept: &Kept) -> Failure {
+    let (file, kept) = (shown(file), kept.told());
     let (line, problem) = (bad.line, &bad.problem);
     Failure::Data(format!("{file}, line {line}: {problem} ({kept})"))
 }

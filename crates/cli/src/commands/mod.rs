@@ -4,6 +4,7 @@
 //! ```
 //! Invariant: with `json` a command writes JSON and nothing else.
 
+mod batches;
 pub(crate) mod bench;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
@@ -12,8 +13,10 @@ pub(crate) mod delete;
 pub(crate) mod delete_range;
 pub(crate) mod demo;
 pub(crate) mod dump;
+pub(crate) mod export;
 pub(crate) mod get;
 pub(crate) mod help_markdown;
+pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -23,5 +26,6 @@ pub(crate) mod replay;
 pub(crate) mod scan;
 pub(crate) mod stats;
 pub(crate) mod stress;
+pub(crate) mod upgrade;
 pub(crate) mod verify;
 pub(crate) mod victim;

@@ -8,7 +8,8 @@ use serde_json::json;
 use trommel::GuardKind;
 
 use crate::args::key::KeyArgs;
-use crate::output::keytext::{read, show};
+use crate::output::json_bytes::json_bytes;
+use crate::output::keytext::read;
 use crate::process::failure::{Outcome, Status};
 
 #[derive(Debug, Args)]
@@ -33,7 +34,7 @@ pub(crate) fn run(arguments: &PutArgs, json: bool, out: &mut dyn Write) -> Outco
     }
     db.close()?;
     if json {
-        writeln!(out, "{}", json!({ "key": show(&key, hex), "value_bytes": value.len() }))?;
+        writeln!(out, "{}", json!({ "key": json_bytes(&key, hex), "value_bytes": value.len() }))?;
     }
     Ok(Status::Fine)
 }

@@ -5,27 +5,34 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Doubt, Loss, RepairReport};
+use trommel::storage::Environment;
+use trommel::tools::{Doubt, Loss, RepairReport, repair_with_progress};
 
 use crate::commands::verify::logs;
+use crate::output::progress::CallBar;
 use crate::output::table::{counted, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::signals::LastWords;
 
 pub(crate) const EXAMPLES: &str = "Examples: mend what `trommel verify --db words` names; what is lost, for a program\n  \
-    trommel repair words\n  \
-    trommel repair words --json\n\n\
+    trommel repair --db words\n  \
+    trommel repair --db words --json\n\n\
     Exit status 0: all was saved, or there was nothing to repair; 1: something is lost, or nobody can\n\
     know whether it is (the manifest was damaged or missing). Both are told.";
 
 #[derive(Debug, Args)]
 pub(crate) struct RepairArgs {
     /// The store's folder. What is damaged moves to the folder `lost` in it; nothing is deleted.
-    #[arg(value_name = "STORE")]
-    pub(crate) store: PathBuf,
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
 }
 
 pub(crate) fn run(arguments: &RepairArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let report = trommel::repair(&arguments.store)?;
+    let words = "what it has moved is in `lost`, nothing is deleted; repair it again";
+    let last_words = LastWords::new(|| words.into())?;
+    let mut bar = CallBar::new("repairing");
+    let report = repair_with_progress(&arguments.db, &Environment::default(), &mut bar.hear())?;
+    drop((bar, last_words));
     if json {
         writeln!(out, "{}", as_json(&report))?;
     } else {

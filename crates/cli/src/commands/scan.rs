@@ -1,13 +1,16 @@
 //! `scan`: the keys and values of a range, in order.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 
 use clap::Args;
-use serde::Serialize;
+use indicatif::ProgressBar;
+use serde_json::json;
 use trommel::{GuardKind, Value};
 
 use crate::args::range::RangeArgs;
+use crate::output::json_bytes::json_bytes;
 use crate::output::keytext::show;
+use crate::output::progress::scan_bar;
 use crate::process::failure::{Failure, Outcome, Status};
 
 #[derive(Debug, Args)]
@@ -25,20 +28,18 @@ pub(crate) struct ScanArgs {
     pub(crate) keys_only: bool,
 }
 
-/// One entry of a scan, as JSON.
-#[derive(Serialize)]
-struct ShownEntry {
-    key: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    value: Option<String>,
-}
+/// Entries between two looks at the bar.
+const STEP: u64 = 1024;
 
 pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let bounds = arguments.range.bounds()?;
     let db = arguments.range.store.open_to_read(GuardKind::Open)?;
     let scan = db.range(bounds);
     let limit = arguments.limit.unwrap_or(usize::MAX);
-    let mut print = ScanPrinter { arguments, json, printed: 0, out };
+    // Entries on the terminal are progress enough.
+    let is_seen = std::io::stdout().is_terminal();
+    let bar = if is_seen { ProgressBar::hidden() } else { scan_bar() };
+    let mut print = ScanPrinter { arguments, json, printed: 0, out, bar };
     print.begin()?;
     if arguments.reverse {
         scan.rev().take(limit).try_for_each(|entry| print.entry(entry))?;
@@ -55,6 +56,7 @@ struct ScanPrinter<'a> {
     json: bool,
     printed: u64,
     out: &'a mut dyn Write,
+    bar: ProgressBar,
 }
 
 impl ScanPrinter<'_> {
@@ -68,22 +70,29 @@ impl ScanPrinter<'_> {
     fn entry(&mut self, entry: trommel::Result<(Vec<u8>, Value)>) -> Result<(), Failure> {
         let (key, value) = entry?;
         let hex = self.arguments.range.hex;
-        let value = (!self.arguments.keys_only).then(|| show(&value, hex));
-        let shown = ShownEntry { key: show(&key, hex), value };
+        let value = (!self.arguments.keys_only).then_some(value);
         if self.json {
             let comma = if self.printed > 0 { "," } else { "" };
-            write!(self.out, "{comma}{}", serde_json::to_string(&shown)?)?;
+            let mut shown = json!({ "key": json_bytes(&key, hex) });
+            if let Some(value) = value {
+                shown["value"] = json_bytes(&value, hex);
+            }
+            write!(self.out, "{comma}{shown}")?;
         } else {
-            match shown.value {
-                Some(value) => writeln!(self.out, "{}\t{value}", shown.key)?,
-                None => writeln!(self.out, "{}", shown.key)?,
+            match value {
+                Some(value) => writeln!(self.out, "{}\t{}", show(&key, hex), show(&value, hex))?,
+                None => writeln!(self.out, "{}", show(&key, hex))?,
             }
         }
         self.printed += 1;
+        if self.printed.is_multiple_of(STEP) {
+            self.bar.set_position(self.printed);
+        }
         Ok(())
     }
 
     fn end(&mut self) -> Result<(), Failure> {
+        self.bar.finish_and_clear();
         if self.json {
             writeln!(self.out, "],\"count\":{}}}", self.printed)?;
         }

@@ -4,7 +4,9 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::{Value, json};
-use trommel::{DirectIo, FileStats, FilterRecovery, GuardKind, IoStats, ObsoleteStats, Stats};
+use trommel::GuardKind;
+use trommel::options::DirectIo;
+use trommel::stats::{FileStats, FilterRecovery, IoStats, ObsoleteStats, Stats};
 
 use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
@@ -204,15 +206,18 @@ fn direct_text(io: &IoStats) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use trommel::{Background, Db, Environment, Fault, Memory, Options};
+    use trommel::storage::{Environment, Memory};
+    use trommel::testing::Fault;
+    use trommel::{Background, Db, Options};
+
+    use trommel::research::Research as _;
 
     use super::*;
 
     #[test]
     fn what_left_the_tree_is_told_with_who_holds_it() {
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let options = Options::new().background(Background::Stepped);
         let db = Db::open_with("db", options, environment).expect("opens");
         let fill = || db.put("key", "value").and_then(|()| db.compact()).expect("merges");
         fill();
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn a_store_that_is_held_up_says_so() {
         let disk = Memory::new();
-        let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+        let environment = Environment::new().storage(Arc::new(disk.clone()));
         let db = Db::open_with("db", Options::default(), environment).expect("opens");
         assert!(!as_text(&db.stats().expect("open")).contains("stopped"));
         disk.fail_from(0, Fault::NoSpace);

@@ -9,9 +9,12 @@
 use std::io::Write;
 
 use serde_json::json;
-use trommel::{GuardKind, LogCounts, VerifyReport, verify_files};
+use trommel::GuardKind;
+use trommel::storage::Environment;
+use trommel::tools::{LogCounts, VerifyReport, verify_files_with_progress};
 
 use crate::args::store::StoreArgs;
+use crate::output::progress::CallBar;
 use crate::output::table::{bytes, counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 
@@ -24,7 +27,7 @@ pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Out
     let checked = match check(arguments) {
         Ok(checked) => checked,
         Err(error) => {
-            if json {
+            if json && error.tells_of_damage() {
                 writeln!(out, "{}", json!({ "ok": false, "damage": [error.to_string()] }))?;
             }
             return Err(error.into());
@@ -78,15 +81,19 @@ struct Checked {
 /// Checks with a guard, so that its answers are checked as well. If damage prevents the guard or
 /// the opening, all files are checked without, so that the report does not end at the first damage.
 fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
-    let by = |guard: Option<GuardKind>| {
+    let mut bar = CallBar::new("verifying");
+    let mut by = |guard: Option<GuardKind>| {
         let db = match guard {
             None => arguments.open_to_read(GuardKind::Grf),
             Some(guard) => arguments.open_to_read_with(guard),
         };
-        db.and_then(|db| db.verify()).map(|report| Checked { report, opens: true })
+        db.and_then(|db| db.verify_with_progress(&mut bar.hear()))
+            .map(|report| Checked { report, opens: true })
     };
     let of_files = || {
-        let report = verify_files(&arguments.db)?;
+        let mut bar = CallBar::new("verifying files");
+        let environment = Environment::default();
+        let report = verify_files_with_progress(&arguments.db, &environment, &mut bar.hear())?;
         Ok(Checked { report, opens: false })
     };
     let with_guard = by(None);

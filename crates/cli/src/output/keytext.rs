@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: what is printed is one line without tabs, so that columns stay columns.
 
-use trommel_lab::from_hex;
+use trommel_lab::{escaped, from_hex, to_hex};
 
 use crate::process::failure::Failure;
 
@@ -21,32 +21,6 @@ pub(crate) fn read(text: &str, hex: bool) -> Result<Vec<u8>, Failure> {
 /// A key or a value as it is printed.
 pub(crate) fn show(bytes: &[u8], hex: bool) -> String {
     if hex { to_hex(bytes) } else { escaped(bytes) }
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            match letter {
-                '\\' => text.push_str("\\\\"),
-                '\t' => text.push_str("\\t"),
-                '\n' => text.push_str("\\n"),
-                '\r' => text.push_str("\\r"),
-                letter if letter.is_control() => {
-                    let mut buffer = [0; 4];
-                    let bytes = letter.encode_utf8(&mut buffer).bytes();
-                    bytes.for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
-                }
-                letter => text.push(letter),
-            }
-        }
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
-    }
-    text
 }
 
 #[cfg(test)]

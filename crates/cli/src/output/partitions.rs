@@ -8,7 +8,7 @@
 //! Invariant: a tree with one partition and no such merge appears in JSON alone.
 
 use serde_json::{Value, json};
-use trommel::{PartitionStats, Stats};
+use trommel::stats::{PartitionStats, Stats};
 
 use crate::output::keytext::show;
 use crate::output::table::{bytes, whole};
@@ -27,7 +27,7 @@ pub(crate) fn partitions_json(stats: &Stats) -> Value {
             "base_bytes": partition.base_bytes,
         })
     };
-    let under_way = |merge: &trommel::UnderWay| json!({ "runs": merge.runs, "done_to": show(&merge.done_to, true) });
+    let under_way = |merge: &trommel::stats::UnderWay| json!({ "runs": merge.runs, "done_to": show(&merge.done_to, true) });
     json!({
         "partitions": stats.partitions.iter().map(partition).collect::<Vec<_>>(),
         "under_way": stats.under_way.as_ref().map(under_way),

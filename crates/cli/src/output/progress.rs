@@ -1,5 +1,10 @@
 //! Progress of long work, on standard error, if that is a terminal.
 
+use std::io::IsTerminal;
+use std::ops::ControlFlow;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
+
 use indicatif::{ProgressBar, ProgressStyle};
 use trommel_lab::Progress;
 
@@ -66,6 +71,71 @@ pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
 pub(crate) fn merge_bar() -> ProgressBar {
     ProgressBar::new_spinner()
         .with_style(style("merging {bytes}  {bytes_per_sec}  {msg}  {elapsed}"))
+}
+
+/// A count of entries that were read: their number is unknown.
+pub(crate) fn scan_bar() -> ProgressBar {
+    ProgressBar::new_spinner().with_style(style("{human_pos} entries  {per_sec}  {elapsed}"))
+}
+
+/// A count of entries on their way, of about so many.
+pub(crate) fn count_bar(doing: &'static str, total: u64) -> ProgressBar {
+    let template = "{msg} [{bar:30}] {human_pos} of {human_len}  {per_sec}  {eta} left";
+    ProgressBar::new(total).with_style(style(template)).with_message(doing)
+}
+
+/// A bar over the steps of a call of the store, as the call tells them.
+pub(crate) struct CallBar {
+    bar: ProgressBar,
+}
+
+impl CallBar {
+    pub(crate) fn new(doing: &'static str) -> Self {
+        let template = "{msg} [{bar:30}] {percent:>3} %  {eta} left";
+        CallBar { bar: ProgressBar::new(0).with_style(style(template)).with_message(doing) }
+    }
+
+    /// Hears the call, and never stops it.
+    pub(crate) fn hear(&mut self) -> impl FnMut(trommel::tools::Progress) -> ControlFlow<()> {
+        |progress| {
+            self.bar.set_length(progress.total);
+            self.bar.set_position(progress.done);
+            ControlFlow::Continue(())
+        }
+    }
+}
+
+impl Drop for CallBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// So long a user waits without a word.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Does work that may take long: then a terminal shows what is being done.
+pub(crate) fn patiently<T>(doing: &'static str, work: impl FnOnce() -> T) -> T {
+    if !std::io::stderr().is_terminal() {
+        return work();
+    }
+    let (working, ended) = channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            if ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+                let bar =
+                    ProgressBar::new_spinner().with_style(style("{spinner} {msg}  {elapsed}"));
+                bar.set_message(doing);
+                bar.enable_steady_tick(Duration::from_millis(100));
+                // It ends with the work, which sends nothing.
+                let _ = ended.recv();
+                bar.finish_and_clear();
+            }
+        });
+        let result = work();
+        drop(working);
+        result
+    })
 }
 
 fn style(template: &str) -> ProgressStyle {

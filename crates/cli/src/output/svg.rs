@@ -13,7 +13,7 @@
 
 use std::fmt::Write as _;
 
-use trommel::{LevelStats, PartitionStats, RunStats, Stats};
+use trommel::stats::{LevelStats, PartitionStats, RunStats, Stats};
 
 use crate::output::keytext::show;
 use crate::output::table::{bytes, counted, whole};

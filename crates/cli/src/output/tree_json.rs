@@ -5,11 +5,12 @@
 //! Invariant: the field names are an interface, and stay.
 
 use serde_json::{Value, json};
-use trommel::{Metric, MetricValue, Policy, Stats};
+use trommel::Policy;
+use trommel::stats::{Metric, MetricValue, Stats};
 
 /// When runs merge, as JSON.
 pub(crate) fn policy_json(stats: &Stats) -> Value {
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = &stats.policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &stats.policy;
     // No limit is no number.
     let limit = |runs: u32| (runs < u32::MAX).then_some(runs);
     json!({

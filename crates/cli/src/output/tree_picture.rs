@@ -12,7 +12,8 @@
 
 use std::fmt::Write as _;
 
-use trommel::{ElasticStats, GuardKind, LevelStats, Policy, RunStats, Stats};
+use trommel::stats::{ElasticStats, LevelStats, RunStats, Stats};
+use trommel::{GuardKind, Policy};
 
 use crate::output::partitions::partition_lines;
 use crate::output::table::{bytes, counted, whole};

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use trommel_lab::LabError;
 
+use crate::process::message;
+
 /// How a command ends if nothing goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -26,6 +28,8 @@ pub(crate) enum Failure {
     Data(String),
     /// A store's data are corrupt.
     Damage(String),
+    /// Another process has the store open.
+    InUse(String),
     /// The reader of the output is gone: no message.
     OutputClosed,
 }
@@ -33,21 +37,24 @@ pub(crate) enum Failure {
 impl Failure {
     /// A store's error in these words.
     pub(crate) fn of_store(error: &trommel::Error, message: String) -> Self {
-        if error.tells_of_damage() { Failure::Damage(message) } else { Failure::Data(message) }
+        match error {
+            trommel::Error::Locked { .. } => Failure::InUse(message),
+            error if error.tells_of_damage() => Failure::Damage(message),
+            _ => Failure::Data(message),
+        }
     }
 
-    /// Prints the message on standard error, and the hint if it is damage; returns the exit status.
-    pub(crate) fn tell(self, repair_hint: impl FnOnce() -> Option<String>) -> ExitCode {
-        let (status, message, hint) = match self {
-            Failure::Usage(message) => (2, message, None),
-            Failure::Data(message) => (3, message, None),
-            Failure::Damage(message) => (3, message, repair_hint()),
+    /// Prints the message on standard error, and the hint if there is one; returns the exit status.
+    pub(crate) fn tell(self, hint: impl FnOnce(&Failure) -> Option<String>) -> ExitCode {
+        let hint = hint(&self);
+        let (kind, status, message) = match self {
+            Failure::Usage(message) => ("usage", 2, message),
+            Failure::Data(message) => ("data", 3, message),
+            Failure::Damage(message) => ("damage", 3, message),
+            Failure::InUse(message) => ("in_use", 3, message),
             Failure::OutputClosed => return ExitCode::SUCCESS,
         };
-        eprintln!("trommel: {message}");
-        if let Some(hint) = hint {
-            eprintln!("trommel: {hint}");
-        }
+        message::error(kind, status, &message, hint.as_deref());
         ExitCode::from(status)
     }
 }

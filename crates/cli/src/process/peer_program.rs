@@ -1,13 +1,15 @@
 //! The program that has the other engines: where it is, and what it answers.
 //! ```text
 //! task as JSON --> trommel-peers --> reports as JSON      other engines need other compilers
+//!                                --> a native stream of entries, of another engine's store
 //! ```
 //! Invariant: its standard error is passed through; an answer that has no reports is an error.
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 use trommel_lab::PeerTask;
@@ -16,6 +18,8 @@ use crate::process::failure::Failure;
 
 /// What the program is called.
 const PROGRAM: &str = "trommel-peers";
+/// So long a program takes to end that has closed its output.
+const SOON: Duration = Duration::from_secs(1);
 const BUILD: &str = "cargo build --release --manifest-path crates/peers/Cargo.toml";
 
 /// Where the program is.
@@ -51,24 +55,80 @@ impl PeerProgram {
         })
     }
 
+    /// Sends a task; returns the stream of entries that the program writes. Its end tells whether
+    /// all went well.
+    pub(crate) fn stream(&self, task: &PeerTask) -> Result<(PeerStream, ChildStdout), Failure> {
+        let (mut child, written) = self.started(&serde_json::to_vec(task)?)?;
+        let output = child.stdout.take().expect("standard output is a pipe");
+        Ok((PeerStream { program: self.0.clone(), child, written }, output))
+    }
+
     /// Its standard output for the task.
     fn told(&self, task: &[u8]) -> Result<Vec<u8>, Failure> {
-        let failed =
-            |error: std::io::Error| Failure::Data(format!("{}: {error}", self.0.display()));
+        let (child, written) = self.started(task)?;
+        let ended = child.wait_with_output().map_err(|error| failed(&self.0, &error))?;
+        judged(&self.0, ended.status, written).map(|()| ended.stdout)
+    }
+
+    /// The program, which was given a task, and whether it took it.
+    fn started(&self, task: &[u8]) -> Result<(Child, std::io::Result<()>), Failure> {
         let mut child = Command::new(&self.0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(failed)?;
+            .map_err(|error| failed(&self.0, &error))?;
         let input = child.stdin.take();
-        // A program that ends without reading prints its own reason.
         let written = input.map_or(Ok(()), |mut input| input.write_all(task));
-        let ended = child.wait_with_output().map_err(failed)?;
-        match ended.status.code() {
-            Some(0) => written.map_err(failed).map(|()| ended.stdout),
-            Some(2) => Err(Failure::Usage(format!("{PROGRAM} refused the plan"))),
-            _ => Err(Failure::Data(format!("{}: {}", self.0.display(), ended.status))),
+        Ok((child, written))
+    }
+}
+
+/// A program that writes a stream.
+pub(crate) struct PeerStream {
+    program: PathBuf,
+    child: Child,
+    written: std::io::Result<()>,
+}
+
+impl PeerStream {
+    /// Waits until it ends; an error if it failed. Requires: its output was read to the end, or is
+    /// closed.
+    pub(crate) fn end(&mut self) -> Result<(), Failure> {
+        let status = self.child.wait().map_err(|error| failed(&self.program, &error))?;
+        judged(&self.program, status, std::mem::replace(&mut self.written, Ok(())))
+    }
+
+    /// An error if it has failed, or is about to: its stream was no good. Nothing if it goes on.
+    pub(crate) fn end_soon(&mut self) -> Result<(), Failure> {
+        let deadline = Instant::now() + SOON;
+        while Instant::now() < deadline {
+            if self.child.try_wait().is_ok_and(|status| status.is_some()) {
+                return self.end();
+            }
+            std::thread::sleep(SOON / 100);
         }
+        Ok(())
+    }
+}
+
+impl Drop for PeerStream {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn failed(program: &Path, error: &std::io::Error) -> Failure {
+    Failure::Data(format!("{}: {error}", program.display()))
+}
+
+/// What its exit status means. A program that ends without reading prints its own reason.
+fn judged(program: &Path, status: ExitStatus, written: std::io::Result<()>) -> Result<(), Failure> {
+    match status.code() {
+        Some(0) => written.map_err(|error| failed(program, &error)),
+        Some(2) => Err(Failure::Usage(format!("{PROGRAM} refused the plan"))),
+        _ => Err(Failure::Data(format!("{}: {status}", program.display()))),
     }
 }
 

@@ -1,7 +1,8 @@
-//! Signals that end a process whose picture is on the terminal, or that has temporary folders.
+//! Signals that end a process whose picture is on the terminal, that has temporary folders, or that
+//! says at its end what it leaves behind.
 //! ```text
 //! SIGTERM, SIGINT, SIGHUP --> a thread: waits until nothing is half drawn, restores the terminal,
-//!                             removes the folders --> the signal's own end
+//!                             removes the folders, says what is kept --> the signal's own end
 //! Ctrl-C while the picture is there: a key --> the same
 //! ```
 //! The main thread holds the lock of standard output as long as it runs. So the signal thread has a
@@ -11,6 +12,7 @@
 //! stays so.
 
 use std::fs::File;
+use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
@@ -21,7 +23,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
-use crate::process::temporary;
+use crate::process::failure::Failure;
+use crate::process::{message, temporary};
 
 /// Whether the terminal has a picture. Held while something is drawn.
 static HAS_PICTURE: Mutex<bool> = Mutex::new(false);
@@ -37,6 +40,42 @@ impl Drawing {
         let mut held = HAS_PICTURE.lock().unwrap_or_else(PoisonError::into_inner);
         *held = leaves_picture;
         Drawing { _held: held }
+    }
+}
+
+type Words = Box<dyn Fn() -> String + Send>;
+
+static LAST_WORDS: Mutex<Option<Words>> = Mutex::new(None);
+
+/// While it lives, a signal that ends the process first says what the work leaves behind.
+pub(crate) struct LastWords(());
+
+impl LastWords {
+    /// `words`: what is kept of the work, as of now. It takes no lock that the work may hold.
+    pub(crate) fn new(words: impl Fn() -> String + Send + 'static) -> Result<Self, Failure> {
+        end_by_signal().map_err(|error| Failure::Data(format!("signals: {error}")))?;
+        *last_words() = Some(Box::new(words));
+        Ok(LastWords(()))
+    }
+}
+
+impl Drop for LastWords {
+    fn drop(&mut self) {
+        *last_words() = None;
+    }
+}
+
+fn last_words() -> MutexGuard<'static, Option<Words>> {
+    LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn say_last_words() {
+    if let Some(words) = &*last_words() {
+        // The line has a bar, or ^C.
+        if std::io::stderr().is_terminal() {
+            let _ = std::io::stderr().write_all(b"\n");
+        }
+        message::warning(&format!("interrupted: {}", words()));
     }
 }
 
@@ -61,6 +100,7 @@ fn listen() -> std::io::Result<()> {
 /// Ends the process as if by Ctrl-C in a terminal that has no picture. Requires: nothing is being
 /// drawn.
 pub(crate) fn interrupt() -> ! {
+    say_last_words();
     let removed = temporary::remove_all();
     // It cannot be handled here: this ends the process.
     let _ = emulate_default_handler(SIGINT);
@@ -75,6 +115,7 @@ fn end(signal: i32, mut terminal: &File) {
         let _ = disable_raw_mode();
         let _ = execute!(terminal, LeaveAlternateScreen, Show);
     }
+    say_last_words();
     let _removed = temporary::remove_all();
     // Only signals that cannot be handled fail here, and those are none of them.
     let _ = emulate_default_handler(signal);

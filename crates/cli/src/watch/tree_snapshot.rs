@@ -7,7 +7,8 @@
 //! Invariant: nothing is guessed. What a snapshot cannot see is none, never zero.
 
 use serde::Serialize;
-use trommel::{QueryStats, Stats, TreePeek, UnderWay};
+use trommel::stats::{QueryStats, Stats, UnderWay};
+use trommel::tools::TreePeek;
 
 use crate::output::keytext::show;
 
@@ -92,9 +93,9 @@ pub(crate) struct Rates {
 impl TreeSnapshot {
     /// A store that this process has open.
     pub(crate) fn of_stats(store: &str, stats: &Stats) -> Self {
-        let of_level = |level: &trommel::LevelStats| {
+        let of_level = |level: &trommel::stats::LevelStats| {
             let at = level.level;
-            let run = |run: &trommel::RunStats| RunSnapshot {
+            let run = |run: &trommel::stats::RunStats| RunSnapshot {
                 level: at,
                 span: run.span,
                 tables: run.tables,
@@ -114,7 +115,7 @@ impl TreeSnapshot {
 
     /// A store that another process may have open.
     pub(crate) fn of_peek(store: &str, peek: &TreePeek) -> Self {
-        let run = |run: &trommel::RunPeek| RunSnapshot {
+        let run = |run: &trommel::tools::RunPeek| RunSnapshot {
             level: run.level,
             span: run.span,
             tables: run.tables,

@@ -5,6 +5,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 /// A temporary folder to work in.
 pub(crate) struct Workplace {
@@ -100,6 +101,16 @@ impl Ended {
     pub(crate) fn json(self, status: i32) -> serde_json::Value {
         assert_eq!(self.status, status, "out: {}\nerr: {}", self.out, self.err);
         serde_json::from_str(&self.out).expect("one JSON value and nothing else")
+    }
+}
+
+/// Waits until something is so.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never comes: {what}");
+        std::thread::sleep(Duration::from_millis(5));
     }
 }
 

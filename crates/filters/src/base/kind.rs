@@ -12,6 +12,7 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use super::tuning_option::TuningOption;
 use crate::base::any_filter::{AnyFilter, AnyFilterBuilder};
 use crate::base::monkey::RateLaw;
 use crate::base::sub_filters::SubFilterKind;
@@ -58,10 +59,18 @@ pub trait FilterKind: Any + Send + Sync {
         None
     }
 
-    /// The options of this kind in a tuning, as people read and type them. None: it has none.
+    /// The options of this kind in a tuning.
+    fn tuning_options(&self) -> &'static [TuningOption] {
+        &[]
+    }
+
+    /// The options of this kind in a tuning, as people type them. None: it has none.
     fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
-        let _ = tuning;
-        None
+        let text = |option: &TuningOption| {
+            format!("{} {}", option.name.replace('_', "-"), (option.write)(tuning))
+        };
+        let texts: Vec<String> = self.tuning_options().iter().map(text).collect();
+        (!texts.is_empty()).then(|| texts.join(", "))
     }
 }
 
@@ -127,7 +136,7 @@ pub struct TableKind {
     tag: Option<u16>,
     knows_ranges: bool,
     rate_law: Option<RateLaw>,
-    tuning_text: fn(&FilterTuning) -> Option<String>,
+    tuning_options: &'static [TuningOption],
     builder: fn(&FilterOptions) -> Box<dyn AnyFilterBuilder>,
     read: fn(AlignedBytes) -> Result<Box<dyn AnyFilter>, Corrupt>,
 }
@@ -144,7 +153,7 @@ impl TableKind {
             tag: None,
             knows_ranges: false,
             rate_law: None,
-            tuning_text: |_| None,
+            tuning_options: &[],
             builder,
             read,
         }
@@ -168,10 +177,10 @@ impl TableKind {
         TableKind { rate_law: Some(rate), ..self }
     }
 
-    /// With the text of its options in a tuning, as people read and type them.
+    /// With its options in a tuning.
     #[must_use]
-    pub const fn with_tuning_text(self, tuning_text: fn(&FilterTuning) -> Option<String>) -> Self {
-        TableKind { tuning_text, ..self }
+    pub const fn with_tuning_options(self, tuning_options: &'static [TuningOption]) -> Self {
+        TableKind { tuning_options, ..self }
     }
 }
 
@@ -200,8 +209,8 @@ impl FilterKind for TableKind {
         self.rate_law
     }
 
-    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
-        (self.tuning_text)(tuning)
+    fn tuning_options(&self) -> &'static [TuningOption] {
+        self.tuning_options
     }
 }
 

@@ -19,4 +19,5 @@ pub(crate) mod rank;
 pub(crate) mod shape;
 pub(crate) mod sub_filters;
 pub(crate) mod tuning;
+pub(crate) mod tuning_option;
 pub(crate) mod wire;

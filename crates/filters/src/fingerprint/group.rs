@@ -245,7 +245,7 @@ impl<'a> Group<'a> {
     #[inline(always)]
     pub fn new(bytes: &'a [u8]) -> Self {
         let header = u64::from_le_bytes(*bytes.first_chunk().expect("a group is of eight bytes"));
-        let field = |at: usize, len: usize| header as usize >> at & ((1 << len) - 1);
+        let field = |at: usize, len: usize| (header >> at) as usize & ((1 << len) - 1);
         Group {
             bytes,
             prefix_bits: field(0, HASHES_AT),

@@ -5,7 +5,8 @@
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, FilterTuning,
-    SubFilterDirectory, SubFilterKind, SubFilterPolicy, Tuning,
+    SubFilterDirectory, SubFilterKind, SubFilterPolicy, Tuning, TuningOption, read_tuning,
+    read_tuning_or_auto, text_or_auto,
 };
 
 use super::directory::TAG;
@@ -58,6 +59,50 @@ impl Tuning for ElasticOptions {
     }
 }
 
+const OPTIONS: &[TuningOption] = &[
+    TuningOption {
+        name: "elastic_units",
+        limits: "1 to 32",
+        help: "elastic: units of a table on disk; as many of them are in memory as gets for it are \
+               worth",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |own: &mut ElasticOptions, units| own.units = units)
+        },
+        write: |tuning| tuning.get::<ElasticOptions>().units.to_string(),
+    },
+    TuningOption {
+        name: "elastic_unit_bits",
+        limits: "0.5 to 16, or auto: a table of medium heat has three",
+        help: "elastic: bits per key of one unit",
+        read: |tuning, text| {
+            read_tuning_or_auto(tuning, text, |own: &mut ElasticOptions, bits| {
+                own.unit_bits_per_key = bits;
+            })
+        },
+        write: |tuning| text_or_auto(tuning.get::<ElasticOptions>().unit_bits_per_key),
+    },
+    TuningOption {
+        name: "elastic_life_time",
+        limits: "any number, or auto: as many as there are tables",
+        help: "elastic: a table that was not asked for during so many counted gets may lose a unit",
+        read: |tuning, text| {
+            read_tuning_or_auto(tuning, text, |own: &mut ElasticOptions, gets| {
+                own.life_time = gets;
+            })
+        },
+        write: |tuning| text_or_auto(tuning.get::<ElasticOptions>().life_time),
+    },
+    TuningOption {
+        name: "elastic_sample_gets",
+        limits: "at least 1",
+        help: "elastic: one get in so many is counted. More: gets cost less, units follow later",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |own: &mut ElasticOptions, gets| own.sample_gets = gets)
+        },
+        write: |tuning| tuning.get::<ElasticOptions>().sample_gets.to_string(),
+    },
+];
+
 /// How many sub-filters share the bits of one filter, 1 to 32. None: as many as is usual, at most
 /// 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,8 +136,8 @@ impl FilterKind for ElasticKind {
         Some(self)
     }
 
-    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
-        Some(format!("elastic-units {}", tuning.get::<ElasticOptions>().units))
+    fn tuning_options(&self) -> &'static [TuningOption] {
+        OPTIONS
     }
 }
 

@@ -16,11 +16,14 @@
 //!
 //! Invariant: the places of each key and of its prefix are marked. No bits: no keys.
 
+use std::fmt;
+use std::str::FromStr;
+
 use trommel_filters::bits::key_bits::after_all_with;
 use trommel_filters::hash::{HashUse, hash_key, mix};
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, Reader, Signature,
-    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, Reader, Signature, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, TuningOption, Writer, read_tuning,
 };
 
 use crate::range::base::hashed::{best_probes, is_marked, mark, rate};
@@ -34,7 +37,13 @@ pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
 )
 .with_tag(TAG)
 .with_ranges()
-.with_tuning_text(|tuning| Some(told(tuning)));
+.with_tuning_options(&[TuningOption {
+    name: "prefix",
+    limits: "a number of first bytes, 1 to 255, or all up to the first separator: sep:/, sep:0x2f",
+    help: "prefix-bloom: the prefix of a key. Ranges within one prefix are answered",
+    read: |tuning, text| read_tuning(tuning, text, |own: &mut PrefixRule, rule| *own = rule),
+    write: |tuning| tuning.get::<PrefixRule>().to_string(),
+}]);
 
 const VERSION: u8 = 1;
 const TAG: u16 = 15;
@@ -65,11 +74,33 @@ impl Tuning for PrefixRule {
     }
 }
 
-fn told(tuning: &FilterTuning) -> String {
-    match tuning.get() {
-        PrefixRule::Fixed(bytes) => format!("prefix {bytes}"),
-        PrefixRule::Separator(byte @ b'!'..=b'~') => format!("prefix sep:{}", char::from(byte)),
-        PrefixRule::Separator(byte) => format!("prefix sep:0x{byte:02x}"),
+impl fmt::Display for PrefixRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrefixRule::Fixed(bytes) => bytes.fmt(f),
+            PrefixRule::Separator(byte @ b'!'..=b'~') => write!(f, "sep:{}", char::from(*byte)),
+            PrefixRule::Separator(byte) => write!(f, "sep:0x{byte:02x}"),
+        }
+    }
+}
+
+impl FromStr for PrefixRule {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || "a number of bytes, 1 to 255, or sep:/ or sep:0x2f".to_string();
+        let Some(byte) = text.strip_prefix("sep:") else {
+            let bytes = text.parse::<u8>().ok().filter(|bytes| *bytes > 0);
+            return bytes.map(PrefixRule::Fixed).ok_or_else(known);
+        };
+        match (byte.as_bytes(), byte.strip_prefix("0x")) {
+            ([byte], _) => Ok(PrefixRule::Separator(*byte)),
+            (_, Some(hex)) => {
+                u8::from_str_radix(hex, 16).map(PrefixRule::Separator).map_err(|_| known())
+            }
+            _ => Err(known()),
+        }
     }
 }
 

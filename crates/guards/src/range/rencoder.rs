@@ -26,8 +26,8 @@
 
 use trommel_filters::hash::{mix, scaled};
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, RateLaw, Reader, Signature,
-    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, RateLaw, Reader, Signature, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, TuningOption, Writer, read_tuning,
 };
 
 use crate::range::base::dyadic::Descent;
@@ -47,7 +47,16 @@ pub const RENCODER: &dyn FilterKind = &TableKind::new(
 .with_tag(TAG)
 .with_ranges()
 .with_rate_law(SHORT_RANGES)
-.with_tuning_text(|tuning| Some(told(tuning)));
+.with_tuning_options(&[TuningOption {
+    name: "rencoder_probes",
+    limits: "1 to 8",
+    help: "rencoder: cache lines for a node. More: fewer false positives near stored keys, more for \
+           long ranges",
+    read: |tuning, text| {
+        read_tuning(tuning, text, |plan: &mut RencoderPlan, probes| plan.probes = probes)
+    },
+    write: |tuning| tuning.get::<RencoderPlan>().probes.to_string(),
+}]);
 
 const VERSION: u8 = 1;
 const TAG: u16 = 14;
@@ -87,10 +96,6 @@ impl Tuning for RencoderPlan {
         let fits = (1..=8).contains(&self.probes);
         (!fits).then_some(("filter.rencoder.probes", "must be 1 to 8"))
     }
-}
-
-fn told(tuning: &FilterTuning) -> String {
-    format!("rencoder-probes {}", tuning.get::<RencoderPlan>().probes)
 }
 
 /// Makes a REncoder.

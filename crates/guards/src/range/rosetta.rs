@@ -16,10 +16,13 @@
 //!
 //! Invariant: every level that is kept has the prefix of every key. No levels: no keys.
 
+use std::fmt;
+use std::str::FromStr;
+
 use trommel_filters::hash::mix;
 use trommel_filters::{
-    Corrupt, FilterKind, FilterTuning, HashedKey, KeyRange, OutOfOrder, RateLaw, Reader, Signature,
-    TableFilter, TableFilterBuilder, TableKind, Trace, Tuning, Writer,
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, RateLaw, Reader, Signature, TableFilter,
+    TableFilterBuilder, TableKind, Trace, Tuning, TuningOption, Writer, read_tuning,
 };
 
 use crate::range::base::dyadic::Descent;
@@ -42,7 +45,28 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
 .with_tag(TAG)
 .with_ranges()
 .with_rate_law(SHORT_RANGES)
-.with_tuning_text(|tuning| Some(told(tuning)));
+.with_tuning_options(&[
+    TuningOption {
+        name: "rosetta_range_bits",
+        limits: "0 to 31",
+        help: "rosetta: made for ranges of up to two to the power of so many numbers",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |plan: &mut RosettaPlan, bits| plan.range_bits = bits)
+        },
+        write: |tuning| tuning.get::<RosettaPlan>().range_bits.to_string(),
+    },
+    TuningOption {
+        name: "rosetta_split",
+        limits: "single, variable, first-cut",
+        help: "rosetta: how its memory is divided over its levels. single: all to the last one. \
+               variable: the more, the more often a level is asked. first-cut: one rate, whatever \
+               level a question begins at, and the fewest probes",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |plan: &mut RosettaPlan, split| plan.split = split)
+        },
+        write: |tuning| tuning.get::<RosettaPlan>().split.to_string(),
+    },
+]);
 
 const VERSION: u8 = 1;
 const TAG: u16 = 13;
@@ -79,16 +103,6 @@ impl Tuning for RosettaPlan {
     }
 }
 
-fn told(tuning: &FilterTuning) -> String {
-    let RosettaPlan { range_bits, split } = tuning.get();
-    let split = match split {
-        RosettaSplit::Single => "single",
-        RosettaSplit::Variable => "variable",
-        RosettaSplit::FirstCut => "first-cut",
-    };
-    format!("rosetta-range-bits {range_bits}, rosetta-split {split}")
-}
-
 /// How the memory of a Rosetta filter is divided over its levels. (The paper's names.)
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RosettaSplit {
@@ -100,6 +114,39 @@ pub enum RosettaSplit {
     /// The last level gets a rate, the others what keeps that rate whatever level a question begins
     /// at: the fewest probes.
     FirstCut,
+}
+
+impl RosettaSplit {
+    /// Every one there is.
+    pub const ALL: [RosettaSplit; 3] =
+        [RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut];
+
+    /// The name that people write.
+    pub fn name(self) -> &'static str {
+        match self {
+            RosettaSplit::Single => "single",
+            RosettaSplit::Variable => "variable",
+            RosettaSplit::FirstCut => "first-cut",
+        }
+    }
+}
+
+impl fmt::Display for RosettaSplit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for RosettaSplit {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|split| split.name() == name)
+            .ok_or_else(|| format!("there are: {}", Self::ALL.map(RosettaSplit::name).join(", ")))
+    }
 }
 
 /// Makes a Rosetta filter.

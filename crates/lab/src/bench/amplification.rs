@@ -7,7 +7,8 @@
 //! ```
 //! Invariant: nothing here looks at a store; what a store has written is compared with it.
 
-use trommel::{Granularity, LevelRule, Policy};
+use trommel::Policy;
+use trommel::options::{Granularity, LevelRule};
 
 use crate::bench::partial_writes::partial_writes;
 
@@ -129,7 +130,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use trommel::{Background, Db, Environment, Memory, Options, Sync};
+    use trommel::storage::{Environment, Memory};
+    use trommel::{Background, Db, Options, SyncPolicy};
 
     use super::*;
 
@@ -140,19 +142,17 @@ mod tests {
 
     /// Bytes of tables written for each byte flushed, and flushes.
     fn measured(policy: &Policy, granularity: Granularity, size_ratio: u32, flushes: u64) -> f64 {
-        let options = Options {
-            granularity,
-            table_bytes: 16 << 10,
-            partition_bytes: 1 << 20,
-            size_ratio,
-            policy: policy.clone(),
-            compression: false,
-            sync: Sync::Never,
-            background: Background::Stepped,
-            ..Options::default()
-        };
+        let options = Options::new()
+            .granularity(granularity)
+            .table_bytes(16 << 10)
+            .partition_bytes(1 << 20)
+            .size_ratio(size_ratio)
+            .policy(policy.clone())
+            .compression(false)
+            .sync(SyncPolicy::Never)
+            .background(Background::Stepped);
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         let db = Db::open_with(Path::new("db"), options, environment).expect("opens");
         for number in 0..flushes * 100 {
             let key = crate::keys::rng::scramble(number).to_be_bytes();

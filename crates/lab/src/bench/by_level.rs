@@ -8,7 +8,9 @@
 //! ```
 //! Invariant: the runs say where a key is, not the filter. Only counts are taken, no times.
 
-use trommel::{Db, PinnedTree};
+use trommel::Db;
+use trommel::research::PinnedTree;
+use trommel::research::Research as _;
 use trommel_filters::Query;
 
 use crate::error::Result;

@@ -7,7 +7,8 @@
 //! ```
 //! Invariant: every flush is in one run, and runs ascend with the age of their flushes.
 
-use trommel::{LevelRule, Policy};
+use trommel::Policy;
+use trommel::options::LevelRule;
 use trommel_filters::{FlushNumber, Shape, Span};
 
 use crate::keys::rng::random_order;

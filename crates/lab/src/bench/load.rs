@@ -9,7 +9,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use trommel::{Background, Batch, Db, DirectIo, Environment, GuardKind, Options, Sync};
+use trommel::options::DirectIo;
+use trommel::storage::Environment;
+use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::unsynced::Unsynced;
 use crate::error::{LabError, Result};
@@ -45,23 +47,22 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
     let deleted = content.deleted.map_or(0, |deleted| deleted.keys.len());
     let flush_bytes = (key_count / flushes as usize + 1 + deleted) * entry_bytes;
     let defaults = Options::default();
-    Options {
-        size_ratio: plan.size_ratio,
-        policy: plan.policy.clone(),
-        write_buffer_bytes: (2 * flush_bytes).max(WRITE_BUFFER_LEAST),
-        guard,
-        bits_per_key: plan.bits_per_key,
-        monkey: plan.monkey && guard.rate_law().is_some(),
-        point_bits: plan.point_bits,
-        block_cache_bytes: plan.block_cache_bytes.unwrap_or(2 * key_count * entry_bytes),
-        direct: if plan.direct { DirectIo::ALL } else { DirectIo::default() },
-        sync: Sync::Never,
-        background: Background::Stepped,
-        filter: plan.filter.clone().with(plan.elastic.clone()),
-        table_bytes: plan.table_bytes.unwrap_or(defaults.table_bytes),
-        learn_questions: false,
-        ..defaults
-    }
+    let table_bytes = plan.table_bytes.unwrap_or(defaults.table_bytes);
+    defaults
+        .size_ratio(plan.size_ratio)
+        .policy(plan.policy.clone())
+        .write_buffer_bytes((2 * flush_bytes).max(WRITE_BUFFER_LEAST))
+        .guard(guard)
+        .bits_per_key(plan.bits_per_key)
+        .monkey(plan.monkey && guard.rate_law().is_some())
+        .point_bits(plan.point_bits)
+        .block_cache_bytes(plan.block_cache_bytes.unwrap_or(2 * key_count * entry_bytes))
+        .direct(if plan.direct { DirectIo::ALL } else { DirectIo::default() })
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped)
+        .filter(plan.filter.clone().with(plan.elastic.clone()))
+        .table_bytes(table_bytes)
+        .learn_questions(false)
 }
 
 /// Loads a new store. If newer runs have other keys, `loaded_base` sees the store when its last
@@ -143,6 +144,6 @@ fn open(folder: &Path, plan: &TreePlan, options: Options) -> trommel::Result<Db>
     if plan.synced {
         return Db::open(folder, options);
     }
-    let environment = Environment { storage: Arc::new(Unsynced), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Unsynced));
     Db::open_with(folder, options, environment)
 }

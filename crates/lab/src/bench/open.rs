@@ -11,9 +11,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::fs::{Advice, fadvise};
 use serde::Serialize;
-use trommel::{Background, Batch, Db, GuardKind, Options, Sync};
+use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::readers::cpu_time;
 use crate::error::{LabError, Result};
@@ -134,24 +133,32 @@ pub fn bench_open(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<OpenRe
 
 fn options(guard: GuardKind) -> Options {
     // No other thread works while an open is measured.
-    Options {
-        guard,
-        learn_questions: false,
-        background: Background::Stepped,
-        sync: Sync::Never,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .learn_questions(false)
+        .background(Background::Stepped)
+        .sync(SyncPolicy::Never)
 }
 
-/// Asks the system not to keep a folder's files in memory.
+/// Asks the system not to keep a folder's files in memory. (macOS cannot be asked: it keeps them.)
 fn forget_files(folder: &Path) -> Result<()> {
     for entry in std::fs::read_dir(folder).map_err(folder_error(folder))? {
         let path = entry.map_err(folder_error(folder))?.path();
         let file = std::fs::File::open(&path).map_err(folder_error(&path))?;
         file.sync_all().map_err(folder_error(&path))?;
-        let asked = fadvise(&file, 0, None, Advice::DontNeed).map_err(std::io::Error::from);
-        asked.map_err(folder_error(&path))?;
+        forget_file(&file).map_err(folder_error(&path))?;
     }
+    Ok(())
+}
+
+#[cfg(not(target_vendor = "apple"))]
+fn forget_file(file: &std::fs::File) -> std::io::Result<()> {
+    use rustix::fs::{Advice, fadvise};
+    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
+}
+
+#[cfg(target_vendor = "apple")]
+fn forget_file(_: &std::fs::File) -> std::io::Result<()> {
     Ok(())
 }
 
@@ -163,7 +170,7 @@ fn folder_error(path: &Path) -> impl Fn(std::io::Error) -> LabError {
 fn fill(plan: &OpenPlan, progress: &mut dyn Progress) -> Result<()> {
     const BATCH: u64 = 1000;
     progress.stage("filling", plan.keys);
-    let options = Options { background: Background::Threads(1), ..options(GuardKind::Grf) };
+    let options = options(GuardKind::Grf).background(Background::Threads(1));
     let db = Db::open(&plan.folder, options)?;
     let mut value = Vec::new();
     for first in (0..plan.keys).step_by(BATCH as usize) {

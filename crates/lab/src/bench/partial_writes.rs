@@ -10,7 +10,8 @@
 //! rewrite a table whole if a part of it overlaps, which costs some. Invariant: nothing here looks
 //! at a store; what a store has written is compared with it.
 
-use trommel::{LevelRule, Policy};
+use trommel::Policy;
+use trommel::options::LevelRule;
 
 /// How often each of the flushes is written. None: a level above the last has several runs, and is
 /// not emptied table by table.

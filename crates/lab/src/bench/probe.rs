@@ -8,7 +8,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use trommel::{FilterTuning, GuardKind, Options};
+use trommel::options::FilterTuning;
+use trommel::{GuardKind, Options};
 use trommel_filters::{Codes, HashedKey, Part, Query, Question};
 use trommel_guards::ElasticOptions;
 
@@ -169,7 +170,7 @@ fn check(plan: &ProbePlan) -> Result<()> {
     let mut elastic = ElasticOptions::default();
     elastic.units = plan.elastic_units.unwrap_or(elastic.units);
     let filter = plan.filter.clone().with(elastic);
-    Ok(Options { filter, ..Options::default() }.check()?)
+    Ok(Options::new().filter(filter).check()?)
 }
 
 /// Rounds of one question: `ask` asks it all, of each side that has an answer. The others have no

@@ -8,8 +8,10 @@ use std::collections::HashSet;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+use trommel::research::Research as _;
 
-use trommel::{Db, GuardKind, QueryStats, Stats};
+use trommel::stats::{QueryStats, Stats};
+use trommel::{Db, GuardKind};
 
 use crate::bench::by_level::{asks_by_table, costs_by_level};
 use crate::bench::counts::CountQueries;

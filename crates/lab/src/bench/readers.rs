@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
-use trommel::{Batch, Db, GuardKind, Options, Sync};
+use trommel::{Batch, Db, GuardKind, Options, SyncPolicy};
 
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, scattered_key, scramble};
@@ -89,14 +89,12 @@ pub struct ReadersReport {
 /// Measures. The store stays in `plan.folder`.
 pub fn bench_readers(plan: &ReadersPlan, progress: &mut dyn Progress) -> Result<ReadersReport> {
     check(plan)?;
-    let options = Options {
-        guard: plan.guard,
-        block_cache_bytes: plan.block_cache_bytes,
-        write_buffer_bytes: plan.write_buffer_bytes,
-        learn_questions: false,
-        sync: Sync::Interval(Duration::from_secs(1)),
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(plan.guard)
+        .block_cache_bytes(plan.block_cache_bytes)
+        .write_buffer_bytes(plan.write_buffer_bytes)
+        .learn_questions(false)
+        .sync(SyncPolicy::Interval(Duration::from_secs(1)));
     let db = Db::open(&plan.folder, options)?;
     fill(&db, plan, progress)?;
     // Both sides meet a cache that is as warm as it gets.

@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
-use trommel::{
-    Background, Batch, Db, FilterTuning, Granularity, GuardKind, Options, Policy, Stats, Sync,
-    VALUE_BYTES_MAX,
-};
+use trommel::limits::VALUE_BYTES_MAX;
+use trommel::options::{FilterTuning, Granularity};
+use trommel::stats::Stats;
+use trommel::{Background, Batch, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::ElasticOptions;
 
 use crate::bench::amplification::{ExpectedWrites, expected_writes};
@@ -72,7 +72,7 @@ pub struct WritePlan {
     /// Writers.
     pub threads: usize,
     /// When a write is safe on disk.
-    pub sync: Sync,
+    pub sync: SyncPolicy,
     /// Writes, of all writers together; and keys in the store when it ends.
     pub keys: u64,
     /// Bytes of a value.
@@ -307,27 +307,25 @@ fn check(plan: &WritePlan) -> Result<()> {
 }
 
 fn options(plan: &WritePlan) -> Options {
-    Options {
-        guard: plan.guard,
-        bits_per_key: plan.bits_per_key,
-        monkey: plan.monkey,
-        point_bits: plan.point_bits,
-        filter: plan.filter.clone().with(plan.elastic.clone()),
-        size_ratio: plan.size_ratio,
-        policy: plan.policy.clone(),
-        granularity: plan.granularity,
-        partition_bytes: plan.partition_bytes,
-        background: match plan.is_stepped {
+    Options::new()
+        .guard(plan.guard)
+        .bits_per_key(plan.bits_per_key)
+        .monkey(plan.monkey)
+        .point_bits(plan.point_bits)
+        .filter(plan.filter.clone().with(plan.elastic.clone()))
+        .size_ratio(plan.size_ratio)
+        .policy(plan.policy.clone())
+        .granularity(plan.granularity)
+        .partition_bytes(plan.partition_bytes)
+        .background(match plan.is_stepped {
             true => Background::Stepped,
             false => Background::Threads(plan.merge_threads),
-        },
-        table_bytes: plan.table_bytes,
-        write_buffer_bytes: plan.write_buffer_bytes,
-        sync: plan.sync,
-        eager_tombstones: plan.eager_tombstones,
-        learn_questions: false,
-        ..Options::default()
-    }
+        })
+        .table_bytes(plan.table_bytes)
+        .write_buffer_bytes(plan.write_buffer_bytes)
+        .sync(plan.sync)
+        .eager_tombstones(plan.eager_tombstones)
+        .learn_questions(false)
 }
 
 fn report(
@@ -408,11 +406,11 @@ fn expected_between(plan: &WritePlan, first: u64, last: u64) -> ExpectedWrites {
     ExpectedWrites { exact: written / (last - first).max(1) as f64, ..all }
 }
 
-fn sync_name(sync: Sync) -> &'static str {
+fn sync_name(sync: SyncPolicy) -> &'static str {
     match sync {
-        Sync::Always => "always",
-        Sync::Interval(_) => "interval",
-        Sync::Never => "never",
+        SyncPolicy::Always => "always",
+        SyncPolicy::Interval(_) => "interval",
+        SyncPolicy::Never => "never",
     }
 }
 

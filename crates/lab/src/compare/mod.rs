@@ -23,7 +23,8 @@ pub use trommel::Trommel;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use ::trommel::{FilterTuning, Options, Policy};
+use ::trommel::options::FilterTuning;
+use ::trommel::{Options, Policy};
 use ::trommel_guards::ElasticOptions;
 use serde::{Deserialize, Serialize};
 

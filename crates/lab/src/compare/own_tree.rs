@@ -5,7 +5,8 @@
 //! they stand for.
 
 use serde::{Deserialize, Serialize};
-use trommel::{FilterTuning, GuardKind, Options, Policy, SurfOptions, SurfSuffix};
+use trommel::options::{FilterTuning, OptionValues, SurfOptions, SurfSuffix};
+use trommel::{GuardKind, Options, Policy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
@@ -16,7 +17,7 @@ use crate::error::Result;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OwnTree {
     /// When runs merge.
-    #[serde(with = "PolicyForm")]
+    #[serde(with = "as_text")]
     pub policy: Policy,
     /// Whether the policy delays merges for all guards but GRF's, which merge after T merges into a
     /// level (GRF, section 6.4).
@@ -43,9 +44,9 @@ pub struct OwnTree {
 
 impl Default for OwnTree {
     fn default() -> Self {
-        let Options { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
-            Options::default();
-        let Options { monkey, point_bits, filter, .. } = Options::default();
+        let OptionValues { policy, size_ratio, granularity, partition_bytes, table_bytes, .. } =
+            OptionValues::default();
+        let OptionValues { monkey, point_bits, filter, .. } = OptionValues::default();
         OwnTree {
             policy,
             delay_others: false,
@@ -66,27 +67,37 @@ impl OwnTree {
     pub(crate) fn options(&self, guard: GuardKind, others: Options) -> Result<Options> {
         let delays =
             self.policy.delay_merges || (self.delay_others && guard.fingerprints().is_none());
-        Ok(Options {
-            policy: Policy { delay_merges: delays, ..self.policy.clone() },
-            size_ratio: self.size_ratio,
-            granularity: self.granularity.parse()?,
-            partition_bytes: self.partition_bytes,
-            table_bytes: self.table_bytes,
-            monkey: self.monkey && guard.rate_law().is_some(),
-            point_bits: self.point_bits,
-            filter: self.filter.clone().with(self.elastic.clone()),
-            ..others
-        })
+        let unknown = |problem| trommel::Error::Option { option: "granularity".into(), problem };
+        Ok(others
+            .policy(self.policy.clone().delay_merges(delays))
+            .size_ratio(self.size_ratio)
+            .granularity(self.granularity.parse().map_err(unknown)?)
+            .partition_bytes(self.partition_bytes)
+            .table_bytes(self.table_bytes)
+            .monkey(self.monkey && guard.rate_law().is_some())
+            .point_bits(self.point_bits)
+            .filter(self.filter.clone().with(self.elastic.clone())))
     }
 }
 
-#[derive(Serialize, Deserialize)]
-#[serde(remote = "Policy")]
-struct PolicyForm {
-    ratios: Vec<u32>,
-    inner_runs: Vec<u32>,
-    last_runs: u32,
-    delay_merges: bool,
+/// A value as its text.
+mod as_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    pub(super) fn serialize<S: Serializer>(
+        value: &impl Display,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>, T: FromStr<Err = String>>(
+        deserializer: D,
+    ) -> Result<T, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -179,7 +190,7 @@ mod tests {
     #[test]
     fn what_is_told_arrives() {
         let told = OwnTree {
-            policy: Policy { ratios: vec![3, 5], delay_merges: true, ..Policy::levelled_from(2) },
+            policy: Policy::levelled_from(2).ratios(vec![3, 5]).delay_merges(true),
             delay_others: true,
             size_ratio: 7,
             granularity: "partial".into(),
@@ -215,7 +226,7 @@ mod tests {
             policy: Policy::levelled_from(2),
             ..OwnTree::default()
         };
-        let of = |guard| tree.options(guard, Options { guard, ..Options::default() });
+        let of = |guard| tree.options(guard, Options::new().guard(guard));
         let options = of(bloom).expect("known names");
         assert_eq!((options.monkey, options.point_bits, options.guard), (true, 4, bloom));
         assert_eq!(options.policy, Policy::levelled_from(2));

@@ -3,7 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Background, Db, DirectIo, Environment, GuardKind, Options, QueryStats, Sync};
+use trommel::options::{DirectIo, OptionValues};
+use trommel::stats::QueryStats;
+use trommel::storage::Environment;
+use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::unsynced::Unsynced;
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
@@ -33,30 +36,26 @@ impl Engine for Trommel {
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
         let guard = trommel_guards::all_guards().into_iter().find(|guard| guard.name() == filter);
         let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
-        let defaults = Options {
-            guard,
-            bits_per_key: settings.bits_per_key,
-            block_cache_bytes: settings.block_cache_bytes,
-            write_buffer_bytes: settings.write_buffer_bytes,
-            direct: if settings.direct { DirectIo::ALL } else { DirectIo::default() },
-            background: Background::Threads(settings.merge_threads),
-            compression: false,
-            learn_questions: false,
-            sync: Sync::Never,
-            ..Options::default()
-        };
+        let defaults = Options::new()
+            .guard(guard)
+            .bits_per_key(settings.bits_per_key)
+            .block_cache_bytes(settings.block_cache_bytes)
+            .write_buffer_bytes(settings.write_buffer_bytes)
+            .direct(if settings.direct { DirectIo::ALL } else { DirectIo::default() })
+            .background(Background::Threads(settings.merge_threads))
+            .compression(false)
+            .learn_questions(false)
+            .sync(SyncPolicy::Never);
         let options = match &settings.shape {
             PeerShape::Default(tree) => tree.options(guard, defaults)?,
-            PeerShape::Runs(tree) => Options {
-                size_ratio: tree.size_ratio,
-                policy: tree.policy.clone(),
-                background: Background::Stepped,
-                ..defaults
-            },
+            PeerShape::Runs(tree) => defaults
+                .size_ratio(tree.size_ratio)
+                .policy(tree.policy.clone())
+                .background(Background::Stepped),
         };
         let environment = match settings.synced {
             true => Environment::default(),
-            false => Environment { storage: Arc::new(Unsynced), ..Environment::default() },
+            false => Environment::new().storage(Arc::new(Unsynced)),
         };
         let db = Db::open_with(folder, options.clone(), environment)?;
         Ok(Box::new(OpenStore { db, options }))
@@ -73,7 +72,7 @@ fn tuning_text(options: &Options) -> String {
 
 impl Peer for OpenStore {
     fn settings(&self) -> String {
-        let Options { policy, size_ratio, guard, bits_per_key, .. } = &self.options;
+        let OptionValues { policy, size_ratio, guard, bits_per_key, .. } = &*self.options;
         let merges = match self.options.background {
             Background::Threads(count) => format!("{count} threads merge"),
             Background::Stepped => "merges in steps, between writes".to_string(),

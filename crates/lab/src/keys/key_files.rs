@@ -83,8 +83,8 @@ fn lines(bytes: &[u8]) -> std::result::Result<(SortedKeys, usize), String> {
                 "line {number} has a zero byte: this is no text (try --file-format u64le)"
             ));
         }
-        if line.len() > trommel::KEY_BYTES_MAX {
-            let max = trommel::KEY_BYTES_MAX;
+        if line.len() > trommel::limits::KEY_BYTES_MAX {
+            let max = trommel::limits::KEY_BYTES_MAX;
             return Err(format!("line {number} has {} bytes: a key has at most {max}", line.len()));
         }
         if !line.is_empty() {

@@ -8,7 +8,7 @@
 
 use std::io::BufRead;
 
-use trommel::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use trommel::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// How a text of entries is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,11 @@ pub fn from_hex(text: &[u8]) -> Option<Vec<u8>> {
     pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
 }
 
+/// Two hexadecimal digits for each byte.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// How to find keys and values in a text. Columns count from 0.
 #[derive(Clone, Copy, Debug)]
 pub struct TextLayout {
@@ -40,7 +45,7 @@ pub struct TextLayout {
     pub key_column: usize,
     /// The column of the values; without one, values are empty.
     pub value_column: Option<usize>,
-    /// Keys are written in hexadecimal.
+    /// Keys and values are written in hexadecimal.
     pub hex: bool,
 }
 
@@ -67,6 +72,8 @@ pub struct TextRecords<R> {
     input: R,
     layout: TextLayout,
     line: u64,
+    /// Where the entry that was read last begins.
+    entry_line: u64,
     text: Vec<u8>,
     /// How the line that was read last ended.
     line_end: &'static [u8],
@@ -84,6 +91,7 @@ impl<R: BufRead> TextRecords<R> {
             input,
             layout,
             line: 0,
+            entry_line: 0,
             text: Vec::new(),
             line_end: b"",
             bytes_read: 0,
@@ -99,6 +107,11 @@ impl<R: BufRead> TextRecords<R> {
     /// How many empty lines were passed over so far.
     pub fn empty_lines(&self) -> u64 {
         self.empty_lines
+    }
+
+    /// The line where the last entry begins, counted from 1.
+    pub fn entry_line(&self) -> u64 {
+        self.entry_line
     }
 
     /// Passes over a line, if there is one.
@@ -119,6 +132,7 @@ impl<R: BufRead> TextRecords<R> {
                 self.empty_lines += 1;
                 continue;
             }
+            self.entry_line = first_line;
             self.add_quoted_lines(first_line)?;
             let record = self.parse().map_err(|problem| BadText { line: first_line, problem })?;
             return Ok(Some(record));
@@ -190,14 +204,14 @@ impl<R: BufRead> TextRecords<R> {
                 || format!("no column {} for the {what}: the line has {count}", column + 1);
             fields.get(column).ok_or_else(problem)
         };
-        let key = field("key", self.layout.key_column)?;
-        let key = if self.layout.hex {
-            from_hex(key).ok_or("the key is not hexadecimal: pairs of 0-9, a-f")?
-        } else {
-            key.clone()
+        let bytes = |what: &str, column: usize| {
+            let field = field(what, column)?;
+            let problem = || format!("the {what} is not hexadecimal: pairs of 0-9, a-f");
+            if self.layout.hex { from_hex(field).ok_or_else(problem) } else { Ok(field.clone()) }
         };
-        let value = self.layout.value_column.map(|column| field("value", column)).transpose()?;
-        let record = TextRecord { key, value: value.cloned().unwrap_or_default() };
+        let key = bytes("key", self.layout.key_column)?;
+        let value = self.layout.value_column.map(|column| bytes("value", column)).transpose()?;
+        let record = TextRecord { key, value: value.unwrap_or_default() };
         check_length("key", record.key.len(), KEY_BYTES_MAX)?;
         check_length("value", record.value.len(), VALUE_BYTES_MAX)?;
         Ok(record)
@@ -302,12 +316,18 @@ mod tests {
 
     #[test]
     fn bad_lines_are_named() {
-        let cases: [(&[u8], TextLayout, u64, &str); 6] = [
+        let cases: [(&[u8], TextLayout, u64, &str); 7] = [
             (b"a\nb\0\n", layout(TextFormat::Lines, 0, None), 2, "zero byte"),
             (b"a\tb\n\nc\n", layout(TextFormat::Tsv, 1, None), 3, "no column 2"),
             (b"a\tb\nc\n", layout(TextFormat::Tsv, 0, Some(1)), 2, "for the value"),
             (b"a\n\"b\nc\n", layout(TextFormat::Csv, 0, None), 2, "never closed"),
             (b"\"a\"b,\"\"\n", layout(TextFormat::Csv, 0, None), 1, "after the closing"),
+            (
+                b"00\tff\n01\tf\n",
+                TextLayout { hex: true, ..layout(TextFormat::Tsv, 0, Some(1)) },
+                2,
+                "the value is not hexadecimal",
+            ),
             (
                 b"zz\n",
                 TextLayout { hex: true, ..layout(TextFormat::Lines, 0, None) },

@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use trommel::{Background, Db, Error, Options};
+use trommel::{Background, Db, Error};
 
 use super::child::{STORE, copy_folder, options};
 use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
@@ -31,7 +31,7 @@ pub(super) fn check_store(
     let in_steps = rng.below(3) == 0;
     let mut options = options(rng);
     if in_steps {
-        options.background = Background::Stepped;
+        options = options.background(Background::Stepped);
     }
     let opened = Db::open(folder.join(STORE), options);
     let db = opened.map_err(|error| format!("the store does not open: {error}"))?;
@@ -106,7 +106,7 @@ pub(super) fn check_copies(
     for copy in &heard.copies {
         let path = copy_folder(folder, copy.number);
         let told = |wrong: String| format!("checkpoint {}: {wrong}", copy.number);
-        let options = Options { create_if_missing: false, ..options(rng) };
+        let options = options(rng).create_if_missing(false);
         let most = copy.most.unwrap_or(heard.done);
         match Db::open(&path, options) {
             Ok(db) => {

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use trommel::{
-    Background, Batch, Db, DirectIo, Environment, Expiry, Granularity, Options, Overlap, Sync,
-};
+use trommel::options::{DirectIo, Granularity, Overlap};
+use trommel::storage::Environment;
+use trommel::{Background, Batch, Db, Expiry, Options, SyncPolicy};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
 use super::watched::Watched;
@@ -103,25 +103,23 @@ struct Victim<'p> {
 
 /// The options of an opening: small buffers, so that flushes and merges are many.
 pub(super) fn options(rng: &mut Rng) -> Options {
-    let interval = Sync::Interval(Duration::from_millis(5));
-    Options {
-        size_ratio: [2, 3, 4, 10][rng.place(4)],
-        policy: policy(rng),
-        write_buffer_bytes: [8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)],
-        guard: trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())],
-        block_bytes: [512, 4096][rng.place(2)],
-        compression: rng.below(2) == 0,
-        block_cache_bytes: [0, 1 << 16, 1 << 20][rng.place(3)],
-        table_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
-        granularity: Granularity::ALL[rng.place(Granularity::ALL.len())],
-        partition_bytes: [1 << 14, 1 << 17, 1 << 20][rng.place(3)],
-        sync: [Sync::Always, Sync::Always, Sync::Never, interval][rng.place(4)],
-        background: Background::Threads(1 + rng.place(2)),
-        merge_piece_bytes: 1 << 14,
-        direct: [DirectIo::default(), DirectIo::ALL][rng.place(2)],
-        overlap: Overlap::ALL[rng.place(Overlap::ALL.len())],
-        ..Options::default()
-    }
+    let interval = SyncPolicy::Interval(Duration::from_millis(5));
+    Options::new()
+        .size_ratio([2, 3, 4, 10][rng.place(4)])
+        .policy(policy(rng))
+        .write_buffer_bytes([8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)])
+        .guard(trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())])
+        .block_bytes([512, 4096][rng.place(2)])
+        .compression(rng.below(2) == 0)
+        .block_cache_bytes([0, 1 << 16, 1 << 20][rng.place(3)])
+        .table_bytes([1 << 14, 1 << 17, 1 << 20][rng.place(3)])
+        .granularity(Granularity::ALL[rng.place(Granularity::ALL.len())])
+        .partition_bytes([1 << 14, 1 << 17, 1 << 20][rng.place(3)])
+        .sync([SyncPolicy::Always, SyncPolicy::Always, SyncPolicy::Never, interval][rng.place(4)])
+        .background(Background::Threads(1 + rng.place(2)))
+        .merge_piece_bytes(1 << 14)
+        .direct([DirectIo::default(), DirectIo::ALL][rng.place(2)])
+        .overlap(Overlap::ALL[rng.place(Overlap::ALL.len())])
 }
 
 impl Victim<'_> {
@@ -130,7 +128,7 @@ impl Victim<'_> {
         let store = self.plan.folder.join(STORE);
         let db = self.teller.during(Activity::Open, 0, || {
             let storage = Arc::new(Watched(Arc::clone(&self.teller)));
-            let environment = Environment { storage, ..Environment::default() };
+            let environment = Environment::new().storage(storage);
             Ok(Db::open_with(store, options, environment)?)
         })?;
         let (writers, seed) = (1 + rng.place(LANES), rng.next_u64());

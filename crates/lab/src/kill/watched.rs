@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
+use trommel::storage::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper};
 
 use super::wire::{Activity, Message, Teller};
 

@@ -167,7 +167,7 @@ mod tests {
         let db = Db::open(folder.path(), Options::default()).expect("opens");
         let keys = keys();
         keys.stored().iter().for_each(|key| db.put(key, b"value").expect("puts"));
-        let asked = |stats: trommel::Stats| stats.point.queries + stats.open_seek.queries;
+        let asked = |stats: trommel::stats::Stats| stats.point.queries + stats.open_seek.queries;
         for kind in [Kind::PointMiss, Kind::PointHit, Kind::Seek] {
             let (readers, before) = (readers(kind, &keys, 3), asked(db.stats().expect("open")));
             readers.ask_all(&db).expect("asks");

@@ -3,8 +3,9 @@
 
 use std::path::PathBuf;
 use std::sync::mpsc;
+use trommel::research::Research as _;
 
-use trommel::{Background, Db, GuardKind, Options, Policy, Sync};
+use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_filters::Query;
 
 use crate::error::{LabError, Result};
@@ -40,15 +41,13 @@ pub struct ReplayPlan {
 /// Lets a tree grow, and records it.
 pub fn record_replay(plan: &ReplayPlan, progress: &mut dyn Progress) -> Result<Recording> {
     check(plan)?;
-    let options = Options {
-        guard: plan.guard,
-        bits_per_key: plan.bits_per_key,
-        size_ratio: plan.size_ratio,
-        policy: plan.policy.clone(),
-        background: Background::Stepped,
-        sync: Sync::Never,
-        ..Options::default()
-    };
+    let options = Options::new()
+        .guard(plan.guard)
+        .bits_per_key(plan.bits_per_key)
+        .size_ratio(plan.size_ratio)
+        .policy(plan.policy.clone())
+        .background(Background::Stepped)
+        .sync(SyncPolicy::Never);
     let db = Db::open(&plan.folder, options)?;
     if db.pinned_tree().guard_codes(&Query::Point(b"")).is_none() {
         let problem = format!("{} answers with no codes: grf does, and its kin", plan.guard);

@@ -4,7 +4,8 @@
 //! ```
 //! Invariant: a step has the answers of the pinned tree alone; no key's history is kept.
 
-use trommel::{PinnedTree, Policy};
+use trommel::Policy;
+use trommel::research::PinnedTree;
 use trommel_filters::Query;
 
 use crate::error::Result;

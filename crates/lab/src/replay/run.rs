@@ -13,9 +13,11 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use trommel::research::Research as _;
 
 use serde::{Deserialize, Serialize};
-use trommel::{Db, PinnedTree};
+use trommel::Db;
+use trommel::research::PinnedTree;
 
 use crate::error::{LabError, Result};
 use crate::replay::recorder::Recorder;

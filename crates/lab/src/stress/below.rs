@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Disk, Folder, Storage};
+use trommel::storage::{Disk, Folder, Storage};
 
 /// The real disk, each path taken as one below `root`.
 pub(crate) struct Below {

@@ -7,7 +7,8 @@
 
 use std::ops::{Bound, Range};
 
-use trommel::{Answer, Answered, CountBounds, Db, Scan, Value};
+use trommel::filters::CountBounds;
+use trommel::{Answer, Answered, Db, Scan, Value};
 
 use super::held::{compare, entries_of, next_of, value_text};
 use super::keys::{Edges, KeyIndex, Keys};

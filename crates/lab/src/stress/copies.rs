@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::{Db, Environment, Error, Memory, Storage, repair_with};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::tools::repair_with;
+use trommel::{Db, Error};
 
 use super::check::full_state;
 use super::model::State;
@@ -82,14 +84,13 @@ fn check_checkpoint(
 
 /// Opens a store that is there, with drawn options.
 fn open(world: &World<'_>, disk: &Memory, folder: &Path, rng: &mut Rng) -> trommel::Result<Db> {
-    let mut options = setup::options(rng.next_u64());
-    options.create_if_missing = false;
+    let options = setup::options(rng.next_u64()).create_if_missing(false);
     Db::open_with(folder, options, environment(world, disk))
 }
 
 fn environment(world: &World<'_>, disk: &Memory) -> Environment {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::clone(&world.clock) as _);
-    Environment { storage, clock, ..Environment::default() }
+    Environment::new().storage(storage).clock(clock)
 }
 
 fn no_damage(db: &Db) -> Checked<()> {

@@ -5,7 +5,7 @@
 //! Invariant: one seed, one history, whatever the store answers. Every history has weights of its
 //! own, some of them 0: a few kinds of operations find what many together hide (swarm testing).
 
-use trommel::Fault;
+use trommel::testing::Fault;
 
 use super::keys::{KeyIndex, Keys};
 use super::model::expiring;

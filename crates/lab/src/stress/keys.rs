@@ -7,7 +7,7 @@
 
 use std::ops::Bound;
 
-use trommel::KEY_BYTES_MAX;
+use trommel::limits::KEY_BYTES_MAX;
 
 use crate::keys::rng::Rng;
 

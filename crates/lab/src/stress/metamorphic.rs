@@ -7,11 +7,11 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
+use trommel::research::Research as _;
 
-use trommel::{
-    Background, Batch, Db, DirectIo, Disk, Environment, Granularity, KeyValue, Memory, Options,
-    Overlap, Policy, Scan, Snapshot, Storage, Sync,
-};
+use trommel::options::{Granularity, Overlap};
+use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::{Background, Batch, Db, KeyValue, Options, Scan, Snapshot, SyncPolicy};
 
 use super::draw::{History, history};
 use super::keys::KeyIndex;
@@ -99,7 +99,7 @@ impl AskedStore<'_> {
         let options = self.options[self.openings % self.options.len()].clone();
         self.openings += 1;
         let storage = Arc::clone(&self.storage);
-        let environment = Environment { storage, ..Environment::default() };
+        let environment = Environment::new().storage(storage);
         self.db = Some(Db::open_with(self.dir, options, environment).expect("opens"));
     }
 
@@ -210,48 +210,34 @@ fn variant(number: usize) -> Options {
     }
     let rng = &mut Rng::new(number as u64);
     let short = Duration::from_millis(1);
-    let mut options = Options {
-        guard: trommel_guards::all_guards()[number % trommel_guards::all_guards().len()],
-        size_ratio: one_of(&[2, 3, 5, 10], rng),
-        policy: Policy::default(),
-        write_buffer_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
-        bits_per_key: one_of(&[2.0, 8.0, 12.0, 20.0, 5.5], rng),
-        monkey: false,
-        point_bits: one_of(&[0, 0, 1, 3, 4], rng),
-        block_bytes: one_of(&[256, 4096, 1000], rng),
-        compression: one_of(&[false, true], rng),
-        block_cache_bytes: one_of(&[0, 1 << 12, 1 << 20], rng),
-        direct: DirectIo::default(),
-        overlap: Overlap::OneByOne,
-        slow_down_runs: None,
-        stop_runs: None,
-        merge_bytes_per_second: None,
-        table_bytes: one_of(&[4096, 1 << 20], rng),
-        sync: one_of(&[Sync::Never, Sync::Always, Sync::Interval(short)], rng),
-        background: one_of(
-            &[Background::Stepped, Background::Threads(1), Background::Threads(3)],
-            rng,
-        ),
-        create_if_missing: true,
-        filter: {
-            let elastic = elastic(rng);
-            filter(rng).with(elastic)
-        },
-        granularity: one_of(&Granularity::ALL, rng),
-        partition_bytes: one_of(&[1 << 10, 1 << 12, 1 << 20], rng),
-        merges_at_once: None,
-        merge_piece_bytes: 1 << 20,
-        eager_tombstones: false,
-        learn_questions: true,
-        max_open_files: None,
-    };
-    options.monkey = options.guard.rate_law().is_some() && one_of(&[false, true], rng);
-    options.policy = policy(rng);
-    options.merges_at_once = one_of(&[None, Some(2), Some(4)], rng);
-    options.merge_piece_bytes = one_of(&[1 << 10, 1 << 13], rng);
-    options.max_open_files = one_of(&[None, Some(1), Some(4)], rng);
-    options.eager_tombstones = one_of(&[false, true], rng);
+    let syncs = [SyncPolicy::Never, SyncPolicy::Always, SyncPolicy::Interval(short)];
+    let backgrounds = [Background::Stepped, Background::Threads(1), Background::Threads(3)];
+    let options = Options::new()
+        .guard(trommel_guards::all_guards()[number % trommel_guards::all_guards().len()])
+        .size_ratio(one_of(&[2, 3, 5, 10], rng))
+        .write_buffer_bytes(one_of(&[1 << 10, 1 << 12, 1 << 20], rng))
+        .bits_per_key(one_of(&[2.0, 8.0, 12.0, 20.0, 5.5], rng))
+        .point_bits(one_of(&[0, 0, 1, 3, 4], rng))
+        .block_bytes(one_of(&[256, 4096, 1000], rng))
+        .compression(one_of(&[false, true], rng))
+        .block_cache_bytes(one_of(&[0, 1 << 12, 1 << 20], rng))
+        .overlap(Overlap::OneByOne)
+        .table_bytes(one_of(&[4096, 1 << 20], rng))
+        .sync(one_of(&syncs, rng))
+        .background(one_of(&backgrounds, rng));
+    let elastic = elastic(rng);
+    let options = options
+        .filter(filter(rng).with(elastic))
+        .granularity(one_of(&Granularity::ALL, rng))
+        .partition_bytes(one_of(&[1 << 10, 1 << 12, 1 << 20], rng));
+    let monkey = options.guard.rate_law().is_some() && one_of(&[false, true], rng);
     options
+        .monkey(monkey)
+        .policy(policy(rng))
+        .merges_at_once(one_of(&[None, Some(2), Some(4)], rng))
+        .merge_piece_bytes(one_of(&[1 << 10, 1 << 13], rng))
+        .max_open_files(one_of(&[None, Some(1), Some(4)], rng))
+        .eager_tombstones(one_of(&[false, true], rng))
 }
 
 fn assert_same(history: &History, seed: u64, plain: &Transcript, other: &Transcript, case: &str) {

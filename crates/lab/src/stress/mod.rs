@@ -132,7 +132,7 @@ pub fn stress(
     Ok(run(plan, open_door, progress))
 }
 
-fn open_door(disk: trommel::Memory) -> Arc<dyn trommel::Storage> {
+fn open_door(disk: trommel::storage::Memory) -> Arc<dyn trommel::storage::Storage> {
     Arc::new(disk)
 }
 

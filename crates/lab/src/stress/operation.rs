@@ -6,7 +6,8 @@
 
 use std::ops::Bound;
 
-use trommel::{Fault, Memory};
+use trommel::storage::Memory;
+use trommel::testing::Fault;
 
 use super::keys::{Edges, KeyIndex, Keys};
 use super::model::expiry_of;

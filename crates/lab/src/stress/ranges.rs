@@ -69,7 +69,7 @@ impl RangeDrawer {
 fn edge(keys: &Keys, place: usize, rng: &mut Rng) -> Vec<u8> {
     let mut key = keys.get(place as KeyIndex).to_vec();
     match rng.below(8) {
-        0 if key.len() < trommel::KEY_BYTES_MAX => key.push(0),
+        0 if key.len() < trommel::limits::KEY_BYTES_MAX => key.push(0),
         1 => drop(key.pop()),
         2 => key.last_mut().into_iter().for_each(|byte| *byte = byte.saturating_add(1)),
         _ => {}

@@ -8,7 +8,8 @@
 
 use std::path::{Path, PathBuf};
 
-use trommel::{Db, Error, Memory, Storage};
+use trommel::storage::{Memory, Storage};
+use trommel::{Db, Error};
 
 use super::check::GETS_MAX;
 use super::model::{State, value_of};

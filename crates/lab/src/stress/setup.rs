@@ -6,10 +6,8 @@
 
 use std::time::Duration;
 
-use trommel::{
-    Background, DirectIo, FilterTuning, Granularity, Options, Overlap, Policy, SurfOptions,
-    SurfSuffix, Sync,
-};
+use trommel::options::{FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix};
+use trommel::{Background, Options, Policy, SyncPolicy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
@@ -22,43 +20,34 @@ pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 /// The options of a seed.
 pub(crate) fn options(seed: u64) -> Options {
     let mut rng = Rng::new(seed);
-    let mut options = Options {
-        size_ratio: [2, 2, 3, 4, 10][rng.place(5)],
-        policy: Policy::default(),
-        write_buffer_bytes: [1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)],
-        guard: trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())],
-        bits_per_key: [2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)],
-        monkey: false,
-        point_bits: [0, 0, 2, 4][rng.place(4)],
-        block_bytes: [256, 512, 4096][rng.place(3)],
-        compression: rng.below(2) == 0,
-        block_cache_bytes: [0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)],
-        direct: DirectIo::default(),
-        overlap: Overlap::OneByOne,
-        slow_down_runs: None,
-        stop_runs: None,
-        merge_bytes_per_second: None,
-        table_bytes: [4096, 1 << 14, 1 << 20][rng.place(3)],
-        sync: [Sync::Always, Sync::Always, Sync::Never, Sync::Interval(INTERVAL)][rng.place(4)],
-        background: Background::Stepped,
-        create_if_missing: true,
-        filter: FilterTuning::new().with(elastic(&mut rng)),
-        granularity: Granularity::ALL[rng.place(Granularity::ALL.len())],
-        partition_bytes: [1 << 10, 1 << 11, 1 << 13, 1 << 20][rng.place(4)],
-        merges_at_once: None,
-        merge_piece_bytes: 1 << 20,
-        eager_tombstones: false,
-        learn_questions: true,
-        max_open_files: None,
-    };
-    options.monkey = options.guard.rate_law().is_some() && rng.below(2) == 0;
-    options.filter = filter(&mut rng).with(options.filter.get::<ElasticOptions>());
-    options.policy = policy(&mut rng);
-    options.merges_at_once = [None, Some(2), Some(4)][rng.place(3)];
-    options.merge_piece_bytes = [1 << 10, 1 << 12, 1 << 20][rng.place(3)];
-    options.max_open_files = [None, Some(1), Some(4)][rng.place(3)];
-    options.eager_tombstones = rng.below(2) == 0;
+    let interval = SyncPolicy::Interval(INTERVAL);
+    let syncs = [SyncPolicy::Always, SyncPolicy::Always, SyncPolicy::Never, interval];
+    let options = Options::new()
+        .size_ratio([2, 2, 3, 4, 10][rng.place(5)])
+        .write_buffer_bytes([1 << 10, 1 << 10, 1 << 11, 1 << 12, 1 << 14][rng.place(5)])
+        .guard(trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())])
+        .bits_per_key([2.0, 6.0, 10.0, 12.0, 20.0][rng.place(5)])
+        .point_bits([0, 0, 2, 4][rng.place(4)])
+        .block_bytes([256, 512, 4096][rng.place(3)])
+        .compression(rng.below(2) == 0)
+        .block_cache_bytes([0, 1 << 12, 1 << 16, 1 << 20][rng.place(4)])
+        .overlap(Overlap::OneByOne)
+        .table_bytes([4096, 1 << 14, 1 << 20][rng.place(3)])
+        .sync(syncs[rng.place(4)])
+        .background(Background::Stepped);
+    let elastic = elastic(&mut rng);
+    let options = options
+        .granularity(Granularity::ALL[rng.place(Granularity::ALL.len())])
+        .partition_bytes([1 << 10, 1 << 11, 1 << 13, 1 << 20][rng.place(4)]);
+    let monkey = options.guard.rate_law().is_some() && rng.below(2) == 0;
     options
+        .monkey(monkey)
+        .filter(filter(&mut rng).with(elastic))
+        .policy(policy(&mut rng))
+        .merges_at_once([None, Some(2), Some(4)][rng.place(3)])
+        .merge_piece_bytes([1 << 10, 1 << 12, 1 << 20][rng.place(3)])
+        .max_open_files([None, Some(1), Some(4)][rng.place(3)])
+        .eager_tombstones(rng.below(2) == 0)
 }
 
 /// Half of the trees are presets.
@@ -66,12 +55,11 @@ pub(crate) fn policy(rng: &mut Rng) -> Policy {
     let limits = [1, 2, 3, u32::MAX];
     let preset = Policy::named(Policy::NAMES[rng.place(Policy::NAMES.len())]);
     let preset = preset.expect("a preset has a name");
-    let any = Policy {
-        ratios: (0..rng.place(4)).map(|_| [2, 3, 4, 6][rng.place(4)]).collect(),
-        inner_runs: (0..=rng.place(3)).map(|_| limits[rng.place(4)]).collect(),
-        last_runs: limits[rng.place(4)],
-        delay_merges: rng.below(2) == 0,
-    };
+    let any = Policy::default()
+        .ratios((0..rng.place(4)).map(|_| [2, 3, 4, 6][rng.place(4)]).collect())
+        .inner_runs((0..=rng.place(3)).map(|_| limits[rng.place(4)]).collect())
+        .last_runs(limits[rng.place(4)])
+        .delay_merges(rng.below(2) == 0);
     if rng.below(2) == 0 { preset } else { any }
 }
 
@@ -104,14 +92,14 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
 
 /// Options as people read them.
 pub(crate) fn tell(options: &Options) -> String {
-    let Options { guard, size_ratio, write_buffer_bytes, bits_per_key, block_bytes, .. } = options;
-    let Options { monkey, point_bits, compression, block_cache_bytes, table_bytes, sync, .. } =
-        options;
-    let Options { granularity, partition_bytes, merges_at_once, merge_piece_bytes, .. } = options;
+    let OptionValues { guard, size_ratio, write_buffer_bytes, bits_per_key, .. } = &**options;
+    let OptionValues { monkey, point_bits, compression, block_cache_bytes, .. } = &**options;
+    let OptionValues { block_bytes, table_bytes, sync, granularity, .. } = &**options;
+    let OptionValues { partition_bytes, merges_at_once, merge_piece_bytes, .. } = &**options;
     let eager = options.eager_tombstones;
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = &options.policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &options.policy;
     let tuning =
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(

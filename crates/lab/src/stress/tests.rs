@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use trommel::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
+use trommel::storage::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
 
 use super::below::Below;
 use super::operation::{End, Reopening, StressOperation};

@@ -7,8 +7,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use trommel::research::Research as _;
 
-use trommel::{Db, Environment, Error, Fault, ManualClock, Memory, Options, Storage, Sync};
+use trommel::storage::{Environment, Memory, Storage};
+use trommel::testing::{Fault, ManualClock};
+use trommel::{Db, Error, Options, SyncPolicy};
 
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
@@ -120,7 +123,7 @@ impl<'k> World<'k> {
 
     pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
         let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
-        let environment = Environment { storage, clock, ..Environment::default() };
+        let environment = Environment::new().storage(storage).clock(clock);
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
     }
 
@@ -283,9 +286,9 @@ impl<'k> World<'k> {
         match self.options.sync {
             _ if !written => {}
             _ if synced => self.model.all_durable(),
-            Sync::Always => self.model.all_durable(),
-            Sync::Interval(_) => self.model.overdue_durable(),
-            Sync::Never => {}
+            SyncPolicy::Always => self.model.all_durable(),
+            SyncPolicy::Interval(_) => self.model.overdue_durable(),
+            SyncPolicy::Never => {}
         }
     }
 

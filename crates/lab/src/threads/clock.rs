@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use trommel::Clock;
+use trommel::storage::Clock;
 
 use crate::stress::setup::INTERVAL;
 

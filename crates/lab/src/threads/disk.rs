@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use trommel::{Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper, Syncer};
+use trommel::storage::{
+    Access, Append, Disk, Folder, FolderWrapper, Storage, StorageWrapper, Syncer,
+};
 
 /// The folder of the store that is watched.
 pub(super) const STORE: &str = "store";

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use trommel::{Db, Options, Sync};
+use trommel::{Db, SyncPolicy};
 
 use super::keeper::{contents, keep, verify};
 use super::lane_thread::LaneThread;
@@ -70,9 +70,9 @@ impl Round {
         let (rests, drops) = (rng.below(3) != 0, rng.below(3) == 0);
         shared.begin_round(options.clone());
         post.set(Doing::Said("opens the store"));
-        let sync = if shared.lies(Sabotage::NeverSynced) { Sync::Never } else { options.sync };
-        let opened =
-            Db::open_with(&shared.store, Options { sync, ..options }, shared.environment());
+        let sync =
+            if shared.lies(Sabotage::NeverSynced) { SyncPolicy::Never } else { options.sync };
+        let opened = Db::open_with(&shared.store, options.sync(sync), shared.environment());
         let db = Arc::new(opened.map_err(|error| format!("open: {error}"))?);
         shared.counts.openings.add(1);
         compare(&db, shared, &lanes, post)?;

@@ -9,7 +9,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use trommel::{Db, Options, Stats};
+use trommel::Db;
+use trommel::stats::Stats;
 
 use super::posts::{Doing, Post};
 use super::reader::number_in;
@@ -163,11 +164,9 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
     db.checkpoint(folder).map_err(|error| error.to_string())?;
     let most = shared.ledger.begun();
     let (_gate, tick) = shared.clock.hold();
-    let options = Options { create_if_missing: false, ..options(rng) };
-    let environment = trommel::Environment {
-        clock: std::sync::Arc::clone(&shared.clock) as _,
-        ..trommel::Environment::default()
-    };
+    let options = options(rng).create_if_missing(false);
+    let environment =
+        trommel::storage::Environment::new().clock(std::sync::Arc::clone(&shared.clock) as _);
     let copy = Db::open_with(folder, options, environment)
         .map_err(|error| format!("it does not open: {error}"))?;
     for (lane, found) in contents(&copy, shared)?.iter().enumerate() {

@@ -68,7 +68,7 @@ pub struct ThreadsReport {
     pub step_cpu_ms_max: f64,
     /// The longest that a store at rest had superfluous files, in milliseconds.
     pub rest_ms_max: f64,
-    /// The longest that a log under `Sync::Interval` has waited for a sync to begin, in
+    /// The longest that a log under `SyncPolicy::Interval` has waited for a sync to begin, in
     /// milliseconds.
     pub unsynced_ms_max: f64,
     /// The most memory of the process between two openings, in bytes.

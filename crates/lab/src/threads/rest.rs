@@ -9,7 +9,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use trommel::{Db, Stats};
+use trommel::Db;
+use trommel::stats::Stats;
 
 use super::process::{open_files, resident_bytes, store_threads};
 use super::shared::{Sabotage, Shared};

@@ -7,7 +7,8 @@
 
 use std::time::Duration;
 
-use trommel::{Background, DirectIo, Options, Overlap, Sync};
+use trommel::options::{DirectIo, Overlap};
+use trommel::{Background, Options, SyncPolicy};
 
 use super::share::Shares;
 use crate::keys::rng::Rng;
@@ -144,20 +145,18 @@ impl Theme {
         match self {
             Theme::Churn => options,
             Theme::HotKey | Theme::Log => {
-                Options { write_buffer_bytes: LARGE_BUFFER, sync: Sync::Never, ..options }
+                options.write_buffer_bytes(LARGE_BUFFER).sync(SyncPolicy::Never)
             }
-            Theme::SlowDisk => Options {
-                write_buffer_bytes: SLOW_BUFFER,
-                sync: Sync::Interval(SLOW_INTERVAL),
-                ..options
-            },
+            Theme::SlowDisk => {
+                options.write_buffer_bytes(SLOW_BUFFER).sync(SyncPolicy::Interval(SLOW_INTERVAL))
+            }
         }
     }
 }
 
 /// Options of the simulation, and those that only threads and a real disk have.
 pub(super) fn options(rng: &mut Rng) -> Options {
-    let interval = Sync::Interval(Duration::from_millis(5));
+    let interval = SyncPolicy::Interval(Duration::from_millis(5));
     let mut toss = |chance| rng.below(chance) == 0;
     let direct = DirectIo { reads: toss(2), flushes: toss(2), merges: toss(2) };
     let drawn = setup::options(rng.next_u64());
@@ -165,20 +164,20 @@ pub(super) fn options(rng: &mut Rng) -> Options {
     let grows =
         drawn.policy.last_runs > 64 || drawn.policy.inner_runs.iter().any(|&runs| runs > 64);
     let buffers = if grows { [1 << 16, 1 << 18, 1 << 20] } else { [1 << 13, 1 << 15, 1 << 18] };
-    Options {
-        write_buffer_bytes: buffers[rng.place(3)],
-        table_bytes: drawn.table_bytes.max(1 << 14),
-        partition_bytes: drawn.partition_bytes.max(1 << 14),
-        merge_piece_bytes: drawn.merge_piece_bytes.max(1 << 12),
-        background: Background::Threads(1 + rng.place(4)),
-        merges_at_once: [None, None, Some(1), Some(2), Some(4)][rng.place(5)],
-        merge_bytes_per_second: [None, None, None, Some(8 << 20)][rng.place(4)],
-        overlap: Overlap::ALL[rng.place(Overlap::ALL.len())],
-        direct,
-        sync: [Sync::Always, Sync::Never, Sync::Never, interval][rng.place(4)],
-        max_open_files: [None, None, Some(64), Some(16), Some(4), Some(1)][rng.place(6)],
-        ..drawn
-    }
+    let (table_bytes, partition_bytes) = (drawn.table_bytes, drawn.partition_bytes);
+    let piece_bytes = drawn.merge_piece_bytes;
+    drawn
+        .write_buffer_bytes(buffers[rng.place(3)])
+        .table_bytes(table_bytes.max(1 << 14))
+        .partition_bytes(partition_bytes.max(1 << 14))
+        .merge_piece_bytes(piece_bytes.max(1 << 12))
+        .background(Background::Threads(1 + rng.place(4)))
+        .merges_at_once([None, None, Some(1), Some(2), Some(4)][rng.place(5)])
+        .merge_bytes_per_second([None, None, None, Some(8 << 20)][rng.place(4)])
+        .overlap(Overlap::ALL[rng.place(Overlap::ALL.len())])
+        .direct(direct)
+        .sync([SyncPolicy::Always, SyncPolicy::Never, SyncPolicy::Never, interval][rng.place(4)])
+        .max_open_files([None, None, Some(64), Some(16), Some(4), Some(1)][rng.place(6)])
 }
 
 #[cfg(test)]

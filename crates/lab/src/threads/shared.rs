@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use trommel::{Environment, Options, Sync};
+use trommel::storage::Environment;
+use trommel::{Options, SyncPolicy};
 
 use super::clock::TickClock;
 use super::disk::{STORE, WatchedDisk};
@@ -187,7 +188,7 @@ impl Shared {
 
     pub(super) fn environment(&self) -> Environment {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
-        Environment { storage, clock, ..Environment::default() }
+        Environment::new().storage(storage).clock(clock)
     }
 
     pub(super) fn options(&self) -> Options {
@@ -223,7 +224,7 @@ impl Shared {
 
     /// Acknowledged writes that wait for their sync longer than the options promise.
     fn log_overdue(&self) -> Option<String> {
-        let Sync::Interval(interval) = self.options().sync else { return None };
+        let SyncPolicy::Interval(interval) = self.options().sync else { return None };
         let age = self.disk.unsynced_for();
         self.counts.unsynced_us.rise_to(age.as_micros() as u64);
         let limit = interval + self.plan.sync_slack;

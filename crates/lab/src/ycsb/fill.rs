@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use trommel::FilterTuning;
+use trommel::options::FilterTuning;
 use trommel_guards::ElasticOptions;
 
 use crate::bench::fit_bits::{self, Fit};

@@ -2,15 +2,18 @@
 //! ```text
 //! {"task": "compare", ...}  or  {"task": "ycsb", ...}  --> standard input
 //!                               standard output        --> an array of reports
+//! {"task": "export", ...}       standard output        --> a native stream of entries
 //! ```
 //! Invariant: a task is a whole plan: the process needs nothing else.
+
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compare::ComparePlan;
 use crate::ycsb::YcsbPlan;
 
-/// A plan of one of the commands that measure stores beside each other.
+/// A plan of one of the commands that need another engine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "task", rename_all = "lowercase")]
 pub enum PeerTask {
@@ -18,4 +21,11 @@ pub enum PeerTask {
     Compare(ComparePlan),
     /// `bench ycsb`.
     Ycsb(Box<YcsbPlan>),
+    /// `import`: the entries of a RocksDB or LevelDB folder.
+    Export {
+        /// The folder.
+        folder: PathBuf,
+        /// The column family to read.
+        column_family: String,
+    },
 }

@@ -14,9 +14,10 @@ use std::sync::Arc;
 use allocation_counter::measure;
 
 use crate::cost::steps_of;
-use crate::{
-    Background, Batch, Db, Environment, GuardKind, Memory, Options, Snapshot, Stats, Sync,
-};
+use crate::stats::Stats;
+use crate::storage::environment::Environment;
+use crate::storage::memory::Memory;
+use crate::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 
 const VALUE: [u8; 20] = [7; 20];
 /// Keys before and behind those of the pattern.
@@ -99,19 +100,17 @@ fn key(area: u8, n: u64) -> [u8; 9] {
 }
 
 impl World {
-    fn new(change: impl FnOnce(&mut Options)) -> World {
-        let mut options = Options {
-            guard: GuardKind::Grf,
-            block_bytes: 512,
-            table_bytes: 16 << 10,
-            block_cache_bytes: 0,
-            write_buffer_bytes: 32 << 20,
-            sync: Sync::Never,
-            background: Background::Stepped,
-            slow_down_runs: Some(10_000),
-            ..Options::default()
-        };
-        change(&mut options);
+    fn new(tune: impl FnOnce(Options) -> Options) -> World {
+        let options = Options::new()
+            .guard(GuardKind::Grf)
+            .block_bytes(512)
+            .table_bytes(16 << 10)
+            .block_cache_bytes(0)
+            .write_buffer_bytes(32 << 20)
+            .sync(SyncPolicy::Never)
+            .background(Background::Stepped)
+            .slow_down_runs(Some(10_000));
+        let options = tune(options);
         let mut world =
             World { disk: Memory::new(), options, db: None, held: Vec::new(), checkpoints: 0 };
         world.open();
@@ -122,7 +121,7 @@ impl World {
     }
 
     fn environment(&self) -> Environment {
-        Environment { storage: Arc::new(self.disk.clone()), ..Environment::default() }
+        Environment::new().storage(Arc::new(self.disk.clone()))
     }
 
     fn open(&mut self) {
@@ -275,7 +274,7 @@ fn ten_times_as_much_costs_no_more_than_its_law() {
 /// Reads that are under way cost nothing but their room.
 #[test]
 fn a_queue_costs_a_query_as_much_whatever_its_depth() {
-    let mut world = World::new(|_| {});
+    let mut world = World::new(|options| options);
     (0..5000).for_each(|n| world.put(b'm', n));
     world.db().compact().expect("compacts");
     let costs = [100u64, 1000].map(|count| {
@@ -302,7 +301,7 @@ fn batch_of(writes: u64) -> Batch {
 /// Memory is taken when there is no room left, and then for as much again.
 #[test]
 fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
-    let mut world = World::new(|_| {});
+    let mut world = World::new(|options| options);
     for writes in [1000, 10_000] {
         let built = world.cost(|_| drop(batch_of(writes)));
         let doublings = 2 * u64::from((writes * 29).ilog2());
@@ -325,7 +324,7 @@ fn of_batch(world: &mut World, writes: u64, operation: &fn(&mut Batch, u64)) -> 
 #[test]
 fn a_batch_costs_as_much_as_its_writes() {
     let costs = [1000, 10_000].map(|writes| {
-        let mut world = World::new(|_| {});
+        let mut world = World::new(|options| options);
         let batch = batch_of(writes);
         world.cost(|world| world.db().write(batch).expect("writes"))
     });

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, WRITE_BYTES};
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::packed;
 use crate::error::{Error, Result};
 use crate::storage::environment::Clock;
 
@@ -77,6 +78,18 @@ impl Batch {
     pub fn delete_range(&mut self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> &mut Self {
         let (from, to) = (from.as_ref(), to.as_ref());
         if from == to { self } else { self.add(Kind::DeleteRange, from, &[to]) }
+    }
+
+    /// The writes of a buffer, one behind the other, each:
+    /// - a byte that says which: 1 put, 2 delete, 3 delete a range, 4 put for a while;
+    /// - the length of its key, and that of its value, each in four bytes, the low one first;
+    /// - its key, and its value. Of a range that is its end. A deletion has none. Of 4 it begins
+    ///   with how many nanoseconds the value is kept, in eight bytes, the low one first.
+    ///
+    /// # Errors
+    /// `Malformed`: where the bytes are no such writes.
+    pub fn from_packed(bytes: &[u8]) -> Result<Batch> {
+        packed::batch_of(bytes)
     }
 
     /// How many writes it has.

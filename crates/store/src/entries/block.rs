@@ -16,7 +16,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
-use crate::storage::zeroed;
+use crate::storage::traits::zeroed;
 use crate::sync::{AtomicBool, Ordering, Shared};
 
 /// Entries from one restart to the next.

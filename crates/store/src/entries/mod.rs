@@ -16,6 +16,7 @@ pub(crate) mod memtable_bloom;
 pub(crate) mod memtable_tombstones;
 pub(crate) mod memtable_writes;
 pub(crate) mod merge_cursor;
+pub(crate) mod packed;
 pub(crate) mod retention;
 pub(crate) mod skiplist;
 pub(crate) mod tombstones;

@@ -31,12 +31,12 @@ type Word = std::sync::atomic::AtomicU64;
 const ALIGN: usize = size_of::<Word>();
 const _: () = assert!(align_of::<Word>() == ALIGN && ALIGN >= align_of::<Node>());
 const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
-const _: () = assert!(size_of::<Link>().is_multiple_of(align_of::<Newest>()), "numbers follow");
+const _: () = assert!(size_of::<Node>().is_multiple_of(ALIGN) && ALIGN >= align_of::<Newest>());
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
 
 /// What a node begins with; its tower, its key and its value follow in the same memory.
-#[repr(C)]
+#[repr(C, align(8))]
 struct Node {
     /// The key's first bytes as a number: most comparisons end here.
     head: u64,
@@ -275,11 +275,11 @@ impl SkipList {
             return &self.newest[level - 1];
         }
         // SAFETY: a node that was reached at a level has a link there, and a number for each link
-        // above level 0. They follow the tower in the same memory, aligned as it is.
+        // above level 0. They follow the tower in the same memory, at a multiple of `ALIGN`.
         unsafe {
             let height = (*node).height as usize;
-            let tower_end = node.add(1).cast::<Link>().add(height);
-            &*tower_end.cast::<Newest>().add(level - 1)
+            let numbers = node.cast::<u8>().add(offset_of_numbers(height));
+            &*numbers.cast::<Newest>().add(level - 1)
         }
     }
 
@@ -310,8 +310,13 @@ impl SkipList {
     }
 }
 
+/// Behind the tower. (Links of four bytes may leave a gap.)
+const fn offset_of_numbers(height: usize) -> usize {
+    size_of::<Node>() + (height * size_of::<Link>()).next_multiple_of(ALIGN)
+}
+
 const fn offset_of_key(height: usize) -> usize {
-    size_of::<Node>() + height * size_of::<Link>() + (height - 1) * size_of::<Newest>()
+    offset_of_numbers(height) + (height - 1) * size_of::<Newest>()
 }
 
 /// A link of a node. The reference must not outlive the node's list.
@@ -345,7 +350,7 @@ fn new_node(arena: &mut Arena, entry: &Entry<'_>, height: usize) -> (*mut Node, 
         start.cast::<Node>().write(node);
         let tower = start.add(size_of::<Node>()).cast::<Link>();
         (0..height).for_each(|level| tower.add(level).write(Link::default()));
-        let newest = tower.add(height).cast::<Newest>();
+        let newest = start.add(offset_of_numbers(height)).cast::<Newest>();
         (0..height - 1).for_each(|level| newest.add(level).write(Newest::default()));
         let key = start.add(key_at);
         ptr::copy_nonoverlapping(entry.key.as_ptr(), key, entry.key.len());

@@ -28,6 +28,8 @@ enum ValueBytes {
     Empty,
     /// Where it begins in the block, and where it ends: a block is shorter than 4 GiB.
     Block(Block, u32, u32),
+    /// The same, with a time before it, which is none of the value's bytes.
+    BlockBehindExpiry(Block, u32, u32),
     Memtable(HeldBytes),
     /// What is stored begins with a time, which is none of the value's bytes.
     MemtableBehindExpiry(HeldBytes),
@@ -49,6 +51,22 @@ impl Value {
         Value { place: ValueBytes::Block(block, range.start as u32, range.end as u32) }
     }
 
+    /// From when on its key has this value no more. None: it does not expire, or the value was read
+    /// from a batch that is not written yet.
+    pub fn expiry(&self) -> Option<Expiry> {
+        match &self.place {
+            ValueBytes::BlockBehindExpiry(block, start, _) => {
+                let start = *start as usize;
+                Some(Expiry::of_stored(block.bytes(start - EXPIRY_BYTES..start)))
+            }
+            ValueBytes::MemtableBehindExpiry(held) => Some(Expiry::of_stored(held.as_slice())),
+            ValueBytes::Empty
+            | ValueBytes::Block(..)
+            | ValueBytes::Memtable(_)
+            | ValueBytes::Shared(_) => None,
+        }
+    }
+
     /// The value that the user gave, of one that is stored with a time before it, unless that has
     /// come.
     pub(crate) fn unless_expired(self, clock: &dyn Clock) -> Option<Value> {
@@ -57,7 +75,7 @@ impl Value {
         }
         let place = match self.place {
             ValueBytes::Block(block, start, end) => {
-                ValueBytes::Block(block, start + EXPIRY_BYTES as u32, end)
+                ValueBytes::BlockBehindExpiry(block, start + EXPIRY_BYTES as u32, end)
             }
             ValueBytes::Memtable(held) => ValueBytes::MemtableBehindExpiry(held),
             other => other,
@@ -84,7 +102,10 @@ impl Deref for Value {
     fn deref(&self) -> &[u8] {
         match &self.place {
             ValueBytes::Empty => &[],
-            ValueBytes::Block(block, start, end) => block.bytes(*start as usize..*end as usize),
+            ValueBytes::Block(block, start, end)
+            | ValueBytes::BlockBehindExpiry(block, start, end) => {
+                block.bytes(*start as usize..*end as usize)
+            }
             ValueBytes::Memtable(held) => held.as_slice(),
             ValueBytes::MemtableBehindExpiry(held) => {
                 held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()

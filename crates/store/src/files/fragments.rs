@@ -162,9 +162,9 @@ mod tests {
     use crate::entries::entry::{Kind, Sequence};
     use crate::files::names::wal_name;
     use crate::files::wal::Wal;
-    use crate::storage::Storage;
     use crate::storage::memory::Memory;
     use crate::storage::open_folder::OpenFolder;
+    use crate::storage::traits::Storage;
     use std::path::Path;
 
     /// A log of groups with the sequence numbers 1 to 4, and where its records begin.

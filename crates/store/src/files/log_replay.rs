@@ -114,8 +114,8 @@ mod tests {
     use super::*;
     use crate::entries::entry::Kind;
     use crate::files::wal::Wal;
-    use crate::storage::Storage as _;
     use crate::storage::memory::Memory;
+    use crate::storage::traits::Storage as _;
 
     #[test]
     fn a_log_that_repeats_itself_is_damaged() {

@@ -17,12 +17,12 @@ use crate::files::record::{RecordWriter, all_before, read_header, read_records, 
 use crate::plan::layout::{
     CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
 };
-use crate::storage::ReadAt;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::ReadAt;
 
 /// The version of all files of a store. A store of another version is refused.
-pub(crate) const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 7;
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -481,7 +481,7 @@ mod tests {
     /// What reading a manifest with these edits gives.
     fn read_back(edits: &[Edit]) -> Result<Option<Layout>> {
         let (disk, dir) = (crate::storage::memory::Memory::new(), Path::new("db"));
-        crate::storage::Storage::create_dir(&disk, dir).expect("makes the folder");
+        crate::storage::traits::Storage::create_dir(&disk, dir).expect("makes the folder");
         let (folder, path) = (OpenFolder::on(&disk, dir), dir.join(MANIFEST_NAME));
         let file = folder.create(MANIFEST_NAME).expect("creates");
         let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
@@ -493,7 +493,8 @@ mod tests {
     fn where_a_grown_file_cannot_begin_anew_it_goes_on() {
         for n in 0.. {
             let disk = crate::storage::memory::Memory::new();
-            crate::storage::Storage::create_dir(&disk, Path::new("db")).expect("makes the folder");
+            crate::storage::traits::Storage::create_dir(&disk, Path::new("db"))
+                .expect("makes the folder");
             let folder = OpenFolder::on(&disk, "db");
             let mut layout = Layout::default();
             let mut manifest = Manifest::create(&folder, &layout).expect("writes");

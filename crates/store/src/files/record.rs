@@ -17,7 +17,7 @@ use trommel_filters::Reader;
 
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{Append, ReadAt, Syncer};
+use crate::storage::traits::{Append, ReadAt, Syncer};
 use crate::sync::Arc;
 
 mod source;

@@ -12,9 +12,9 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME};
 use crate::files::names::{LOCK_NAME, file_number};
-use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage;
 
 /// Keeps others out of a folder.
 pub(crate) type FolderLock = Box<dyn Send + Sync>;

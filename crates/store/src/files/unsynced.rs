@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::files::record::RecordWriter;
-use crate::storage::Syncer;
+use crate::storage::traits::Syncer;
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, lock};
 
 /// No time.

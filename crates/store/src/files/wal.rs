@@ -30,8 +30,8 @@ use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::record::{self, RecordWriter};
 use crate::files::unsynced::{LogEnd, Unsynced};
-use crate::storage::Append;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Append;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";

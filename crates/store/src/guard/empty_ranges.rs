@@ -69,12 +69,11 @@ impl Questions {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::options::GuardKind;
+    use crate::plan::guard_kind::GuardKind;
     use trommel_guards::{ArfOptions, kinds};
 
     fn questions(guard: GuardKind, most: u32) -> Questions {
-        let mut options = Options { guard, ..Options::default() };
-        options.filter.set(ArfOptions { questions: most });
+        let options = Options::new().guard(guard).tune(|arf: &mut ArfOptions| arf.questions = most);
         Questions::new(&options)
     }
 

@@ -24,7 +24,8 @@ use trommel_filters::{Codes, GrfOptions, HashedKey, KeyRange, LineCounter, Query
 use crate::files::run_table::RunTable;
 use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{PartChange, Parts};
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::guard_kind::GuardKind;
+use crate::plan::options::{OptionValues, Options};
 use crate::sync::Arc;
 
 /// What answers for a version.
@@ -223,7 +224,7 @@ impl Answer<'_> {
 /// The options of the global filter in a store with these options; None: it has another guard.
 fn grf_options(options: &Options) -> Option<GrfOptions> {
     let fingerprints = options.guard.fingerprints()?;
-    let Options { bits_per_key, point_bits, size_ratio, .. } = *options;
+    let OptionValues { bits_per_key, point_bits, size_ratio, .. } = **options;
     let run_codes = options.guard.run_codes();
     Some(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
 }

@@ -1,6 +1,8 @@
 //! What the tree is and should become: data and pure functions, without I/O.
 
+pub(crate) mod background;
 pub(crate) mod flush_size;
+pub(crate) mod guard_kind;
 pub(crate) mod layout;
 pub(crate) mod merge_job;
 pub(crate) mod options;
@@ -9,5 +11,7 @@ pub(crate) mod pick;
 pub(crate) mod pick_runs;
 pub(crate) mod pick_tables;
 pub(crate) mod policy;
+mod policy_text;
 pub(crate) mod registry;
 pub(crate) mod run_limits;
+pub(crate) mod sync_policy;

@@ -19,7 +19,6 @@ use std::str::FromStr;
 use trommel_filters::Span;
 
 use crate::entries::key_bounds::KeyBounds;
-use crate::error::{Error, Result};
 use crate::plan::layout::{LastMerge, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
 
@@ -61,13 +60,13 @@ impl fmt::Display for Granularity {
 }
 
 impl FromStr for Granularity {
-    type Err = Error;
+    /// What there is.
+    type Err = String;
 
-    fn from_str(name: &str) -> Result<Self> {
+    fn from_str(name: &str) -> Result<Self, String> {
         Self::ALL.into_iter().find(|granularity| granularity.name() == name).ok_or_else(|| {
             let known = Self::ALL.map(Granularity::name).join(", ");
-            let problem = format!("there is no granularity '{name}'; there are: {known}");
-            Error::Option { option: "granularity", problem }
+            format!("there is no granularity '{name}'; there are: {known}")
         })
     }
 }

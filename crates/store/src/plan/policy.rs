@@ -22,6 +22,7 @@
 /// / (Z + 1) times. A store may be opened with another policy at any time: each level moves there
 /// when it is next emptied.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Policy {
     /// T of the first levels, newest first: how many units a level takes before it is emptied into
     /// the next one, 2 to 255. Deeper levels have `size_ratio`; none here: all have.
@@ -41,7 +42,7 @@ pub struct Policy {
 }
 
 /// A run limit that is no limit: a run for each unit.
-const EACH: u32 = u32::MAX;
+pub(crate) const EACH: u32 = u32::MAX;
 
 /// Names of policies, by the first levelled level.
 const LEVELLED_FROM: [&str; 9] = [
@@ -98,13 +99,37 @@ impl Policy {
         Policy::of(&[], &inner_runs, 1)
     }
 
+    /// This policy with other [`ratios`](Policy::ratios).
+    #[must_use]
+    pub fn ratios(self, ratios: Vec<u32>) -> Policy {
+        Policy { ratios, ..self }
+    }
+
+    /// This policy with other [`inner_runs`](Policy::inner_runs).
+    #[must_use]
+    pub fn inner_runs(self, inner_runs: Vec<u32>) -> Policy {
+        Policy { inner_runs, ..self }
+    }
+
+    /// This policy with other [`last_runs`](Policy::last_runs).
+    #[must_use]
+    pub fn last_runs(self, last_runs: u32) -> Policy {
+        Policy { last_runs, ..self }
+    }
+
+    /// This policy with [`delay_merges`](Policy::delay_merges) or without.
+    #[must_use]
+    pub fn delay_merges(self, delay_merges: bool) -> Policy {
+        Policy { delay_merges, ..self }
+    }
+
     /// The preset of this name, or `levelled-from:LEVEL`, up to 8. None: there is none.
     pub fn named(name: &str) -> Option<Policy> {
         Self::known().find(|(known, _)| *known == name).map(|(_, policy)| policy)
     }
 
     /// Every policy that has a name.
-    fn known() -> impl Iterator<Item = (&'static str, Policy)> {
+    pub(crate) fn known() -> impl Iterator<Item = (&'static str, Policy)> {
         let presets = [Self::lazy_leveling(), Self::leveling(), Self::tiering(), Self::rocksdb()];
         let levelled = (0..LEVELLED_FROM.len()).map(Self::levelled_from);
         Self::NAMES.into_iter().chain(LEVELLED_FROM).zip(presets.into_iter().chain(levelled))

@@ -14,7 +14,7 @@ use std::sync::{PoisonError, RwLock};
 use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind, kinds};
 
 use crate::error::{Error, Result};
-use crate::plan::options::GuardKind;
+use crate::plan::guard_kind::GuardKind;
 
 /// What was registered. It is outside of what models of threads look at: nothing waits for it.
 static REGISTERED: RwLock<Registered> =
@@ -134,7 +134,8 @@ fn type_of(kind: &'static dyn RunLocatorKind) -> std::any::TypeId {
 }
 
 fn refused(name: &str, problem: &str) -> Error {
-    Error::Option { option: "guard", problem: format!("'{name}' cannot be registered: {problem}") }
+    let problem = format!("'{name}' cannot be registered: {problem}");
+    Error::Option { option: "guard".into(), problem }
 }
 
 #[cfg(test)]

@@ -21,6 +21,11 @@ use crate::tree::version::Version;
 
 /// The value of a key as of now.
 pub(crate) fn get(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
+    tree.counters.gets.time(tree.timing(), || get_now(tree, key))
+}
+
+#[inline]
+fn get_now(tree: &OpenTree, key: &[u8]) -> Result<Option<Value>> {
     let version = tree.current.pin();
     tree.env.pauses.at(PausePoint::GetPinned);
     let at = tree.snapshots.visible();

@@ -68,6 +68,19 @@ pub(crate) fn multi_get_at(
     answers
 }
 
+/// Appends all values; the length of each.
+pub(crate) fn packed(answers: Vec<Answer>, values: &mut Vec<u8>) -> Result<Vec<Option<usize>>> {
+    let answers = answers.into_iter().collect::<Result<Vec<_>>>()?;
+    values.reserve(answers.iter().flatten().map(|value| value.len()).sum());
+    let lens = answers.into_iter().map(|value| {
+        value.map(|value| {
+            values.extend_from_slice(&value);
+            value.len()
+        })
+    });
+    Ok(lens.collect())
+}
+
 /// Keys that are looked for together.
 struct Batch<'v, 'a> {
     tree: &'v OpenTree,

@@ -8,6 +8,7 @@
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
+use crate::entries::packed;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
@@ -72,6 +73,23 @@ impl Scan {
         Some(value.map(|value| (self.bounds.from.strip_suffix(&[0]).unwrap_or_default(), value)))
     }
 
+    /// Appends the next entries to a buffer until it has grown by `bytes`, but one at least: for
+    /// whoever pays for each call. How many they are; 0: there is none left. An entry is the length
+    /// of its key, that of its value, each in four bytes, the low one first; then both.
+    ///
+    /// # Errors
+    /// As `next`; entries before the error are in the buffer, and the scan ends.
+    pub fn next_packed(&mut self, out: &mut Vec<u8>, bytes: usize) -> Result<usize> {
+        let (begin, mut entries) = (out.len(), 0);
+        while entries == 0 || out.len() - begin < bytes {
+            let Some(entry) = self.next_lent() else { break };
+            let (key, value) = entry?;
+            packed::push_row(out, key, &value);
+            entries += 1;
+        }
+        Ok(entries)
+    }
+
     /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
         let value = self.step(Direction::Backward)?;
@@ -115,7 +133,12 @@ impl Scan {
             return None;
         }
         let is_first = self.kind.is_none();
-        let result = self.try_step(direction);
+        let result = if is_first {
+            let tree = Arc::clone(&self.tree);
+            tree.counters.seeks.time(tree.timing(), || self.try_step(direction))
+        } else {
+            self.try_step(direction)
+        };
         if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
             self.tree.asked_keys.note_range(&self.bounds);

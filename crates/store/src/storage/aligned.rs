@@ -12,13 +12,10 @@ use std::io;
 use std::ops::Range;
 
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::zeroed;
+use crate::storage::traits::zeroed;
 
 /// Buffers for direct transfers begin at a multiple of this.
 const MEMORY_ALIGN: usize = 4096;
-
-/// The alignment to use where the file system does not tell.
-pub(crate) const ALIGN_UNTOLD: usize = 4096;
 
 /// A buffer at an aligned address.
 pub(crate) struct Sectors {

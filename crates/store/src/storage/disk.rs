@@ -1,24 +1,33 @@
 //! The real disk: files of the operating system.
 //! ```text
-//! append   write at the end       sync       fdatasync; of a folder, fsync
-//! read_at  pread                  lock       flock, until dropped
+//! Disk, DiskFolder ---> system: unix.rs      Linux, macOS      openat, pread, flock, fsync
+//! DiskReader, ...               windows.rs   Windows           paths, seek_read, LockFileEx
+//!                               linux.rs     Linux alone       O_DIRECT
 //! ```
-//! Invariants: only this file and `disk_*.rs` name `std::fs`. Nothing is buffered here: when an
-//! append returns, the kernel has the bytes.
+//! Invariants: only this file, those below it and `disk_*.rs` name `std::fs`. Nothing is buffered
+//! here: when an append returns, the kernel has the bytes. All systems have the same small
+//! interface, and the bytes on disk are the same on each.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use rustix::fs::{SeekFrom, seek};
-use rustix::io::Errno;
-
 use crate::storage::disk_folder::DiskFolder;
-use crate::storage::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
+use crate::storage::traits::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 use crate::sync::Arc;
+
+#[cfg(target_os = "linux")]
+pub(crate) mod linux;
+#[cfg(unix)]
+pub(crate) mod unix;
+#[cfg(windows)]
+pub(crate) mod windows;
+
+#[cfg(unix)]
+pub(crate) use unix as system;
+#[cfg(windows)]
+pub(crate) use windows as system;
 
 /// The files of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
@@ -72,30 +81,16 @@ impl ReadAt for DiskReader {
     }
 
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
-        data_after(&self.0, from)
+        system::data_after(&self.0, from)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        system::read_exact_at(&self.0, buffer, offset)
     }
 
     fn raw(&self) -> Option<RawFile<'_>> {
-        Some(RawFile { fd: self.0.as_fd(), align: 1 })
+        Some(RawFile { fd: system::descriptor(&self.0), align: 1 })
     }
-}
-
-/// The first range of data in a file from `from` on.
-pub(crate) fn data_after(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
-    let end = file.metadata()?.len();
-    let start = match seek(file, SeekFrom::Data(from)) {
-        Ok(start) => start,
-        Err(Errno::NXIO) => return Ok(None),
-        // The file system does not support holes.
-        Err(Errno::INVAL) => from,
-        Err(error) => return Err(error.into()),
-    };
-    let end = seek(file, SeekFrom::Hole(start)).map_or(end, |hole| hole.min(end));
-    Ok((start < end).then_some(start..end))
 }
 
 #[cfg(test)]

@@ -11,8 +11,9 @@ use std::io;
 use crate::storage::io_mode::Overlap;
 use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{ReadQueue, one_by_one, read_many};
-use crate::storage::ring_queue::RingQueue;
-use crate::storage::{ReadAt, ReadAtWrapper, io_uring};
+use crate::storage::ring_queue::{self, RingQueue};
+use crate::storage::traits::ReadAt;
+use crate::storage::traits::ReadAtWrapper;
 use crate::sync::Arc;
 
 /// How many reads of one call are in flight at once.
@@ -44,7 +45,7 @@ impl KeptQueue {
 /// What this process may use.
 pub(crate) fn granted(wanted: Overlap) -> Overlap {
     match wanted {
-        Overlap::Ring if !io_uring::is_allowed() => Overlap::Pool,
+        Overlap::Ring if !ring_queue::is_allowed() => Overlap::Pool,
         other => other,
     }
 }

@@ -1,4 +1,4 @@
-//! Files that are read and written past the cache of the operating system (`O_DIRECT`).
+//! Files that are read and written past the cache of the operating system (`O_DIRECT` of Linux).
 //! ```text
 //! read      window of whole sectors -> aligned buffer -> the wanted bytes of it
 //! append    [ whole sectors, direct ........ | less than a sector ]      the rest waits in memory
@@ -14,56 +14,20 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileExt;
 use std::sync::mpsc::{Receiver, channel};
 
-use rustix::fs::{AtFlags, FsWord, OFlags, StatxFlags, fstatfs, statx};
-use rustix::io::Errno;
-
-use crate::storage::aligned::{ALIGN_UNTOLD, Sectors, Window};
-use crate::storage::disk::data_after;
-use crate::storage::disk_folder::DiskFolder;
+use crate::storage::aligned::{Sectors, Window};
+use crate::storage::disk::system;
+use crate::storage::io_threads;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{Append, RawFile, ReadAt, io_threads};
+use crate::storage::traits::{Append, RawFile, ReadAt};
 use crate::sync::Arc;
 
 /// The most bytes that one transfer moves.
 const CHUNK_BYTES: usize = 1 << 20;
-/// A file system in memory accepts the flag, but has no cache to bypass.
-const TMPFS_MAGIC: FsWord = 0x0102_1994;
-
-/// The alignment that direct transfers of a file need. None: direct transfers are impossible.
-pub(crate) fn alignment(file: &File) -> Option<usize> {
-    if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
-        return None;
-    }
-    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
-    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
-    let align = told.map_or(ALIGN_UNTOLD, |told| {
-        told.stx_dio_offset_align.max(told.stx_dio_mem_align) as usize
-    });
-    (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
-}
 
 /// A file for direct transfers, and the alignment that these need.
 pub(crate) type DirectFile = (File, usize);
-
-/// Opens a file for direct transfers. None: they are impossible.
-pub(crate) fn open(
-    folder: &DiskFolder,
-    name: &str,
-    flags: OFlags,
-) -> io::Result<Option<DirectFile>> {
-    match folder.open_file(name, flags | OFlags::DIRECT) {
-        Ok(file) => {
-            let align = alignment(&file);
-            Ok(align.map(|align| (file, align)))
-        }
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
 
 /// Reads whole sectors.
 pub(crate) struct DirectReader {
@@ -77,7 +41,7 @@ impl ReadAt for DirectReader {
     }
 
     fn data_after(&self, from: u64) -> io::Result<Option<Range<u64>>> {
-        data_after(&self.file, from)
+        system::data_after(&self.file, from)
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
@@ -101,7 +65,7 @@ impl ReadAt for DirectReader {
     }
 
     fn raw(&self) -> Option<RawFile<'_>> {
-        Some(RawFile { fd: self.file.as_fd(), align: self.align })
+        Some(RawFile { fd: system::descriptor(&self.file), align: self.align })
     }
 }
 
@@ -112,7 +76,7 @@ fn read_window(file: &File, window: Window, sectors: &mut Sectors) -> io::Result
     // sector that was begun.
     while let Some(at) = window.rest(filled) {
         let bytes = &mut sectors.bytes_mut()[at..window.len];
-        let now = match file.read_at(bytes, window.offset + at as u64) {
+        let now = match system::read_at(file, bytes, window.offset + at as u64) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             read => at + read?,
         };
@@ -165,7 +129,7 @@ impl DirectWriter {
         let chunk = std::mem::replace(&mut self.waiting, spare);
         let (file, offset, (done, under_way)) = (Arc::clone(&self.direct), self.written, channel());
         io_threads::spawn(move || {
-            let written = file.write_all_at(chunk.bytes(), offset);
+            let written = system::write_all_at(&file, chunk.bytes(), offset);
             // The writer was dropped, so no thread waits for the result.
             let _ = done.send((chunk, written));
         });
@@ -177,7 +141,7 @@ impl DirectWriter {
     /// Writes the whole sectors, and keeps the rest.
     fn write_sectors(&mut self) -> io::Result<()> {
         let whole = self.waiting_len - self.waiting_len % self.align;
-        self.direct.write_all_at(&self.waiting.bytes()[..whole], self.written)?;
+        system::write_all_at(&self.direct, &self.waiting.bytes()[..whole], self.written)?;
         self.waiting.bytes_mut().copy_within(whole..self.waiting_len, 0);
         self.written += whole as u64;
         self.waiting_len -= whole;
@@ -223,7 +187,7 @@ impl DirectWriter {
         self.write_sectors()?;
         // These bytes also stay in memory: later appends rewrite their sector from its start.
         let tail = &self.waiting.bytes()[..self.waiting_len];
-        self.buffered.write_all_at(tail, self.written)?;
+        system::write_all_at(&self.buffered, tail, self.written)?;
         self.buffered.sync_data()
     }
 }
@@ -238,5 +202,5 @@ impl Append for DirectWriter {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests;

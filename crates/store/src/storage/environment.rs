@@ -3,12 +3,15 @@
 use std::fmt;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use crate::storage::Storage;
+use crate::error::Error;
+use crate::events::{Event, Listener, Listening};
 use crate::storage::disk::Disk;
+use crate::storage::traits::Storage;
 use crate::sync::{Arc, AtomicU64, Ordering};
 
 /// Where a store gets its files, its time and its pauses from.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Environment {
     /// Where the files are.
     pub storage: Arc<dyn Storage>,
@@ -16,12 +19,61 @@ pub struct Environment {
     pub clock: Arc<dyn Clock>,
     /// What is called when a thread reaches a gap between two steps.
     pub pauses: Pauses,
+    pub(crate) listening: Listening,
 }
 
 impl Default for Environment {
     fn default() -> Self {
         let clock = Arc::new(SystemClock { start: Instant::now() });
-        Environment { storage: Arc::new(Disk), clock, pauses: Pauses::default() }
+        Environment {
+            storage: Arc::new(Disk),
+            clock,
+            pauses: Pauses::default(),
+            listening: Listening::default(),
+        }
+    }
+}
+
+impl Environment {
+    /// The real disk, the system's clock, no pauses.
+    pub fn new() -> Environment {
+        Environment::default()
+    }
+
+    /// This environment with its files elsewhere.
+    #[must_use]
+    pub fn storage(self, storage: Arc<dyn Storage>) -> Self {
+        Environment { storage, ..self }
+    }
+
+    /// This environment with another clock.
+    #[must_use]
+    pub fn clock(self, clock: Arc<dyn Clock>) -> Self {
+        Environment { clock, ..self }
+    }
+
+    /// This environment with a listener, which hears what happens in the store.
+    #[must_use]
+    pub fn listener(self, listener: Arc<dyn Listener>) -> Self {
+        Environment { listening: Listening(Some(listener)), ..self }
+    }
+
+    /// This environment with pauses.
+    #[must_use]
+    pub fn pauses(self, pauses: Pauses) -> Self {
+        Environment { pauses, ..self }
+    }
+}
+
+impl Environment {
+    /// Tells the listener.
+    pub(crate) fn tell(&self, event: Event<'_>) {
+        self.listening.tell(event);
+    }
+
+    /// Tells the listener what has failed, where it has.
+    pub(crate) fn tell_failure(&self, work: &str, error: &Error) {
+        self.tell(Event::Failed { work, error });
     }
 }
 

@@ -13,8 +13,7 @@ use crate::error::is_exhausted;
 // The list outlives every model, so it needs the lock of std, not that of a model checker.
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use rustix::process::{Resource, getrlimit};
-
+use crate::storage::disk::system::open_files_max;
 use crate::storage::open_files::OpenFiles;
 use crate::sync::{Arc, Weak};
 
@@ -30,8 +29,7 @@ static STORES: Mutex<Vec<Weak<OpenFiles>>> = Mutex::new(Vec::new());
 /// half is left for logs, the manifest, rings, new tables, other stores and the rest of the
 /// program.
 pub(crate) fn share_of_process() -> usize {
-    let all = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(all / 2).unwrap_or(usize::MAX)
+    usize::try_from(open_files_max() / 2).unwrap_or(usize::MAX)
 }
 
 /// Has this store close files when another one needs descriptors.

@@ -3,8 +3,8 @@
 //! process   page [ 2 ....... ]  -- fork -->  child   page [ 0 ....... ]
 //! ```
 //! One load tells a child from its parent, without a system call and without a fork handler. Linux
-//! before 4.14 cannot wipe pages. There the number is marked, and a reader that sees the mark
-//! compares process ids.
+//! before 4.14 and macOS cannot wipe pages. There the number is marked, and a reader that sees the
+//! mark compares process ids.
 //!
 //! Invariant: the page belongs to this value alone. It is mapped as long as the value lives, and
 //! nothing else points into it.
@@ -49,7 +49,7 @@ impl ForkWord {
     }
 }
 
-#[cfg(not(any(loom, shuttle, miri)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle, miri))))]
 mod page {
     use std::ffi::c_void;
     use std::ptr::{NonNull, null_mut};
@@ -122,16 +122,18 @@ mod page {
     }
 }
 
-/// Models and Miri know no pages, and never fork.
-#[cfg(any(loom, shuttle, miri))]
+/// Models, Miri and Windows never fork. Other systems fork, and wipe no page.
+#[cfg(any(not(target_os = "linux"), loom, shuttle, miri))]
 mod page {
     use crate::sync::AtomicUsize;
+
+    const NEVER_FORKS: bool = cfg!(any(not(unix), loom, shuttle, miri));
 
     pub(super) struct Page(AtomicUsize);
 
     impl Page {
         pub(super) fn new() -> (Self, bool) {
-            (Page(AtomicUsize::new(0)), true)
+            (Page(AtomicUsize::new(0)), NEVER_FORKS)
         }
 
         pub(super) fn word(&self) -> &AtomicUsize {

@@ -7,11 +7,14 @@
 //! Invariants: a store asks once, when it is opened, and is granted no more than it wanted. The
 //! bytes on disk are the same in every mode.
 
-use crate::storage::Folder;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::storage::traits::Folder;
 
 /// Which transfers bypass the cache of the operating system (`O_DIRECT`). Where the file system
-/// cannot do that, they use the cache, and [`Stats::io`](crate::Stats::io) says so. The log and the
-/// manifest always use the cache.
+/// cannot do that, they use the cache, and [`Stats::io`](crate::stats::Stats::io) says so. The log
+/// and the manifest always use the cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DirectIo {
     /// All reads of table blocks. Then only the block cache keeps blocks: give it the memory.
@@ -25,6 +28,46 @@ pub struct DirectIo {
 impl DirectIo {
     /// All of them.
     pub const ALL: DirectIo = DirectIo { reads: true, flushes: true, merges: true };
+}
+
+/// `none`, `all`, or names with commas between them.
+impl fmt::Display for DirectIo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == DirectIo::ALL {
+            return f.write_str("all");
+        }
+        let named = [("reads", self.reads), ("flushes", self.flushes), ("merges", self.merges)];
+        let names: Vec<&str> =
+            named.into_iter().filter(|(_, is)| *is).map(|(name, _)| name).collect();
+        f.write_str(if names.is_empty() { "none" } else { "" })?;
+        f.write_str(&names.join(","))
+    }
+}
+
+impl FromStr for DirectIo {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut direct = DirectIo::default();
+        match text {
+            "none" => return Ok(direct),
+            "all" => return Ok(DirectIo::ALL),
+            _ => {}
+        }
+        for name in text.split(',') {
+            match name {
+                "reads" => direct.reads = true,
+                "flushes" => direct.flushes = true,
+                "merges" => direct.merges = true,
+                _ => {
+                    let known = "none, all, or some of reads, flushes, merges";
+                    return Err(format!("there is no '{name}'; there are: {known}"));
+                }
+            }
+        }
+        Ok(direct)
+    }
 }
 
 /// How a file is read or written.
@@ -60,6 +103,24 @@ impl Overlap {
             Overlap::Pool => "pool",
             Overlap::OneByOne => "one-by-one",
         }
+    }
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Overlap {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        Self::ALL.into_iter().find(|overlap| overlap.name() == name).ok_or_else(|| {
+            let known = Self::ALL.map(Overlap::name).join(", ");
+            format!("there is no '{name}'; there are: {known}")
+        })
     }
 }
 

@@ -256,8 +256,8 @@ mod tests {
     use crate::sync::Arc;
 
     #[cfg(not(miri))]
-    fn file() -> Arc<dyn crate::storage::ReadAt> {
-        use crate::storage::Storage;
+    fn file() -> Arc<dyn crate::storage::traits::ReadAt> {
+        use crate::storage::traits::Storage;
         let folder = tempfile::tempdir().unwrap();
         let folder = crate::storage::disk::Disk.open_folder(folder.path()).unwrap();
         folder.create("file").unwrap();

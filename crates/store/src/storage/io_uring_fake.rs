@@ -138,7 +138,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::storage::read_queue::{Completed, ReadQueue};
     use crate::storage::ring_queue::RingQueue;
-    use crate::storage::{RawFile, ReadAt};
+    use crate::storage::traits::{RawFile, ReadAt};
     use crate::sync::Arc;
 
     /// A descriptor, whichever, and an alignment.

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{Append, ReadAt, Storage};
+use crate::storage::traits::{Append, ReadAt, Storage};
 
 /// How many bytes are copied at once.
 const CHUNK_BYTES: u64 = 1 << 20;

@@ -12,9 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-
-use crate::storage::{Append, Folder, ReadAt, Storage, Syncer};
+use crate::error::EXHAUSTED;
+use crate::storage::traits::{Append, Folder, ReadAt, Storage, Syncer};
 use crate::sync::{Arc, Mutex, MutexGuard, lock as lock_mutex};
 
 mod crash;
@@ -223,7 +222,7 @@ impl Memory {
     fn counted(&self, state: &mut MemoryState) -> io::Result<MemoryHandle> {
         let handles = &mut state.handles;
         if handles.max.is_some_and(|max| handles.open >= max) {
-            return Err(Errno::MFILE.into());
+            return Err(io::Error::from_raw_os_error(EXHAUSTED[0]));
         }
         handles.open += 1;
         handles.most = handles.most.max(handles.open);

@@ -19,10 +19,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::storage::exhausted;
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
-use crate::storage::{ReadAt, ReadAtWrapper, exhausted};
+use crate::storage::traits::ReadAt;
+use crate::storage::traits::ReadAtWrapper;
 use crate::sync::{
     Arc, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, Ordering, Switch, Weak, lock, wait_for,
 };

@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::storage::exhausted::with_room;
 use crate::storage::io_mode::Access;
 use crate::storage::life::Life;
-use crate::storage::{Append, Folder, ReadAt, Storage};
+use crate::storage::traits::{Append, Folder, ReadAt, Storage};
 use crate::sync::Arc;
 
 /// An open folder. A clone is the same one.

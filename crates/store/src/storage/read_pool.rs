@@ -9,8 +9,9 @@ use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::storage::read_queue::{Completed, ReadBuffer, ReadQueue, Request};
-use crate::storage::{ReadAt, io_threads};
+use crate::storage::io_threads;
+use crate::storage::read_queue::{Completed, ReadQueue, Request};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// Reads that the threads of the pool run.
@@ -41,12 +42,6 @@ impl PoolQueue {
             // The queue may have been dropped.
             let _ = mailbox.send(Completed { tag: request.tag, bytes });
         });
-    }
-
-    /// Adds a read that is done.
-    pub(crate) fn push_done(&mut self, tag: u64, bytes: io::Result<ReadBuffer>) {
-        self.under_way += 1;
-        let _ = self.mailbox.send(Completed { tag, bytes });
     }
 }
 

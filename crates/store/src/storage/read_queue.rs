@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::ops::{Deref, Range};
 
-use crate::storage::ReadAt;
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// A completed read.

@@ -2,18 +2,19 @@
 //! ```text
 //! submit -> waiting -> ring (at most `depth`) -> collect
 //!                        |  fails: all of its reads ------------.
-//!           file without a descriptor ---------------------> pool -> collect
+//!           no descriptor, no bytes, no such place --------> pool -> collect
 //! ```
 //! Invariant: each request is in one place: waiting, in the ring, in the pool, or done.
 
 use std::collections::VecDeque;
 use std::io;
 
-use crate::storage::ReadAt;
 use crate::storage::aligned::Window;
 use crate::storage::io_uring::Ring;
+pub(crate) use crate::storage::io_uring::is_allowed;
 use crate::storage::read_pool::PoolQueue;
 use crate::storage::read_queue::{Completed, ReadQueue, Request};
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// So many waiting reads are begun together, unless a thread waits for one.
@@ -23,7 +24,6 @@ pub(crate) struct RingQueue {
     /// None: the ring has failed.
     ring: Option<Ring>,
     waiting: VecDeque<Request>,
-    /// It also has what needed no read.
     pool: PoolQueue,
 }
 
@@ -56,10 +56,9 @@ impl RingQueue {
             }
             let align = request.file.raw().map(|raw| raw.align);
             match align.map(|align| Window::around(request.offset, request.len, align)) {
-                _ if request.len == 0 => self.pool.push_done(request.tag, Ok(Vec::new().into())),
-                Some(Ok(window)) => ring.begin(request, window),
-                Some(Err(error)) => self.pool.push_done(request.tag, Err(error)),
-                None => self.pool.push(request),
+                Some(Ok(window)) if request.len > 0 => ring.begin(request, window),
+                // The pool also finds out what is wrong with its place.
+                _ => self.pool.push(request),
             }
         }
         if ring.unsubmitted() >= SUBMITTED_AT_ONCE {

@@ -21,9 +21,9 @@ use crate::files::names::{LOCK_NAME, image_name, table_name, wal_name};
 use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
-use crate::storage::Storage;
 use crate::storage::link_or_copy::{link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 

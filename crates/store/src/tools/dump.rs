@@ -29,9 +29,9 @@ use crate::files::wal::Predecessor;
 use crate::plan::layout::{
     CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
 };
-use crate::storage::Storage;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage;
 
 /// The kinds of files that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

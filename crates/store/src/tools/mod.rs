@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;
 pub(crate) mod dump;
+pub(crate) mod progress;
 pub(crate) mod repair;
 pub(crate) mod repair_layout;
 pub(crate) mod repair_logs;
@@ -12,3 +13,13 @@ pub(crate) mod repair_tables;
 pub(crate) mod repair_untangle;
 pub(crate) mod verify;
 pub(crate) mod verify_files;
+
+pub use crate::files::log_check::LogCounts;
+pub use crate::files::manifest::FORMAT_VERSION;
+pub use crate::tree::peek::{RunPeek, TreePeek, peek};
+pub use dump::{DumpItem, FileKind, dump};
+pub use progress::{OnProgress, Progress};
+pub use repair::{repair, repair_with, repair_with_progress};
+pub use repair_report::{Doubt, Loss, RepairReport};
+pub use verify::VerifyReport;
+pub use verify_files::{verify_files, verify_files_with, verify_files_with_progress};

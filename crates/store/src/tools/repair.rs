@@ -26,12 +26,14 @@ use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_n
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
 use crate::files::table::parts::TableParts;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::options::Options;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
+use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::repair_layout::{TableFacts, layout_of};
 use crate::tools::repair_logs::{SavedWrite, is_newer_than_all, save_writes, write_run};
 use crate::tools::repair_manifest::FoundManifest;
@@ -65,6 +67,18 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 /// version of Trommel wrote it. `Io` if the disk refuses. Then nothing has changed, or the repair
 /// can be run again.
 pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<RepairReport> {
+    repair_with_progress(path, environment, &mut unheard)
+}
+
+/// As [`repair_with`], and tells how many tables it has read.
+///
+/// # Errors
+/// `Cancelled` if the listener stops it.
+pub fn repair_with_progress(
+    path: impl AsRef<Path>,
+    environment: &Environment,
+    listener: &mut OnProgress<'_>,
+) -> Result<RepairReport> {
     let (dir, storage) = (path.as_ref(), &*environment.storage);
     let folder = store_folder(storage, dir)?;
     let _lock = lock_folder(&folder)?;
@@ -72,11 +86,16 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
     let manifest = FoundManifest::read(&folder)?;
     // Logs are read into memtables that are not queried. So their memory is not reserved at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
-    let options = Options { guard, write_buffer_bytes, ..Options::default() };
+    let options = Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes);
     let next_file = free_number(&names, manifest.layout.as_ref());
     let table_files = Arc::new(TableFiles::new(folder, &options, IoStats::default(), next_file));
-    let mut repair =
-        Repair { table_files, names, report: RepairReport::default(), written: Vec::new() };
+    let mut repair = Repair {
+        table_files,
+        names,
+        report: RepairReport::default(),
+        written: Vec::new(),
+        steps: Steps::new(listener),
+    };
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
@@ -87,13 +106,15 @@ pub fn repair_with(path: impl AsRef<Path>, environment: &Environment) -> Result<
 }
 
 /// A repair in progress.
-struct Repair {
+struct Repair<'a, 'l> {
     table_files: Arc<TableFiles>,
     /// What the folder held at first.
     names: Vec<String>,
     report: RepairReport,
     /// Tables that were written, while no manifest may name them.
     written: Vec<u64>,
+    /// Tables that are read.
+    steps: Steps<'a, 'l>,
 }
 
 /// The repaired tree, and the files that are to leave the folder.
@@ -102,7 +123,7 @@ struct Plan {
     aside: Vec<String>,
 }
 
-impl Repair {
+impl Repair<'_, '_> {
     fn run(&mut self, manifest: &FoundManifest) -> Result<()> {
         let plan = match &manifest.layout {
             Some(layout) if self.trusts(layout, manifest)? => self.keep(layout)?,
@@ -180,10 +201,12 @@ impl Repair {
     fn keep(&mut self, layout: &Layout) -> Result<Option<Plan>> {
         let mut next = layout.clone();
         let mut aside = Vec::new();
+        self.steps.begin(layout.runs.iter().map(|run| run.tables.len() as u64).sum())?;
         for run in &mut next.runs {
             let mut tables = Vec::new();
             for record in std::mem::take(&mut run.tables) {
                 tables.extend(self.keep_table(layout, record, &mut aside)?);
+                self.steps.advance(1)?;
             }
             run.tables = tables;
         }
@@ -304,7 +327,10 @@ impl Repair {
         self.report.manifest_rebuilt = true;
         self.doubt_manifest(manifest);
         let (mut tables, mut facts, mut aside) = (Vec::new(), Vec::new(), Vec::new());
-        for file in self.numbers(table_name) {
+        let files = self.numbers(table_name);
+        self.steps.begin(files.len() as u64)?;
+        for file in files {
+            self.steps.advance(1)?;
             if manifest.removed.contains(&file) {
                 aside.push(table_name(file));
                 continue;

@@ -20,8 +20,9 @@ use crate::files::placed_run::PlacedRun;
 use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
-use crate::plan::layout::{ImageRecord, Layout, TableRecord};
+use crate::plan::layout::{ImageRecord, Layout, RunRecord, TableRecord};
 use crate::sync::Arc;
+use crate::tools::progress::Steps;
 use crate::tree::guard_image;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
@@ -63,22 +64,26 @@ pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> 
     Ok(())
 }
 
-pub(crate) fn verify(tree: &OpenTree) -> Result<VerifyReport> {
+/// Entries between two words to the listener.
+const STEP_ENTRIES: u64 = 4096;
+
+pub(crate) fn verify(tree: &OpenTree, steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
     let version = tree.current.hold();
     let damage = tree.damage_at_open(&version);
     let memtable_entries = Some(version.memtable_entries());
     let mut report = VerifyReport { damage, memtable_entries, ..Default::default() };
+    steps.begin(version.layout.runs.iter().map(RunRecord::entries).sum())?;
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
             report.entries += table.entry_count();
             report.bytes += table.bytes_within();
-            report.note(check_table(&version, placed, table, record))?;
+            report.note(check_table(&version, placed, table, record, steps))?;
         }
     }
     for (place, newer) in version.runs.iter().enumerate() {
         for older in &version.runs[place + 1..] {
-            report.note(check_ages(newer, older))?;
+            report.note(check_ages(newer, older, steps))?;
         }
     }
     for image in &version.layout.images {
@@ -109,6 +114,7 @@ fn check_table(
     placed: &PlacedRun,
     table: &RunTable,
     record: &TableRecord,
+    steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
     check_size(&table.table, record)?;
@@ -123,9 +129,12 @@ fn check_table(
         })?;
     }
     let mut last_key: Option<Vec<u8>> = None;
-    let mut entries = 0;
+    let mut entries = 0u64;
     for_each_entry(&mut table.cursor().end_to_end(), |key, sequence| {
         entries += 1;
+        if entries.is_multiple_of(STEP_ENTRIES) {
+            steps.advance(STEP_ENTRIES)?;
+        }
         check_flush(&version.layout, table.span, is_oldest, sequence)
             .map_err(|what| wrong(format!("key {}: {what}", key.escape_ascii())))?;
         match &mut last_key {
@@ -139,6 +148,7 @@ fn check_table(
         }
         Err(wrong(format!("the guard denies its key {}", key.escape_ascii())))
     })?;
+    steps.advance(entries % STEP_ENTRIES)?;
     let named = record.entries;
     let what = || format!("it has {entries} entries of the {named} that the manifest names");
     if entries == named { Ok(()) } else { Err(wrong(what())) }
@@ -172,13 +182,14 @@ fn sequences(placed: &PlacedRun) -> (Sequence, Sequence) {
 
 /// Whether the newer run has the newest entry of every key that both have: a search that finds the
 /// key there goes no further.
-fn check_ages(newer: &PlacedRun, older: &PlacedRun) -> Result<()> {
+fn check_ages(newer: &PlacedRun, older: &PlacedRun, steps: &mut Steps<'_, '_>) -> Result<()> {
     if sequences(newer).0 > sequences(older).1 {
         return Ok(());
     }
     let mut cursors = [newer, older].map(|placed| placed.run.cursor().end_to_end());
     cursors.iter_mut().try_for_each(|cursor| cursor.seek_first())?;
     let [newer_cursor, older_cursor] = &mut cursors;
+    steps.advance(0)?;
     while let (Some(new), Some(old)) = (newer_cursor.entry(), older_cursor.entry()) {
         match new.key.cmp(old.key) {
             std::cmp::Ordering::Less => skip_key(newer_cursor)?,

@@ -16,11 +16,13 @@ use crate::files::manifest::Manifest;
 use crate::files::names::{file_number, numbers_of, table_name};
 use crate::files::store_folder::{lock_folder, manifest_missing, store_folder};
 use crate::files::table::Table;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{Layout, TableRecord};
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::options::Options;
 use crate::storage::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
+use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::verify::{VerifyReport, check_size, report_damage};
 use crate::tree::guard_image;
@@ -43,12 +45,25 @@ pub fn verify_files_with(
     path: impl AsRef<Path>,
     environment: &Environment,
 ) -> Result<VerifyReport> {
+    verify_files_with_progress(path, environment, &mut unheard)
+}
+
+/// As [`verify_files_with`], and tells how many tables are done.
+///
+/// # Errors
+/// `Cancelled` if the listener stops it.
+pub fn verify_files_with_progress(
+    path: impl AsRef<Path>,
+    environment: &Environment,
+    listener: &mut OnProgress<'_>,
+) -> Result<VerifyReport> {
     let folder = store_folder(&*environment.storage, path.as_ref())?;
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
-    let options = Options { guard: GuardKind::Open, ..Options::default() };
+    let options = Options::new().guard(GuardKind::Open);
     let table_files = TableFiles::new(folder.clone(), &options, IoStats::default(), 1);
-    let mut check = FilesCheck { table_files, names, report: VerifyReport::default() };
+    let (report, steps) = (VerifyReport::default(), Steps::new(listener));
+    let mut check = FilesCheck { table_files, names, report, steps };
     match Manifest::read(&folder) {
         Ok(Some(layout)) => check.tree(&layout)?,
         Ok(None) => {
@@ -67,20 +82,24 @@ pub fn verify_files_with(
 }
 
 /// A check in progress.
-struct FilesCheck {
+struct FilesCheck<'a, 'l> {
     table_files: TableFiles,
     /// What the folder holds.
     names: Vec<String>,
     report: VerifyReport,
+    steps: Steps<'a, 'l>,
 }
 
-impl FilesCheck {
+impl FilesCheck<'_, '_> {
     /// Checks everything that a manifest names.
     fn tree(&mut self, layout: &Layout) -> Result<()> {
         let mut last = None;
-        for record in layout.runs.iter().flat_map(|run| &run.tables) {
+        let records = || layout.runs.iter().flat_map(|run| &run.tables);
+        self.steps.begin(records().count() as u64)?;
+        for record in records() {
             let checked = self.table(record, last.as_ref() != Some(&record.file));
             self.report.note(checked)?;
+            self.steps.advance(1)?;
             last = Some(record.file);
         }
         for record in &layout.images {
@@ -112,7 +131,10 @@ impl FilesCheck {
     /// Without a manifest: checks every table that is here, except those that left the tree, as far
     /// as that can be read.
     fn tables_here(&mut self, manifest: &FoundManifest) -> Result<()> {
-        for file in numbers_of(&self.names, table_name) {
+        let files = numbers_of(&self.names, table_name);
+        self.steps.begin(files.len() as u64)?;
+        for file in files {
+            self.steps.advance(1)?;
             if manifest.removed.contains(&file) {
                 continue;
             }

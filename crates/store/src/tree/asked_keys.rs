@@ -10,7 +10,8 @@ use trommel_filters::{AskedKey, Questions};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::guard::parts::Parts;
-use crate::plan::options::{GuardKind, Options};
+use crate::plan::guard_kind::GuardKind;
+use crate::plan::options::Options;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
 
 /// The most keys that are kept, and the bytes of all.
@@ -219,7 +220,7 @@ mod tests {
             first.iter().map(|asked| (asked.key.to_vec(), asked.is_point)).collect();
         assert_eq!(kinds, [(b"a".to_vec(), true), (b"b".to_vec(), false)]);
         assert_eq!(asked.take(&no_parts(), &everything()).len(), 1);
-        let off = AskedKeys::new(&Options { learn_questions: false, ..Options::default() });
+        let off = AskedKeys::new(&Options::new().learn_questions(false));
         off.note_point(b"a", 0);
         assert!(off.take(&no_parts(), &everything()).is_empty());
     }

@@ -28,7 +28,7 @@ use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::storage::environment::PausePoint;
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::{hole_bytes_above, zeroed};
+use crate::storage::traits::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
@@ -291,7 +291,8 @@ fn replay(
 mod tests {
     use super::*;
     use crate::files::manifest::Manifest;
-    use crate::plan::options::{Background, Options};
+    use crate::plan::background::Background;
+    use crate::plan::options::Options;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::write::engine::Engine;
@@ -303,8 +304,8 @@ mod tests {
     }
 
     fn open(disk: &Memory) -> Engine {
-        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let env = Environment::new().storage(Arc::new(disk.clone()));
+        let options = Options::new().background(Background::Stepped);
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 

@@ -6,6 +6,7 @@
 
 use std::fmt::{self, Write as _};
 
+use crate::tree::latency::Latency;
 use crate::tree::stats::{QueryStats, Stats};
 use MetricKind::{Counter, Gauge};
 
@@ -123,6 +124,7 @@ impl Stats {
         metrics.extend(self.counters().map(single));
         metrics.extend(self.gauges().map(single));
         metrics.extend(self.derived().map(single));
+        metrics.extend(self.latency_metrics());
         metrics.extend(self.elastic_metrics());
         metrics.extend(runs);
         metrics
@@ -170,6 +172,23 @@ impl Stats {
         ]
     }
 
+    /// Of each kind of call.
+    fn latencies(&self) -> [(&'static str, &Latency); 3] {
+        [("get", &self.gets), ("seek", &self.seeks), ("write", &self.batches)]
+    }
+
+    /// Below which times calls stay; 0 where none was timed.
+    fn latency_metrics(&self) -> Vec<Metric> {
+        let shares = [("latency.p50", 0.5), ("latency.p99", 0.99), ("latency.p999", 0.999)];
+        let of_share = |(name, share)| {
+            self.latencies().map(|(kind, latency)| {
+                let seconds = latency.quantile(share).unwrap_or_default().as_secs_f64();
+                labelled((Gauge, name, seconds.into()), "kind", kind)
+            })
+        };
+        shares.into_iter().flat_map(of_share).collect()
+    }
+
     /// What the guard `elastic` has in memory.
     fn elastic_metrics(&self) -> Vec<Metric> {
         let Some(elastic) = &self.guard.elastic else { return Vec::new() };
@@ -203,6 +222,8 @@ impl Stats {
                 None => writeln!(text, "trommel_{exposed} {value}"),
             };
         }
+        let _ = writeln!(text, "# TYPE trommel_call_seconds histogram");
+        self.latencies().iter().for_each(|(kind, latency)| latency.expose(kind, &mut text));
         text
     }
 }
@@ -211,16 +232,16 @@ impl Stats {
 mod tests {
     use std::collections::HashSet;
 
-    use crate::plan::options::{GuardKind, Options};
+    use crate::plan::guard_kind::GuardKind;
+    use crate::plan::options::Options;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::sync::Arc;
     use crate::{Background, Db};
 
     fn store(guard: GuardKind) -> Db {
-        let environment =
-            Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
-        let options = Options { guard, background: Background::Stepped, ..Options::default() };
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let options = Options::new().guard(guard).background(Background::Stepped);
         Db::open_with("db", options, environment).expect("opens")
     }
 

@@ -18,7 +18,7 @@ use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::monkey::filter_bits;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
-use crate::storage::environment::Environment;
+use crate::storage::environment::{Clock, Environment};
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::tree::asked::AskedRounds;
@@ -58,6 +58,12 @@ pub(crate) struct OpenTree {
 }
 
 impl OpenTree {
+    /// The clock, if calls are to be timed.
+    #[inline]
+    pub(crate) fn timing(&self) -> Option<&dyn Clock> {
+        self.table_files.options.time_calls.then(|| &*self.env.clock)
+    }
+
     /// Whether it may still be used.
     #[inline]
     pub(crate) fn life(&self) -> &Arc<Life> {

@@ -12,9 +12,9 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::plan::layout::{Layout, RunRecord};
-use crate::storage::Storage;
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage;
 use crate::tree::partition_stats::{UnderWay, under_way};
 
 /// A run as the manifest has it.

@@ -12,11 +12,12 @@ use trommel_filters::RunLocatorSize;
 
 use crate::guard::elastic_stats::ElasticStats;
 use crate::guard::filter_recovery::FilterRecovery;
-use crate::plan::options::GuardKind;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::policy::Policy;
 use crate::storage::io_mode::IoStats;
 use crate::storage::open_files::FileStats;
 use crate::sync::{AtomicU64, Ordering};
+use crate::tree::latency::{Latency, Recorder};
 use crate::tree::partition_stats::{PartitionStats, UnderWay};
 use crate::tree::tree_stats::LevelStats;
 use crate::tree::write_stalls::{StallCounter, StallStats};
@@ -127,6 +128,9 @@ pub(crate) struct Counters {
     pub(crate) rebuild_peak_bytes: AtomicU64,
     pub(crate) slowdowns: StallCounter,
     pub(crate) stops: StallCounter,
+    pub(crate) gets: Recorder,
+    pub(crate) seeks: Recorder,
+    pub(crate) batches: Recorder,
 }
 
 impl Counters {
@@ -254,6 +258,13 @@ pub struct Stats {
     pub open_seek: QueryStats,
     /// Scans with a bound where they end.
     pub closed_seek: QueryStats,
+    /// How long gets take; empty without [`time_calls`](crate::options::OptionValues::time_calls),
+    /// as the next two.
+    pub gets: Latency,
+    /// How long the first step of scans takes.
+    pub seeks: Latency,
+    /// How long writes take, of a batch each, with their sync where they wait for it.
+    pub batches: Latency,
     /// The guard.
     pub guard: GuardStats,
     /// Where the global filter came from when the store was opened.
@@ -321,8 +332,8 @@ pub struct Stats {
     pub leaving_tables: u64,
     /// Files that the tree does not need any more.
     pub obsolete: ObsoleteStats,
-    /// With `Sync::Interval`: the age of the oldest write that was acknowledged and is not durable.
-    /// None: all are.
+    /// With `SyncPolicy::Interval`: the age of the oldest write that was acknowledged and is not
+    /// durable. None: all are.
     pub unsynced_seconds: Option<f64>,
     /// How tables are read and written.
     pub io: IoStats,

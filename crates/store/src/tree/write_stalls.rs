@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn limits_follow_the_size_ratio_unless_they_are_given() {
         let of = |slow_down_runs, stop_runs| {
-            RunLimits::of(&Options { slow_down_runs, stop_runs, ..Options::default() })
+            RunLimits::of(&Options::new().slow_down_runs(slow_down_runs).stop_runs(stop_runs))
         };
         assert_eq!(of(None, None), RunLimits { slow_down: 24, stop: 48 });
         assert_eq!(of(Some(5), Some(9)), RunLimits { slow_down: 5, stop: 9 });
@@ -173,7 +173,7 @@ mod tests {
             let run_of = |&level: &usize| RunRecord { id: 0, level, tables: Vec::new() };
             Layout { runs: levels.iter().map(run_of).collect(), ..Layout::default() }
         };
-        let options = Options { size_ratio: 3, ..Options::default() };
+        let options = Options::new().size_ratio(3);
         let lagging = |levels: &[(usize, usize)]| {
             let levels = levels.iter().flat_map(|&(level, runs)| vec![level; runs]);
             let layout = layout(&levels.collect::<Vec<_>>());
@@ -189,7 +189,7 @@ mod tests {
     #[test] // Twice as many was more than a number holds: a panic, or a limit below the other.
     fn limits_out_of_reach_are_an_error() {
         for slow_down_runs in [usize::MAX, usize::MAX / 2 + 1] {
-            let options = Options { slow_down_runs: Some(slow_down_runs), ..Options::default() };
+            let options = Options::new().slow_down_runs(Some(slow_down_runs));
             assert!(RunLimits::of(&options).stop >= slow_down_runs);
             assert_eq!(options.check().is_ok(), slow_down_runs < usize::MAX);
         }

@@ -8,6 +8,7 @@
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
+use crate::events::Event;
 use crate::storage::life::Closing;
 use crate::sync::{Arc, JoinHandle, Mutex, lock};
 use crate::tree::guard_image;
@@ -68,5 +69,7 @@ impl Drop for Ending<'_> {
         // Of tables that a scan or a pinned tree still holds.
         self.engine.table_files.files.close_all();
         drop(lock(&self.engine.lock).take());
+        let path = self.engine.table_files.folder.path();
+        self.engine.env.tell(Event::Closed { path });
     }
 }

@@ -7,6 +7,8 @@
 //! Invariants: flushes are installed in number order (ordering rule 1). The table is written and
 //! the guard prepared outside every lock; installing is a short step (rule 3).
 
+use std::time::Duration;
+
 use std::time::Instant;
 
 use trommel_filters::{FlushNumber, KeyList, PartBuilder, Span};
@@ -32,6 +34,8 @@ pub(crate) struct FlushTask {
     written: Option<Written>,
     /// An attempt was made to install it: the manifest may name the table.
     may_be_named: bool,
+    /// When it began, by the store's clock.
+    begun: Duration,
 }
 
 /// The tables of a flush, or of what is loaded past the memtable.
@@ -64,13 +68,16 @@ pub(crate) enum Flushed {
     Written {
         bytes: u64,
     },
-    /// The flush is done.
-    Installed,
+    /// The flush is done: its bytes, and when it began.
+    Installed {
+        bytes: u64,
+        begun: Duration,
+    },
 }
 
 impl FlushTask {
-    pub(crate) fn new(sealed: Arc<Sealed>) -> Self {
-        FlushTask { sealed, written: None, may_be_named: false }
+    pub(crate) fn new(sealed: Arc<Sealed>, begun: Duration) -> Self {
+        FlushTask { sealed, written: None, may_be_named: false, begun }
     }
 
     /// One step: writes the table, or installs it.
@@ -82,7 +89,7 @@ impl FlushTask {
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
-        Ok(Flushed::Installed)
+        Ok(Flushed::Installed { bytes: written.output.bytes(), begun: self.begun })
     }
 
     /// Removes what it has written: the store is closed, and the log has the entries.

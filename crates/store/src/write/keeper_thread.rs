@@ -11,7 +11,7 @@
 
 use std::time::Duration;
 
-use crate::plan::options::Sync;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::write::engine::Engine;
 
 /// The pause before another attempt to sync a log that only its writer can sync.
@@ -36,7 +36,7 @@ impl Engine {
     /// Syncs the log if its oldest write is about to be as old as the interval. The time until that
     /// is due; None: all is synced, or the log has failed, and the next write moves on from it.
     fn keep_log(&self) -> Option<Duration> {
-        let Sync::Interval(interval) = self.table_files.options.sync else { return None };
+        let SyncPolicy::Interval(interval) = self.table_files.options.sync else { return None };
         loop {
             let unsynced = &self.commit.unsynced;
             let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;

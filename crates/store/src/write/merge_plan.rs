@@ -64,6 +64,8 @@ pub(crate) struct MergePlan {
     pub(crate) recodes: bool,
     /// Of an inner merge that drops deletions which hide nothing.
     older: Option<OlderRuns>,
+    /// When it began, by the store's clock.
+    begun: Duration,
 }
 
 impl MergePlan {
@@ -121,7 +123,18 @@ impl MergePlan {
             parts,
             recodes,
             older,
+            begun: tree.env.clock.now(),
         })
+    }
+
+    /// When it began, by the store's clock.
+    pub(crate) fn begun(&self) -> Duration {
+        self.begun
+    }
+
+    /// How many runs it merges.
+    pub(crate) fn runs(&self) -> usize {
+        self.job.inputs.len()
     }
 
     /// Whether it merges into the oldest run.

@@ -7,6 +7,7 @@
 //! begins anew.
 
 use crate::error::Error;
+use crate::events::Event;
 use crate::plan::merge_job::MergeJob;
 use crate::plan::pick::pick;
 use crate::sync::{Arc, Ordering, current, lock};
@@ -83,10 +84,13 @@ impl Engine {
                 left.abandon(self);
             }
             Next::Install(outputs) => {
+                let bytes = outputs.iter().map(|output| output.run.bytes()).sum();
                 plan.install(self, outputs).map_err(|error| step.failed(error))?;
                 self.counters.merges.fetch_add(1, Ordering::Relaxed);
                 lock(&self.work).merges.end(id);
                 step.is_done = true;
+                let (runs, time) = (plan.runs(), self.since(plan.begun()));
+                self.env.tell(Event::Merged { runs, bytes, time });
             }
         }
         Ok(true)
@@ -147,6 +151,7 @@ impl<'c> MergeStep<'c> {
         let (times, left) = lock(&engine.work).merges.fail(merge, error.clone());
         left.abandon(engine);
         engine.work_changed.notify_all();
+        engine.env.tell_failure("a merge", &error);
         Failed { merge, times, error }
     }
 }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::plan::options::Background;
+use crate::plan::background::Background;
 use crate::sync::{Arc, Builder, JoinHandle};
 use crate::write::engine::Engine;
 use crate::write::work::Kind;

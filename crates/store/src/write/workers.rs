@@ -9,8 +9,9 @@
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
+use crate::events::Event;
+use crate::plan::background::Background;
 use crate::plan::layout::Layout;
-use crate::plan::options::Background;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
 use crate::tree::write_stalls::Lag;
@@ -75,15 +76,18 @@ impl Engine {
         let task = step.task.as_mut().expect("a step of a flush has its task");
         // What it has written is not lost by a failure.
         match task.step(self) {
-            Ok(Flushed::Installed) => {
+            Ok(Flushed::Installed { bytes, begun }) => {
                 (step.task, step.failure) = (None, Some(None));
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 drop(step);
                 self.sweep_or_call();
+                // A clock that panics here harms nothing: the flush is noted as done.
+                self.env.tell(Event::Flushed { bytes, time: self.since(begun) });
             }
             Ok(Flushed::Written { bytes }) => self.rate_limiter.spend(bytes, self.env.clock.now()),
             Err(error) => {
                 step.failure = Some(Some(error.clone()));
+                self.env.tell_failure("a flush", &error);
                 return Err(error);
             }
         }
@@ -100,11 +104,13 @@ impl Engine {
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {
+        let now = self.env.clock.now();
         let mut work = lock(&self.work);
         if work.flush.busy.is_some() {
             return None;
         }
-        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(FlushTask::new);
+        let task = |sealed| FlushTask::new(sealed, now);
+        let oldest = || self.current.pin().sealed.last().map(Arc::clone).map(task);
         let task = work.flush.task.take().or_else(oldest)?;
         work.flush.begin(current().id());
         Some(FlushStep { engine: self, task: Some(task), failure: None })
@@ -203,8 +209,11 @@ impl Engine {
             return Ok(());
         }
         let start = self.env.clock.now();
+        self.env.tell(Event::WritersStopped);
         let waited = wait();
-        self.counters.stops.add_time(self.since(start));
+        let time = self.since(start);
+        self.counters.stops.add_time(time);
+        self.env.tell(Event::WritersGoOn { time });
         waited
     }
 
@@ -325,8 +334,10 @@ impl Engine {
     /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
     /// anew.
     pub(crate) fn note_panic(&self, kind: Kind) {
-        lock(&self.work).panicked = Some(Error::panicked(format!("the {kind:?} thread")));
+        let panicked = Error::panicked(format!("the {kind:?} thread"));
+        lock(&self.work).panicked = Some(panicked.clone());
         self.work_changed.notify_all();
+        self.env.tell_failure("a thread", &panicked);
     }
 
     /// A thread that has panicked begins anew after a time. False: it is to end.
@@ -419,8 +430,8 @@ mod tests {
     #[test]
     fn a_thread_without_work_sleeps_while_another_one_merges() {
         let storage = Arc::new(Memory::new());
-        let environment = Environment { storage, ..Environment::default() };
-        let options = Options { background: Background::Stepped, ..Options::default() };
+        let environment = Environment::new().storage(storage);
+        let options = Options::new().background(Background::Stepped);
         let engine = open::open("db".as_ref(), &options, environment).expect("opens");
         for key in [b"drum", b"tuba"] {
             let mut batch = crate::entries::batch::Batch::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use trommel::{Access, Append, Folder, Memory, ReadAt, Storage, Syncer};
+use trommel::storage::{Access, Append, Folder, Memory, ReadAt, Storage, Syncer};
 
 /// So long a test waits for what must come; it decides only how soon a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);

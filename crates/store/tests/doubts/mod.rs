@@ -4,7 +4,10 @@
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use trommel::{DumpItem, Fault, GuardKind, Memory, dump};
+use trommel::GuardKind;
+use trommel::storage::Memory;
+use trommel::testing::Fault;
+use trommel::tools::{DumpItem, dump};
 
 use super::{copy, files, manifest, open, repair, small_store, sound_contents};
 

@@ -10,7 +10,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Access, Append, Disk, Fault, Folder, Memory, ReadAt, Storage};
+use trommel::storage::{Access, Append, Disk, Folder, Memory, ReadAt, Storage};
+use trommel::testing::Fault;
 
 /// What counts operations, and fails them.
 #[derive(Default)]

@@ -16,9 +16,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use faulty::Bed;
-use trommel::{
-    Background, Batch, Db, Environment, Error, Fault, GuardKind, Options, Storage, Sync,
-};
+use trommel::storage::{Environment, Storage};
+use trommel::testing::Fault;
+use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 
 const STORE: &str = "db";
@@ -49,30 +49,28 @@ const PHASES: [Phase; 7] = [
 #[derive(Clone, Copy, Debug)]
 struct Mode {
     guard: GuardKind,
-    sync: Sync,
+    sync: SyncPolicy,
 }
 
 const MODES: [Mode; 4] = [
-    Mode { guard: GuardKind::Grf, sync: Sync::Always },
-    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: Sync::Always },
-    Mode { guard: GuardKind::Open, sync: Sync::Always },
-    Mode { guard: GuardKind::Open, sync: Sync::Never },
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always },
+    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: SyncPolicy::Always },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Always },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never },
 ];
 
 fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result<Db> {
     let Mode { guard, sync } = mode;
-    let options = Options {
-        guard,
-        size_ratio: 2,
-        write_buffer_bytes: 1024,
-        block_bytes: 256,
+    let options = Options::new()
+        .guard(guard)
+        .size_ratio(2)
+        .write_buffer_bytes(1024)
+        .block_bytes(256)
         // Reads are to reach the disk.
-        block_cache_bytes: 0,
-        sync,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage, ..Environment::default() };
+        .block_cache_bytes(0)
+        .sync(sync)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(storage);
     Db::open_with(folder, options, environment)
 }
 
@@ -288,7 +286,7 @@ impl Case {
         let Bed::Simulated(disk) = bed else { return };
         let saves = matches!(self.phase, Phase::Flush | Phase::Merge | Phase::Close);
         // While the fault lasts, one more write was acknowledged, perhaps.
-        let is_durable = self.mode.sync == Sync::Always || (is_done && saves && !self.lasts);
+        let is_durable = self.mode.sync == SyncPolicy::Always || (is_done && saves && !self.lasts);
         let cuts =
             if is_durable { vec![disk.crash_hard(), disk.crash(self.n)] } else { Vec::new() };
         for disk in cuts.into_iter().chain([disk.kill()]) {
@@ -310,8 +308,8 @@ impl Case {
 
     /// A checkpoint that was acknowledged is whole; one that was not is refused, or whole.
     fn check_copy(self, bed: &Bed, is_acknowledged: bool, model: &Model) {
-        let options = Options { create_if_missing: false, ..Options::default() };
-        let environment = Environment { storage: bed.storage(), ..Environment::default() };
+        let options = Options::new().create_if_missing(false);
+        let environment = Environment::new().storage(bed.storage());
         match Db::open_with(bed.folder(COPY), options, environment) {
             Ok(copy) => {
                 // What was written since is not in it.

@@ -11,7 +11,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use trommel::{Access, Disk, Folder, FolderWrapper, ReadAt, Storage, StorageWrapper};
+use trommel::storage::{Access, Disk, Folder, FolderWrapper, ReadAt, Storage, StorageWrapper};
 
 const TERABYTE: u64 = 1 << 40;
 

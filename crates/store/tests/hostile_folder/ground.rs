@@ -11,22 +11,22 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, makedev, mknodat};
-use trommel::{Background, Db, Disk, Error, GuardKind, Options, Sync, dump, peek, repair};
+use trommel::storage::Disk;
+use trommel::tools::{dump, peek, repair};
+use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 
 /// Far more than anything here takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) const ROWS: u32 = 400;
 
 pub(crate) fn options() -> Options {
-    Options {
-        guard: GuardKind::Grf,
-        size_ratio: 3,
-        block_bytes: 256,
-        block_cache_bytes: 0,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(GuardKind::Grf)
+        .size_ratio(3)
+        .block_bytes(256)
+        .block_cache_bytes(0)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 pub(crate) fn value(row: u32) -> Vec<u8> {

@@ -15,7 +15,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use trommel::{Db, Error, verify_files};
+use trommel::tools::verify_files;
+use trommel::{Db, Error};
 
 use crate::ground::{CALLS, ROWS, make_store, names, names_it, options, value};
 use crate::rights::{NOBODY, child_of, mode_of, run_child, this_program};

@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use allocation_counter::measure;
-use trommel::{
-    Db, DirectIo, Disk, DumpItem, Environment, Error, KeyValue, Options, Overlap, RepairReport,
-    Storage, TreePeek, Value, dump, peek, repair_with, verify_files_with,
+use trommel::options::{DirectIo, Overlap};
+use trommel::storage::{Disk, Environment, Storage};
+use trommel::tools::{
+    DumpItem, RepairReport, TreePeek, dump, peek, repair_with, verify_files_with,
 };
+use trommel::{Db, Error, KeyValue, Options, Value};
 
 use crate::MEMORY_MAX;
 use crate::deeds::{DEEDS, Deed, Meddled, rewrite};
@@ -84,7 +86,7 @@ fn read_all(db: &Db, name: &str) -> usize {
 }
 
 fn environment(storage: impl Storage + 'static) -> Environment {
-    Environment { storage: Arc::new(storage), ..Environment::default() }
+    Environment::new().storage(Arc::new(storage))
 }
 
 /// An error that names the file is an answer.
@@ -208,11 +210,8 @@ fn ways() -> impl Iterator<Item = Options> {
         (DirectIo::default(), Overlap::Pool, 0),
         (DirectIo::ALL, Overlap::Ring, 0),
     ];
-    ways.into_iter().map(|(direct, overlap, block_cache_bytes)| Options {
-        direct,
-        overlap,
-        block_cache_bytes,
-        ..options()
+    ways.into_iter().map(|(direct, overlap, block_cache_bytes)| {
+        options().direct(direct).overlap(overlap).block_cache_bytes(block_cache_bytes)
     })
 }
 
@@ -280,9 +279,7 @@ fn block_places(dir: &Path, table: &str) -> Vec<u64> {
 fn blocks_that_change_places_are_named() {
     let mut ground = Ground::new();
     let dir = ground.copy().with_extension("blocks");
-    for options in
-        ways().map(|options| Options { compression: false, block_cache_bytes: 0, ..options })
-    {
+    for options in ways().map(|options| options.compression(false).block_cache_bytes(0)) {
         let db = Db::open(&dir, options).expect("opens");
         // Values, and so blocks, of one length.
         let rows = 1000..1000 + ROWS;

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use trommel::{Background, Db, Options};
+use trommel::{Background, Db};
 
 use crate::ground::{
     CALLS, ROWS, contents, copy_store, make_store, names, names_it, newest, options, value,
@@ -157,7 +157,7 @@ fn a_folder_that_takes_no_files_is_read_and_says_so_to_who_writes() {
     let sound = root.join("sound");
     let before = contents(&sound);
     for background in [Background::Stepped, Background::Threads(1)] {
-        let db = Db::open(&sound, Options { background, ..options() }).expect("opens");
+        let db = Db::open(&sound, options().background(background)).expect("opens");
         let reads = || {
             for row in 0..ROWS {
                 assert_eq!(

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use trommel::{Db, verify_files};
+use trommel::Db;
+use trommel::tools::verify_files;
 
 use crate::deeds::Deed;
 use crate::ground::{

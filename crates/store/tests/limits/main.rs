@@ -15,10 +15,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use trommel::{
-    Answer, Background, Batch, Db, Environment, Error, Expiry, GuardKind, KEY_BYTES_MAX, Memory,
-    Options, Storage as _,
-};
+use trommel::limits::KEY_BYTES_MAX;
+use trommel::storage::{Environment, Memory, Storage as _};
+use trommel::{Answer, Background, Batch, Db, Error, Expiry, GuardKind, Options};
 
 use rows::{Row, rows, small};
 
@@ -33,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const MEMORY_MAX: u64 = 200 << 20;
 
 fn on(disk: &Memory) -> Environment {
-    Environment { storage: Arc::new(disk.clone()), ..Environment::default() }
+    Environment::new().storage(Arc::new(disk.clone()))
 }
 
 fn key(number: u32) -> Vec<u8> {
@@ -100,7 +99,7 @@ fn check(db: &Db, model: &Model) {
 fn live(options: &Options) {
     let (disk, mut model) = (Memory::new(), Model::new());
     let open = |options: &Options| Db::open_with("db", options.clone(), on(&disk)).expect("opens");
-    let db = open(&Options { create_if_missing: true, ..options.clone() });
+    let db = open(&options.clone().create_if_missing(true));
     // Merges that are slower than anyone can wait for.
     let merges =
         options.background == Background::Stepped || options.merge_bytes_per_second != Some(1);
@@ -122,7 +121,7 @@ fn live(options: &Options) {
     check(&db, &model);
     write(&db, 1, &mut model);
     db.close().expect("closes");
-    let db = open(&Options { background: Background::Stepped, ..Options::default() });
+    let db = open(&Options::new().background(Background::Stepped));
     check(&db, &model);
 }
 
@@ -157,7 +156,7 @@ fn every_option_works_at_its_limits_with_threads() {
     for (text, options) in rows().into_iter().flat_map(|row| row.allowed) {
         if options.background == Background::Stepped {
             let text = format!("{text}, threads");
-            live_within_bounds(&text, &Options { background: Background::Threads(2), ..options });
+            live_within_bounds(&text, &options.background(Background::Threads(2)));
         }
     }
 }
@@ -221,7 +220,7 @@ fn same_as(db: &Db, model: &Model, guard: GuardKind) {
 fn keys_have_the_documented_length_under_every_guard() {
     for guard in trommel_guards::all_guards() {
         let disk = Memory::new();
-        let options = Options { guard, ..small() };
+        let options = small().guard(guard);
         let open = || Db::open_with("db", options.clone(), on(&disk)).expect("opens");
         let (mut db, mut model) = (open(), Model::new());
         for round in 0..3u8 {
@@ -294,7 +293,7 @@ fn a_key_beyond_the_longest_is_refused_and_never_found() {
 #[test]
 fn queues_and_batches_of_any_size_work() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let options = Options { write_buffer_bytes: 64 << 20, block_cache_bytes: 0, ..small() };
+    let options = small().write_buffer_bytes(64 << 20).block_cache_bytes(0);
     let db = Db::open(folder.path().join("db"), options).expect("opens");
     db.write(Batch::new()).expect("writes nothing");
     assert_eq!(db.ingest(std::iter::empty::<([u8; 4], [u8; 4])>()).expect("ingests nothing"), 0);

@@ -3,31 +3,29 @@
 use std::fmt::Debug;
 use std::time::Duration;
 
-use trommel::{
-    Background, DirectIo, FilterTuning, Granularity, GuardKind, Options, Overlap, Policy,
-    SurfOptions, SurfSuffix, Sync,
+use trommel::options::{
+    DirectIo, FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix,
 };
+use trommel::{Background, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
 
 /// Small in everything, so that a life has flushes, merges and levels; deterministic.
 pub(crate) fn small() -> Options {
-    Options {
-        size_ratio: 3,
-        write_buffer_bytes: 4096,
-        block_bytes: 512,
-        table_bytes: 8192,
-        partition_bytes: 16 << 10,
-        block_cache_bytes: 64 << 10,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .size_ratio(3)
+        .write_buffer_bytes(4096)
+        .block_bytes(512)
+        .table_bytes(8192)
+        .partition_bytes(16 << 10)
+        .block_cache_bytes(64 << 10)
+        .background(Background::Stepped)
 }
 
 fn guarded(guard: &str) -> Options {
     trommel_guards::register().expect("no other filter has these names");
-    Options { guard: guard.parse().expect("a guard that is known"), ..small() }
+    small().guard(guard.parse().expect("a guard that is known"))
 }
 
 /// An option: its name, what it may be and what not.
@@ -44,27 +42,25 @@ fn row<T: Debug + PartialEq>(
     default: T,
     allowed: Vec<T>,
     refused: Vec<T>,
-    set: fn(&mut Options, T),
+    set: fn(Options, T) -> Options,
 ) -> Row {
     let with = |value: T| {
-        let (text, mut options) = (format!("{name} = {value:?}"), base.clone());
-        set(&mut options, value);
-        (text, options)
+        let text = format!("{name} = {value:?}");
+        (text, set(base.clone(), value))
     };
     let changed = |options: &Options| *options != base;
     let allowed: Vec<_> = allowed.into_iter().map(with).collect();
     let refused: Vec<_> = refused.into_iter().map(with).collect();
     let any = || allowed.iter().chain(&refused);
     assert!(any().any(|(_, options)| changed(options)), "{name}: nothing is set");
-    let mut defaults = Options::default();
-    set(&mut defaults, default);
+    let defaults = set(Options::default(), default);
     assert_eq!(defaults, Options::default(), "{name}: another option is set");
     Row { name, allowed, refused }
 }
 
 /// One for each option.
 pub(crate) fn rows() -> Vec<Row> {
-    let Options {
+    let OptionValues {
         size_ratio,
         policy,
         write_buffer_bytes,
@@ -88,11 +84,13 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_piece_bytes,
         eager_tombstones,
         learn_questions,
+        time_calls,
         max_open_files,
         sync,
         background,
         create_if_missing,
-    } = Options::default();
+        ..
+    } = OptionValues::default();
     [
         guard_rows(guard, bits_per_key, point_bits, monkey),
         block_rows(block_bytes, compression, block_cache_bytes),
@@ -100,7 +98,7 @@ pub(crate) fn rows() -> Vec<Row> {
         tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
-        question_rows(learn_questions),
+        question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
         policy_rows(policy),
         elastic_rows(filter.get()),
@@ -114,19 +112,19 @@ pub(crate) fn rows() -> Vec<Row> {
 fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool) -> Vec<Row> {
     let mut rows = vec![
         row("guard", small(), guard, trommel_guards::all_guards().to_vec(), vec![], |o, v| {
-            o.guard = v
+            o.guard(v)
         }),
         row("point_bits", small(), point_bits, vec![0, 16], vec![17, u8::MAX], |o, v| {
-            o.point_bits = v;
+            o.point_bits(v)
         }),
-        row("monkey", guarded("bloom"), monkey, vec![true], vec![], |o, v| o.monkey = v),
-        row("monkey", small(), monkey, vec![], vec![true], |o, v| o.monkey = v),
+        row("monkey", guarded("bloom"), monkey, vec![true], vec![], |o, v| o.monkey(v)),
+        row("monkey", small(), monkey, vec![], vec![true], |o, v| o.monkey(v)),
     ];
     for guard in ["grf", "bloom", "surf-real", "chucky"] {
         let refused = vec![0.0, 0.99, 64.1, -1.0, f64::INFINITY];
         let (base, allowed) = (guarded(guard), vec![1.0, 64.0]);
         rows.push(row("bits_per_key", base, bits_per_key, allowed, refused, |o, v| {
-            o.bits_per_key = v;
+            o.bits_per_key(v)
         }));
     }
     rows
@@ -140,10 +138,10 @@ fn block_rows(block_bytes: usize, compression: bool, block_cache_bytes: usize) -
             block_bytes,
             vec![256, 1 << 20],
             vec![0, 255, (1 << 20) + 1, usize::MAX],
-            |o, v| o.block_bytes = v,
+            |o, v| o.block_bytes(v),
         ),
         row("compression", small(), compression, vec![false, true], vec![], |o, v| {
-            o.compression = v;
+            o.compression(v)
         }),
         row(
             "block_cache_bytes",
@@ -151,7 +149,7 @@ fn block_rows(block_bytes: usize, compression: bool, block_cache_bytes: usize) -
             block_cache_bytes,
             vec![0, 1, usize::MAX],
             vec![],
-            |o, v| o.block_cache_bytes = v,
+            |o, v| o.block_cache_bytes(v),
         ),
     ]
 }
@@ -164,11 +162,11 @@ fn file_rows(
 ) -> Vec<Row> {
     vec![
         row("direct", small(), direct, vec![DirectIo::default(), DirectIo::ALL], vec![], |o, v| {
-            o.direct = v;
+            o.direct(v)
         }),
-        row("overlap", small(), overlap, Overlap::ALL.to_vec(), vec![], |o, v| o.overlap = v),
+        row("overlap", small(), overlap, Overlap::ALL.to_vec(), vec![], |o, v| o.overlap(v)),
         row("table_bytes", small(), table_bytes, vec![4096, u64::MAX], vec![0, 4095], |o, v| {
-            o.table_bytes = v;
+            o.table_bytes(v)
         }),
         row(
             "max_open_files",
@@ -176,7 +174,7 @@ fn file_rows(
             max_open_files,
             vec![None, Some(1), Some(usize::MAX)],
             vec![Some(0)],
-            |o, v| o.max_open_files = v,
+            |o, v| o.max_open_files(v),
         ),
     ]
 }
@@ -189,7 +187,7 @@ fn tree_rows(
 ) -> Vec<Row> {
     vec![
         row("size_ratio", small(), size_ratio, vec![2, 255], vec![0, 1, 256, u32::MAX], |o, v| {
-            o.size_ratio = v;
+            o.size_ratio(v)
         }),
         row(
             "write_buffer_bytes",
@@ -197,10 +195,10 @@ fn tree_rows(
             write_buffer_bytes,
             vec![1 << 10, 1 << 36],
             vec![0, (1 << 10) - 1, (1 << 36) + 1, usize::MAX],
-            |o, v| o.write_buffer_bytes = v,
+            |o, v| o.write_buffer_bytes(v),
         ),
         row("granularity", small(), granularity, Granularity::ALL.to_vec(), vec![], |o, v| {
-            o.granularity = v;
+            o.granularity(v)
         }),
         row(
             "partition_bytes",
@@ -208,7 +206,7 @@ fn tree_rows(
             partition_bytes,
             vec![1024, u64::MAX],
             vec![0, 1023],
-            |o, v| o.partition_bytes = v,
+            |o, v| o.partition_bytes(v),
         ),
     ]
 }
@@ -225,19 +223,19 @@ fn stall_rows(
             slow_down_runs,
             vec![None, Some(0), Some(usize::MAX - 1)],
             vec![],
-            |o, v| o.slow_down_runs = v,
+            |o, v| o.slow_down_runs(v),
         ),
         // Nothing is beyond it to stop at.
         row("stop_runs", small(), slow_down_runs, vec![], vec![Some(usize::MAX)], |o, v| {
-            o.slow_down_runs = v;
+            o.slow_down_runs(v)
         }),
         row(
             "stop_runs",
-            Options { slow_down_runs: Some(3), ..small() },
+            small().slow_down_runs(Some(3)),
             stop_runs,
             vec![None, Some(4), Some(usize::MAX)],
             vec![Some(0), Some(3)],
-            |o, v| o.stop_runs = v,
+            |o, v| o.stop_runs(v),
         ),
         row(
             "merge_bytes_per_second",
@@ -245,15 +243,20 @@ fn stall_rows(
             merge_bytes_per_second,
             vec![None, Some(1), Some(u64::MAX)],
             vec![Some(0)],
-            |o, v| o.merge_bytes_per_second = v,
+            |o, v| o.merge_bytes_per_second(v),
         ),
     ]
 }
 
-fn question_rows(learn_questions: bool) -> Vec<Row> {
-    vec![row("learn_questions", small(), learn_questions, vec![false, true], vec![], |o, v| {
-        o.learn_questions = v;
-    })]
+fn question_rows(learn_questions: bool, time_calls: bool) -> Vec<Row> {
+    let timed =
+        row("time_calls", small(), time_calls, vec![false, true], vec![], |o, v| o.time_calls(v));
+    vec![
+        timed,
+        row("learn_questions", small(), learn_questions, vec![false, true], vec![], |o, v| {
+            o.learn_questions(v)
+        }),
+    ]
 }
 
 fn merge_rows(
@@ -270,18 +273,18 @@ fn merge_rows(
             merges_at_once,
             vec![None, Some(1), Some(usize::MAX)],
             vec![Some(0)],
-            |o, v| o.merges_at_once = v,
+            |o, v| o.merges_at_once(v),
         ),
         row(
             "merge_piece_bytes",
-            Options { merges_at_once: Some(3), ..small() },
+            small().merges_at_once(Some(3)),
             merge_piece_bytes,
             vec![1024, u64::MAX],
             vec![0, 1023],
-            |o, v| o.merge_piece_bytes = v,
+            |o, v| o.merge_piece_bytes(v),
         ),
         row("eager_tombstones", small(), eager_tombstones, vec![false, true], vec![], |o, v| {
-            o.eager_tombstones = v;
+            o.eager_tombstones(v)
         }),
         row(
             "background",
@@ -289,24 +292,24 @@ fn merge_rows(
             background,
             threads(&[1, 1024]),
             threads(&[0, 1025, usize::MAX]),
-            |o, v| o.background = v,
+            |o, v| o.background(v),
         ),
     ]
 }
 
-fn session_rows(sync: Sync, create_if_missing: bool) -> Vec<Row> {
-    let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(Sync::Interval);
-    let syncs = times.into_iter().chain([Sync::Always, Sync::Never]).collect();
+fn session_rows(sync: SyncPolicy, create_if_missing: bool) -> Vec<Row> {
+    let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(SyncPolicy::Interval);
+    let syncs = times.into_iter().chain([SyncPolicy::Always, SyncPolicy::Never]).collect();
     vec![
-        row("sync", small(), sync, syncs, vec![], |o, v| o.sync = v),
+        row("sync", small(), sync, syncs, vec![], |o, v| o.sync(v)),
         row("create_if_missing", small(), create_if_missing, vec![false, true], vec![], |o, v| {
-            o.create_if_missing = v;
+            o.create_if_missing(v)
         }),
     ]
 }
 
 fn policy_rows(policy: Policy) -> Vec<Row> {
-    let Policy { ratios, inner_runs, last_runs, delay_merges } = policy;
+    let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = policy;
     let long = |value: u32, len: usize| vec![value; len];
     vec![
         row(
@@ -315,7 +318,7 @@ fn policy_rows(policy: Policy) -> Vec<Row> {
             ratios,
             vec![vec![], vec![2], vec![255], long(2, 32), long(255, 32)],
             vec![vec![1], vec![0], vec![256], long(2, 33)],
-            |o, v| o.policy.ratios = v,
+            |o, v| o.clone().policy(o.policy.clone().ratios(v)),
         ),
         row(
             "policy.inner_runs",
@@ -323,18 +326,18 @@ fn policy_rows(policy: Policy) -> Vec<Row> {
             inner_runs,
             vec![vec![1], vec![u32::MAX], long(1, 32)],
             vec![vec![], vec![0], long(1, 33)],
-            |o, v| o.policy.inner_runs = v,
+            |o, v| o.clone().policy(o.policy.clone().inner_runs(v)),
         ),
         row("policy.last_runs", small(), last_runs, vec![1, u32::MAX], vec![0], |o, v| {
-            o.policy.last_runs = v;
+            o.clone().policy(o.policy.clone().last_runs(v))
         }),
         row(
             "policy.delay_merges",
-            Options { policy: Policy::leveling(), ..small() },
+            small().policy(Policy::leveling()),
             delay_merges,
             vec![false, true],
             vec![],
-            |o, v| o.policy.delay_merges = v,
+            |o, v| o.clone().policy(o.policy.clone().delay_merges(v)),
         ),
     ]
 }
@@ -343,12 +346,12 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
     let ElasticOptions { units, unit_bits_per_key, life_time, sample_gets } = elastic;
     let base = || {
         let mut base = guarded("elastic");
-        base.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = 1);
+        base = base.tune(|elastic: &mut ElasticOptions| elastic.sample_gets = 1);
         base
     };
     vec![
         row("elastic.units", base(), units, vec![1, 32], vec![0, 33, u8::MAX], |o, v| {
-            o.filter.change(|elastic: &mut ElasticOptions| elastic.units = v);
+            o.tune(|elastic: &mut ElasticOptions| elastic.units = v)
         }),
         row(
             "elastic.unit_bits_per_key",
@@ -356,7 +359,7 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
             unit_bits_per_key,
             vec![None, Some(0.5), Some(16.0)],
             vec![Some(0.49), Some(16.1), Some(f64::NAN)],
-            |o, v| o.filter.change(|elastic: &mut ElasticOptions| elastic.unit_bits_per_key = v),
+            |o, v| o.tune(|elastic: &mut ElasticOptions| elastic.unit_bits_per_key = v),
         ),
         row(
             "elastic.life_time",
@@ -364,10 +367,10 @@ fn elastic_rows(elastic: ElasticOptions) -> Vec<Row> {
             life_time,
             vec![None, Some(0), Some(1), Some(u64::MAX)],
             vec![],
-            |o, v| o.filter.change(|elastic: &mut ElasticOptions| elastic.life_time = v),
+            |o, v| o.tune(|elastic: &mut ElasticOptions| elastic.life_time = v),
         ),
         row("elastic.sample_gets", base(), sample_gets, vec![1, 2, u32::MAX], vec![0], |o, v| {
-            o.filter.change(|elastic: &mut ElasticOptions| elastic.sample_gets = v);
+            o.tune(|elastic: &mut ElasticOptions| elastic.sample_gets = v)
         }),
     ]
 }
@@ -386,7 +389,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             suffix,
             vec![SurfSuffix::Fitted, bits(0, 0), bits(64, 0), bits(0, 64), bits(32, 32)],
             vec![bits(65, 0), bits(0, 65), bits(32, 33), bits(u32::MAX, u32::MAX)],
-            |o, v| o.filter.change(|surf: &mut SurfOptions| surf.suffix = v),
+            |o, v| o.tune(|surf: &mut SurfOptions| surf.suffix = v),
         ),
         row(
             "filter.surf.size_ratio",
@@ -394,7 +397,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             size_ratio,
             vec![0, 1, u32::MAX],
             vec![],
-            |o, v| o.filter.change(|surf: &mut SurfOptions| surf.size_ratio = v),
+            |o, v| o.tune(|surf: &mut SurfOptions| surf.size_ratio = v),
         ),
         row(
             "filter.prefix",
@@ -405,7 +408,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
                 .chain([PrefixRule::Separator(u8::MAX)])
                 .collect(),
             vec![PrefixRule::Fixed(0)],
-            |o, v| o.filter.set(v),
+            |o, v| o.tune(|own| *own = v),
         ),
         row(
             "filter.rosetta.range_bits",
@@ -413,7 +416,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             range_bits,
             vec![0, 31],
             vec![32, u8::MAX],
-            |o, v| o.filter.change(|plan: &mut RosettaPlan| plan.range_bits = v),
+            |o, v| o.tune(|plan: &mut RosettaPlan| plan.range_bits = v),
         ),
         row(
             "filter.rosetta.split",
@@ -421,7 +424,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             split,
             vec![RosettaSplit::Single, RosettaSplit::Variable, RosettaSplit::FirstCut],
             vec![],
-            |o, v| o.filter.change(|plan: &mut RosettaPlan| plan.split = v),
+            |o, v| o.tune(|plan: &mut RosettaPlan| plan.split = v),
         ),
         row(
             "filter.rencoder.probes",
@@ -429,7 +432,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             probes,
             vec![1, 8],
             vec![0, 9, u8::MAX],
-            |o, v| o.filter.change(|plan: &mut RencoderPlan| plan.probes = v),
+            |o, v| o.tune(|plan: &mut RencoderPlan| plan.probes = v),
         ),
         row(
             "filter.arf_questions",
@@ -437,7 +440,7 @@ fn filter_rows(filter: &FilterTuning) -> Vec<Row> {
             questions,
             vec![0, 1, u32::MAX],
             vec![],
-            |o, v| o.filter.set(ArfOptions { questions: v }),
+            |o, v| o.tune(|arf: &mut ArfOptions| arf.questions = v),
         ),
     ]
 }

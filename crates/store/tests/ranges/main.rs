@@ -8,24 +8,22 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::storage::{Environment, Memory};
 use trommel::{
-    Answer, Background, Db, Environment, GuardKind, KeyBounds, KeyValue, Memory, Options, Scan,
-    Snapshot, Sync,
+    Answer, Background, Db, GuardKind, KeyBounds, KeyValue, Options, Scan, Snapshot, SyncPolicy,
 };
 
 type Key = Vec<u8>;
 type Map = BTreeMap<Key, Vec<u8>>;
 
 fn open(guard: GuardKind) -> Db {
-    let options = Options {
-        guard,
-        block_bytes: 256,
-        size_ratio: 4,
-        sync: Sync::Never,
-        background: Background::Stepped,
-        ..Options::default()
-    };
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let options = Options::new()
+        .guard(guard)
+        .block_bytes(256)
+        .size_ratio(4)
+        .sync(SyncPolicy::Never)
+        .background(Background::Stepped);
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with(Path::new("db"), options, environment).expect("opens")
 }
 

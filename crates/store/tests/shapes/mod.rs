@@ -13,10 +13,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use trommel::{
-    Background, Clock, Db, Environment, Granularity, GuardKind, ManualClock, Memory, Options,
-    PausePoint, Pauses, Policy, Scan, Snapshot, Sync, repair_with,
-};
+use trommel::options::Granularity;
+use trommel::storage::{Clock, Environment, Memory};
+use trommel::testing::{ManualClock, PausePoint, Pauses};
+use trommel::tools::repair_with;
+use trommel::{Background, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 
 pub(crate) type Model = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -170,20 +171,18 @@ pub(crate) fn options(number: u32) -> Options {
         drawn
     };
     let policies = Policy::NAMES.map(|name| Policy::named(name).expect("a preset"));
-    Options {
-        guard: guards()[draw(guards().len())],
-        granularity: [Granularity::Partitioned, Granularity::Partial, Granularity::Full][draw(3)],
-        policy: policies[draw(policies.len())].clone(),
-        size_ratio: 2 + draw(3) as u32,
-        partition_bytes: [1024, 4096][draw(2)],
-        table_bytes: 4096,
-        block_bytes: 256,
-        write_buffer_bytes: 1 << 16,
-        block_cache_bytes: 1 << 14,
-        sync: Sync::Always,
-        background: Background::Stepped,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guards()[draw(guards().len())])
+        .granularity([Granularity::Partitioned, Granularity::Partial, Granularity::Full][draw(3)])
+        .policy(policies[draw(policies.len())].clone())
+        .size_ratio(2 + draw(3) as u32)
+        .partition_bytes([1024, 4096][draw(2)])
+        .table_bytes(4096)
+        .block_bytes(256)
+        .write_buffer_bytes(1 << 16)
+        .block_cache_bytes(1 << 14)
+        .sync(SyncPolicy::Always)
+        .background(Background::Stepped)
 }
 
 fn bounds(numbers: &Range<u16>) -> Range<Vec<u8>> {
@@ -224,7 +223,7 @@ impl World {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
         let script = Arc::clone(&self.script);
         let pauses = Pauses::new(move |point| script.come_to(point));
-        Environment { storage, clock, pauses }
+        Environment::new().storage(storage).clock(clock).pauses(pauses)
     }
 
     fn close(&mut self) {

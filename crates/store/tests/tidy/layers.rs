@@ -1,6 +1,7 @@
 //! Folders are layers: each uses those below it alone, and files do not use each other in circles.
 //! ```text
-//! storage < entries < plan < files < guard < tree < read | write < tools < open < db
+//! events < storage < entries < plan < files < guard < tree < read | write < tools < open < db
+//! < research
 //! ```
 //! Invariant: both rules are also shown a house that breaks them.
 
@@ -22,8 +23,8 @@ const LAYERS: [House; 5] = [
     House {
         sources: "crates/store/src/",
         layers: &[
-            "cost", "sync", "error", "storage", "entries", "plan", "files", "guard", "tree",
-            "read", "write", "tools", "open", "db",
+            "cost", "sync", "error", "events", "storage", "entries", "plan", "files", "guard",
+            "tree", "read", "write", "tools", "open", "db", "research",
         ],
         apart: Some(("read", "write")),
     },
@@ -46,6 +47,7 @@ const LAYERS: [House; 5] = [
             "report",
             "tree_plan",
             "keys",
+            "transfer",
             "replay",
             "questions",
             "bound",
@@ -68,8 +70,9 @@ const LAYERS: [House; 5] = [
             "watch",
             "commands",
             "command_line",
-            "repair_hint",
+            "hint",
             "usage",
+            "help",
         ],
         apart: None,
     },

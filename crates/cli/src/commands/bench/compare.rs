@@ -14,6 +14,7 @@ use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 use crate::process::peer_program::PeerProgram;
 use crate::process::temporary::TemporaryFolder;
 
@@ -153,13 +154,13 @@ fn verdict(reports: &[CompareReport]) -> Status {
     for report in reports {
         let name = format!("{} with {}", report.engine, report.guard);
         if report.false_negatives > 0 {
-            eprintln!("trommel: {name}: {} wrong answers", report.false_negatives);
+            warning(&format!("{name}: {} wrong answers", report.false_negatives));
             status = Status::No;
         }
         if report.runs_planned.is_some() && report.runs != report.runs_planned {
             let number = |runs: Option<u64>| runs.map_or("no".into(), |runs| runs.to_string());
             let (runs, planned) = (number(report.runs), number(report.runs_planned));
-            eprintln!("trommel: {name}: the tree has {runs} runs, not {planned}");
+            warning(&format!("{name}: the tree has {runs} runs, not {planned}"));
         }
     }
     status

@@ -18,6 +18,7 @@ use crate::output::json::print_json;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 
 /// For `--help`.
 pub(crate) const EXAMPLES: &str = "Examples: small tables for two distributions; two kinds of fingerprints for the keys of a file; a\n  store after its first flushes, where merges keep up and where they do not; what begins with a prefix\n  \
@@ -155,7 +156,7 @@ fn verdict(reports: &[FprReport]) -> Status {
     if lost == 0 {
         return Status::Fine;
     }
-    eprintln!("trommel: {lost} stored keys or ranges were denied");
+    warning(&format!("{lost} stored keys or ranges were denied"));
     Status::No
 }
 

@@ -9,6 +9,7 @@ use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 
 /// Which keys, and how many questions.
 #[derive(Debug, Args)]
@@ -51,7 +52,7 @@ pub(crate) fn run(arguments: &MapArgs, json: bool, out: &mut dyn Write) -> Outco
     }
     let wrong: u64 = reports.iter().map(|report| report.wrong_answers).sum();
     if wrong > 0 {
-        eprintln!("trommel: {wrong} wrong answers");
+        warning(&format!("{wrong} wrong answers"));
         return Ok(Status::No);
     }
     Ok(Status::Fine)

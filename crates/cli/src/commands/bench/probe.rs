@@ -10,6 +10,7 @@ use crate::output::json::print_json;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 
 #[derive(Debug, Args)]
 pub(crate) struct BenchProbeArgs {
@@ -56,7 +57,7 @@ pub(crate) fn run(arguments: &BenchProbeArgs, json: bool, out: &mut dyn Write) -
     }
     let denied: u64 = reports.iter().map(|report| report.false_negatives).sum();
     if denied > 0 {
-        eprintln!("trommel: {denied} stored keys or ranges were denied");
+        warning(&format!("{denied} stored keys or ranges were denied"));
         return Ok(Status::No);
     }
     Ok(Status::Fine)

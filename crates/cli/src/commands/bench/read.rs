@@ -17,6 +17,7 @@ use crate::args::workload::WorkloadArgs;
 use crate::output::json::print_json;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 use crate::process::temporary::TemporaryFolder;
 use crate::watch::watcher::Listener;
 
@@ -195,12 +196,12 @@ pub(crate) fn verdict(reports: &[ReadReport]) -> Status {
     let mut status = Status::Fine;
     for report in reports {
         if report.false_negatives > 0 {
-            eprintln!("trommel: {}: {} wrong answers", report.guard, report.false_negatives);
+            warning(&format!("{}: {} wrong answers", report.guard, report.false_negatives));
             status = Status::No;
         }
         if report.runs != report.runs_planned {
             let (runs, planned) = (report.runs, report.runs_planned);
-            eprintln!("trommel: {}: the tree has {runs} runs, not {planned}", report.guard);
+            warning(&format!("{}: the tree has {runs} runs, not {planned}", report.guard));
         }
     }
     status

@@ -13,6 +13,7 @@ use crate::output::json::print_json;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 use crate::process::temporary::TemporaryFolder;
 
 #[derive(Debug, Args)]
@@ -86,7 +87,7 @@ pub(crate) fn run(arguments: &BenchReadersArgs, json: bool, out: &mut dyn Write)
         )?;
     }
     if report.wrong_answers > 0 {
-        eprintln!("trommel: {} wrong answers", report.wrong_answers);
+        warning(&format!("{} wrong answers", report.wrong_answers));
         return Ok(Status::No);
     }
     Ok(Status::Fine)

@@ -10,6 +10,7 @@ use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 
 /// Which keys, and how many questions.
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ pub(crate) fn run(arguments: &SurfStepsArgs, json: bool, out: &mut dyn Write) ->
     }
     let wrong: u64 = steps.iter().map(|step| step.wrong_answers).sum();
     if wrong > 0 {
-        eprintln!("trommel: {wrong} wrong answers");
+        warning(&format!("{wrong} wrong answers"));
         return Ok(Status::No);
     }
     Ok(Status::Fine)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use trommel::{GuardKind, Sync};
+use trommel::{GuardKind, SyncPolicy};
 use trommel_lab::{WritePattern, WritePlan, WriteReport, bench_writes};
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
@@ -17,6 +17,7 @@ use crate::args::watch::WatchArgs;
 use crate::output::json::print_json;
 use crate::output::table::{TextTable, nanoseconds, whole};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::message::warning;
 use crate::process::temporary::TemporaryFolder;
 use crate::watch::watcher::Listener;
 
@@ -133,7 +134,7 @@ pub(crate) fn run(arguments: &BenchWriteArgs, json: bool, out: &mut dyn Write) -
     }
     let wrong: u64 = reports.iter().map(|report| report.wrong_answers).sum();
     if wrong > 0 {
-        eprintln!("trommel: {wrong} wrong answers");
+        warning(&format!("{wrong} wrong answers"));
         return Ok(Status::No);
     }
     Ok(Status::Fine)
@@ -149,9 +150,9 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         elastic: arguments.filter.elastic(),
         threads: arguments.threads,
         sync: match arguments.sync {
-            SyncName::Always => Sync::Always,
-            SyncName::Interval => Sync::Interval(INTERVAL),
-            SyncName::Never => Sync::Never,
+            SyncName::Always => SyncPolicy::Always,
+            SyncName::Interval => SyncPolicy::Interval(INTERVAL),
+            SyncName::Never => SyncPolicy::Never,
         },
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,

@@ -22,6 +22,7 @@ use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
 use crate::process::peer_program::PeerProgram;
 use crate::process::temporary::TemporaryFolder;
 
@@ -197,7 +198,7 @@ fn verdict(reports: &[YcsbReport]) -> Status {
     let wrong = reports.iter().filter(|report| report.wrong_answers > 0);
     let told = wrong.map(|report| {
         let (name, workload) = (name(report), report.workload);
-        eprintln!("trommel: {name}, workload {workload}: {} wrong answers", report.wrong_answers);
+        warning(&format!("{name}, workload {workload}: {} wrong answers", report.wrong_answers));
     });
     if told.count() > 0 { Status::No } else { Status::Fine }
 }

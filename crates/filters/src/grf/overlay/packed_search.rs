@@ -217,7 +217,7 @@ mod tests {
             let spot = random as u32 % ((LISTS << PLACE_BITS) as u32);
             let crowded = (1 << PLACE_BITS) as u32 | (spot % (1 << FRACTION_BITS));
             let spot = if at.is_multiple_of(anywhere) { spot } else { crowded };
-            let code = random as usize >> 40 & 0xff;
+            let code = (random >> 40) as usize & 0xff;
             let code = code % codes.len();
             let cut = FRACTION_BITS as u8 - codes[code].bits;
             Entry::new(spot).recoded(Recoding { cut, code: code as u16 })

@@ -4,7 +4,8 @@
 
 use crate::base::kind::{FilterKind, FilterOptions, TableKind};
 use crate::base::monkey::RateLaw;
-use crate::base::tuning::{FilterTuning, Tuning};
+use crate::base::tuning::Tuning;
+use crate::base::tuning_option::{TuningOption, read_tuning};
 use crate::range::surf::suffix::SurfKind;
 use crate::range::surf::{Surf, SurfBuilder, SurfOptions, SurfSuffix};
 
@@ -28,7 +29,7 @@ impl SurfKind {
 /// `surf-base`: a succinct trie of the keys' shortest distinguishing prefixes.
 pub const SURF_BASE: &dyn FilterKind =
     &kind("surf-base", SurfKind::Base, |options| builder(SurfKind::Base, options))
-        .with_tuning_text(|tuning| Some(ratio_text(tuning)));
+        .with_tuning_options(OPTIONS.split_at(1).1);
 
 /// `surf-hash`: the same, with some bits of each key's hash.
 pub const SURF_HASH: &dyn FilterKind =
@@ -59,24 +60,35 @@ const fn kind(
     TableKind::new(name, builder, |bytes| Ok(Box::new(Surf::read(bytes)?)))
         .with_tag(of.tag())
         .with_ranges()
-        .with_tuning_text(|tuning| Some(tuning_text(tuning)))
+        .with_tuning_options(OPTIONS)
 }
 
 fn builder(kind: SurfKind, options: &FilterOptions) -> Builder {
     Box::new(SurfBuilder::new(kind, options.bits_per_key, &options.tuning.get()))
 }
 
-fn ratio_text(tuning: &FilterTuning) -> String {
-    format!("surf-size-ratio {}", tuning.get::<SurfOptions>().size_ratio)
-}
-
-fn tuning_text(tuning: &FilterTuning) -> String {
-    let suffix = match tuning.get::<SurfOptions>().suffix {
-        SurfSuffix::Fitted => "fit".into(),
-        SurfSuffix::Bits { hash, real } => format!("hash:{hash}+real:{real}"),
-    };
-    format!("surf-suffix {suffix}, {}", ratio_text(tuning))
-}
+const OPTIONS: &[TuningOption] = &[
+    TuningOption {
+        name: "surf_suffix",
+        limits: "fit, or bits, at most 64: hash:8, real:8, hash:4+real:8",
+        help: "surf-hash, surf-real, surf-mixed: what is kept of a key behind its shortest prefix; \
+               fit: as the bits per key say",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |surf: &mut SurfOptions, suffix| surf.suffix = suffix)
+        },
+        write: |tuning| tuning.get::<SurfOptions>().suffix.to_string(),
+    },
+    TuningOption {
+        name: "surf_size_ratio",
+        limits: "any number",
+        help: "All kinds of SuRF: how many times larger its sparse levels are than its dense ones. \
+               More: smaller, slower",
+        read: |tuning, text| {
+            read_tuning(tuning, text, |surf: &mut SurfOptions, ratio| surf.size_ratio = ratio)
+        },
+        write: |tuning| tuning.get::<SurfOptions>().size_ratio.to_string(),
+    },
+];
 
 impl Tuning for SurfOptions {
     fn problem(&self) -> Option<(&'static str, &'static str)> {

@@ -7,6 +7,8 @@
 //! key's end, and never contradict the order of keys.
 
 use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
 
 /// What a SuRF keeps of a key behind its shortest distinguishing prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,6 +59,42 @@ pub enum SurfSuffix {
         /// beside a key.
         real: u32,
     },
+}
+
+/// `fit`, or bits of a key's hash and of the key itself.
+impl fmt::Display for SurfSuffix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            SurfSuffix::Fitted => f.write_str("fit"),
+            SurfSuffix::Bits { hash, real } => write!(f, "hash:{hash}+real:{real}"),
+        }
+    }
+}
+
+impl FromStr for SurfSuffix {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = || "there are: fit, hash:BITS, real:BITS, hash:BITS+real:BITS".to_string();
+        if text == "fit" {
+            return Ok(SurfSuffix::Fitted);
+        }
+        let (mut hash, mut real) = (None, None);
+        for part in text.split('+') {
+            let (name, bits) = part.split_once(':').ok_or_else(known)?;
+            let place = match name {
+                "hash" => &mut hash,
+                "real" => &mut real,
+                _ => return Err(known()),
+            };
+            let bits = bits.parse::<u32>().map_err(|_| known())?;
+            if place.replace(bits).is_some() {
+                return Err(known());
+            }
+        }
+        Ok(SurfSuffix::Bits { hash: hash.unwrap_or(0), real: real.unwrap_or(0) })
+    }
 }
 
 /// The most bits of a suffix.

@@ -4,7 +4,7 @@
 
 use trommel_filters::{
     AlignedBytes, AnyFilter, AnyFilterBuilder, Corrupt, FilterKind, FilterOptions, FilterTuning,
-    KeyRange, Tuning,
+    KeyRange, Tuning, TuningOption, read_tuning,
 };
 
 use super::{Arf, ArfBuilder, TAG};
@@ -43,8 +43,17 @@ impl FilterKind for ArfKind {
         tuning.get::<ArfOptions>().questions as usize
     }
 
-    fn tuning_text(&self, tuning: &FilterTuning) -> Option<String> {
-        Some(format!("arf-questions {}", tuning.get::<ArfOptions>().questions))
+    fn tuning_options(&self) -> &'static [TuningOption] {
+        &[TuningOption {
+            name: "arf_questions",
+            limits: "any number",
+            help: "arf: ranges in which scans found nothing, so many of the newest, train the \
+                   filters of new tables",
+            read: |tuning, text| {
+                read_tuning(tuning, text, |arf: &mut ArfOptions, kept| arf.questions = kept)
+            },
+            write: |tuning| tuning.get::<ArfOptions>().questions.to_string(),
+        }]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tests of `bench read`: right answers, the planned trees, the fields of reports.
 
-use trommel::FilterTuning;
+use trommel::options::FilterTuning;
 use trommel_guards::ElasticOptions;
 
 use super::*;

@@ -14,7 +14,7 @@ pub(super) fn plan(folder: &Path, pattern: WritePattern, threads: usize) -> Writ
         filter: FilterTuning::default(),
         elastic: ElasticOptions::default(),
         threads,
-        sync: Sync::Never,
+        sync: SyncPolicy::Never,
         keys: 5000,
         value_bytes: 20,
         bytes_per_second: None,

@@ -1,6 +1,7 @@
 //! Deletions are spread over the newer runs, and come behind what they delete.
 
-use trommel::{FilterTuning, GuardKind, Policy};
+use trommel::options::FilterTuning;
+use trommel::{GuardKind, Policy};
 use trommel_guards::ElasticOptions;
 
 use super::*;

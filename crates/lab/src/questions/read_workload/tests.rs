@@ -1,6 +1,7 @@
 //! Tests of workloads: what is written and what is left.
 
-use trommel::{FilterTuning, Policy};
+use trommel::Policy;
+use trommel::options::FilterTuning;
 use trommel_guards::ElasticOptions;
 
 use super::*;

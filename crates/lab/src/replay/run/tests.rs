@@ -1,6 +1,7 @@
 //! A recorded run is what happened, and what it says of keys is what the store says.
 
-use trommel::{Background, Granularity, GuardKind, Options, Policy, Sync};
+use trommel::options::Granularity;
+use trommel::{Background, GuardKind, Options, Policy, SyncPolicy};
 
 use super::*;
 use crate::replay::recording::{ReplayAnswer, ReplayEvent};
@@ -12,14 +13,12 @@ const ONCE: &str = "once";
 const NEVER: &str = "never";
 
 fn options(guard: GuardKind, policy: Policy) -> Options {
-    Options {
-        guard,
-        policy,
-        size_ratio: 4,
-        background: Background::Threads(2),
-        sync: Sync::Never,
-        ..Options::default()
-    }
+    Options::new()
+        .guard(guard)
+        .policy(policy)
+        .size_ratio(4)
+        .background(Background::Threads(2))
+        .sync(SyncPolicy::Never)
 }
 
 fn plan(folder: &Path) -> RunToRecord {
@@ -50,7 +49,7 @@ fn write(db: &Db) {
     db.settle().expect("merges");
 }
 
-fn recorded(options: Options) -> (Recording, trommel::Stats) {
+fn recorded(options: Options) -> (Recording, trommel::stats::Stats) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let db = Db::open(folder.path().join("db"), options).expect("opens");
     let plan = plan(folder.path());
@@ -80,7 +79,7 @@ fn of_kind(recording: &Recording, kind: fn(&ReplayEvent) -> bool) -> u64 {
 fn every_flush_and_every_merge_is_in_the_file() {
     for policy in [Policy::lazy_leveling(), Policy::leveling(), Policy::tiering()] {
         let options = options(GuardKind::Grf, policy);
-        let (recording, stats) = recorded(Options { granularity: Granularity::Full, ..options });
+        let (recording, stats) = recorded(options.granularity(Granularity::Full));
         let flushes = of_kind(&recording, |event| matches!(event, ReplayEvent::Flush { .. }));
         let merges = of_kind(&recording, |event| matches!(event, ReplayEvent::Merge { .. }));
         assert_eq!((flushes, merges), (FLUSHES, stats.merges), "{}", recording.head.policy);
@@ -105,7 +104,7 @@ fn every_flush_and_every_merge_is_in_the_file() {
 
 #[test]
 fn the_ratio_is_the_one_that_was_asked_for_and_not_a_levels_own() {
-    let policy = Policy { ratios: vec![2; 12], ..Policy::leveling() };
+    let policy = Policy::leveling().ratios(vec![2; 12]);
     let (recording, stats) = recorded(options(GuardKind::Open, policy));
     assert!(stats.levels.iter().all(|level| level.size_ratio == 2));
     assert_eq!(recording.head.size_ratio, 4);

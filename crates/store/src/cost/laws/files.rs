@@ -16,8 +16,13 @@ use super::{Cost, Law, World};
 use crate::files::manifest::Manifest;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
+use crate::storage::environment::Environment;
+use crate::storage::io_mode::Access;
+use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
-use crate::{Access, Environment, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper};
+use crate::storage::traits::FolderWrapper;
+use crate::storage::traits::StorageWrapper;
+use crate::storage::traits::{Folder, ReadAt, Storage};
 
 /// A disk that counts the bytes that are read from it.
 #[derive(Clone)]
@@ -83,7 +88,7 @@ fn wide_layout(tables: u64) -> Layout {
 /// Merges of one table each, as many as a manifest takes before it begins anew: what reading it
 /// costs then.
 fn cost_of_grown_manifest(tables: u64) -> Cost {
-    let mut world = World::new(|_| {});
+    let mut world = World::new(|options| options);
     let folder = OpenFolder::on(&world.disk, "db");
     let mut layout = wide_layout(tables);
     let mut manifest = Manifest::create(&folder, &layout).expect("writes");
@@ -115,7 +120,7 @@ fn reading_a_manifest_takes_no_square_of_its_tables() {
 #[test]
 fn changes_of_a_tree_take_no_square_of_its_tables() {
     let mut worlds = [100, 1000].map(|tables| {
-        let world = World::new(|options| options.table_bytes = 4096);
+        let world = World::new(|options| options.table_bytes(4096));
         let rows = (0..tables).map(|n| (super::key(b'm', n), [7; 4096]));
         world.db().ingest(rows).expect("loads");
         world
@@ -139,7 +144,7 @@ fn changes_of_a_tree_take_no_square_of_its_tables() {
 
 /// Rows in tables, and as many in the log of a store that is closed.
 fn closed_store(rows: u64) -> World {
-    let mut world = World::new(|_| {});
+    let mut world = World::new(|options| options);
     (0..rows).for_each(|n| world.put(b'm', n));
     world.db().compact().expect("merges");
     (0..rows).for_each(|n| world.put(b'n', n));
@@ -163,7 +168,12 @@ const READERS: [(&str, Call, &str, u64); 4] = [
     (
         "verify_files",
         |_, environment| {
-            assert!(crate::verify_files_with("db", environment).expect("reads").damage.is_empty());
+            assert!(
+                crate::tools::verify_files_with("db", environment)
+                    .expect("reads")
+                    .damage
+                    .is_empty()
+            );
         },
         "",
         3,
@@ -171,7 +181,8 @@ const READERS: [(&str, Call, &str, u64); 4] = [
     (
         "dump",
         |disk, _| {
-            crate::dump(disk, "db", &mut |_| std::ops::ControlFlow::Continue(())).expect("tells");
+            crate::tools::dump(disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
+                .expect("tells");
         },
         "",
         2,
@@ -179,7 +190,7 @@ const READERS: [(&str, Call, &str, u64); 4] = [
     (
         "repair",
         |_, environment| {
-            assert!(!crate::repair_with("db", environment).expect("reads").changed);
+            assert!(!crate::tools::repair_with("db", environment).expect("reads").changed);
         },
         "",
         4,
@@ -195,7 +206,7 @@ const READERS: [(&str, Call, &str, u64); 4] = [
 /// Bytes that are read, and what it costs.
 fn cost_of(world: &mut World, call: Call) -> (u64, Cost) {
     let disk = Counted { disk: world.disk.clone(), bytes: Arc::default() };
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
     let cost = world.cost(|_| call(&disk, &environment));
     (disk.bytes.load(Ordering::Relaxed), cost)
 }

@@ -2,6 +2,8 @@
 //! Invariant: what `Db`, `Snapshot`, `Scan`, `Queue`, `PinnedTree` and `Batch` offer, and each
 //! function of the crate, is in one of the lists: `every_operation_is_in_the_lists`.
 
+use crate::research::Research as _;
+use crate::tools::progress::unheard;
 use std::time::Duration;
 
 use trommel_filters::Query;
@@ -61,6 +63,15 @@ pub(super) const OPERATIONS: &[Operation] = &[
     ("last_key_value", |world, _| {
         assert!(world.db().last_key_value().expect("reads").is_some());
     }),
+    ("multi_get_packed", |world, i| {
+        let mut values = Vec::new();
+        let keys = [key(b'm', 5), key(b'z', i)];
+        world.db().multi_get_packed(&keys, &mut values).expect("reads");
+    }),
+    ("next_packed", |world, _| {
+        let (mut scan, mut rows) = (world.db().range(..), Vec::new());
+        assert!(scan.next_packed(&mut rows, 1 << 10).expect("reads") > 0);
+    }),
     ("next_lent, next_back_lent", |world, _| {
         let mut scan = world.db().range(..);
         (0..60).for_each(|_| drop(scan.next_lent().expect("there").expect("reads")));
@@ -105,6 +116,11 @@ pub(super) const OPERATIONS: &[Operation] = &[
             .put(key(b'z', i), VALUE)
             .delete(key(b'y', i))
             .delete_range(key(b'm', i), key(b'n', i));
+        world.db().write(batch).expect("writes");
+    }),
+    ("from_packed", |world, i| {
+        let bytes = [&[2, 9, 0, 0, 0, 0, 0, 0, 0][..], &key(b'y', i)].concat();
+        let batch = Batch::from_packed(&bytes).expect("a deletion");
         world.db().write(batch).expect("writes");
     }),
     ("write_synced", |world, i| {
@@ -152,22 +168,35 @@ pub(super) const WHOLE: &[Operation] = &[
         world.db.take().expect("it is open").close().expect("closes");
     }),
     ("verify_files", |world, _| {
-        let report = crate::verify_files_with("db", &world.environment()).expect("reads");
+        let report = crate::tools::verify_files_with("db", &world.environment()).expect("reads");
         assert!(report.damage.is_empty());
     }),
     ("dump", |world, _| {
-        crate::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
+        crate::tools::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
             .expect("tells");
     }),
     ("peek", |world, _| {
         crate::tree::peek::peek_with(&world.disk, "db".as_ref()).expect("looks");
     }),
     ("repair", |world, _| {
-        assert!(!crate::repair_with("db", &world.environment()).expect("reads").changed);
+        assert!(!crate::tools::repair_with("db", &world.environment()).expect("reads").changed);
     }),
     ("open", |world, _| world.open()),
     ("flush", |world, _| world.db().flush().expect("flushes")),
     ("verify", |world, _| assert!(world.db().verify().expect("reads").damage.is_empty())),
+    ("verify_with_progress", |world, _| {
+        let report = world.db().verify_with_progress(&mut unheard).expect("reads");
+        assert!(report.damage.is_empty());
+    }),
+    ("repair_with_progress, verify_files_with_progress", |world, _| {
+        let (environment, _closed) = (world.environment(), world.db.take());
+        drop(_closed);
+        let report = crate::tools::verify_files_with_progress("db", &environment, &mut unheard);
+        assert!(report.expect("reads").damage.is_empty());
+        let report = crate::tools::repair_with_progress("db", &environment, &mut unheard);
+        assert!(!report.expect("reads").changed);
+        world.open();
+    }),
     ("ingest", |world, _| {
         let entries = (0..100).map(|n| (key(b'x', n), VALUE));
         assert_eq!(world.db().ingest(entries).expect("loads"), 100);
@@ -215,7 +244,21 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
 /// The names of the public methods in a source.
 fn methods(source: &str) -> impl Iterator<Item = &str> {
     let rests = source.split("    pub fn ").skip(1);
-    rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next())
+    let names =
+        rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    names.filter(|name| !tells_progress(name))
+}
+
+/// Whether it is the operation beside it, and only tells more.
+fn tells_progress(name: &str) -> bool {
+    name.ends_with("_with_progress")
+}
+
+/// The names of a trait's methods.
+fn trait_methods(source: &str) -> impl Iterator<Item = &str> {
+    let declared = source.split("\nimpl ").next().unwrap_or_default();
+    let rests = declared.split("    fn ").skip(1);
+    rests.filter_map(|rest| rest.split('(').next())
 }
 
 /// What the first column of the table names, in the document's section on the laws.
@@ -229,7 +272,11 @@ fn in_the_document() -> Vec<&'static str> {
     operations.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect()
 }
 
-/// The functions that the crate's root gives out: names that begin with a small letter. What makes
+/// Where functions are given out.
+const SURFACE: &str = concat!(include_str!("../../lib.rs"), include_str!("../../tools/mod.rs"));
+const RESEARCH: &str = include_str!("../../research.rs");
+
+/// The functions that the crate gives out: names that begin with a small letter. What makes
 /// kinds of filters known is of the process, and of no store.
 fn functions(root: &str) -> impl Iterator<Item = &str> {
     let given = root.split("\npub use ").skip(1).filter_map(|rest| rest.split(';').next());
@@ -238,7 +285,8 @@ fn functions(root: &str) -> impl Iterator<Item = &str> {
         last.split(|c: char| !c.is_alphanumeric() && c != '_')
     });
     let of_stores = |name: &&str| *name != "kinds" && !name.starts_with("register_");
-    names.filter(|name| name.starts_with(|c: char| c.is_lowercase())).filter(of_stores)
+    let names = names.filter(|name| name.starts_with(|c: char| c.is_lowercase()));
+    names.filter(of_stores).filter(|name| !tells_progress(name))
 }
 
 #[test]
@@ -260,16 +308,23 @@ fn every_operation_is_in_the_lists() {
             || by(".", name, "::<")
             || by("world.", name, "(")
     };
-    let missing: Vec<&str> =
-        sources.into_iter().flat_map(methods).filter(|name| !is_measured(name)).collect();
+    let missing: Vec<&str> = sources
+        .into_iter()
+        .flat_map(methods)
+        .chain(trait_methods(RESEARCH))
+        .filter(|name| !is_measured(name))
+        .collect();
     assert!(missing.is_empty(), "{missing:?}");
-    let of_batches = |name: &&str| OF_BATCHES.iter().any(|operation| operation.0 == *name);
+    // It makes a batch: it is among the others.
+    let of_batches = |name: &&str| {
+        *name == "from_packed" || OF_BATCHES.iter().any(|operation| operation.0 == *name)
+    };
     let missing: Vec<&str> =
         methods(include_str!("../../entries/batch.rs")).filter(|name| !of_batches(name)).collect();
     assert!(missing.is_empty(), "of batches: {missing:?}");
     // On a storage of one's own, where it is not the disk that they are for.
     let is_called = |name: &&str| by("::", name, "(") || by("::", name, "_with(");
-    let known: Vec<&str> = functions(include_str!("../../lib.rs")).collect();
+    let known: Vec<&str> = functions(SURFACE).collect();
     assert!(known.contains(&"dump") && known.contains(&"peek"), "{known:?}");
     let missing: Vec<&str> = known.into_iter().filter(|name| !is_called(name)).collect();
     assert!(missing.is_empty(), "of the crate: {missing:?}");
@@ -291,10 +346,11 @@ fn every_operation_is_in_the_document() {
     let there = in_the_document();
     let named = sources
         .into_iter()
-        .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()));
+        .flat_map(|(of, source)| methods(source).map(move |name| [of, name].concat()))
+        .chain(trait_methods(RESEARCH).map(str::to_string));
     // A function on a storage of one's own is the one beside it.
-    let functions = functions(include_str!("../../lib.rs"))
-        .map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
+    let functions =
+        functions(SURFACE).map(|name| name.strip_suffix("_with").unwrap_or(name).to_string());
     let all: Vec<String> = named.chain(functions).collect();
     assert!(all.len() > 60 && all.contains(&"Queue::wait".into()), "{all:?}");
     // A read of a snapshot is that of its store.

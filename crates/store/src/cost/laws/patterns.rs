@@ -16,12 +16,12 @@ pub(super) struct Pattern {
     pub(super) name: &'static str,
     /// How much; ten times as much is the other world.
     pub(super) small: u64,
-    pub(super) options: fn(&mut Options),
+    pub(super) options: fn(Options) -> Options,
     pub(super) build: Build,
 }
 
 const fn pattern(name: &'static str, small: u64, build: Build) -> Pattern {
-    Pattern { name, small, options: |_| {}, build }
+    Pattern { name, small, options: |options| options, build }
 }
 
 pub(super) const TOMBSTONES: &str = "rows of tombstones";
@@ -87,7 +87,7 @@ pub(super) const PATTERNS: [Pattern; 22] = [
     Pattern {
         name: "staggered ranges over a view of all runs",
         small: 1000,
-        options: |options| options.guard = GuardKind::Locator(kinds::REMIX_SORTED),
+        options: |options| options.guard(GuardKind::Locator(kinds::REMIX_SORTED)),
         build: |world, n| {
             (0..2 * n).for_each(|i| {
                 world.put(b'm', 500 * i + 7);
@@ -159,7 +159,7 @@ pub(super) const PATTERNS: [Pattern; 22] = [
         name: "partitions",
         // Of both sizes the last key lies about as far into its block.
         small: 1150,
-        options: |options| options.partition_bytes = 32 << 10,
+        options: |options| options.partition_bytes(32 << 10),
         build: |world, n| {
             (0..n).for_each(|i| world.put(b'm', i));
             world.db().compact().expect("compacts");

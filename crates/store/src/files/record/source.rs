@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::{HEAD_SIZE, MAGIC, head_of};
 use crate::error::{Error, Result};
-use crate::storage::ReadAt;
+use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
 
 /// How many bytes are read at once.
@@ -127,5 +127,5 @@ impl<'p> RecordReader<'p> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

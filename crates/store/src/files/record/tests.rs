@@ -1,8 +1,8 @@
 //! Tests of records: what is torn, what is damaged, and what a hole hides.
 
 use super::*;
-use crate::storage::Storage;
 use crate::storage::memory::{Fault, Memory};
+use crate::storage::traits::Storage;
 
 const HEADER: &[u8] = b"HEADv1\0\0";
 const SALT: u64 = 7;

@@ -16,7 +16,7 @@ use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::error::Result;
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, zeroed};
+use crate::storage::traits::{ReadAt, zeroed};
 use crate::sync::Arc;
 
 impl Table {

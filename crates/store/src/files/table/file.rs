@@ -19,7 +19,7 @@ use crate::files::table::format::{
     VERSION, decode_sections, decode_tail, section_name,
 };
 use crate::storage::read_queue::ReadBuffer;
-use crate::storage::{ReadAt, hole_bytes_above};
+use crate::storage::traits::{ReadAt, hole_bytes_above};
 use crate::sync::Arc;
 
 /// How much of a section may be holes. Its memory must follow from what was written.

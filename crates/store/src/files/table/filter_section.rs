@@ -70,7 +70,8 @@ impl FilterSection {
         opened.believe(at)?;
         // Its length was checked against the file's.
         let beyond = || opened.corrupt(at.offset, "a filter beyond memory");
-        let mut bytes = AlignedBytes::try_zeroed(at.len as usize).ok_or_else(beyond)?;
+        let zeroed = usize::try_from(at.len).ok().and_then(AlignedBytes::try_zeroed);
+        let mut bytes = zeroed.ok_or_else(beyond)?;
         opened.fill(at.offset, &mut bytes)?;
         opened.checked(at, &bytes)?;
         let (start, _) = self.filter_bytes(kind);

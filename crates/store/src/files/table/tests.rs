@@ -12,10 +12,10 @@ use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follo
 use crate::entries::entry::{Kind, Sequence};
 use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
-use crate::storage::Storage as _;
 use crate::storage::io_mode::Access;
 use crate::storage::memory::{Fault, Memory};
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Storage as _;
 
 /// A disk with tables on it.
 pub(crate) struct TableFiles {
@@ -233,7 +233,8 @@ fn a_table_that_is_closed_leaves_nothing_in_the_cache_but_values_live_on() {
     let found = one.get(&key, Sequence::MAX, &mut Reads::default()).unwrap().expect("it is there");
     let one_block = table_files.cache.size_bytes();
     assert!(one_block > 256);
-    assert_eq!(one.fence_bytes(), one.index.heap_bytes() + 8 * one.block_count());
+    let slots = size_of::<usize>() * one.block_count();
+    assert_eq!(one.fence_bytes(), one.index.heap_bytes() + slots);
     get(&other, &key, u64::MAX).expect("it is there");
     assert_eq!(table_files.cache.size_bytes(), 2 * one_block, "each open table has its own slots");
     drop(one);

@@ -22,9 +22,9 @@ use crate::files::table::format::{
     IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
     encode_footer, encode_hashes, filter_head, filter_tag,
 };
-use crate::storage::Append;
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::Append;
 
 /// How tables are written.
 #[derive(Clone, Debug)]
@@ -89,7 +89,7 @@ impl FilterFeed {
         self.keys.clear();
         self.seconds += start.elapsed().as_secs_f64();
         added.map_err(|error| Error::Option {
-            option: "guard",
+            option: "guard".into(),
             problem: format!("the filter '{}' refuses keys in order: {error}", self.kind.name()),
         })
     }

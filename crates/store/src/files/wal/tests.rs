@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::entries::memtable_writes::GROUP_BYTES;
-use crate::storage::Storage;
 use crate::storage::memory::Memory;
+use crate::storage::traits::Storage;
 
 type Written<'a> = (Kind, &'a [u8], &'a [u8]);
 

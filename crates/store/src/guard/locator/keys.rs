@@ -96,10 +96,13 @@ mod tests {
     use crate::files::table::format::{
         TAG_HASHES, TAIL_SIZE, decode_sections, decode_tail, encode_footer,
     };
-    use crate::plan::options::{Background, GuardKind, Options};
-    use crate::storage::Storage;
+    use crate::plan::background::Background;
+    use crate::plan::guard_kind::GuardKind;
+    use crate::plan::options::Options;
     use crate::storage::environment::Environment;
     use crate::storage::memory::Memory;
+    use crate::storage::traits::Storage;
+    use crate::tools::progress::{Steps, unheard};
     use crate::write::engine::Engine;
     use std::path::{Path, PathBuf};
     use trommel_guards::kinds;
@@ -107,13 +110,11 @@ mod tests {
     const KEYS: u64 = 900;
 
     fn open(disk: &Memory, kind: &'static dyn RunLocatorKind) -> Engine {
-        let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-        let options = Options {
-            background: Background::Stepped,
-            guard: GuardKind::Locator(kind),
-            table_bytes: 4096,
-            ..Options::default()
-        };
+        let env = Environment::new().storage(Arc::new(disk.clone()));
+        let options = Options::new()
+            .background(Background::Stepped)
+            .guard(GuardKind::Locator(kind))
+            .table_bytes(4096);
         crate::open::open(Path::new("db"), &options, env).expect("opens")
     }
 
@@ -194,7 +195,9 @@ mod tests {
         );
         assert_eq!(engine.filter_recovery.to_string(), expected);
         assert!(has_all(&engine), "no key is denied");
-        let damage = crate::tools::verify::verify(&engine).expect("verifies").damage;
+        let damage = crate::tools::verify::verify(&engine, &mut Steps::new(&mut unheard))
+            .expect("verifies")
+            .damage;
         assert_eq!(damage.len(), 2, "{damage:?}");
         assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
     }

@@ -26,7 +26,7 @@ struct Tree {
 impl Tree {
     fn new(policy: Policy, size_ratio: u32) -> Self {
         let granularity = Granularity::Full;
-        let options = Options { policy, size_ratio, granularity, ..Options::default() };
+        let options = Options::new().policy(policy).size_ratio(size_ratio).granularity(granularity);
         Tree { layout: Layout::default(), options, open: Vec::new(), most_open: 0 }
     }
 

@@ -4,8 +4,10 @@
 use super::*;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::memory::Memory;
-use crate::storage::{FolderWrapper, StorageWrapper};
+use crate::storage::traits::FolderWrapper;
+use crate::storage::traits::StorageWrapper;
 
+#[track_caller]
 fn kind<T>(result: io::Result<T>) -> io::ErrorKind {
     result.err().expect("it fails").kind()
 }

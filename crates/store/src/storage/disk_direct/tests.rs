@@ -4,8 +4,10 @@
 use std::path::Path;
 
 use super::*;
-use crate::storage::Folder;
+use crate::storage::disk::linux::alignment;
+use crate::storage::disk_folder::DiskFolder;
 use crate::storage::io_mode::{Access, Overlap};
+use crate::storage::traits::Folder;
 
 /// A folder on a file system that can do direct transfers; None: this machine has none at hand.
 fn folder() -> Option<tempfile::TempDir> {
@@ -24,7 +26,7 @@ fn opened(folder: &tempfile::TempDir) -> DiskFolder {
 /// A new file that is written directly. Requires: the file system can do it.
 fn direct_writer(files: &DiskFolder, behind: bool) -> DirectWriter {
     let buffered = files.create_file("file").unwrap();
-    let direct = open(files, "file", OFlags::WRONLY).unwrap().expect("can be direct");
+    let direct = files.open_direct("file", DIRECT, true).unwrap().expect("can be direct");
     DirectWriter::new(direct, buffered, behind)
 }
 
@@ -41,7 +43,8 @@ fn every_place_and_length_is_read_as_it_was_written() {
     for len in [0, 1, 511, 512, 513, 4096, 10_000, CHUNK_BYTES + 7] {
         let expected = bytes(len);
         std::fs::write(&path, &expected).unwrap();
-        let (file, align) = open(&files, "file", OFlags::RDONLY).unwrap().expect("can be direct");
+        let (file, align) =
+            files.open_direct("file", DIRECT, false).unwrap().expect("can be direct");
         let reader = DirectReader { file, align };
         assert_eq!(reader.size().unwrap(), len as u64);
         for offset in [0, 1, 100, 511, 512, 4095, 5000, len / 2, len.saturating_sub(1), len] {

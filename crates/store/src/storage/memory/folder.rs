@@ -8,7 +8,7 @@ use super::crash::Random;
 use super::{File, Memory, MemoryAppender, MemoryReader, MemoryState, NameChange, apply_change};
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{OneByOne, ReadQueue};
-use crate::storage::{Append, Folder, ReadAt, check_name};
+use crate::storage::traits::{Append, Folder, ReadAt, check_name};
 use crate::sync::{Arc, MutexGuard};
 
 /// A folder of the simulated disk. Folders are never renamed there.

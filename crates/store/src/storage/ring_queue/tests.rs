@@ -9,7 +9,7 @@ use super::*;
 use crate::storage::disk::Disk;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::{ReadBuffer, one_by_one};
-use crate::storage::{Folder, Storage};
+use crate::storage::traits::{Folder, Storage};
 
 struct Files {
     _folder: tempfile::TempDir,
@@ -55,7 +55,7 @@ impl Files {
 /// A queue of each kind. (The ring is missing where it is not allowed.)
 fn queues(depth: usize) -> Vec<Box<dyn ReadQueue>> {
     let mut queues: Vec<Box<dyn ReadQueue>> = vec![one_by_one(), Box::new(PoolQueue::default())];
-    if crate::storage::io_uring::is_allowed() {
+    if is_allowed() {
         let mut failing = RingQueue::new(depth).unwrap();
         queues.push(Box::new(RingQueue::new(depth).unwrap()));
         failing.fail_over();

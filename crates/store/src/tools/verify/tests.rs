@@ -6,19 +6,23 @@ use trommel_filters::{FlushNumber, Span};
 
 use super::*;
 use crate::files::names::wal_name;
+use crate::plan::background::Background;
+use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::Layout;
-use crate::plan::options::{Background, GuardKind, Options, Sync};
+use crate::plan::options::Options;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
+use crate::tools::progress::unheard;
 use crate::write::engine::Engine;
 
 const DIR: &str = "db";
 
 fn open(disk: &Memory, guard: GuardKind) -> Engine {
-    let env = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let (background, sync) = (Background::Stepped, Sync::Always);
-    let options = Options { background, sync, guard, ..Options::default() };
+    let env = Environment::new().storage(Arc::new(disk.clone()));
+    let (background, sync) = (Background::Stepped, SyncPolicy::Always);
+    let options = Options::new().background(background).sync(sync).guard(guard);
     crate::open::open(Path::new(DIR), &options, env).expect("opens")
 }
 
@@ -51,7 +55,7 @@ fn write_manifest(disk: &Memory, layout: &Layout) {
 }
 
 fn damage(engine: &Engine) -> Vec<String> {
-    verify(engine).expect("verify itself goes through").damage
+    verify(engine, &mut Steps::new(&mut unheard)).expect("verify itself goes through").damage
 }
 
 #[track_caller]
@@ -87,7 +91,7 @@ fn a_sound_store_has_no_damage() {
     for guard in GuardKind::all() {
         let (disk, _) = store();
         let engine = open(&disk, guard);
-        let report = verify(&engine).expect("verifies");
+        let report = verify(&engine, &mut Steps::new(&mut unheard)).expect("verifies");
         assert_eq!((report.tables, report.entries, report.logs.files), (3, 6, 1), "{guard}");
         assert_eq!(report.damage, [""; 0], "{guard}");
         put(&engine, "more");

@@ -2,21 +2,22 @@
 
 use super::*;
 use crate::db::Db;
-use crate::plan::options::{Background, Options};
+use crate::plan::background::Background;
+use crate::plan::options::Options;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Arc;
 
 fn open(disk: &Memory) -> Db {
-    let environment = Environment { storage: Arc::new(disk.clone()), ..Environment::default() };
-    let options = Options { size_ratio: 3, background: Background::Stepped, ..Options::default() };
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = Options::new().size_ratio(3).background(Background::Stepped);
     Db::open_with("db", options, environment).expect("opens")
 }
 
 /// What the owner's statistics say of the same.
 fn as_told(db: &Db) -> Vec<RunPeek> {
     let levels = db.stats().expect("open").levels.into_iter();
-    let of_level = |level: crate::LevelStats| {
+    let of_level = |level: crate::stats::LevelStats| {
         let at = level.level;
         level.runs.into_iter().map(move |run| RunPeek {
             level: at,

@@ -1,21 +1,24 @@
 //! A follower of a tree hears of everything that happens to it, and is told the truth about keys.
 
+use crate::research::Research as _;
 use trommel_guards::kinds;
 
 use super::*;
 use crate::db::Db;
-use crate::plan::options::{Background, GuardKind, Options};
+use crate::plan::background::Background;
+use crate::plan::guard_kind::GuardKind;
+use crate::plan::options::Options;
 use crate::plan::policy::Policy;
 use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Mutex;
 
 fn options(guard: GuardKind, background: Background) -> Options {
-    Options { guard, background, size_ratio: 3, ..Options::default() }
+    Options::new().guard(guard).background(background).size_ratio(3)
 }
 
 fn open(options: Options) -> Db {
-    let environment = Environment { storage: Arc::new(Memory::new()), ..Environment::default() };
+    let environment = Environment::new().storage(Arc::new(Memory::new()));
     Db::open_with("db", options, environment).expect("opens")
 }
 
@@ -71,7 +74,7 @@ fn what_is_said_of_keys_is_so() {
     ];
     for guard in guards {
         let policy = Policy::tiering();
-        let db = open(Options { policy, ..options(guard, Background::Stepped) });
+        let db = open(options(guard, Background::Stepped).policy(policy));
         let seen = followed(&db);
         let mut told = 0;
         for flush in 0..50 {

@@ -10,9 +10,11 @@ use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
+use crate::events::Event;
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
-use crate::plan::options::{Background, Sync};
+use crate::plan::background::Background;
+use crate::plan::sync_policy::SyncPolicy;
 use crate::storage::environment::PausePoint;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
 use crate::tree::version::Active;
@@ -211,9 +213,9 @@ impl Writer {
     /// syncs it in time.
     fn is_sync_due(&self, engine: &Engine) -> bool {
         let time = match engine.table_files.options.sync {
-            Sync::Always => return true,
-            Sync::Never => return false,
-            Sync::Interval(time) => time,
+            SyncPolicy::Always => return true,
+            SyncPolicy::Never => return false,
+            SyncPolicy::Interval(time) => time,
         };
         let now = engine.env.clock.now();
         if self.unsynced.age(now).unwrap_or_default() >= time {
@@ -367,6 +369,7 @@ impl Writer {
                 pause(time);
             }
             engine.counters.slowdowns.add(time);
+            engine.env.tell(Event::WriterSlowed { time });
         }
     }
 }

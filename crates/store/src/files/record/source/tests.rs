@@ -1,4 +1,5 @@
-//! Files of records on the real disk: records longer than what is read at once, and holes.
+//! Files of records on the real disk: records longer than what is read at once, and holes, which
+//! any file of a Unix system may have.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -11,8 +11,8 @@ use crate::entries::cursor::checks::Owned;
 use crate::entries::key_bounds::KeyBounds;
 use crate::files::table::tests::{TableFiles, options};
 use crate::files::table::writer::TableOptions;
-use crate::storage::ReadAt;
 use crate::storage::read_pool::PoolQueue;
+use crate::storage::traits::ReadAt;
 
 fn numbers(count: u64) -> Vec<Owned> {
     let put = |number: u64| TableFiles::put(&number.to_be_bytes(), number + 1, &[7; 50]);

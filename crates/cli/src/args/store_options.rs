@@ -1,0 +1,182 @@
+//! The options of a store as they are typed: made of the store's own list.
+//! ```text
+//! Options::list() --> --bits-per-key BITS, --policy TEXT, ...     --preset NAME: where they begin
+//! ```
+//! Invariant: what is not typed is as the preset has it, and counts as not set.
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind};
+use trommel::Options;
+use trommel::options::OptionInfo;
+
+use crate::args::guards::guard_help;
+
+/// Options of a store.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoreOptions(pub(crate) Options);
+
+/// Whether a store is made is what commands differ in.
+const OF_COMMANDS: &str = "create_if_missing";
+const PRESET: &str = "preset";
+
+/// Shorter names, by which some options were known first.
+const ALIASES: [(&str, &str); 4] = [
+    ("write_buffer_bytes", "write-buffer"),
+    ("block_cache_bytes", "block-cache"),
+    ("merge_bytes_per_second", "merge-rate"),
+    ("background", "merge-threads"),
+];
+
+fn typed() -> impl Iterator<Item = &'static OptionInfo> {
+    Options::list().iter().filter(|option| option.name != OF_COMMANDS)
+}
+
+fn argument(option: &'static OptionInfo) -> Arg {
+    let alias = ALIASES.iter().find(|(name, _)| *name == option.name).map(|(_, alias)| *alias);
+    let help = match option.name {
+        "guard" => guard_help(),
+        _ => format!("{} ({})", first_sentence(&plain(option.help)), option.limits),
+    };
+    let whole = format!("{} ({})", plain(option.help), option.limits);
+    let argument = Arg::new(option.name)
+        .long(option.name.replace('_', "-"))
+        .visible_alias_of(alias)
+        .value_name(option.kind.to_uppercase())
+        .allow_negative_numbers(true)
+        .default_value(option.default_text())
+        .long_help(if option.name == "guard" { guard_help() } else { whole })
+        .help(help);
+    match option.name {
+        "direct" => argument.num_args(0..=1).require_equals(true).default_missing_value("all"),
+        _ if option.kind == "switch" => {
+            argument.num_args(0..=1).require_equals(true).default_missing_value("true")
+        }
+        _ => argument,
+    }
+}
+
+/// Of an argument, another name, if it has one.
+trait AliasOf {
+    fn visible_alias_of(self, alias: Option<&'static str>) -> Self;
+}
+
+impl AliasOf for Arg {
+    fn visible_alias_of(self, alias: Option<&'static str>) -> Self {
+        match alias {
+            Some(alias) => self.visible_alias(alias),
+            None => self,
+        }
+    }
+}
+
+/// Markdown without links and marks.
+fn plain(markdown: &str) -> String {
+    let mut text = String::new();
+    let mut rest = markdown.trim();
+    while let Some((before, link)) = rest.split_once("](") {
+        text += before;
+        rest = link.split_once(')').map_or("", |(_, after)| after);
+    }
+    text += rest;
+    text.replace(['[', ']', '`'], "").trim_end_matches('.').into()
+}
+
+fn first_sentence(text: &str) -> &str {
+    text.split_once(". ").map_or(text, |(first, _)| first)
+}
+
+impl Args for StoreOptions {
+    fn augment_args(command: Command) -> Command {
+        let preset = Arg::new(PRESET)
+            .long(PRESET)
+            .value_name("NAME")
+            .help(format!("Options for a kind of machine: {}", Options::PRESETS.join(", ")));
+        let names = typed().map(|option| option.name).chain([PRESET]);
+        let group = ArgGroup::new("StoreOptions").multiple(true).args(names);
+        typed().map(argument).fold(command.group(group).arg(preset), Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for StoreOptions {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let wrong =
+            |error: trommel::Error| Error::raw(ErrorKind::ValueValidation, format!("{error}\n"));
+        let preset = matches.get_one::<String>(PRESET).map(|name| Options::preset(name));
+        let mut options = preset.transpose().map_err(wrong)?.unwrap_or_default();
+        for option in typed() {
+            let text = matches.get_one::<String>(option.name);
+            let is_typed = matches.value_source(option.name) == Some(ValueSource::CommandLine);
+            if let Some(text) = text.filter(|_| is_typed) {
+                options.set(option.name, text).map_err(wrong)?;
+            }
+        }
+        Ok(StoreOptions(options))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+    use trommel::{Policy, SyncPolicy};
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: StoreOptions,
+    }
+
+    fn line(words: &[&str]) -> Result<Options, Error> {
+        Line::try_parse_from(["x"].iter().chain(words)).map(|line| line.options.0)
+    }
+
+    #[test]
+    fn what_is_typed_is_set_and_nothing_else() {
+        let options =
+            line(&["--bits-per-key", "14", "--sync", "always", "--monkey"]).expect("sound");
+        assert_eq!((options.bits_per_key, options.sync), (14.0, SyncPolicy::Always));
+        assert!(options.monkey && options.is_set("monkey") && !options.is_set("guard"));
+        assert_eq!(line(&[]).expect("nothing"), Options::default());
+        let policy = line(&["--policy", "leveling ratios=4,6"]).expect("sound").policy.clone();
+        assert_eq!(policy, Policy::leveling().ratios(vec![4, 6]));
+    }
+
+    #[test]
+    fn presets_are_where_options_begin() {
+        let options = line(&["--preset", "small-device", "--write-buffer", "3MiB"]).expect("sound");
+        assert_eq!(options, Options::small_device().write_buffer_bytes(3 << 20));
+        let message = line(&["--preset", "large"]).expect_err("unknown").to_string();
+        assert!(message.contains("many-stores"), "{message}");
+    }
+
+    #[test]
+    fn short_forms_are_known_and_wrong_values_are_told() {
+        let options =
+            line(&["--direct", "--block-cache", "1g", "--merge-threads", "3"]).expect("sound");
+        assert_eq!(options.text_of("direct").expect("known"), "all");
+        assert_eq!(
+            (options.block_cache_bytes, &*options.text_of("background").expect("known")),
+            (1 << 30, "3")
+        );
+        assert!(line(&["--direct=reads,merges"]).expect("sound").direct.merges);
+        let message = line(&["--policy", "levelling"]).expect_err("unknown").to_string();
+        assert!(message.contains("lazy-leveling"), "{message}");
+    }
+
+    #[test]
+    fn help_is_plain() {
+        assert_eq!(plain(" A `b`, [`C`](d::C) and [e](f)."), "A b, C and e");
+        let help = Line::command().render_long_help().to_string();
+        assert!(!help.contains("](") && help.contains("--merge-bytes-per-second"), "{help}");
+    }
+}

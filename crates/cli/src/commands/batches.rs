@@ -1,0 +1,119 @@
+//! Many entries, written in batches: fewer locks, and still little memory.
+//! ```text
+//! entry, entry, ... --> batch --> store     what is written is kept, and counted for messages
+//! ```
+//! Invariant: the count never exceeds what is in the store.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use trommel::{Batch, Db, Expiry};
+
+use crate::output::table::counted;
+use crate::process::failure::Failure;
+use crate::process::signals::LastWords;
+
+pub(crate) const BATCH_ENTRIES: usize = 512;
+
+const BATCH_BYTES: usize = 1 << 20;
+
+/// From so much time on a rate says something.
+const RATED: Duration = Duration::from_secs(1);
+
+/// Keys that are in the store, as messages and a signal tell them.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    keys: Arc<AtomicU64>,
+    /// What was done with them: "loaded", "imported".
+    done: &'static str,
+}
+
+impl Kept {
+    pub(crate) fn new(done: &'static str) -> Self {
+        Kept { keys: Arc::default(), done }
+    }
+
+    pub(crate) fn keys(&self) -> u64 {
+        self.keys.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn add(&self, keys: u64) {
+        self.keys.fetch_add(keys, Ordering::Relaxed);
+    }
+
+    /// The message about the keys before a failure.
+    pub(crate) fn told(&self) -> String {
+        match self.keys() {
+            0 => format!("no key was {} before it", self.done),
+            keys => format!("{} {} before it, and kept", counted(keys, "key"), self.done),
+        }
+    }
+
+    /// A signal tells what it leaves behind. A batch that is being written may be there, too.
+    pub(crate) fn told_by_signals(&self) -> Result<LastWords, Failure> {
+        let kept = self.clone();
+        LastWords::new(move || match kept.keys() {
+            0 => format!("no key was {}, or those of one batch", kept.done),
+            keys => format!("at least {} {}, and kept", counted(keys, "key"), kept.done),
+        })
+    }
+}
+
+/// Keys in a second. None: it took too little time to be a rate.
+pub(crate) fn rate(keys: u64, took: Duration) -> Option<f64> {
+    (took >= RATED).then(|| keys as f64 / took.as_secs_f64())
+}
+
+/// Entries on their way into a store.
+pub(crate) struct Batches<'a> {
+    db: &'a Db,
+    batch: Batch,
+    kept: &'a Kept,
+}
+
+impl<'a> Batches<'a> {
+    pub(crate) fn new(db: &'a Db, kept: &'a Kept) -> Self {
+        Batches { db, batch: Batch::new(), kept }
+    }
+
+    /// Takes an entry. True: a batch was written.
+    pub(crate) fn put(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        expiry: Option<Expiry>,
+    ) -> Result<bool, Failure> {
+        match expiry {
+            Some(expiry) => self.batch.put_with_expiry(key, value, expiry),
+            None => self.batch.put(key, value),
+        };
+        let is_full = self.batch.len() >= BATCH_ENTRIES || self.batch.size_bytes() >= BATCH_BYTES;
+        if is_full {
+            self.write()?;
+        }
+        Ok(is_full)
+    }
+
+    /// Writes what was taken.
+    pub(crate) fn write(&mut self) -> Result<(), Failure> {
+        let batch = std::mem::take(&mut self.batch);
+        let keys = batch.len() as u64;
+        self.db.write(batch).map_err(|error| {
+            Failure::of_store(&error, format!("{error} ({})", self.kept.told()))
+        })?;
+        self.kept.add(keys);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test] // Two keys were loaded with "7 per second".
+    fn a_rate_takes_a_second() {
+        assert_eq!(rate(2, Duration::from_millis(280)), None);
+        assert_eq!(rate(3000, Duration::from_secs(2)), Some(1500.0));
+    }
+}

@@ -1,0 +1,204 @@
+//! `upgrade`: a store of an older format version becomes one of the present version, in place.
+//! ```text
+//! words (version 6) --> entries --> words.new          then, while words is locked:
+//! words --> words.version-6     words.new --> words    both on one file system
+//! ```
+//! Invariants: the old store stays as it was, under another name. After a crash it has one of both
+//! names, and is whole. `READ` only grows: what this version writes is read by all later ones.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use trommel::tools::{FORMAT_VERSION, peek};
+use trommel::{Background, Db, Error, GuardKind, Options};
+
+use crate::commands::batches::{Batches, Kept};
+use crate::output::progress::count_bar;
+use crate::output::table::counted;
+use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::signals::LastWords;
+
+pub(crate) const EXAMPLES: &str = "Example: a store that another version of Trommel has written\n  \
+    trommel upgrade --db words\n\n\
+    The old store is kept beside the new one: it can be removed when the new one is as it should be.";
+
+#[derive(Debug, Args)]
+pub(crate) struct UpgradeArgs {
+    /// The store's folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
+}
+
+/// The format versions whose entries can be read. The first one of which that holds is 7.
+const READ: [u32; 1] = [FORMAT_VERSION];
+
+pub(crate) fn run(arguments: &UpgradeArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let folder = &arguments.db;
+    let version = version_of(folder)?;
+    if version == FORMAT_VERSION {
+        let object = json!({ "changed": false, "version": version });
+        let text = format!(
+            "nothing to do: {} has format version {version}, the present one",
+            folder.display()
+        );
+        writeln!(out, "{}", if json { object.to_string() } else { text })?;
+        return Ok(Status::Fine);
+    }
+    if !READ.contains(&version) {
+        return Err(Failure::Data(unreadable(folder, version)));
+    }
+    let Rewritten { keys, backup } = rewrite(folder, version)?;
+    let backup = backup.display().to_string();
+    let object = json!({
+        "changed": true, "version": FORMAT_VERSION, "version_before": version,
+        "keys": keys, "backup": backup,
+    });
+    let keys = counted(keys, "key");
+    let text = format!(
+        "upgraded from format version {version} to {FORMAT_VERSION}: {keys}; the old store is {backup}"
+    );
+    writeln!(out, "{}", if json { object.to_string() } else { text })?;
+    Ok(Status::Fine)
+}
+
+/// The version that the store's manifest tells.
+fn version_of(folder: &Path) -> Result<u32, Failure> {
+    match peek(folder) {
+        Ok(_) => Ok(FORMAT_VERSION),
+        Err(Error::Version { found, .. }) => Ok(found),
+        Err(other) => Err(other.into()),
+    }
+}
+
+fn unreadable(folder: &Path, version: u32) -> String {
+    let which = if version > FORMAT_VERSION { "a newer" } else { "an older" };
+    let read = READ.map(|version| version.to_string()).join(", ");
+    format!(
+        "{} has format version {version}; this Trommel reads {read}: export it with {which} Trommel, the one that wrote it, and import that here",
+        folder.display()
+    )
+}
+
+struct Rewritten {
+    keys: u64,
+    backup: PathBuf,
+}
+
+/// Writes a store beside this one, with the same entries, and exchanges their names. Requires: the
+/// version is one of those that are read.
+fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
+    let (new, backup) = (beside(folder, "new"), beside(folder, &format!("version-{version}")));
+    for taken in [&new, &backup] {
+        if taken.exists() {
+            let problem = format!("{} exists: move or remove it first", taken.display());
+            return Err(Failure::Data(problem));
+        }
+    }
+    let words = format!("nothing has changed; {} can be removed", new.display());
+    let last_words = LastWords::new(move || words.clone())?;
+    // It holds the lock until the names are exchanged: nobody writes into it meanwhile.
+    let old = open(folder, false)?;
+    let copied = copy(&old, &new);
+    if copied.is_err() {
+        // It was made here; the error says more.
+        let _ = fs::remove_dir_all(&new);
+    }
+    let keys = copied?;
+    drop(last_words);
+    exchange(folder, &new, &backup)?;
+    old.close()?;
+    Ok(Rewritten { keys, backup })
+}
+
+fn open(folder: &Path, create_if_missing: bool) -> trommel::Result<Db> {
+    let background = match create_if_missing {
+        true => Background::Threads(1),
+        false => Background::Stepped,
+    };
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .background(background)
+        .create_if_missing(create_if_missing);
+    Db::open(folder, options)
+}
+
+/// Writes all entries of a store into a new one. Returns how many they are.
+fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
+    let (db, kept) = (open(new, true)?, Kept::new("copied"));
+    let bar = count_bar("upgrading", old.estimate_count(..)?);
+    let mut batches = Batches::new(&db, &kept);
+    for entry in old.iter() {
+        let (key, value) = entry?;
+        if batches.put(&key, &value, value.expiry())? {
+            bar.set_position(kept.keys());
+        }
+    }
+    batches.write()?;
+    db.flush()?;
+    db.close()?;
+    bar.finish_and_clear();
+    Ok(kept.keys())
+}
+
+/// The new store gets the old one's name, durably.
+fn exchange(folder: &Path, new: &Path, backup: &Path) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::Data(format!("{}: {error}", folder.display()));
+    fs::rename(folder, backup).map_err(failed)?;
+    if let Err(error) = fs::rename(new, folder) {
+        // Then the old name leads to the old store again.
+        let _ = fs::rename(backup, folder);
+        return Err(failed(error));
+    }
+    let parent = folder.parent().filter(|parent| *parent != Path::new(""));
+    let parent = parent.unwrap_or(Path::new("."));
+    fs::File::open(parent).and_then(|parent| parent.sync_all()).map_err(failed)
+}
+
+/// A folder beside another one: `words.new`.
+fn beside(folder: &Path, ending: &str) -> PathBuf {
+    let whole = folder.components().as_path();
+    let mut name = whole.as_os_str().to_owned();
+    name.push(format!(".{ending}"));
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// There is one version so far: its own rewriting is that of all later ones.
+    #[test]
+    fn a_rewritten_store_has_the_same_entries_and_the_old_one_stays() {
+        let place = tempfile::tempdir().expect("a folder");
+        let folder = place.path().join("s");
+        let db = open(&folder, true).expect("opens");
+        (0..2000).for_each(|i| db.put(format!("key{i:04}"), [0xff, i as u8]).expect("puts"));
+        db.delete("key0007").expect("deletes");
+        db.put_ttl("soon", "gone", Duration::from_secs(86_400)).expect("puts");
+        db.close().expect("closes");
+        let Rewritten { keys, backup } =
+            rewrite(&place.path().join("s/"), FORMAT_VERSION).expect("rewrites");
+        assert_eq!((keys, &backup), (2000, &place.path().join("s.version-7")));
+        let entries = |folder: &Path| {
+            let db = open(folder, false).expect("opens");
+            let entries = db.iter().map(|entry| entry.expect("sound"));
+            entries.map(|(key, value)| (key, value.to_vec(), value.expiry())).collect::<Vec<_>>()
+        };
+        assert_eq!(entries(&folder), entries(&backup));
+        assert!(entries(&folder).iter().any(|(_, _, expiry)| expiry.is_some()));
+        let again = rewrite(&folder, FORMAT_VERSION).err().expect("the name is taken");
+        assert!(matches!(again, Failure::Data(told) if told.contains("s.version-7 exists")));
+    }
+
+    #[test]
+    fn a_version_that_cannot_be_read_is_told_with_the_way_out() {
+        let told = unreadable(Path::new("s"), FORMAT_VERSION + 1);
+        assert!(told.contains("s has format version 8") && told.contains("a newer"), "{told}");
+        assert!(unreadable(Path::new("s"), 1).contains("an older Trommel"));
+    }
+}

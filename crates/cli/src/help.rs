@@ -1,0 +1,48 @@
+//! Help that fits a screen: a command that asks for or writes one thing shows the options that it
+//! is used with.
+//! ```text
+//! trommel scan --help        --db, --from, --to, --limit ...
+//! trommel scan --help-all    these, and how the store is opened: caches, policies, filters
+//! ```
+//! Invariant: what is not shown is understood all the same.
+
+use std::ffi::OsString;
+
+use clap::{Args, Command, CommandFactory};
+
+use crate::args::store::StoreArgs;
+use crate::command_line::Arguments;
+
+/// Commands whose help is short, with the options of stores that it shows.
+const SHORT: [(&str, &[&str]); 7] = [
+    ("get", &["db"]),
+    ("put", &["db", "sync"]),
+    ("delete", &["db", "sync"]),
+    ("delete-range", &["db", "sync"]),
+    ("scan", &["db"]),
+    ("count", &["db", "guard"]),
+    ("export", &["db"]),
+];
+
+/// The program as it is to be parsed: with short help, unless the typed words ask for all of it.
+pub(crate) fn program(typed: &[OsString]) -> Command {
+    let program = Arguments::command();
+    if typed.iter().any(|word| word == "--help-all") {
+        return program;
+    }
+    SHORT.iter().fold(program, |program, (name, shown)| {
+        program.mut_subcommand(name, |command| shortened(command, shown))
+    })
+}
+
+fn shortened(command: Command, shown: &[&str]) -> Command {
+    let store = StoreArgs::augment_args(Command::new("store"));
+    let is_rare = |id: &str| {
+        let is_of_stores = store.get_arguments().any(|option| option.get_id() == id);
+        is_of_stores && !shown.contains(&id)
+    };
+    command.mut_args(|option| match is_rare(option.get_id().as_str()) {
+        true => option.hide(true),
+        false => option,
+    })
+}

@@ -1,0 +1,81 @@
+//! The hint: what to do about a failure, in one line after the error.
+//! ```text
+//! trommel: words/000003.table is damaged at byte 0: ...
+//! trommel: `trommel verify --db words` tells all damage; `trommel repair --db words` mends the ...
+//!
+//! trommel: words is open already, ...
+//! trommel: words is open in another process; beside it work `trommel inspect --db words ...
+//! ```
+//! Invariant: a shell takes the commands of a hint as they stand.
+
+use std::path::Path;
+
+use crate::command_line::Command;
+use crate::output::shell::shell_word;
+use crate::process::failure::Failure;
+
+/// The hint for a failure of this command. None: there is nothing to say, or this command is itself
+/// the way out.
+pub(crate) fn of(failure: &Failure, command: &Command) -> Option<String> {
+    match failure {
+        Failure::Damage(_) => for_damage(command),
+        Failure::InUse(_) => command.store().map(beside_a_writer),
+        Failure::Usage(_) | Failure::Data(_) | Failure::OutputClosed => None,
+    }
+}
+
+fn for_damage(command: &Command) -> Option<String> {
+    let folder = shell_word(command.store()?);
+    let mends =
+        format!("`trommel repair --db {folder}` mends the store, and tells what it could not save");
+    match command {
+        Command::Repair(_) => None,
+        Command::Verify(_) => Some(mends),
+        _ => Some(format!("`trommel verify --db {folder}` tells all damage; {mends}")),
+    }
+}
+
+/// What works while another process has the store open.
+fn beside_a_writer(store: &Path) -> String {
+    let folder = shell_word(store);
+    format!(
+        "{folder} is open in another process; beside it work `trommel inspect --db {folder} --watch`, \
+         `trommel dump --db {folder}`, and any command on a checkpoint that this process makes \
+         (`Db::checkpoint`)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::command_line::Arguments;
+
+    fn told(failure: fn(String) -> Failure, words: &[&str]) -> Option<String> {
+        let line = ["trommel"].iter().chain(words);
+        let command = Arguments::try_parse_from(line).expect("makes sense").command;
+        of(&failure(String::new()), &command)
+    }
+
+    #[test]
+    fn the_way_out_has_the_name_of_the_folder() {
+        let told = |words: &[&str]| told(Failure::Damage, words);
+        let get = told(&["get", "--db", "a/words", "key"]).expect("a way");
+        let verify = "`trommel verify --db a/words`";
+        assert!(get.contains(verify) && get.contains("`trommel repair --db a/words`"), "{get}");
+        let verify = told(&["verify", "--db", "my words"]).expect("a way");
+        assert!(verify.starts_with("`trommel repair --db 'my words'`"), "{verify}");
+        assert_eq!(told(&["repair", "--db", "words"]), None);
+        assert_eq!(told(&["bench", "read"]), None, "its stores are its own");
+    }
+
+    #[test]
+    fn beside_a_writer_the_commands_that_work_are_named() {
+        let scan = told(Failure::InUse, &["scan", "--db", "words"]).expect("a way");
+        for words in ["inspect --db words --watch", "dump --db words", "checkpoint"] {
+            assert!(scan.contains(words), "{scan}");
+        }
+        assert_eq!(told(Failure::Data, &["scan", "--db", "words"]), None);
+    }
+}

@@ -1,0 +1,49 @@
+//! Messages on standard error: text, or with `--json` one JSON object in a line.
+//! ```text
+//! trommel: words: there is no store here
+//! {"error":{"kind":"data","message":"words: there is no store here","status":3}}
+//! ```
+//! Invariant: with `--json` standard error has no line of another form, but for progress of long
+//! measurements and what other programs print there.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// From now on messages are JSON.
+pub(crate) fn speak_json() {
+    AS_JSON.store(true, Ordering::Relaxed);
+}
+
+/// Tells what went wrong and what to do about it, before the process ends with this status.
+pub(crate) fn error(kind: &str, status: u8, message: &str, hint: Option<&str>) {
+    let mut error = json!({ "kind": kind, "status": status, "message": message });
+    if let Some(hint) = hint {
+        error["hint"] = hint.into();
+    }
+    let lines = [Some(message), hint].into_iter().flatten();
+    tell(&json!({ "error": error }), lines);
+}
+
+/// Tells what may be unexpected, but ends nothing.
+pub(crate) fn warning(message: &str) {
+    tell(&json!({ "warning": message }), [message]);
+}
+
+/// Tells the result of a command whose standard output is taken by data.
+pub(crate) fn result(text: &str, object: &Value) {
+    tell(object, [text]);
+}
+
+fn tell<'a>(object: &Value, lines: impl IntoIterator<Item = &'a str>) {
+    let mut out = std::io::stderr().lock();
+    let written = match AS_JSON.load(Ordering::Relaxed) {
+        true => writeln!(out, "{object}"),
+        false => lines.into_iter().try_for_each(|line| writeln!(out, "trommel: {line}")),
+    };
+    // If standard error cannot be written, no output is left for a message.
+    let _ = written;
+}

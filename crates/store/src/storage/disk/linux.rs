@@ -1,0 +1,23 @@
+//! What Linux tells of direct transfers (`O_DIRECT`). Other systems have none, and use their cache.
+
+use std::fs::File;
+
+use rustix::fs::{AtFlags, FsWord, StatxFlags, fstatfs, statx};
+
+/// The alignment to use where the file system does not tell.
+const ALIGN_UNTOLD: usize = 4096;
+/// A file system in memory accepts the flag, but has no cache to bypass.
+const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// The alignment that direct transfers of a file need. None: direct transfers are impossible.
+pub(crate) fn alignment(file: &File) -> Option<usize> {
+    if fstatfs(file).is_ok_and(|system| system.f_type == TMPFS_MAGIC) {
+        return None;
+    }
+    let told = statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN).ok();
+    let told = told.filter(|told| told.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let align = told.map_or(ALIGN_UNTOLD, |told| {
+        told.stx_dio_offset_align.max(told.stx_dio_mem_align) as usize
+    });
+    (align.is_power_of_two() && align <= ALIGN_UNTOLD).then_some(align)
+}

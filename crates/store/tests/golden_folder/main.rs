@@ -1,0 +1,129 @@
+//! Stores that were written on one machine, read on every other.
+//! ```text
+//! history -> store -> plain/*    without compression: written here byte for byte, and read
+//!                     packed/*   with LZ4, whose bytes depend on the machine: read
+//! ```
+//! Invariant: if a test here fails, stores of one machine no longer read on another, or no longer
+//! read at all. A new format is written down by the test that is ignored.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use trommel::filters::kinds;
+use trommel::{Background, Batch, Db, Expiry, GuardKind, Options};
+
+type Files = BTreeMap<String, Vec<u8>>;
+type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
+
+const FAR: Expiry = Expiry::at_milliseconds(1 << 50);
+
+fn options(name: &str) -> Options {
+    let is_plain = name == "plain";
+    Options::new()
+        .guard(if is_plain { GuardKind::Grf } else { GuardKind::Table(kinds::BLOCKED_BLOOM) })
+        .compression(!is_plain)
+        .size_ratio(2)
+        .background(Background::Stepped)
+}
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden_folder").join(name)
+}
+
+fn files(folder: &Path) -> Files {
+    let entries = fs::read_dir(folder).expect("lists").map(|entry| entry.expect("an entry"));
+    let read = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().expect("a plain name");
+        (name, fs::read(entry.path()).expect("reads"))
+    };
+    entries.map(read).collect()
+}
+
+/// Keys of all lengths and values of all kinds, in tables, in an image and in a log.
+fn write(folder: &Path, name: &str) -> Rows {
+    let db = Db::open(folder, options(name)).expect("opens");
+    let mut rows = Rows::new();
+    for number in 0..300u64 {
+        let key = (number * number).wrapping_mul(0x0001_0203_0405_0607).to_be_bytes();
+        let key = &key[..1 + number as usize % 8];
+        let value = format!("{number} sieves, {number} drums").repeat(1 + number as usize % 5);
+        db.put(key, &value).expect("puts");
+        rows.insert(key.to_vec(), value.into_bytes());
+        if number % 70 == 69 {
+            db.flush().expect("flushes");
+            db.settle().expect("merges");
+        }
+    }
+    db.compact().expect("merges");
+    let mut batch = Batch::new();
+    batch.put_with_expiry(b"later", b"a far end", FAR).put(b"", b"the empty key");
+    batch.delete([0]).delete_range([0x40], [0x50]);
+    db.write(batch).expect("writes");
+    db.flush().expect("flushes");
+    db.put(b"log", b"in no table yet").expect("puts");
+    rows.retain(|key, _| key != &[0] && !(&[0x40][..]..&[0x50][..]).contains(&&key[..]));
+    let last: [(&[u8], &[u8]); 3] =
+        [(b"later", b"a far end"), (b"", b"the empty key"), (b"log", b"in no table yet")];
+    rows.extend(last.map(|(key, value)| (key.to_vec(), value.to_vec())));
+    db.close().expect("closes");
+    rows
+}
+
+fn reads_as(folder: &Path, name: &str, rows: &Rows) {
+    let db = Db::open(folder, options(name)).expect("opens");
+    let found: Rows = db
+        .iter()
+        .map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("reads"))
+        .collect();
+    assert_eq!(&found, rows, "{name}");
+    for (key, value) in rows {
+        let got = db.get(key).expect("reads");
+        assert_eq!(got.as_deref(), Some(&value[..]), "{name}, {key:?}");
+    }
+    assert_eq!(db.get([0]).expect("reads"), None, "{name}: it was deleted");
+    assert_eq!(db.get([0x45]).expect("reads"), None, "{name}: its range was deleted");
+    db.verify().expect("is sound");
+    db.close().expect("closes");
+}
+
+fn is_read(name: &str) {
+    let (here, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let rows = write(here.path(), name);
+    reads_as(here.path(), name, &rows);
+    for (name, bytes) in files(&golden(name)) {
+        fs::write(copy.path().join(name), bytes).expect("copies");
+    }
+    reads_as(copy.path(), name, &rows);
+}
+
+#[test]
+fn a_store_of_another_machine_is_read() {
+    is_read("plain");
+}
+
+#[test]
+fn a_compressed_store_of_another_machine_is_read() {
+    is_read("packed");
+}
+
+#[test]
+fn every_machine_writes_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "plain");
+    let (written, golden) = (files(folder.path()), files(&golden("plain")));
+    assert!(written.keys().eq(golden.keys()), "{:?}, not {:?}", written.keys(), golden.keys());
+    for (name, bytes) in &written {
+        let place = bytes.iter().zip(&golden[name]).position(|(own, told)| own != told);
+        assert_eq!((bytes.len(), place), (golden[name].len(), None), "{name}");
+    }
+}
+
+#[test]
+#[ignore = "writes the golden folders anew, after a change of format"]
+fn write_the_golden_folders() {
+    for name in ["plain", "packed"] {
+        let _ = fs::remove_dir_all(golden(name));
+        write(&golden(name), name);
+    }
+}

@@ -1,0 +1,77 @@
+//! Long calls tell how far they have come, and end when their caller says so.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use trommel::storage::{Environment, Memory};
+use trommel::tools::{OnProgress, Progress, repair_with_progress, verify_files_with_progress};
+use trommel::{Background, Db, Error, Options, Result};
+
+const DIR: &str = "db";
+
+fn environment(disk: &Memory) -> Environment {
+    Environment::new().storage(Arc::new(disk.clone()))
+}
+
+/// A store of some tables.
+fn store(disk: &Memory) -> Db {
+    let options = Options::new().background(Background::Stepped).table_bytes(20 << 10);
+    let db = Db::open_with(DIR, options, environment(disk)).expect("opens");
+    (0..10_000).for_each(|i| db.put(format!("key{i:05}"), [7; 20]).expect("puts"));
+    db.compact().expect("merges");
+    db
+}
+
+/// What a call told.
+fn heard<T>(call: impl FnOnce(&mut OnProgress<'_>) -> Result<T>) -> Vec<Progress> {
+    let mut heard = Vec::new();
+    let called = call(&mut |progress| {
+        heard.push(progress);
+        ControlFlow::Continue(())
+    });
+    called.expect("nobody stops it");
+    heard
+}
+
+/// Asserts that a call comes from nothing to all, and ends where its listener wants it to.
+fn check<T>(call: impl Fn(&mut OnProgress<'_>) -> Result<T>) -> u64 {
+    let told = heard(&call);
+    let (first, last) = (told[0], told[told.len() - 1]);
+    assert_eq!((first.done, last.done), (0, last.total));
+    assert!(told.len() > 3 && told.is_sorted_by_key(|progress| progress.done), "{told:?}");
+    for place in 0..told.len() {
+        let mut left = place;
+        let stopped = call(&mut |_| match left.checked_sub(1) {
+            None => ControlFlow::Break(()),
+            Some(less) => {
+                left = less;
+                ControlFlow::Continue(())
+            }
+        });
+        assert!(matches!(stopped, Err(Error::Cancelled)), "it did not end at {place}");
+    }
+    last.total
+}
+
+#[test]
+fn verifying_tells_its_entries_and_can_be_stopped() {
+    let disk = Memory::new();
+    let db = store(&disk);
+    let entries = check(|listener| db.verify_with_progress(listener));
+    assert_eq!(entries, 10_000);
+    db.put("another", "value").expect("it goes on");
+    assert!(db.verify().expect("verifies").damage.is_empty());
+}
+
+#[test]
+fn tools_tell_their_tables_and_leave_the_store_alone_when_stopped() {
+    let disk = Memory::new();
+    store(&disk).close().expect("closes");
+    let tables = check(|listener| verify_files_with_progress(DIR, &environment(&disk), listener));
+    assert!(tables > 3, "{tables}");
+    let repair =
+        |listener: &mut OnProgress<'_>| repair_with_progress(DIR, &environment(&disk), listener);
+    assert_eq!(check(repair), tables);
+    let db = Db::open_with(DIR, Options::default(), environment(&disk)).expect("opens");
+    assert_eq!(db.iter().filter(Result::is_ok).count(), 10_000);
+}

@@ -203,6 +203,7 @@ impl Options {
     #[must_use]
     pub fn tune<T: Tuning>(mut self, change: impl FnOnce(&mut T)) -> Self {
         self.values.filter.change(change);
+        self.mark("filter");
         self
     }
 

@@ -133,11 +133,10 @@ impl Scan {
             return None;
         }
         let is_first = self.kind.is_none();
-        let result = if is_first {
-            let tree = Arc::clone(&self.tree);
-            tree.counters.seeks.time(tree.timing(), || self.try_step(direction))
-        } else {
-            self.try_step(direction)
+        let is_timed = is_first && self.tree.timing().is_some();
+        let result = match is_timed.then(|| Arc::clone(&self.tree)) {
+            Some(tree) => tree.counters.seeks.time(tree.timing(), || self.try_step(direction)),
+            None => self.try_step(direction),
         };
         if is_first && matches!(result, Ok(None)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);

@@ -89,7 +89,7 @@ pub mod limits {
 
 /// Values of options, and the list of all of them.
 pub mod options {
-    pub use crate::plan::options::{OptionInfo, OptionValues};
+    pub use crate::plan::options::{OptionInfo, OptionValues, whole_number};
     pub use crate::plan::partitions::Granularity;
     pub use crate::plan::policy::LevelRule;
     pub use crate::storage::io_mode::{DirectIo, Overlap};

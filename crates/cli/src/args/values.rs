@@ -4,19 +4,11 @@
 //! ```
 //! Invariant: the error of a malformed value lists what is allowed.
 
+use trommel::options::whole_number;
+
 /// Reads a number of bytes like 4096, 64KiB, 32MiB or 1GiB.
 pub(crate) fn byte_count(text: &str) -> Result<usize, String> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 0,
-        "k" | "kib" => 10,
-        "m" | "mib" => 20,
-        "g" | "gib" => 30,
-        _ => return Err(format!("unknown unit '{unit}'; there are: KiB, MiB, GiB")),
-    };
-    let number: usize = number.parse().map_err(|_| "a number like 4096 or 64MiB".to_string())?;
-    number.checked_mul(1 << shift).ok_or_else(|| "more bytes than there can be".to_string())
+    usize::try_from(whole_number(text)?).map_err(|_| "more bytes than there can be".into())
 }
 
 #[cfg(test)]

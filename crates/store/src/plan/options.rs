@@ -29,6 +29,7 @@ use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
 pub use list::OptionInfo;
 use list::options;
 use text::OptionText;
+pub use text::whole_number;
 
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
 /// opened with other options at any time, and moves there as it flushes and merges.

@@ -32,8 +32,8 @@ const UNITS: [(&str, u32); 3] = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
 /// Numbers from here on are written with a unit.
 const WITH_UNIT: u64 = 1 << 16;
 
-/// A number like 4096, 64KiB, 32MiB or 1GiB.
-fn whole_number(text: &str) -> Result<u64, String> {
+/// A number like 4096, 64KiB, 32MiB or 1GiB. The error says so.
+pub fn whole_number(text: &str) -> Result<u64, String> {
     let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = unit.trim();

@@ -70,7 +70,8 @@ fn filters_and_trees_are_as_they_are_typed() {
     assert!(settings(1).contains("surf-suffix hash:0+real:8"), "{}", settings(1));
     assert!(settings(2).contains("point bits 2"), "{}", settings(2));
     assert!((0..3).all(|nth| reports[nth]["policy"] == "levelled-from:2"), "{reports}");
-    let own = run.replace("--policy levelled-from:2", "--inner-runs 3,2 --last-runs 2");
+    let own = run
+        .replace("--policy levelled-from:2", "--policy lazy-leveling;inner_runs=3,2;last_runs=2");
     assert_eq!(place.run(&own).json(0)[0]["policy"], "custom");
 }
 

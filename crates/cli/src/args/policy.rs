@@ -1,6 +1,6 @@
 //! When runs merge, as it is typed.
 //! ```text
-//! --policy leveling --size-ratio 10        --policy rocksdb --ratios 4,10,10        --last-runs 3
+//! --policy leveling --size-ratio 10             --policy "rocksdb;ratios=4,10;last_runs=3"
 //! --granularity partitioned --partition-bytes 64MiB --merge-threads 2
 //! ```
 //! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
@@ -21,23 +21,10 @@ pub(crate) struct PolicyArgs {
     /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL. Lazy
     /// leveling has many runs in each level, one in the last; leveling one in each; tiering many in
     /// each. rocksdb has four flushed runs, then one in each level. levelled-from:LEVEL has many in
-    /// each level above this one, one in it and in all below.
+    /// each level above this one, one in it and in all below. Behind a name, what is otherwise:
+    /// ratios=4,10;inner_runs=3,1;last_runs=2;delay_merges.
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     policy: Policy,
-    /// T of each level, newest first, with commas between them; the last one goes on.
-    #[arg(long, value_name = "T,..", value_delimiter = ',', conflicts_with = "size_ratio")]
-    ratios: Vec<u32>,
-    /// K: the most runs of each level above the last, newest first; the last one goes on. [default:
-    /// as the policy says]
-    #[arg(long, value_name = "K,..", value_delimiter = ',')]
-    inner_runs: Vec<u32>,
-    /// Z: the most runs of the last level. [default: as the policy says]
-    #[arg(long, value_name = "Z")]
-    last_runs: Option<u32>,
-    /// Let levels of few runs wait for more merges where entries replace each other, until they are
-    /// as large as planned.
-    #[arg(long)]
-    delay_merges: bool,
     /// How much of a level a merge rewrites at once: full, partitioned, or partial. Partitioned:
     /// merges into the last level go from one partition to the next, and need little more disk than
     /// the store takes. Partial: one table of a level of one run at a time, as LevelDB and RocksDB
@@ -58,7 +45,7 @@ pub(crate) struct PolicyArgs {
 impl PolicyArgs {
     /// T of deep levels.
     pub(crate) fn size_ratio(&self) -> u32 {
-        self.ratios.last().copied().unwrap_or(self.size_ratio)
+        self.size_ratio
     }
 
     /// How much of a level a merge rewrites at once.
@@ -81,16 +68,7 @@ impl PolicyArgs {
 
     /// The policy that was asked for.
     pub(crate) fn policy(&self) -> Policy {
-        let mut policy = self.policy.clone();
-        if !self.ratios.is_empty() {
-            policy.ratios.clone_from(&self.ratios);
-        }
-        if !self.inner_runs.is_empty() {
-            policy.inner_runs.clone_from(&self.inner_runs);
-        }
-        policy.last_runs = self.last_runs.unwrap_or(policy.last_runs);
-        policy.delay_merges = self.delay_merges;
-        policy
+        self.policy.clone()
     }
 }
 
@@ -126,16 +104,19 @@ mod tests {
         let parsed = |line| typed(line).expect("makes sense");
         assert_eq!(parsed(""), (10, Policy::default()));
         assert_eq!(parsed("--policy rocksdb --size-ratio 7"), (7, Policy::rocksdb()));
-        let (size_ratio, policy) = parsed("--policy leveling --ratios 4,6,8 --last-runs 2");
+        let line = "--size-ratio 8 --policy leveling;ratios=4,6;last_runs=2";
+        let (size_ratio, policy) = parsed(line);
         assert_eq!((size_ratio, policy.name()), (8, "custom"));
         assert_eq!([0, 1, 2, 9].map(|level| policy.rule(size_ratio, level).ratio), [4, 6, 8, 8]);
-        assert_eq!(parsed("--inner-runs 3,1 --delay-merges").1.rule(10, 5).inner_runs, 1);
+        assert_eq!(
+            parsed("--policy tiering;inner_runs=3,1;delay_merges").1.rule(10, 5).inner_runs,
+            1
+        );
         let message = typed("--policy levelling").expect_err("unknown").to_string();
         assert!(
             message.contains("lazy-leveling, leveling, tiering, rocksdb, levelled-from"),
             "{message}"
         );
         assert_eq!(parsed("--policy levelled-from:2").1, Policy::levelled_from(2));
-        assert!(typed("--ratios 4,6 --size-ratio 3").is_err(), "twice");
     }
 }

@@ -41,7 +41,7 @@ fn argument(option: &'static OptionInfo) -> Arg {
     let argument = Arg::new(option.name)
         .long(option.name.replace('_', "-"))
         .visible_alias_of(alias)
-        .value_name(option.kind.to_uppercase())
+        .value_name(value_name(option.kind))
         .allow_negative_numbers(true)
         .default_value(option.default_text())
         .long_help(if option.name == "guard" { guard_help() } else { whole })
@@ -79,6 +79,15 @@ fn plain(markdown: &str) -> String {
     }
     text += rest;
     text.replace(['[', ']', '`'], "").trim_end_matches('.').into()
+}
+
+/// What stands for the value in help.
+fn value_name(kind: &str) -> &'static str {
+    match kind {
+        "number" => "N",
+        "switch" => "BOOL",
+        _ => "NAME",
+    }
 }
 
 fn first_sentence(text: &str) -> &str {

@@ -79,7 +79,7 @@ fn trees_of_every_policy_are_drawn() {
 fn parts_of_the_filter_are_drawn_each_with_its_base() {
     let place = Workplace::new();
     place
-        .run("bench write --db s --keys 20000 --value-bytes 20 --write-buffer 16KiB --partition-bytes 32KiB --ratios 4 --sync never")
+        .run("bench write --db s --keys 20000 --value-bytes 20 --write-buffer 16KiB --partition-bytes 32KiB --policy leveling;ratios=4 --sync never")
         .with_status(0);
     let text = place.run("inspect --db s/grf --svg tree.svg").with_status(0);
     let parts = text.lines().find(|line| line.starts_with("parts ")).expect("a line for them");

@@ -112,8 +112,8 @@ pub(crate) struct BenchYcsbArgs {
     memory: MemoryArgs,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// As --delay-merges, but not for GRF, whose levels merge after T merges into them (as in the
-    /// GRF paper, section 6.4).
+    /// Merges wait for T runs, as --policy with delay_merges says, but not for GRF, whose levels
+    /// merge after T merges into them (as in the GRF paper, section 6.4).
     #[arg(long)]
     delay_others: bool,
     /// Seed of keys and operations.

@@ -12,7 +12,8 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::testing::ManualClock;
 use trommel::tools::{DumpItem, VerifyReport, dump};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};

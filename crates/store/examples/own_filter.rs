@@ -8,11 +8,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::filters::{
     Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, TableFilter, TableFilterBuilder,
     TableKind, Trace,
 };
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options};
 
 /// The name is what files have; without a tag nobody need give out a number.

@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use trommel::Environment;
 use trommel::options::{DirectIo, Overlap};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Result, SyncPolicy};
 
 const VALUE: [u8; 100] = [7; 100];

@@ -19,14 +19,13 @@ use crate::read::indexed_batch::Readable;
 use crate::read::queue::Queue;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
-use crate::storage::environment::Environment;
-use crate::sync::{Arc, lock};
+use crate::shared::environment::Environment;
+use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 use crate::tree::stats::Stats;
-use crate::write::closing::Threads;
 use crate::write::engine::Engine;
 
 /// A handle of an open store, which any thread may use. A clone is another handle of the same
@@ -52,7 +51,6 @@ pub struct Db {
 /// What all handles of a store share: it closes the store.
 struct Owner {
     engine: Arc<Engine>,
-    threads: Threads,
 }
 
 impl Db {
@@ -77,10 +75,9 @@ impl Db {
         // Full memtables of the last session. If the disk is full they stay in memory and in their
         // logs.
         let _ = engine.flush_recovered();
-        let owner = Arc::new(Owner { engine: Arc::clone(&engine), threads: Threads::default() });
-        // If one cannot be started, those that run are ended, and the store is closed, when its
-        // owner goes.
-        crate::write::threads::start_threads(&engine, &mut lock(&owner.threads))?;
+        let owner = Arc::new(Owner { engine: Arc::clone(&engine) });
+        // If there are no threads to be had, the store is closed when its owner goes.
+        engine.start_work()?;
         let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
         engine.env.tell(Event::Opened { path: path.as_ref(), runs, time });
         Ok(Db { engine, owner })
@@ -401,7 +398,7 @@ impl Db {
 
 impl Owner {
     fn close(&self) -> Result<()> {
-        crate::write::closing::close(&self.engine, &self.threads)
+        crate::write::closing::close(&self.engine)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::sync::Arc;
 
 /// Hears what happens in a store: see [`Environment::listener`].
 ///
-/// [`Environment::listener`]: crate::storage::Environment::listener
+/// [`Environment::listener`]: crate::Environment::listener
 pub trait Listener: Send + Sync {
     /// Something has happened. It is called by the thread that did it, which goes on when this
     /// returns; others may wait for that one. So it must be quick, and must not call the store.

@@ -34,6 +34,7 @@
 //! | choose the filter and its memory | [`Options::guard`], [`Options::bits_per_key`] |
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
+//! | share them between many stores | [`Resources`] |
 //! | hear what happens | [`events::Listener`] |
 //! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
@@ -60,6 +61,7 @@ mod open;
 mod plan;
 mod read;
 pub mod research;
+mod shared;
 pub mod storage;
 mod sync;
 pub mod tools;
@@ -81,6 +83,8 @@ pub use read::batch_scan::BatchScan;
 pub use read::indexed_batch::{IndexedBatch, Readable};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
+pub use shared::environment::Environment;
+pub use shared::resources::Resources;
 
 /// What a store accepts at most.
 pub mod limits {
@@ -92,6 +96,7 @@ pub mod options {
     pub use crate::plan::options::{OptionInfo, OptionValues, whole_number};
     pub use crate::plan::partitions::Granularity;
     pub use crate::plan::policy::LevelRule;
+    pub use crate::shared::resources::ResourceOptions;
     pub use crate::storage::io_mode::{DirectIo, Overlap};
     pub use trommel_filters::{
         FilterTuning, SurfKind, SurfOptions, SurfSuffix, Tuning, TuningOption,
@@ -102,6 +107,7 @@ pub mod options {
 pub mod stats {
     pub use crate::guard::elastic_stats::ElasticStats;
     pub use crate::guard::filter_recovery::FilterRecovery;
+    pub use crate::shared::resources::ResourceStats;
     pub use crate::storage::io_mode::IoStats;
     pub use crate::storage::open_files::FileStats;
     pub use crate::tree::latency::Latency;
@@ -125,8 +131,9 @@ pub mod filters {
 /// For tests: faults of a simulated disk ([`storage::Memory`]), a clock that is set, pauses at
 /// places that are hard to meet. It changes as the inside does.
 pub mod testing {
-    pub use crate::storage::environment::{ManualClock, PausePoint, Pauses};
+    pub use crate::storage::clock::ManualClock;
     pub use crate::storage::memory::Fault;
+    pub use crate::storage::pauses::{PausePoint, Pauses};
 }
 
 /// The README's example compiles and runs as it stands.

@@ -15,7 +15,6 @@ use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
-use crate::files::keeper::Keeper;
 use crate::files::log_check::{LogCounts, live_logs};
 use crate::files::log_replay::{Replayed, replay_logs};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
@@ -26,7 +25,8 @@ use crate::guard::elastic::Elastic;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::registry;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
+use crate::shared::resources::StoreResources;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
@@ -45,9 +45,13 @@ use crate::write::commit::{Commit, Log};
 use crate::write::engine::Engine;
 
 /// Opens or makes a store, without its threads.
-pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Engine> {
+pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Result<Engine> {
     options.check()?;
     registry::register(options.guard)?;
+    // Not kept: they live no longer than the store is open, whatever its readers hold.
+    let shared = env.resources.take();
+    let (resources, options) = StoreResources::of(shared.as_ref(), options)?;
+    let options = &options;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
     let found = Manifest::read(&folder)?;
     let mut manifest = match &found {
@@ -58,18 +62,13 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
     let names = folder.list()?;
     let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    let table_files = Arc::new(TableFiles::new(folder.clone(), options, io, next_file));
+    let cache = Arc::clone(&resources.cache);
+    let table_files = Arc::new(TableFiles::new(folder.clone(), options, cache, io, next_file));
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
-    let mut logs = replay_logs(&folder, &names, &layout, options)?;
-    let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
-    let last = last.max(layout.last_sequence);
-    let replaces = !logs.is_empty();
-    let newest = logs.pop().unwrap_or_else(|| Replayed::nothing(table_files.new_file(), options));
-    let first = newest.first.min(Sequence(last.0 + 1));
-    let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
-    let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
-    let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
-    let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
+    let logs = replay_logs(&folder, &names, &layout, resources.memtable_size)?;
+    let nothing = || Replayed::nothing(table_files.new_file(), resources.memtable_size);
+    let Recovered { active, sealed, log, next_flush, last } =
+        Recovered::from(logs, &layout, nothing);
     let version = Version {
         active,
         sealed,
@@ -104,7 +103,7 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         leaving: Leaving::expecting(live_logs(&names, &version.layout)),
         current: Switch::new(Arc::new(version)),
         merge_epoch: AtomicU64::new(0),
-        keeper: Arc::new(Keeper::new(Arc::clone(&life))),
+        workers: Arc::new(resources.pool.place(Arc::clone(&life))),
         snapshots: Arc::new(Snapshots::new(last, life)),
         installer: Mutex::new(Installer::new(manifest, next_flush)),
         counters: Counters::default(),
@@ -113,7 +112,38 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
         damaged_filters,
         elastic,
     };
-    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), lock))
+    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), resources, lock))
+}
+
+/// What logs bring back.
+struct Recovered {
+    active: Active,
+    /// Newest first.
+    sealed: Vec<Arc<Sealed>>,
+    log: Log,
+    next_flush: FlushNumber,
+    /// The last write that there is, in logs or tables.
+    last: Sequence,
+}
+
+impl Recovered {
+    /// The newest log goes on, or if there is none, a new one: `nothing`.
+    fn from(
+        mut logs: Vec<Replayed>,
+        layout: &Layout,
+        nothing: impl FnOnce() -> Replayed,
+    ) -> Recovered {
+        let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
+        let last = last.max(layout.last_sequence);
+        let replaces = !logs.is_empty();
+        let newest = logs.pop().unwrap_or_else(nothing);
+        let first = newest.first.min(Sequence(last.0 + 1));
+        let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
+        let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
+        let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
+        let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
+        Recovered { active, sealed, log, next_flush, last }
+    }
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.

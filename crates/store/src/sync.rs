@@ -26,7 +26,7 @@ use shuttle::{sync, thread};
 use std::{sync, thread};
 
 use std::sync::{PoisonError, TryLockError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use triomphe::ThinArc;
 
@@ -86,6 +86,22 @@ pub(crate) fn wait_for<'a, T>(
     drop(guard);
     thread::yield_now();
     (lock(mutex), true)
+}
+
+/// The time by which work that is due later is told from work that is due.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) fn now() -> Instant {
+    Instant::now()
+}
+
+/// As above, where whatever is waited for is over at the next look.
+#[cfg(any(loom, shuttle))]
+pub(crate) fn now() -> Instant {
+    const LEAP: Duration = Duration::from_secs(60);
+    static START: OnceLock<Instant> = OnceLock::new();
+    static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+    let looks = LOOKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    *START.get_or_init(Instant::now) + looks * LEAP
 }
 
 /// Does nothing for `time`.

@@ -12,8 +12,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
+use trommel::Environment;
 use trommel::storage::{
-    Access, Append, Environment, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper,
+    Access, Append, Folder, FolderWrapper, Memory, ReadAt, Storage, StorageWrapper,
 };
 use trommel::testing::Fault;
 use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use door::until;
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::{Answer, Background, Batch, Db, Expiry, GuardKind, Options, SyncPolicy};
 
 const SECOND: Duration = Duration::from_secs(1);

@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 const RUN_KEYS: u32 = 400;

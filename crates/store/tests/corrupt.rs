@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::stats::FilterRecovery;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::tools::repair_with;
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;

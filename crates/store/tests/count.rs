@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::filters::FilterKind;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 

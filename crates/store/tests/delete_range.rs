@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::tools::{DumpItem, dump, repair_with};
 use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 

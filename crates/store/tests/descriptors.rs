@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::{DirectIo, Overlap};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Answer, Background, Db, Options, Value};
 
 /// The least that a table may have, so that there are many.

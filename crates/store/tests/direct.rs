@@ -94,7 +94,7 @@ fn what_cannot_go_past_the_cache_says_so() {
     check(&db, &model);
     drop(db);
     let storage = std::sync::Arc::new(trommel::storage::Memory::new());
-    let environment = trommel::storage::Environment::new().storage(storage);
+    let environment = trommel::Environment::new().storage(storage);
     let db = Db::open_with(Path::new("db"), options(DirectIo::ALL, GuardKind::Grf), environment);
     assert_eq!(db.expect("opens").stats().expect("open").io, IoStats::default());
 }

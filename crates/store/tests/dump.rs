@@ -4,7 +4,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::tools::{DumpItem, FileKind, dump};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 

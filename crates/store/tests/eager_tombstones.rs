@@ -7,7 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 
 /// Guards that are asked: a global filter, and filters of tables.

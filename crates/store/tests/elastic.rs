@@ -10,9 +10,10 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::FilterTuning;
 use trommel::stats::ElasticStats;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::{ElasticOptions, kinds};

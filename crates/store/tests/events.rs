@@ -3,8 +3,9 @@
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
+use trommel::Environment;
 use trommel::events::{Event, Listener};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::testing::Fault;
 use trommel::{Background, Db, Options};
 

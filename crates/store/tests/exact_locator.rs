@@ -11,8 +11,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use trommel::Environment;
 use trommel::filters::register_run_locator;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Policy, Snapshot, SyncPolicy};
 use trommel_filters::hash::{HashUse, hash_key};
 use trommel_filters::{

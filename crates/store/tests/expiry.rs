@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::testing::ManualClock;
 use trommel::tools::{DumpItem, dump};
 use trommel::{Background, Batch, Db, Expiry, GuardKind, Options, SyncPolicy};

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::filters::FilterKind;
 use trommel::options::{FilterTuning, SurfOptions, SurfSuffix};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use trommel::research::Research as _;
 
-use trommel::options::{DirectIo, Overlap};
-use trommel::{Answer, Background, Batch, Db, Error, GuardKind, Options};
+use trommel::options::{DirectIo, Overlap, ResourceOptions};
+use trommel::{Answer, Background, Batch, Db, Environment, Error, GuardKind, Options, Resources};
 
 /// A child that hangs is ended by the kernel after so many seconds.
 const CHILD_SECONDS: u32 = 60;
@@ -241,4 +241,30 @@ fn a_store_that_is_open_in_the_parent_is_locked_for_its_child_until_the_parent_c
     drop(Db::open(dir.path(), options()).expect("the lock is free"));
     drop(of_parent);
     assert!(child.has_ended_well());
+}
+
+/// What stores share is of one process: a child has none of its threads.
+#[test]
+fn resources_of_the_parent_are_refused_in_a_child() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let shared = Resources::new(ResourceOptions::new()).expect("they make sense");
+    let open = |name: &str, shared: &Resources| {
+        let environment = Environment::new().resources(shared);
+        Db::open_with(dir.path().join(name), options(), environment)
+    };
+    let db = open("of the parent", &shared).expect("opens");
+    db.put("a", "b").expect("writes");
+    assert!(in_child(|| {
+        let refused = open("of the child", &shared).expect_err("is refused").to_string();
+        assert!(refused.contains("resources") && refused.contains("fork"), "{refused}");
+        assert!(is_forked(db.get("a")));
+        let own = Resources::new(ResourceOptions::new()).expect("they make sense");
+        let of_child = open("of the child", &own).expect("opens");
+        (0..500u64).for_each(|it| of_child.put(it.to_be_bytes(), [9; 100]).expect("writes"));
+        of_child.flush().expect("by threads of the child");
+        drop((db.clone(), shared.clone()));
+        of_child.close().is_ok()
+    }));
+    db.flush().expect("the parent goes on");
+    db.close().expect("closes");
 }

@@ -10,9 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trommel::storage::{
-    Access, Append, Environment, Folder, FolderWrapper, Memory, Storage, StorageWrapper,
-};
+use trommel::Environment;
+use trommel::storage::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
 use trommel::{Db, Options, SyncPolicy};
 
 /// A disk whose syncs take their time, and are counted.

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::testing::Fault;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 

@@ -13,9 +13,8 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use trommel::storage::{
-    Access, Append, Environment, Folder, FolderWrapper, Memory, Storage, StorageWrapper,
-};
+use trommel::Environment;
+use trommel::storage::{Access, Append, Folder, FolderWrapper, Memory, Storage, StorageWrapper};
 use trommel::{Background, Db, GuardKind, Options};
 use trommel_guards::kinds;
 

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use trommel::Environment;
 use trommel::stats::FilterRecovery;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::{PausePoint, Pauses};
 use trommel::{Background, Batch, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;

@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::limits::VALUE_BYTES_MAX;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 

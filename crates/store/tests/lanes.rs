@@ -14,9 +14,10 @@ use trommel::research::Research as _;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use trommel::Environment;
 use trommel::options::Granularity;
 use trommel::stats::FilterRecovery;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::{PausePoint, Pauses};
 use trommel::tools::DumpItem;
 use trommel::{Background, Db, GuardKind, Options, Policy, Snapshot, SyncPolicy};

@@ -11,7 +11,8 @@ use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage as _};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage as _};
 use trommel::tools::{DumpItem, dump, repair_with};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 

@@ -4,7 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::tools::{VerifyReport, repair_with, verify_files_with};
 use trommel::{Answer, Background, Db, Error, GuardKind, Options, SyncPolicy};
 

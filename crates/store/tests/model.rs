@@ -11,9 +11,10 @@ use trommel::research::Research as _;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
+use trommel::Environment;
 use trommel::options::Granularity;
 use trommel::stats::FilterRecovery;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::testing::ManualClock;
 use trommel::{Background, Batch, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy};
 

@@ -9,9 +9,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::filters::FilterKind;
 use trommel::stats::Stats;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 

@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::stats::QueryStats;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::testing::{Fault, ManualClock};
 use trommel::{Background, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;

@@ -9,7 +9,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::tools::verify_files_with;
 use trommel::{Background, Db, Options, SyncPolicy};
 

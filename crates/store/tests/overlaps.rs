@@ -12,8 +12,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use trommel::research::Research as _;
 
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::testing::ManualClock;
 use trommel::{
     Answer, Background, Batch, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy,

@@ -8,11 +8,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::filters::{
     Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, TableFilter, TableFilterBuilder,
     TableKind, Trace, register_filter,
 };
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::tools::repair_with;
 use trommel::{Background, Db, GuardKind, Options};
 

@@ -18,7 +18,8 @@ use std::time::Duration;
 use trommel::research::Research as _;
 
 use door::{Door, PATIENCE, until};
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::Environment;
+use trommel::storage::{Clock, Memory};
 use trommel::{Background, Batch, Db, Options, SyncPolicy};
 
 /// Says nothing: thousands of panics would fill the screen.

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::Granularity;
 use trommel::stats::{FilterRecovery, Stats};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 

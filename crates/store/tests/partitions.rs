@@ -4,9 +4,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::Granularity;
 use trommel::stats::{FilterRecovery, Stats};
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 

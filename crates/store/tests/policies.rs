@@ -8,8 +8,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::stats::{FilterRecovery, QueryStats};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::kinds;
 

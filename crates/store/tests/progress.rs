@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::tools::{OnProgress, Progress, repair_with_progress, verify_files_with_progress};
 use trommel::{Background, Db, Error, Options, Result};
 

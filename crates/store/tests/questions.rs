@@ -8,7 +8,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{Background, Db, Options, SyncPolicy};
 
 const ROWS: u64 = 120_000;

@@ -7,9 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use trommel::Environment;
 use trommel::options::Overlap;
 use trommel::stats::{QueryStats, Stats};
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::testing::Fault;
 use trommel::{Answer, Background, Db, GuardKind, Options, Queue, Value};
 use trommel_guards::kinds;

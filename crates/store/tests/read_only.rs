@@ -23,7 +23,8 @@ use std::time::Duration;
 
 use door::{Door, until};
 use mounts::on_file_system;
-use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Disk, Memory, Storage};
 use trommel::tools::{dump, peek, repair};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};
 

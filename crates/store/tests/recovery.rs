@@ -12,7 +12,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Disk, Memory, Storage};
 use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;
 

@@ -11,8 +11,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 
+use trommel::Environment;
 use trommel::stats::QueryStats;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::{PausePoint, Pauses};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;

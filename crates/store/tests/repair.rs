@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
 use trommel::tools::{RepairReport, repair_with};
 use trommel::{Background, Db, Error, GuardKind, Options, SyncPolicy};

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, PausePoint, Pauses};
 use trommel::{Background, Batch, Db, GuardKind, Options};
 

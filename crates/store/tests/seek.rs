@@ -6,8 +6,9 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::stats::QueryStats;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 

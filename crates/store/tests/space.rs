@@ -16,8 +16,9 @@ use std::time::Duration;
 use trommel::research::Research as _;
 
 use door::{Door, until};
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 fn options(background: Background) -> Options {

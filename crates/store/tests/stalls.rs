@@ -9,8 +9,9 @@ use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::stats::Stats;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::testing::{ManualClock, PausePoint, Pauses};
 use trommel::{Background, Db, Options, SyncPolicy};
 

@@ -12,7 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use door::{Gate, Opens};
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{Background, Db, Options, SyncPolicy};
 
 /// A full memtable that is sealed, and some runs.

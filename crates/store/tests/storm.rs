@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Disk, Memory, Storage};
 use trommel::testing::Fault;
 use trommel::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;

@@ -14,7 +14,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use door::{Gate, Opens, until};
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::Environment;
+use trommel::storage::{Clock, Memory};
 use trommel::testing::{Fault, ManualClock};
 use trommel::{Background, Db, Options, SyncPolicy};
 

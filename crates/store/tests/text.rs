@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, GuardKind, Options, Policy, SyncPolicy};
 
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -14,8 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Environment, Memory};
+use trommel::storage::Memory;
 use trommel::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 use trommel_guards::kinds;
 

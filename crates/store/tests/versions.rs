@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, KeyValue, Options, Result, Snapshot, SyncPolicy};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;

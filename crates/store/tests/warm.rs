@@ -15,8 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use allocation_counter::measure;
+use trommel::Environment;
 use trommel::options::FilterTuning;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::ElasticOptions;
 

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use trommel::storage::Environment;
+//! use trommel::Environment;
 //! use trommel::{Db, Options};
 //!
 //! # fn main() -> trommel::Result<()> {

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::with_default;
 use tracing::{Metadata, Subscriber};
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{Background, Db, Options};
 use trommel_tracing::Tracing;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use trommel::storage::Environment;
+use trommel::Environment;
 use trommel::tools::{Doubt, Loss, RepairReport, repair_with_progress};
 
 use crate::commands::verify::logs;

@@ -206,7 +206,8 @@ fn direct_text(io: &IoStats) -> String {
 mod tests {
     use std::sync::Arc;
 
-    use trommel::storage::{Environment, Memory};
+    use trommel::Environment;
+    use trommel::storage::Memory;
     use trommel::testing::Fault;
     use trommel::{Background, Db, Options};
 

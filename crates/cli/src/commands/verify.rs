@@ -9,8 +9,8 @@
 use std::io::Write;
 
 use serde_json::json;
+use trommel::Environment;
 use trommel::GuardKind;
-use trommel::storage::Environment;
 use trommel::tools::{LogCounts, VerifyReport, verify_files_with_progress};
 
 use crate::args::store::StoreArgs;

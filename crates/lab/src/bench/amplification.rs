@@ -130,7 +130,8 @@ mod tests {
     use std::path::Path;
     use std::sync::Arc;
 
-    use trommel::storage::{Environment, Memory};
+    use trommel::Environment;
+    use trommel::storage::Memory;
     use trommel::{Background, Db, Options, SyncPolicy};
 
     use super::*;

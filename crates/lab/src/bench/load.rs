@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use trommel::Environment;
 use trommel::options::DirectIo;
-use trommel::storage::Environment;
 use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::unsynced::Unsynced;

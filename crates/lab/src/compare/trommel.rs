@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use trommel::Environment;
 use trommel::options::{DirectIo, OptionValues};
 use trommel::stats::QueryStats;
-use trommel::storage::Environment;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::unsynced::Unsynced;

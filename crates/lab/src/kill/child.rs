@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::options::{DirectIo, Granularity, Overlap};
-use trommel::storage::Environment;
 use trommel::{Background, Batch, Db, Expiry, Options, SyncPolicy};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use trommel::research::Research as _;
 
+use trommel::Environment;
 use trommel::options::{Granularity, Overlap};
-use trommel::storage::{Disk, Environment, Memory, Storage};
+use trommel::storage::{Disk, Memory, Storage};
 use trommel::{Background, Batch, Db, KeyValue, Options, Scan, Snapshot, SyncPolicy};
 
 use super::draw::{History, history};

@@ -9,7 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 use trommel::research::Research as _;
 
-use trommel::storage::{Environment, Memory, Storage};
+use trommel::Environment;
+use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
 use trommel::{Db, Error, Options, SyncPolicy};
 

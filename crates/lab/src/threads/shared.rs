@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use trommel::storage::Environment;
+use trommel::Environment;
 use trommel::{Options, SyncPolicy};
 
 use super::clock::TickClock;

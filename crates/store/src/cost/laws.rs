@@ -14,8 +14,8 @@ use std::sync::Arc;
 use allocation_counter::measure;
 
 use crate::cost::steps_of;
+use crate::shared::environment::Environment;
 use crate::stats::Stats;
-use crate::storage::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::{Background, Batch, Db, GuardKind, Options, Snapshot, SyncPolicy};
 

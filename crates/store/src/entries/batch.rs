@@ -6,7 +6,7 @@ use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MA
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::packed;
 use crate::error::{Error, Result};
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 
 /// Writes that become visible together, and survive a crash together or not at all.
 /// Of two writes of one key the later one counts.

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::entries::entry::{Entry, Kind};
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 
 /// Bytes of the time before the value.
 pub(crate) const EXPIRY_BYTES: usize = size_of::<u64>();
@@ -62,7 +62,7 @@ impl Entry<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::environment::ManualClock;
+    use crate::storage::clock::ManualClock;
 
     #[test]
     fn an_expiry_comes_with_its_millisecond() {

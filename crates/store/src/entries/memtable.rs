@@ -7,7 +7,7 @@
 //! number is published, so a reader of that number finds both.
 
 use crate::entries::entry::{Entry, Kind, Sequence};
-use crate::entries::memtable_bloom::Bloom;
+use crate::entries::memtable_bloom::{Bloom, FIRST_BYTES_MAX, FIRST_BYTES_OF_MANY};
 use crate::entries::memtable_tombstones::MemtableRanges;
 use crate::entries::skiplist::{ListCursor, SkipList};
 use crate::entries::value::Value;
@@ -36,11 +36,36 @@ pub(crate) struct Memtable {
     ranges: MemtableRanges,
 }
 
+/// How large the memtables of a store become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemtableSize {
+    expected_bytes: usize,
+    first_bloom_bytes: usize,
+}
+
+impl MemtableSize {
+    /// About so many bytes.
+    pub(crate) fn of(expected_bytes: usize) -> Self {
+        MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_MAX }
+    }
+
+    /// At most so many, where many stores share the memory.
+    pub(crate) fn of_many(expected_bytes: usize) -> Self {
+        MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_OF_MANY }
+    }
+}
+
 impl Memtable {
     /// An empty memtable that expects about so many bytes. It takes more, with a weaker Bloom.
     pub(crate) fn new(expected_bytes: usize) -> Self {
+        Memtable::sized(MemtableSize::of(expected_bytes))
+    }
+
+    /// As above.
+    pub(crate) fn sized(size: MemtableSize) -> Self {
+        let MemtableSize { expected_bytes, first_bloom_bytes } = size;
         Memtable {
-            bloom: Bloom::new(expected_bytes),
+            bloom: Bloom::new(expected_bytes, first_bloom_bytes),
             list: Arc::new(SkipList::new(expected_bytes)),
             ranges: MemtableRanges::new(),
         }

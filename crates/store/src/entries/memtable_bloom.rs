@@ -27,7 +27,9 @@ const SHARE: usize = 16;
 /// Each probe takes nine bits of the hash: six fit beside those that choose the line.
 const PROBES: u32 = 6;
 /// What is made at once.
-const FIRST_BYTES_MAX: usize = 16 << 20;
+pub(crate) const FIRST_BYTES_MAX: usize = 16 << 20;
+/// What is made at once where many stores have a memtable each, most of which never fill.
+pub(crate) const FIRST_BYTES_OF_MANY: usize = 16 << 10;
 
 /// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
 /// read.
@@ -44,12 +46,8 @@ pub(crate) struct Bloom {
 struct Part(Box<[Line]>);
 
 impl Bloom {
-    /// For a memtable that expects about so many bytes.
-    pub(crate) fn new(expected_bytes: usize) -> Self {
-        Bloom::with_first(expected_bytes, FIRST_BYTES_MAX)
-    }
-
-    fn with_first(expected_bytes: usize, first_bytes_max: usize) -> Self {
+    /// For a memtable that expects about so many bytes. At most `first_bytes_max` are made at once.
+    pub(crate) fn new(expected_bytes: usize, first_bytes_max: usize) -> Self {
         let entry_count = expected_bytes / ENTRY_BYTES;
         let bytes = (entry_count * BITS_PER_ENTRY / 8).min(expected_bytes / SHARE);
         let line_count_max = bytes.div_ceil(size_of::<Line>()).max(1);
@@ -147,14 +145,14 @@ mod tests {
 
     #[test] // 64 GiB took 1.3 GiB for every memtable before anything was written.
     fn a_bloom_takes_memory_as_its_memtable_fills() {
-        let largest = Bloom::new(64 << 30);
+        let largest = Bloom::new(64 << 30, FIRST_BYTES_MAX);
         assert_eq!(largest.size_bytes(), FIRST_BYTES_MAX);
         assert_eq!(
             (largest.later.len(), largest.line_count_max),
             (7, (5 << 28) / size_of::<Line>())
         );
         // With a first part of 4 KiB of 20.
-        let bloom = Bloom::with_first(1 << 20, 4096);
+        let bloom = Bloom::new(1 << 20, 4096);
         let (keys, mut sizes) = (16_384u64, Vec::new());
         for number in 0..keys {
             bloom.add(&number.to_be_bytes());
@@ -171,7 +169,7 @@ mod tests {
     #[test]
     fn a_small_buffer_has_all_of_its_bloom_at_once() {
         for bytes in [0, 1 << 10, 1 << 20, 256 << 20] {
-            let bloom = Bloom::new(bytes);
+            let bloom = Bloom::new(bytes, FIRST_BYTES_MAX);
             assert!(bloom.later.is_empty(), "{bytes}");
             assert!(bloom.size_bytes() <= (bytes / SHARE).max(size_of::<Line>()), "{bytes}");
         }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use crate::entries::block::Block;
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::skiplist::HeldBytes;
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 
 /// The bytes of a value. It keeps what holds them alive: a block, or a memtable. Copy the bytes
 /// (`to_vec`) to keep them for long.

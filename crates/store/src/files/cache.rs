@@ -23,7 +23,6 @@ type Slots = Arc<[Slot<BlockHeader>]>;
 pub(crate) struct BlockCache {
     bytes_max: u64,
     ring: Mutex<ClockRing>,
-    life: Arc<Life>,
 }
 
 #[derive(Default)]
@@ -83,9 +82,9 @@ impl ClockRing {
 }
 
 impl BlockCache {
-    /// A cache of at most so many bytes, for the tables of a store; of none: no cache.
-    pub(crate) fn new(bytes_max: u64, life: Arc<Life>) -> Self {
-        BlockCache { bytes_max, ring: Mutex::default(), life }
+    /// A cache of at most so many bytes, for the tables of one store or of many; of none: no cache.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        BlockCache { bytes_max, ring: Mutex::default() }
     }
 
     /// The bytes that are kept now.
@@ -99,14 +98,15 @@ pub(crate) struct BlockSlots {
     cache: Arc<BlockCache>,
     /// As many as there are blocks; without a budget, none.
     slots: Slots,
+    life: Arc<Life>,
 }
 
 impl BlockSlots {
-    /// Empty slots for so many blocks.
-    pub(crate) fn new(cache: Arc<BlockCache>, block_count: usize) -> Self {
+    /// Empty slots for so many blocks of a table of this store.
+    pub(crate) fn new(cache: Arc<BlockCache>, life: Arc<Life>, block_count: usize) -> Self {
         let slot_count = if cache.bytes_max > 0 { block_count } else { 0 };
         let slots = (0..slot_count).map(|_| Slot::empty()).collect();
-        BlockSlots { cache, slots }
+        BlockSlots { cache, slots, life }
     }
 
     /// The block of this number. None: it is not here.
@@ -156,7 +156,7 @@ impl BlockSlots {
 impl Drop for BlockSlots {
     fn drop(&mut self) {
         // In a child the lock may be held for ever; there the memory stays.
-        if self.slots.is_empty() || self.cache.life.is_forked() {
+        if self.slots.is_empty() || self.life.is_forked() {
             return;
         }
         let mut ring = lock(&self.cache.ring);

@@ -6,13 +6,12 @@
 //! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Memtable;
+use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::error::{Error, Result};
 use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::files::names::wal_name;
 use crate::files::wal::{self, Predecessor};
 use crate::plan::layout::Layout;
-use crate::plan::options::Options;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 
@@ -27,8 +26,8 @@ pub(crate) struct Replayed {
 }
 
 impl Replayed {
-    pub(crate) fn nothing(number: u64, options: &Options) -> Self {
-        let memtable = Arc::new(Memtable::new(options.write_buffer_bytes));
+    pub(crate) fn nothing(number: u64, size: MemtableSize) -> Self {
+        let memtable = Arc::new(Memtable::sized(size));
         let before = Predecessor { wal: 0, valid_bytes: 0 };
         let (first, last, counts) = (Sequence::MAX, Sequence(0), LogCounts::default());
         Replayed { number, before, memtable, first, last, counts }
@@ -41,7 +40,7 @@ pub(crate) fn replay_logs(
     folder: &OpenFolder,
     names: &[String],
     layout: &Layout,
-    options: &Options,
+    size: MemtableSize,
 ) -> Result<Vec<Replayed>> {
     let numbers = live_logs(names, layout);
     let needed = layout.needed_wal();
@@ -55,7 +54,7 @@ pub(crate) fn replay_logs(
         match wal::predecessor(folder, number)? {
             Some(before) => {
                 check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
-                logs.push(Replayed { before, ..Replayed::nothing(number, options) });
+                logs.push(Replayed { before, ..Replayed::nothing(number, size) });
             }
             None if needed == Some(number) => return Err(beginning_lost(folder, number)),
             None => {}
@@ -120,7 +119,7 @@ mod tests {
     #[test]
     fn a_log_that_repeats_itself_is_damaged() {
         let (disk, dir) = (Memory::new(), Path::new("db"));
-        let options = Options::default();
+        let size = MemtableSize::of(64 << 20);
         disk.create_dir(dir).expect("makes the folder");
         let none = Predecessor { wal: 0, valid_bytes: 0 };
         let folder = OpenFolder::on(&disk, dir);
@@ -129,7 +128,7 @@ mod tests {
             let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
             let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&folder, &names, &Layout::default(), &options);
+            let read = replay_logs(&folder, &names, &Layout::default(), size);
             assert_eq!(read.is_ok(), goes_on, "after {first}");
         }
     }

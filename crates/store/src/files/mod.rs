@@ -2,9 +2,9 @@
 
 pub(crate) mod cache;
 pub(crate) mod distinct_keys;
+pub(crate) mod farewell;
 pub(crate) mod fences;
 pub(crate) mod fragments;
-pub(crate) mod keeper;
 pub(crate) mod key_sample;
 pub(crate) mod log_check;
 pub(crate) mod log_replay;

@@ -15,7 +15,7 @@ use crate::entries::cursor::Reads;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::cache::{BlockCache, BlockSlots};
-use crate::files::keeper::{Farewell, Keeper};
+use crate::files::farewell::{Farewell, LastReader};
 use crate::files::names::table_name;
 use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::filter_section::{FilterSection, unregistered};
@@ -78,7 +78,7 @@ impl Table {
             },
         };
         let unregistered = unregistered(&filters);
-        let blocks = BlockSlots::new(cache, index.block_count());
+        let blocks = BlockSlots::new(cache, files.life(), index.block_count());
         Ok(Arc::new(Table {
             opened,
             size,
@@ -99,9 +99,9 @@ impl Table {
         self.opened.file
     }
 
-    /// It leaves the tree: its last holder calls the keeper when it lets go.
-    pub(crate) fn leave(&self, keeper: &Arc<Keeper>) {
-        self.farewell.call(keeper);
+    /// It leaves the tree: its last holder tells so when it lets go.
+    pub(crate) fn leave(&self, told: Arc<dyn LastReader>) {
+        self.farewell.tell(told);
     }
 
     pub(crate) fn path(&self) -> &Path {

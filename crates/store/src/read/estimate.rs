@@ -169,7 +169,7 @@ fn tables<'v>(version: &'v Version, bounds: &'v KeyBounds) -> impl Iterator<Item
 
 #[cfg(test)]
 mod tests {
-    use crate::storage::environment::Environment;
+    use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::sync::Arc;
     use crate::{Background, Db, KeyBounds, Options};

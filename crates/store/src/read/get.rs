@@ -14,7 +14,7 @@ use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::Version;

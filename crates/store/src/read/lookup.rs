@@ -26,7 +26,7 @@ use crate::files::table::Table;
 use crate::files::table_search::TableSearch;
 use crate::guard::Answer;
 use crate::guard::elastic::Looked;
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};

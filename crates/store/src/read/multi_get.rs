@@ -24,7 +24,7 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};

@@ -16,7 +16,7 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Wanted;
 use crate::read::lookup::{Lookup, PointQuery, Progress, Step, count_reads};
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;

@@ -13,7 +13,7 @@ use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::query_blocks::Fetched;
 use crate::read::scan_direction::{Direction, Side};
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Ordering};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;

@@ -30,7 +30,7 @@ use crate::read::lookup::count_reads;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 use crate::sync::Arc;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::{HeldVersion, Holder, Version};

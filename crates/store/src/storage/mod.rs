@@ -12,11 +12,11 @@
 //! new file never replaces an existing one.
 
 pub(crate) mod aligned;
+pub(crate) mod clock;
 pub(crate) mod disk;
 pub(crate) mod disk_batch;
 pub(crate) mod disk_direct;
 pub(crate) mod disk_folder;
-pub(crate) mod environment;
 pub(crate) mod exhausted;
 #[cfg_attr(
     all(target_os = "linux", not(any(loom, shuttle, miri))),
@@ -44,6 +44,7 @@ pub(crate) mod memory;
 pub(crate) mod no_ring;
 pub(crate) mod open_files;
 pub(crate) mod open_folder;
+pub(crate) mod pauses;
 pub(crate) mod read_pool;
 pub(crate) mod read_queue;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
@@ -52,8 +53,8 @@ pub(crate) mod traits;
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 pub(crate) use no_ring as ring_queue;
 
+pub use clock::Clock;
 pub use disk::Disk;
-pub use environment::{Clock, Environment};
 pub use io_mode::Access;
 pub use memory::{Handles, Memory};
 pub use read_queue::{Completed, ReadBuffer, ReadQueue};

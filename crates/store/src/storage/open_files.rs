@@ -21,6 +21,7 @@ use std::time::Duration;
 use crate::error::{Error, Result};
 use crate::storage::exhausted;
 use crate::storage::io_mode::Access;
+use crate::storage::life::Life;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::{ReadBuffer, ReadQueue, one_by_one};
 use crate::storage::traits::ReadAt;
@@ -72,6 +73,11 @@ enum HandleFor {
 }
 
 impl OpenFiles {
+    /// Of the store that they belong to.
+    pub(crate) fn life(&self) -> Arc<Life> {
+        Arc::clone(self.folder.life())
+    }
+
     /// Manages the files of a folder, with a limit of `max`, at least one.
     pub(crate) fn new(folder: OpenFolder, access: Access, max: usize) -> Arc<OpenFiles> {
         let files = Arc::new(OpenFiles {

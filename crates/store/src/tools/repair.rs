@@ -18,7 +18,9 @@ use std::path::Path;
 use trommel_filters::{FlushNumber, Part, Span};
 
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::memtable::MemtableSize;
 use crate::error::{Error, Result};
+use crate::files::cache::BlockCache;
 use crate::files::log_check::LogCheck;
 use crate::files::log_replay::replay_logs;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
@@ -29,7 +31,7 @@ use crate::files::table::parts::TableParts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::Options;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
 use crate::sync::Arc;
@@ -88,7 +90,9 @@ pub fn repair_with_progress(
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes);
     let next_file = free_number(&names, manifest.layout.as_ref());
-    let table_files = Arc::new(TableFiles::new(folder, &options, IoStats::default(), next_file));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+    let table_files = TableFiles::new(folder, &options, cache, IoStats::default(), next_file);
+    let table_files = Arc::new(table_files);
     let mut repair = Repair {
         table_files,
         names,
@@ -167,8 +171,8 @@ impl Repair<'_, '_> {
 
     /// The newest sequence number in logs. None: the logs are damaged.
     fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
-        match replay_logs(&self.table_files.folder, &self.names, layout, &self.table_files.options)
-        {
+        let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
+        match replay_logs(&self.table_files.folder, &self.names, layout, size) {
             Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),

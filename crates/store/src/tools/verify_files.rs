@@ -11,6 +11,7 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::files::cache::BlockCache;
 use crate::files::log_check::LogCheck;
 use crate::files::manifest::Manifest;
 use crate::files::names::{file_number, numbers_of, table_name};
@@ -19,7 +20,7 @@ use crate::files::table::Table;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::Options;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
@@ -61,7 +62,8 @@ pub fn verify_files_with_progress(
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let options = Options::new().guard(GuardKind::Open);
-    let table_files = TableFiles::new(folder.clone(), &options, IoStats::default(), 1);
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+    let table_files = TableFiles::new(folder.clone(), &options, cache, IoStats::default(), 1);
     let (report, steps) = (VerifyReport::default(), Steps::new(listener));
     let mut check = FilesCheck { table_files, names, report, steps };
     match Manifest::read(&folder) {

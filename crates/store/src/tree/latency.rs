@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use crate::storage::environment::Clock;
+use crate::storage::clock::Clock;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Of so many calls one is timed.
@@ -138,7 +138,7 @@ impl Latency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::storage::environment::ManualClock;
+    use crate::storage::clock::ManualClock;
 
     #[test]
     fn buckets_are_in_order_and_narrow() {

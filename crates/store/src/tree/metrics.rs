@@ -234,7 +234,7 @@ mod tests {
 
     use crate::plan::guard_kind::GuardKind;
     use crate::plan::options::Options;
-    use crate::storage::environment::Environment;
+    use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::sync::Arc;
     use crate::{Background, Db};

@@ -9,7 +9,6 @@ pub(crate) mod obsolete_files;
 pub(crate) mod open_tree;
 pub(crate) mod partition_stats;
 pub(crate) mod peek;
-pub(crate) mod rate_limiter;
 pub(crate) mod run_writer;
 pub(crate) mod snapshots;
 pub(crate) mod stats;

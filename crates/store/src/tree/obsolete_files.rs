@@ -2,7 +2,7 @@
 //! ```text
 //! install   tables, logs, images that the newest version does not name -> leaving
 //! sweep     those that no reader holds -> removed; what cannot be removed is tried again
-//! reader    the last one releases a table -> the keeper is called, and sweeps
+//! reader    the last one releases a table -> a thread is called, and sweeps
 //! ```
 //! A table's file goes with the last version that has it. A scan holds the version that it last
 //! moved in, until it moves or ends. Pinned trees hold versions, and for a moment every other read,
@@ -12,7 +12,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::files::keeper::Keeper;
+use crate::files::farewell::LastReader;
 use crate::files::names::{image_name, table_name, wal_name};
 use crate::files::table::Table;
 use crate::sync::{Arc, Mutex, Weak, lock};
@@ -82,16 +82,16 @@ impl Leaving {
     }
 
     /// Tables leave the tree of `version`, the last one with its holders. The last reader of a
-    /// table calls the keeper.
+    /// table tells `told`.
     pub(crate) fn add_tables<'t>(
         &self,
         version: &Version,
         tables: impl Iterator<Item = &'t Arc<Table>>,
-        keeper: &Arc<Keeper>,
+        told: Arc<dyn LastReader>,
     ) {
         let mut files = lock(&self.0);
         files.tables.extend(tables.map(|table| {
-            table.leave(keeper);
+            table.leave(Arc::clone(&told));
             let (file, bytes) = (table.file(), table.bytes());
             LeavingTable { file, bytes, table: Arc::downgrade(table) }
         }));

@@ -9,8 +9,9 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::entries::entry::Sequence;
+use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
-use crate::files::keeper::Keeper;
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
 use crate::guard::Guard;
@@ -18,7 +19,9 @@ use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::monkey::filter_bits;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
-use crate::storage::environment::{Clock, Environment};
+use crate::shared::environment::Environment;
+use crate::shared::worker_pool::{WorkKind, Workers};
+use crate::storage::clock::Clock;
 use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::tree::asked::AskedRounds;
@@ -40,7 +43,8 @@ pub(crate) struct OpenTree {
     pub(crate) merge_epoch: AtomicU64,
     /// Files that the newest version does not name and that are still there.
     pub(crate) leaving: Leaving,
-    pub(crate) keeper: Arc<Keeper>,
+    /// The threads that work for this store.
+    pub(crate) workers: Arc<Workers>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) installer: Mutex<Installer>,
     pub(crate) counters: Counters,
@@ -103,13 +107,13 @@ impl OpenTree {
         lock(&self.installer)
     }
 
-    /// Puts a new memtable in place of the active one.
+    /// Puts a new memtable in place of the active one, which it returns.
     pub(crate) fn seal(
         &self,
         installer: &mut Installer,
         active: Active,
-        last: crate::entries::entry::Sequence,
-    ) {
+        last: Sequence,
+    ) -> Arc<Memtable> {
         let now = self.current.hold();
         let flush = installer.take_flush();
         let old = &now.active;
@@ -122,12 +126,13 @@ impl OpenTree {
             flush,
         };
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
+        Arc::clone(&old.memtable)
     }
 
-    /// Removes obsolete files. If that cannot be done now, the keeper tries again.
+    /// Removes obsolete files. If that cannot be done now, a thread tries again.
     pub(crate) fn sweep_or_call(&self) {
         if self.sweep() {
-            self.keeper.call();
+            self.workers.call(&[WorkKind::Keep]);
         }
     }
 
@@ -196,7 +201,7 @@ impl Installer {
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
-            tree.leaving.add_tables(&now, tables, &tree.keeper);
+            tree.leaving.add_tables(&now, tables, Arc::clone(&tree.workers) as _);
         }
         let old_images = now.layout.images.iter().filter(|image| !layout.images.contains(image));
         let old_images = old_images.map(|image| Obsolete::Image(image.file));

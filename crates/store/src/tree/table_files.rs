@@ -40,9 +40,13 @@ pub(crate) struct TableFiles {
 
 impl TableFiles {
     /// With tables that are read and written so. Requires: it was granted.
-    pub(crate) fn new(folder: OpenFolder, options: &Options, io: IoStats, next_file: u64) -> Self {
-        let life = Arc::clone(folder.life());
-        let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64, life));
+    pub(crate) fn new(
+        folder: OpenFolder,
+        options: &Options,
+        cache: Arc<BlockCache>,
+        io: IoStats,
+        next_file: u64,
+    ) -> Self {
         // As many as the options allow, or as the process has room for.
         let files_max = options.max_open_files.unwrap_or_else(share_of_process);
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);

@@ -3,6 +3,7 @@
 //! ```text
 //!                 full speed   slower and slower           stop
 //! memtables       0 ........ SEALED_MAX - 1 ~~~~~~~~~~~ SEALED_MAX, and the active one is full
+//! shared memory   0 ........ all of it ~~~~~~~~~~~~~~~~ (twice it: slowest, and no stop)
 //! level 0         0 ........ slow_down_runs ~~~~~~~~~~~ stop_runs
 //! inner levels    0 ........ 2 T + 4 of its T ~~~~~~~~~ as many more as in level 0
 //! ```
@@ -41,6 +42,8 @@ pub(crate) struct Lag {
     pub(crate) sealed: usize,
     /// The active memtable: 0 empty, 1 full.
     pub(crate) fullness: f64,
+    /// The memory for writes that stores share: 1 all of it is used.
+    pub(crate) shared: f64,
     /// Of the level that lags behind most.
     pub(crate) runs: usize,
 }
@@ -51,7 +54,7 @@ impl Lag {
         let memory = self.sealed as f64 + self.fullness.clamp(0.0, 1.0);
         let memory = share(memory, (SEALED_MAX - 1) as f64, (SEALED_MAX + 1) as f64);
         let runs = share(self.runs as f64, limits.slow_down as f64, limits.stop as f64);
-        let excess = memory.max(runs);
+        let excess = memory.max(runs).max(share(self.shared, 1.0, 2.0));
         (excess > 0.0).then_some(excess.min(1.0))
     }
 
@@ -136,12 +139,13 @@ mod tests {
         assert_eq!((runs(0), runs(10)), (0.0, 0.0));
         assert!((11..=20).all(|count| runs(count) > runs(count - 1)));
         assert!((runs(20) - 1e6 / RATE_LAST).abs() < 1e-9 && runs(99) == runs(20));
-        let memory = |sealed, fullness| seconds_per_megabyte(Lag { sealed, fullness, runs: 0 });
+        let memory =
+            |sealed, fullness| seconds_per_megabyte(Lag { sealed, fullness, ..Lag::default() });
         assert_eq!((memory(2, 1.0), memory(3, 0.0)), (0.0, 0.0));
         assert!(memory(3, 0.5) > 0.0 && memory(4, 0.0) > memory(3, 0.5));
         assert!((memory(4, 1.0) - 1e6 / RATE_LAST).abs() < 1e-9);
         // The worse of the two decides.
-        let both = seconds_per_megabyte(Lag { sealed: 4, fullness: 0.0, runs: 11 });
+        let both = seconds_per_megabyte(Lag { sealed: 4, runs: 11, ..Lag::default() });
         assert_eq!(both, memory(4, 0.0));
     }
 

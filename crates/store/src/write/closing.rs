@@ -10,19 +10,16 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::events::Event;
 use crate::storage::life::Closing;
-use crate::sync::{Arc, JoinHandle, Mutex, lock};
+use crate::sync::{Arc, lock};
 use crate::tree::guard_image;
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
-/// Threads that end when their store is stopped.
-pub(crate) type Threads = Mutex<Vec<JoinHandle<()>>>;
-
-/// Closes a store and ends its threads; does nothing if it is closed. The error is what could not
-/// be made durable.
-pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
+/// Closes a store and ends what threads do for it; does nothing if it is closed. The error is what
+/// could not be made durable.
+pub(crate) fn close(engine: &Engine) -> Result<()> {
     let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
-    let ending = Ending { engine, threads, closing };
+    let ending = Ending { engine, closing };
     // While the threads can flush: entries of a log that has failed are in memory only.
     let saved = engine.commit.writer().leave_if_failed(engine);
     ending.end_work();
@@ -40,18 +37,13 @@ pub(crate) fn close(engine: &Engine, threads: &Threads) -> Result<()> {
 /// A store that is being closed. When it is dropped, it is closed.
 struct Ending<'c> {
     engine: &'c Engine,
-    threads: &'c Threads,
     closing: Closing<'c>,
 }
 
 impl Ending<'_> {
     /// Returns when no thread works for the store any more.
     fn end_work(&self) {
-        self.engine.stop();
-        for thread in lock(self.threads).drain(..) {
-            // A thread that panicked has said so itself.
-            let _ = thread.join();
-        }
+        self.engine.end_work();
         self.closing.wait_for_calls();
     }
 }
@@ -60,6 +52,9 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
+        if let Some(memory) = &self.engine.memory {
+            memory.leave();
+        }
         self.engine.commit.writer().let_go_of_files();
         self.engine.installer().manifest.let_go_of_files();
         // Readers that see this version see that the store is closed.

@@ -220,6 +220,11 @@ impl Commit {
         lock(&self.writer)
     }
 
+    /// The writer, if no leader is at work.
+    pub(crate) fn try_writer(&self) -> Option<MutexGuard<'_, Writer>> {
+        try_lock(&self.writer)
+    }
+
     /// Syncs the log from a background thread, beside a writer that is at work. A failure stays
     /// noted: the next write meets it. False: the storage cannot do that, and a writer is at work.
     pub(crate) fn sync_beside(&self, engine: &Engine) -> bool {

@@ -7,11 +7,17 @@
 
 use std::ops::Deref;
 
+use crate::entries::memtable::MemtableSize;
+use crate::error::Result;
 use crate::files::store_folder::FolderLock;
+use crate::plan::background::Background;
 use crate::plan::run_limits::RunLimits;
-use crate::sync::{Arc, Condvar, Mutex};
+use crate::shared::rate_limiter::RateLimiter;
+use crate::shared::resources::StoreResources;
+use crate::shared::worker_pool::WorkerPool;
+use crate::shared::write_memory::StoreMemory;
+use crate::sync::{Arc, Condvar, Mutex, lock};
 use crate::tree::open_tree::OpenTree;
-use crate::tree::rate_limiter::RateLimiter;
 use crate::write::commit::Commit;
 use crate::write::work::Work;
 
@@ -23,8 +29,13 @@ pub(crate) struct Engine {
     pub(crate) work: Mutex<Work>,
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
+    /// The threads that may work for it.
+    pub(crate) pool: Mutex<Option<Arc<WorkerPool>>>,
     /// Keeps merges to their rate.
-    pub(crate) rate_limiter: RateLimiter,
+    pub(crate) rate_limiter: Arc<RateLimiter>,
+    /// Its share of memory for writes, where stores share it.
+    pub(crate) memory: Option<Arc<StoreMemory>>,
+    pub(crate) memtable_size: MemtableSize,
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
     /// Held while the store is open.
@@ -33,17 +44,57 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Requires: `lock` is that of the folder that the tree is in.
-    pub(crate) fn new(tree: OpenTree, commit: Commit, lock: FolderLock) -> Self {
-        let options = &tree.table_files.options;
-        Engine {
+    pub(crate) fn new(
+        tree: OpenTree,
+        commit: Commit,
+        resources: StoreResources,
+        lock: FolderLock,
+    ) -> Self {
+        let StoreResources { memory, memtable_size, pool, rate_limiter, .. } = resources;
+        let memory = memory.map(|memory| memory.join(Arc::clone(&tree.workers)));
+        let engine = Engine {
             commit,
             work: Mutex::default(),
             work_changed: Condvar::new(),
-            rate_limiter: RateLimiter::new(options.merge_bytes_per_second),
-            run_limits: RunLimits::of(options),
+            pool: Mutex::new(Some(pool)),
+            rate_limiter,
+            memory,
+            memtable_size,
+            run_limits: RunLimits::of(&tree.table_files.options),
             lock: Mutex::new(Some(lock)),
             tree: Arc::new(tree),
+        };
+        engine.note_recovered_memory();
+        engine
+    }
+
+    /// Counts what logs have brought into memory.
+    fn note_recovered_memory(&self) {
+        let Some(memory) = &self.memory else { return };
+        let version = self.current.pin();
+        memory.add_sealed(version.sealed.iter().map(|sealed| sealed.memtable.size_bytes()).sum());
+        if !version.active.memtable.is_empty() {
+            memory.note_active(version.active.memtable.size_bytes());
         }
+    }
+
+    /// Has threads work for the store from now on, if its options say so.
+    ///
+    /// # Errors
+    /// A thread cannot be had.
+    pub(crate) fn start_work(self: &Arc<Self>) -> Result<()> {
+        match (self.table_files.options.background, &*lock(&self.pool)) {
+            (Background::Threads(_), Some(pool)) => pool.join(&self.workers, Arc::clone(self) as _),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns when no thread works for the store any more. Those that were its own have ended.
+    pub(crate) fn end_work(&self) {
+        self.stop();
+        self.workers.leave();
+        let pool = lock(&self.pool).take();
+        drop(pool);
     }
 }
 

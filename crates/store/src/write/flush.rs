@@ -20,7 +20,7 @@ use crate::entries::retention::Retention;
 use crate::error::Result;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::{RunOutput, RunWriter};
@@ -90,6 +90,11 @@ impl FlushTask {
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
         Ok(Flushed::Installed { bytes: written.output.bytes(), begun: self.begun })
+    }
+
+    /// The memory of its entries.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.sealed.memtable.size_bytes()
     }
 
     /// Removes what it has written: the store is closed, and the log has the entries.

@@ -17,7 +17,7 @@ use crate::files::placed_run::PlacedRun;
 use crate::guard::Guard;
 use crate::guard::parts::PartChange;
 use crate::plan::merge_job::Target;
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;

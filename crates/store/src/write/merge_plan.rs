@@ -28,7 +28,7 @@ use crate::plan::flush_size::FlushSize;
 use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::options::Options;
-use crate::storage::environment::PausePoint;
+use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;

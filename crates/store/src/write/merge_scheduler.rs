@@ -150,7 +150,7 @@ impl<'c> MergeStep<'c> {
         let (engine, merge) = (self.engine, self.id);
         let (times, left) = lock(&engine.work).merges.fail(merge, error.clone());
         left.abandon(engine);
-        engine.work_changed.notify_all();
+        engine.work_has_changed();
         engine.env.tell_failure("a merge", &error);
         Failed { merge, times, error }
     }
@@ -171,6 +171,6 @@ impl Drop for MergeStep<'_> {
             left.submerges.extend(self.submerge.take());
             left.abandon(self.engine);
         }
-        self.engine.work_changed.notify_all();
+        self.engine.work_has_changed();
     }
 }

@@ -1,11 +1,11 @@
 //! Changes: writes, flushes and merges. Nothing here names `read`.
 
+pub(crate) mod background_work;
 pub(crate) mod closing;
 pub(crate) mod commit;
 pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;
-pub(crate) mod keeper_thread;
 pub(crate) mod locator_merge;
 pub(crate) mod merge_inputs;
 pub(crate) mod merge_install;
@@ -16,6 +16,5 @@ pub(crate) mod open_merges;
 pub(crate) mod parts_builder;
 pub(crate) mod split_merge;
 pub(crate) mod submerge;
-pub(crate) mod threads;
 pub(crate) mod work;
 pub(crate) mod workers;

@@ -6,8 +6,11 @@
 //! ```
 //! Invariant: no two open merges share a run.
 
+use std::time::{Duration, Instant};
+
 use crate::error::Error;
 use crate::plan::merge_job::MergeJob;
+use crate::shared::worker_pool::{RETRY_FIRST, RETRY_LONGEST};
 use crate::sync::Arc;
 use crate::write::submerge::{MergeOutput, Submerge};
 
@@ -39,6 +42,8 @@ struct OpenMerge {
     has_failed: bool,
     /// It has failed, and may be tried again; or it was cancelled.
     is_released: bool,
+    /// It has failed, and may be tried again from then on.
+    retry: Option<Instant>,
 }
 
 /// What is to be done after a step.
@@ -93,6 +98,7 @@ impl OpenMerges {
             outputs: Vec::new(),
             has_failed: false,
             is_released: false,
+            retry: None,
         });
         id
     }
@@ -213,6 +219,28 @@ impl OpenMerges {
             open.is_released = true;
         }
         self.close_released();
+    }
+
+    /// A merge that has failed so often in a row is left alone for a time, which this returns.
+    pub(crate) fn pause(&mut self, id: MergeId, times: u32, now: Instant) -> Duration {
+        let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
+        let pause = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
+        if let Some(open) = self.find(id) {
+            open.retry = Some(now + pause);
+        }
+        pause
+    }
+
+    /// Releases failed merges whose pause is over, or whose failure was forgotten. Whether there
+    /// were any, and how long the next one is left alone.
+    pub(crate) fn release_paused(&mut self, now: Instant) -> (bool, Option<Duration>) {
+        let paused = self.open.iter().filter(|open| open.retry.is_some() && !open.is_released);
+        let is_over = |open: &&OpenMerge| open.retry <= Some(now) || !self.has_failed(open.id);
+        let (over, paused): (Vec<_>, Vec<_>) = paused.partition(is_over);
+        let next = paused.iter().filter_map(|open| open.retry).min();
+        let over: Vec<MergeId> = over.iter().map(|open| open.id).collect();
+        over.iter().for_each(|&id| self.release(id));
+        (!over.is_empty(), next.map(|retry| retry.saturating_duration_since(now)))
     }
 
     fn close_released(&mut self) {

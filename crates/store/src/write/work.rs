@@ -5,7 +5,10 @@
 //! ```
 //! Invariant: a thread that holds its lock sees all work that is under way.
 
+use std::time::{Duration, Instant};
+
 use crate::error::Error;
+use crate::shared::worker_pool::{RETRY_FIRST, RETRY_LONGEST};
 use crate::sync::ThreadId;
 use crate::write::flush::FlushTask;
 use crate::write::open_merges::OpenMerges;
@@ -43,12 +46,33 @@ pub(super) struct FlushWork {
     pub(super) failure: Option<Error>,
     /// A caller wants a step that begins from now on: what failed before it may succeed now.
     pub(super) is_asked_again: bool,
+    /// When it is tried again after the last failure, and the pause until then.
+    retry: Option<(Instant, Duration)>,
 }
 
 impl FlushWork {
     /// The last failure, unless a step that was asked for has yet to begin.
     pub(super) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref().filter(|_| !self.is_asked_again)
+    }
+
+    /// How long a thread waits before it tries again. None: it need not wait.
+    pub(super) fn pause_left(&self, now: Instant) -> Option<Duration> {
+        let (retry, _) = self.retry.filter(|_| self.failure().is_some())?;
+        retry.checked_duration_since(now).filter(|left| !left.is_zero())
+    }
+
+    /// The pause after a failed step: longer with each failure in a row.
+    pub(super) fn pause(&mut self, now: Instant) -> Duration {
+        let doubled = self.retry.map_or(RETRY_FIRST, |(_, last)| 2 * last);
+        let pause = doubled.min(RETRY_LONGEST);
+        self.retry = Some((now + pause, pause));
+        pause
+    }
+
+    /// A step went well.
+    pub(super) fn forget_pause(&mut self) {
+        self.retry = None;
     }
 
     /// A thread begins a step.
@@ -58,12 +82,4 @@ impl FlushWork {
             self.failure = None;
         }
     }
-}
-
-/// The kinds of work: the keeper's comes without steps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Flush,
-    Merge,
-    Keeper,
 }

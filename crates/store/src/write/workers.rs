@@ -6,27 +6,20 @@
 //! a merge. A failed flush keeps its number and holds later ones back until it is tried again
 //! (ordering rule 1).
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::plan::background::Background;
 use crate::plan::layout::Layout;
 use crate::plan::run_limits::SEALED_MAX;
-use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
+use crate::shared::worker_pool::WorkKind;
+use crate::sync::{Arc, Ordering, current, lock, wait};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
 use crate::write::flush::{FlushTask, Flushed};
 use crate::write::merge_scheduler::Failed;
-use crate::write::open_merges::MergeId;
-use crate::write::work::{Kind, Work};
-
-/// Time after which failed work is tried again; doubled with each failure.
-pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
-pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
-
-/// The longest sleep of a merge that keeps to its rate before it checks again.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
+use crate::write::work::Work;
 
 /// A step of a flush that this thread runs. Dropped, by a panic too: another step may follow.
 struct FlushStep<'c> {
@@ -44,7 +37,7 @@ impl Drop for FlushStep<'_> {
             work.flush.failure = failure;
         }
         drop(work);
-        self.engine.work_changed.notify_all();
+        self.engine.work_has_changed();
     }
 }
 
@@ -52,6 +45,7 @@ impl Engine {
     /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
+        self.seal_if_asked();
         Ok(self.flush_step()? || self.lone_merge_step(None)?)
     }
 
@@ -59,8 +53,9 @@ impl Engine {
     /// there is none.
     pub(crate) fn step_any(&self, choice: usize) -> Result<bool> {
         self.sweep();
+        self.seal_if_asked();
         let work = lock(&self.work);
-        let flushes = usize::from(self.is_wanted(Kind::Flush, &work));
+        let flushes = usize::from(self.is_wanted(WorkKind::Flush, &work));
         let merges = self.merge_choices(&work);
         drop(work);
         match choice.checked_rem(flushes + merges) {
@@ -77,6 +72,9 @@ impl Engine {
         // What it has written is not lost by a failure.
         match task.step(self) {
             Ok(Flushed::Installed { bytes, begun }) => {
+                if let Some(memory) = &self.memory {
+                    memory.note_flushed(task.memory_bytes());
+                }
                 (step.task, step.failure) = (None, Some(None));
                 self.counters.flushes.fetch_add(1, Ordering::Relaxed);
                 drop(step);
@@ -101,6 +99,14 @@ impl Engine {
             lock(&self.work).merges.release(merge);
             error
         })
+    }
+
+    /// Seals the active memtable if stores that share memory for writes have asked for it. False:
+    /// it is to be tried again soon.
+    pub(crate) fn seal_if_asked(&self) -> bool {
+        let is_asked = self.memory.as_ref().is_some_and(|memory| memory.asked());
+        // A writer that is at work sees to it with its next write, if there is one.
+        !is_asked || self.commit.try_writer().is_some_and(|mut writer| writer.seal_early(self))
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {
@@ -128,7 +134,7 @@ impl Engine {
             drop(wait(&self.work_changed, work));
             return true;
         }
-        self.is_wanted(Kind::Flush, &work) || self.is_wanted(Kind::Merge, &work)
+        self.is_wanted(WorkKind::Flush, &work) || self.is_wanted(WorkKind::Merge, &work)
     }
 
     fn is_flush_due(&self, work: &Work) -> bool {
@@ -136,18 +142,24 @@ impl Engine {
     }
 
     /// Whether an idle thread has a step to run, which no other thread runs already.
-    fn is_wanted(&self, kind: Kind, work: &Work) -> bool {
+    pub(crate) fn is_wanted(&self, kind: WorkKind, work: &Work) -> bool {
         match kind {
-            Kind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
-            Kind::Merge => self.merge_choices(work) > 0,
-            Kind::Keeper => false,
+            WorkKind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
+            WorkKind::Merge => self.merge_choices(work) > 0,
+            WorkKind::Keep => false,
         }
+    }
+
+    /// Wakes whoever waits for work to go on, and threads that may go on with it.
+    pub(crate) fn work_has_changed(&self) {
+        self.work_changed.notify_all();
+        self.workers.call(&[WorkKind::Flush, WorkKind::Merge]);
     }
 
     /// Wakes the threads, since there may be work.
     pub(crate) fn work_appeared(&self) {
         drop(lock(&self.work));
-        self.work_changed.notify_all();
+        self.work_has_changed();
     }
 
     /// How far flushes and merges lag behind.
@@ -155,7 +167,12 @@ impl Engine {
         let now = self.current.pin();
         let size = now.active.memtable.size_bytes() as f64;
         let fullness = size / self.table_files.options.write_buffer_bytes as f64;
-        Lag { sealed: now.sealed.len(), fullness, runs: self.lagging_runs(&now.layout) }
+        Lag {
+            sealed: now.sealed.len(),
+            fullness,
+            shared: self.memory.as_ref().map_or(0.0, |memory| memory.fullness()),
+            runs: self.lagging_runs(&now.layout),
+        }
     }
 
     fn lagging_runs(&self, layout: &Layout) -> usize {
@@ -175,7 +192,7 @@ impl Engine {
     /// Lets the thread that flushes try again what has failed, without its pause.
     fn retry_flush(&self) {
         lock(&self.work).flush.is_asked_again = true;
-        self.work_changed.notify_all();
+        self.work_has_changed();
     }
 
     /// Waits until no level has as many runs as writers are stopped at. Merges that fail stop no
@@ -272,7 +289,7 @@ impl Engine {
                 work.flush.is_asked_again = true;
                 work.merges.forget_failures();
                 drop(work);
-                self.work_changed.notify_all();
+                self.work_has_changed();
                 self.wait_for_threads()
             }
         }
@@ -298,7 +315,7 @@ impl Engine {
         let cancelled = work.merges.cancel();
         drop(work);
         cancelled.abandon(self);
-        self.work_changed.notify_all();
+        self.work_has_changed();
         match self.table_files.options.background {
             Background::Stepped => self.wait_idle(),
             // Not `wait_idle`: it would forget that this merge has failed.
@@ -315,8 +332,7 @@ impl Engine {
     /// Makes the threads end after their present step.
     pub(crate) fn stop(&self) {
         lock(&self.work).stopping = true;
-        self.work_changed.notify_all();
-        self.keeper.stop();
+        self.work_has_changed();
     }
 
     /// Removes what flushes and merges have written that will not be installed any more. Requires:
@@ -330,92 +346,6 @@ impl Engine {
         }
         merges.abandon(self);
     }
-
-    /// A thread that flushes or merges has panicked: callers do not wait for it until it has begun
-    /// anew.
-    pub(crate) fn note_panic(&self, kind: Kind) {
-        let panicked = Error::panicked(format!("the {kind:?} thread"));
-        lock(&self.work).panicked = Some(panicked.clone());
-        self.work_changed.notify_all();
-        self.env.tell_failure("a thread", &panicked);
-    }
-
-    /// A thread that has panicked begins anew after a time. False: it is to end.
-    pub(crate) fn begins_anew_after(&self, time: Duration) -> bool {
-        self.sleep_while(time, |_| true);
-        let mut work = lock(&self.work);
-        work.panicked = None;
-        !work.stopping
-    }
-
-    /// The life of the thread that flushes.
-    pub(crate) fn flush_loop(&self) {
-        let mut retry = RETRY_FIRST;
-        while !lock(&self.work).stopping {
-            match self.flush_step() {
-                Ok(true) => retry = RETRY_FIRST,
-                Ok(false) => self.sleep_until_due(Kind::Flush),
-                Err(_) => {
-                    self.sleep_while(retry, |work| work.flush.failure().is_some());
-                    retry = (retry * 2).min(RETRY_LONGEST);
-                }
-            }
-        }
-    }
-
-    /// The life of a thread that merges.
-    pub(crate) fn merge_loop(&self) {
-        while !lock(&self.work).stopping {
-            self.pause_merges();
-            match self.merge_step(None) {
-                Ok(true) => {}
-                Ok(false) => self.sleep_until_due(Kind::Merge),
-                Err(Failed { merge, times, .. }) => self.sleep_after_failure(merge, times),
-            }
-        }
-    }
-
-    /// No other thread tries the same merge meanwhile.
-    fn sleep_after_failure(&self, merge: MergeId, times: u32) {
-        let doubled = 1u32.checked_shl(times.saturating_sub(1)).unwrap_or(u32::MAX);
-        let time = RETRY_FIRST.saturating_mul(doubled).min(RETRY_LONGEST);
-        self.sleep_while(time, |work| work.merges.has_failed(merge));
-        lock(&self.work).merges.release(merge);
-        self.work_changed.notify_all();
-    }
-
-    /// Sleeps until merges have kept to their rate, unless writers wait for them.
-    fn pause_merges(&self) {
-        let mut work = lock(&self.work);
-        while !work.stopping
-            && !self.lag().waits_for_merges(self.run_limits)
-            && let Some(debt) = self.rate_limiter.debt(self.env.clock.now())
-        {
-            work = wait_for(&self.work_changed, &self.work, work, debt.min(LOOK_AGAIN)).0;
-        }
-    }
-
-    /// Sleeps for a time, or until the failure is forgotten, so that it is tried again. Other work
-    /// that comes and goes does not count: two failing merges would wake each other for ever.
-    fn sleep_while(&self, time: Duration, has_failed: impl Fn(&Work) -> bool) {
-        let start = Instant::now();
-        let mut work = lock(&self.work);
-        while !work.stopping && has_failed(&work) {
-            let Some(left) = time.checked_sub(start.elapsed()) else { return };
-            let (woken, is_over) = wait_for(&self.work_changed, &self.work, work, left);
-            if is_over {
-                return;
-            }
-            work = woken;
-        }
-    }
-
-    fn sleep_until_due(&self, kind: Kind) {
-        let mut work = lock(&self.work);
-        while !work.stopping && !self.is_wanted(kind, &work) {
-            work = wait(&self.work_changed, work);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -423,7 +353,7 @@ mod tests {
     use super::*;
     use crate::open;
     use crate::plan::options::Options;
-    use crate::storage::environment::Environment;
+    use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
 
     // A second merge thread asked again and again, a core's worth, until the first one was done.
@@ -440,12 +370,12 @@ mod tests {
             engine.commit.writer().seal(&engine).expect("seals");
             while engine.flush_step().expect("flushes") {}
         }
-        assert!(engine.is_wanted(Kind::Merge, &lock(&engine.work)), "two runs wait");
+        assert!(engine.is_wanted(WorkKind::Merge, &lock(&engine.work)), "two runs wait");
         assert!(engine.lone_merge_step(None).expect("begins"), "a merge is due");
         let mut work = lock(&engine.work);
         let task = work.merges.take(None).expect("it is open");
         assert!(engine.has_merges(&work), "its runs are still there");
-        assert!(!engine.is_wanted(Kind::Merge, &work), "a thread runs it");
+        assert!(!engine.is_wanted(WorkKind::Merge, &work), "a thread runs it");
         drop((work, task));
     }
 }

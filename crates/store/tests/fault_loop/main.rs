@@ -16,7 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use faulty::Bed;
-use trommel::storage::{Environment, Storage};
+use trommel::Environment;
+use trommel::storage::Storage;
 use trommel::testing::Fault;
 use trommel::{Background, Batch, Db, Error, GuardKind, Options, SyncPolicy};
 use trommel_guards::kinds;

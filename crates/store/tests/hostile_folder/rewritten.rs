@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier};
 
 use allocation_counter::measure;
+use trommel::Environment;
 use trommel::options::{DirectIo, Overlap};
-use trommel::storage::{Disk, Environment, Storage};
+use trommel::storage::{Disk, Storage};
 use trommel::tools::{
     DumpItem, RepairReport, TreePeek, dump, peek, repair_with, verify_files_with,
 };

@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::limits::KEY_BYTES_MAX;
-use trommel::storage::{Environment, Memory, Storage as _};
+use trommel::storage::{Memory, Storage as _};
 use trommel::{Answer, Background, Batch, Db, Error, Expiry, GuardKind, Options};
 
 use rows::{Row, rows, small};

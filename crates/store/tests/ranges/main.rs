@@ -8,7 +8,8 @@ use std::ops::Bound::{Excluded, Included};
 use std::path::Path;
 use std::sync::Arc;
 
-use trommel::storage::{Environment, Memory};
+use trommel::Environment;
+use trommel::storage::Memory;
 use trommel::{
     Answer, Background, Db, GuardKind, KeyBounds, KeyValue, Options, Scan, Snapshot, SyncPolicy,
 };

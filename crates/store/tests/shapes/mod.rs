@@ -13,8 +13,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use trommel::Environment;
 use trommel::options::Granularity;
-use trommel::storage::{Clock, Environment, Memory};
+use trommel::storage::{Clock, Memory};
 use trommel::testing::{ManualClock, PausePoint, Pauses};
 use trommel::tools::repair_with;
 use trommel::{Background, Db, GuardKind, Options, Policy, Scan, Snapshot, SyncPolicy};

@@ -16,7 +16,7 @@ use super::{Cost, Law, World};
 use crate::files::manifest::Manifest;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::io_mode::Access;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;

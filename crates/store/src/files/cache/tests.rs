@@ -25,11 +25,11 @@ fn is_block(found: &Block, table: u64, number: usize) -> bool {
 }
 
 fn cache_of(bytes_max: u64) -> Arc<BlockCache> {
-    Arc::new(BlockCache::new(bytes_max, Arc::new(Life::new("store".as_ref()))))
+    Arc::new(BlockCache::new(bytes_max))
 }
 
 fn slots(cache: &Arc<BlockCache>, block_count: usize) -> BlockSlots {
-    BlockSlots::new(Arc::clone(cache), block_count)
+    BlockSlots::new(Arc::clone(cache), Arc::new(Life::new("store".as_ref())), block_count)
 }
 
 /// Whether it is here, without touching it.

@@ -12,7 +12,7 @@ use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::RunRecord;
 use crate::plan::options::Options;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Arc;
 use crate::tools::repair::repair_with;

@@ -37,10 +37,7 @@ impl TableFiles {
     pub(crate) fn new(cache_bytes: u64) -> Self {
         let disk = Memory::new();
         disk.create_dir(Path::new("db")).unwrap();
-        let cache = Arc::new(BlockCache::new(
-            cache_bytes,
-            Arc::new(crate::storage::life::Life::new("store".as_ref())),
-        ));
+        let cache = Arc::new(BlockCache::new(cache_bytes));
         TableFiles { disk, cache, next_file: AtomicU64::new(1) }
     }
 

@@ -99,7 +99,7 @@ mod tests {
     use crate::plan::background::Background;
     use crate::plan::guard_kind::GuardKind;
     use crate::plan::options::Options;
-    use crate::storage::environment::Environment;
+    use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::storage::traits::Storage;
     use crate::tools::progress::{Steps, unheard};

@@ -11,7 +11,7 @@ use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
 use crate::tools::progress::unheard;

@@ -4,7 +4,7 @@ use super::*;
 use crate::db::Db;
 use crate::plan::background::Background;
 use crate::plan::options::Options;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Arc;
 

@@ -9,7 +9,7 @@ use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::options::Options;
 use crate::plan::policy::Policy;
-use crate::storage::environment::Environment;
+use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::sync::Mutex;
 

@@ -14,8 +14,10 @@ use crate::events::Event;
 use crate::files::unsynced::Unsynced;
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::background::Background;
+use crate::plan::run_limits::SEALED_MAX;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::storage::environment::PausePoint;
+use crate::shared::worker_pool::WorkKind;
+use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
@@ -145,6 +147,9 @@ impl Writer {
         for ((kind, key, value), sequence) in writes().zip(first.0..) {
             memtable.insert(key, Sequence(sequence), kind, value);
         }
+        if let Some(memory) = &engine.memory {
+            memory.note_active(memtable.size_bytes());
+        }
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
         engine.counters.wrote(count as u64, bytes as u64);
@@ -222,7 +227,7 @@ impl Writer {
             return true;
         }
         if self.unsynced.wrote(now) {
-            engine.keeper.call();
+            engine.workers.call(&[WorkKind::Keep]);
         }
         false
     }
@@ -233,7 +238,8 @@ impl Writer {
             self.leave_failed_log(engine)?;
         }
         let full = engine.current.pin().active.memtable.size_bytes();
-        if full >= engine.table_files.options.write_buffer_bytes {
+        let is_asked = engine.memory.as_ref().is_some_and(|memory| memory.asked());
+        if full >= engine.table_files.options.write_buffer_bytes || is_asked {
             engine.wait_for_flushes()?;
             self.seal(engine)?;
         }
@@ -258,6 +264,14 @@ impl Writer {
         self.unsynced.forget();
         self.tell_failure(None);
         Ok(())
+    }
+
+    /// Seals the active memtable before it is full, since stores that share memory for writes have
+    /// asked for it. Waits for no flush: the caller is a thread that flushes. False: it cannot be
+    /// done now.
+    pub(crate) fn seal_early(&mut self, engine: &Engine) -> bool {
+        let has_room = engine.current.pin().sealed.len() < SEALED_MAX;
+        has_room && !self.is_stuck() && self.seal(engine).is_ok()
     }
 
     /// Seals the active memtable if it has entries.
@@ -308,8 +322,11 @@ impl Writer {
 
     fn seal_onto(&mut self, engine: &Engine, log: Log, active: Active) {
         let mut installer = engine.installer();
-        engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
+        let sealed = engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
         drop(installer);
+        if let Some(memory) = &engine.memory {
+            memory.note_sealed(sealed.size_bytes());
+        }
         self.go_on_with(log);
         engine.work_appeared();
     }
@@ -357,7 +374,7 @@ impl Writer {
 
     /// An empty memtable for the entries of a log that has so many bytes.
     fn new_active(&self, engine: &Engine, wal: u64, log_bytes: u64) -> Active {
-        let memtable = Arc::new(Memtable::new(engine.table_files.options.write_buffer_bytes));
+        let memtable = Arc::new(Memtable::sized(engine.memtable_size));
         let log_bytes = Arc::new(AtomicU64::new(log_bytes));
         Active { memtable, wal, log_bytes, first: self.next }
     }

@@ -1,0 +1,11 @@
+//! What a store gets from outside, and what several stores can share.
+//! ```text
+//! environment   storage, clock, listener, resources
+//! resources     cache, memory for writes, threads, rate of merges: of one store or of many
+//! ```
+
+pub(crate) mod environment;
+pub(crate) mod rate_limiter;
+pub(crate) mod resources;
+pub(crate) mod worker_pool;
+pub(crate) mod write_memory;

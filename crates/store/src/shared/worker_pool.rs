@@ -1,0 +1,453 @@
+//! Threads that do the background work of one store, or of many.
+//! ```text
+//! store -call-> its task of that kind <- threads of that kind, round all stores
+//!               due: called, or its time is over -> one piece of work -> due again
+//!                                                                     -> due after a time
+//!                                                                     -> due when called
+//!                                                   a panic           -> due after a pause,
+//!                                                                        longer each time
+//! ```
+//! What panics is user code (`Storage`, `Clock`) or a mistake of ours. The thread goes on with
+//! other work meanwhile.
+//!
+//! Invariants: no work is done while the pool's lock is held. No call is lost: a task that is
+//! called while a thread is at it is looked at again. After `leave` no thread works for that store.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, Result};
+use crate::files::farewell::LastReader;
+use crate::storage::life::Life;
+use crate::sync::{
+    Arc, Builder, Condvar, JoinHandle, Mutex, MutexGuard, ThreadId, current, lock, now, wait,
+    wait_for,
+};
+
+/// Time after which failed work is tried again; doubled with each failure.
+pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(50);
+pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
+
+/// The kinds of background work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WorkKind {
+    Flush,
+    Merge,
+    /// Syncs the log in time, and removes files.
+    Keep,
+}
+
+impl WorkKind {
+    /// The name of its threads.
+    fn thread_name(self) -> &'static str {
+        match self {
+            WorkKind::Flush => "trommel-flush",
+            WorkKind::Merge => "trommel-merge",
+            WorkKind::Keep => "trommel-keeper",
+        }
+    }
+}
+
+/// How many threads there are of each kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PoolSize {
+    flush: usize,
+    merge: usize,
+    keep: usize,
+}
+
+impl PoolSize {
+    /// One store flushes one memtable at a time.
+    pub(crate) fn of_one_store(merge: usize) -> Self {
+        PoolSize { flush: 1, merge, keep: 1 }
+    }
+
+    /// Of several stores, some wait for the disk while others go on.
+    pub(crate) fn of_many_stores(merge: usize) -> Self {
+        let half = merge.div_ceil(2);
+        PoolSize { flush: half, merge, keep: half }
+    }
+
+    fn of(self, kind: WorkKind) -> usize {
+        match kind {
+            WorkKind::Flush => self.flush,
+            WorkKind::Merge => self.merge,
+            WorkKind::Keep => self.keep,
+        }
+    }
+}
+
+/// A store that the threads work for.
+pub(crate) trait Client: Send + Sync {
+    /// Does one piece of work, if there is any.
+    fn work(&self, kind: WorkKind) -> Next;
+
+    /// Work has panicked, and is done no more until `begin_anew`.
+    fn note_panic(&self, kind: WorkKind);
+
+    /// Work is done again after a panic.
+    fn begin_anew(&self);
+}
+
+/// When a task is looked at again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    Now,
+    /// After this time, or when it is called.
+    After(Duration),
+    WhenCalled,
+}
+
+impl Next {
+    /// The sooner of this and a time from now.
+    pub(crate) fn at_latest(self, time: Option<Duration>) -> Next {
+        match (self, time) {
+            (Next::After(own), Some(time)) => Next::After(own.min(time)),
+            (Next::WhenCalled, Some(time)) => Next::After(time),
+            (next, _) => next,
+        }
+    }
+}
+
+/// The threads. When this is dropped, they end.
+pub(crate) struct WorkerPool {
+    size: PoolSize,
+    tasks: Arc<Tasks>,
+    threads: Mutex<Threads>,
+    /// A child has none of the threads.
+    process: u32,
+}
+
+#[derive(Default)]
+struct Threads {
+    handles: Vec<JoinHandle<()>>,
+    /// How many there are of each kind.
+    counts: [usize; 3],
+}
+
+/// What is to be done, for all stores.
+#[derive(Default)]
+struct Tasks {
+    state: Mutex<State>,
+    /// By kind: signalled when a task of it is called.
+    called: [Condvar; 3],
+    /// Signalled when a thread has worked for a store that leaves.
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    clients: BTreeMap<u64, Joined>,
+    next_id: u64,
+    /// By kind: the client that has its turn, or the first behind it.
+    turns: [u64; 3],
+    /// By kind: threads that sleep. To wake none costs a system call all the same.
+    asleep: [usize; 3],
+    is_ending: bool,
+}
+
+struct Joined {
+    client: Arc<dyn Client>,
+    is_leaving: bool,
+    tasks: [Task; 3],
+}
+
+/// The work of one kind for one store.
+struct Task {
+    /// How often it was called.
+    calls: u64,
+    /// The calls that the last look saw that found nothing to do.
+    seen: Option<u64>,
+    due: Option<Instant>,
+    /// The threads that are at it.
+    threads: Vec<ThreadId>,
+    /// It has panicked, and is left alone until it is due.
+    is_paused: bool,
+    /// The last pause after a panic, and since when it has gone well.
+    pause: Duration,
+    begun: Instant,
+}
+
+/// A task that a thread has taken.
+struct Taken {
+    id: u64,
+    client: Arc<dyn Client>,
+    calls: u64,
+    begins_anew: bool,
+}
+
+impl Task {
+    fn new() -> Self {
+        Task {
+            calls: 0,
+            seen: None,
+            due: None,
+            threads: Vec::new(),
+            is_paused: false,
+            pause: Duration::ZERO,
+            begun: now(),
+        }
+    }
+
+    /// Whether another thread may take it, once it is due. Merges alone are done by several.
+    fn is_free(&self, kind: WorkKind) -> bool {
+        kind == WorkKind::Merge || self.threads.is_empty()
+    }
+
+    fn is_due(&self, now: Instant) -> bool {
+        let is_called = !self.is_paused && self.seen != Some(self.calls);
+        is_called || self.due.is_some_and(|due| due <= now)
+    }
+
+    /// A thread takes it. Whether it begins anew after a panic.
+    fn begin(&mut self, now: Instant) -> bool {
+        self.threads.push(current().id());
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+        }
+        let begins_anew = self.is_paused;
+        if begins_anew {
+            (self.is_paused, self.begun) = (false, now);
+        }
+        begins_anew
+    }
+
+    /// The thread is done with it. None: it has panicked.
+    fn end(&mut self, calls: u64, next: Option<Next>, now: Instant) {
+        let own = self.threads.iter().position(|thread| *thread == current().id());
+        own.map(|place| self.threads.swap_remove(place));
+        self.seen = match next {
+            Some(Next::After(_) | Next::WhenCalled) => Some(calls),
+            Some(Next::Now) | None => None,
+        };
+        let time = match next {
+            Some(Next::After(time)) => time,
+            Some(Next::Now | Next::WhenCalled) => return,
+            None => {
+                self.pause = pause_after(self.pause, now.saturating_duration_since(self.begun));
+                (self.is_paused, self.due) = (true, None);
+                self.pause
+            }
+        };
+        let due = now + time;
+        self.due = Some(self.due.map_or(due, |sooner| sooner.min(due)));
+    }
+}
+
+/// The pause after a panic, from the last one and the time that went well since.
+fn pause_after(last: Duration, well: Duration) -> Duration {
+    let doubled = if well > RETRY_LONGEST { RETRY_FIRST } else { 2 * last };
+    doubled.clamp(RETRY_FIRST, RETRY_LONGEST)
+}
+
+impl State {
+    /// Takes a task that is due, of the client that has its turn or of the first behind it.
+    fn take(&mut self, kind: WorkKind) -> Option<Taken> {
+        let (now, turn) = (now(), self.turns[kind as usize]);
+        let is_due = |joined: &Joined| {
+            let task = &joined.tasks[kind as usize];
+            !joined.is_leaving && task.is_free(kind) && task.is_due(now)
+        };
+        let round = self.clients.range(turn..).chain(self.clients.range(..turn));
+        let id = *round.filter(|(_, joined)| is_due(joined)).map(|(id, _)| id).next()?;
+        self.turns[kind as usize] = id + 1;
+        let joined = self.clients.get_mut(&id)?;
+        let task = &mut joined.tasks[kind as usize];
+        let begins_anew = task.begin(now);
+        Some(Taken { id, client: Arc::clone(&joined.client), calls: task.calls, begins_anew })
+    }
+
+    /// When the next task of this kind is due, if none is called.
+    fn next_due(&self, kind: WorkKind) -> Option<Instant> {
+        let tasks = self.clients.values().map(|joined| &joined.tasks[kind as usize]);
+        tasks.filter(|task| task.is_free(kind)).filter_map(|task| task.due).min()
+    }
+}
+
+impl Tasks {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    /// The life of a thread.
+    fn live(&self, kind: WorkKind) {
+        while let Some(taken) = self.next(kind) {
+            let Taken { id, client, calls, begins_anew } = taken;
+            if begins_anew {
+                client.begin_anew();
+            }
+            let next = catch_unwind(AssertUnwindSafe(|| client.work(kind))).ok();
+            if next.is_none() {
+                client.note_panic(kind);
+            }
+            // Its last handle does not go while the lock is held.
+            drop(client);
+            self.end(id, kind, calls, next);
+        }
+    }
+
+    /// Waits for a task that is due. None: the thread is to end.
+    fn next(&self, kind: WorkKind) -> Option<Taken> {
+        let mut state = self.state();
+        loop {
+            if state.is_ending {
+                return None;
+            }
+            if let Some(taken) = state.take(kind) {
+                return Some(taken);
+            }
+            let called = &self.called[kind as usize];
+            state.asleep[kind as usize] += 1;
+            state = match state.next_due(kind) {
+                Some(due) => {
+                    let time = due.saturating_duration_since(now());
+                    wait_for(called, &self.state, state, time).0
+                }
+                None => wait(called, state),
+            };
+            state.asleep[kind as usize] -= 1;
+        }
+    }
+
+    fn end(&self, id: u64, kind: WorkKind, calls: u64, next: Option<Next>) {
+        let mut state = self.state();
+        if let Some(joined) = state.clients.get_mut(&id) {
+            joined.tasks[kind as usize].end(calls, next, now());
+            if joined.is_leaving {
+                self.left.notify_all();
+            }
+        }
+    }
+
+    fn call(&self, id: u64, kinds: &[WorkKind]) {
+        let mut state = self.state();
+        let Some(joined) = state.clients.get_mut(&id) else { return };
+        kinds.iter().for_each(|&kind| joined.tasks[kind as usize].calls += 1);
+        let wakes = |kind: &&WorkKind| state.asleep[**kind as usize] > 0;
+        // Several threads may go on with the merges of one store.
+        kinds.iter().filter(wakes).for_each(|&kind| match kind {
+            WorkKind::Merge => self.called[kind as usize].notify_all(),
+            _ => self.called[kind as usize].notify_one(),
+        });
+    }
+
+    /// Returns when no other thread works for this client any more.
+    fn leave(&self, id: u64) {
+        let mut state = self.state();
+        let is_left = loop {
+            let Some(joined) = state.clients.get_mut(&id) else { return };
+            joined.is_leaving = true;
+            let mut threads = joined.tasks.iter().flat_map(|task| &task.threads);
+            // A listener that closes its store would wait for itself.
+            if threads.all(|thread| *thread == current().id()) {
+                break state.clients.remove(&id);
+            }
+            state = wait(&self.left, state);
+        };
+        self.left.notify_all();
+        drop(state);
+        drop(is_left);
+    }
+}
+
+impl WorkerPool {
+    /// The threads begin when the first client joins.
+    pub(crate) fn new(size: PoolSize) -> Self {
+        let (tasks, threads, process) = (Arc::default(), Mutex::default(), std::process::id());
+        WorkerPool { size, tasks, threads, process }
+    }
+
+    /// A place for a client that may join.
+    pub(crate) fn place(&self, life: Arc<Life>) -> Workers {
+        let mut state = self.tasks.state();
+        state.next_id += 1;
+        Workers { tasks: Arc::clone(&self.tasks), id: state.next_id, life }
+    }
+
+    /// Begins to work for a client.
+    ///
+    /// # Errors
+    /// A thread cannot be had: it has not joined.
+    pub(crate) fn join(&self, place: &Workers, client: Arc<dyn Client>) -> Result<()> {
+        let kinds = [WorkKind::Flush, WorkKind::Merge, WorkKind::Keep];
+        kinds.into_iter().try_for_each(|kind| self.start_threads(kind))?;
+        let tasks = kinds.map(|_| Task::new());
+        let joined = Joined { client, is_leaving: false, tasks };
+        self.tasks.state().clients.insert(place.id, joined);
+        place.call(&kinds);
+        Ok(())
+    }
+
+    /// Starts the threads of a kind that do not run.
+    fn start_threads(&self, kind: WorkKind) -> Result<()> {
+        let mut threads = lock(&self.threads);
+        while threads.counts[kind as usize] < self.size.of(kind) {
+            let tasks = Arc::clone(&self.tasks);
+            let builder = Builder::new().name(kind.thread_name().into());
+            let thread = builder.spawn(move || tasks.live(kind));
+            threads.handles.push(thread.map_err(Error::io("a background thread"))?);
+            threads.counts[kind as usize] += 1;
+        }
+        Ok(())
+    }
+
+    /// How many clients there are, and how many threads.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.tasks.state().clients.len(), lock(&self.threads).handles.len())
+    }
+
+    /// Whether this process is a child of the one that has the threads.
+    pub(crate) fn is_forked(&self) -> bool {
+        std::process::id() != self.process
+    }
+}
+
+impl Drop for WorkerPool {
+    fn drop(&mut self) {
+        // In a child a lock may be held for ever.
+        if self.is_forked() {
+            return;
+        }
+        self.tasks.state().is_ending = true;
+        self.tasks.called.iter().for_each(Condvar::notify_all);
+        for thread in lock(&self.threads).handles.drain(..) {
+            if thread.thread().id() != current().id() {
+                // A thread that panicked has said so itself.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+/// A store's place among the clients of a pool: by this it calls the threads.
+pub(crate) struct Workers {
+    tasks: Arc<Tasks>,
+    id: u64,
+    life: Arc<Life>,
+}
+
+impl Workers {
+    /// Has threads look for work of these kinds. Does nothing where none works for the store: it is
+    /// stepped, or closed, or this process is a child.
+    pub(crate) fn call(&self, kinds: &[WorkKind]) {
+        if !self.life.is_forked() {
+            self.tasks.call(self.id, kinds);
+        }
+    }
+
+    /// Returns when no thread works for the store any more.
+    pub(crate) fn leave(&self) {
+        self.tasks.leave(self.id);
+    }
+}
+
+impl LastReader for Workers {
+    /// Its file can be removed.
+    fn is_gone(&self) {
+        self.call(&[WorkKind::Keep]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

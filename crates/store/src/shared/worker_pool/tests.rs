@@ -1,0 +1,214 @@
+//! Tests of the pool, with clients that say what is to come next.
+
+use std::collections::VecDeque;
+
+use super::*;
+use crate::sync::{AtomicUsize, Ordering};
+
+/// A client with a list of what its pieces of work come to; then it has none.
+#[derive(Default)]
+struct Scripted {
+    nexts: Mutex<VecDeque<Step>>,
+    looks: Mutex<usize>,
+    looked: Condvar,
+    panics: AtomicUsize,
+    begun_anew: AtomicUsize,
+}
+
+enum Step {
+    Next(Next),
+    Panic,
+    /// Waits until the test says so.
+    Wait(Arc<Gate>),
+}
+
+#[derive(Default)]
+struct Gate {
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn pass(&self) {
+        let mut state = lock(&self.state);
+        state.0 = true;
+        self.changed.notify_all();
+        while !state.1 {
+            state = wait(&self.changed, state);
+        }
+    }
+
+    fn wait_until_reached(&self) {
+        let mut state = lock(&self.state);
+        while !state.0 {
+            state = wait(&self.changed, state);
+        }
+    }
+
+    fn open(&self) {
+        lock(&self.state).1 = true;
+        self.changed.notify_all();
+    }
+}
+
+impl Scripted {
+    fn new(steps: impl IntoIterator<Item = Step>) -> Arc<Self> {
+        let nexts = Mutex::new(steps.into_iter().collect());
+        Arc::new(Scripted { nexts, ..Scripted::default() })
+    }
+
+    fn wait_for_looks(&self, count: usize) {
+        let mut looks = lock(&self.looks);
+        while *looks < count {
+            looks = wait(&self.looked, looks);
+        }
+    }
+
+    fn looks(&self) -> usize {
+        *lock(&self.looks)
+    }
+}
+
+impl Client for Scripted {
+    fn work(&self, kind: WorkKind) -> Next {
+        if kind != WorkKind::Flush {
+            return Next::WhenCalled;
+        }
+        let step = lock(&self.nexts).pop_front();
+        let next = match step {
+            Some(Step::Next(next)) => next,
+            Some(Step::Panic) => panic!("as the test wants it"),
+            Some(Step::Wait(gate)) => {
+                gate.pass();
+                Next::WhenCalled
+            }
+            None => Next::WhenCalled,
+        };
+        *lock(&self.looks) += 1;
+        self.looked.notify_all();
+        next
+    }
+
+    fn note_panic(&self, _: WorkKind) {
+        self.panics.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn begin_anew(&self) {
+        self.begun_anew.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn pool() -> WorkerPool {
+    WorkerPool::new(PoolSize::of_one_store(1))
+}
+
+fn join(pool: &WorkerPool, client: &Arc<Scripted>) -> Workers {
+    let place = pool.place(Arc::new(Life::new("store".as_ref())));
+    pool.join(&place, Arc::clone(client) as _).expect("threads start");
+    place
+}
+
+#[test]
+fn work_goes_round_all_stores() {
+    let pool = pool();
+    let endless = Scripted::new((0..1_000_000).map(|_| Step::Next(Next::Now)));
+    let busy = join(&pool, &endless);
+    endless.wait_for_looks(10);
+    let (other, before) = (Scripted::new([]), endless.looks());
+    let place = join(&pool, &other);
+    other.wait_for_looks(1);
+    assert!(endless.looks() < 1_000_000, "from {before} on it had its turn between others");
+    busy.leave();
+    let left = endless.looks();
+    place.call(&[WorkKind::Flush]);
+    other.wait_for_looks(2);
+    assert_eq!(endless.looks(), left, "no work for a store that has left");
+}
+
+#[test]
+fn a_call_while_a_thread_is_at_work_is_not_lost() {
+    let (pool, gate) = (pool(), Arc::new(Gate::default()));
+    let client = Scripted::new([Step::Wait(Arc::clone(&gate))]);
+    let place = join(&pool, &client);
+    gate.wait_until_reached();
+    place.call(&[WorkKind::Flush]);
+    gate.open();
+    client.wait_for_looks(2);
+}
+
+#[test]
+fn a_store_leaves_when_no_thread_is_at_work_for_it() {
+    let (pool, gate) = (pool(), Arc::new(Gate::default()));
+    let client = Scripted::new([Step::Wait(Arc::clone(&gate))]);
+    let place = join(&pool, &client);
+    gate.wait_until_reached();
+    let opener = std::thread::spawn({
+        let gate = Arc::clone(&gate);
+        move || {
+            std::thread::sleep(Duration::from_millis(20));
+            gate.open();
+        }
+    });
+    place.leave();
+    assert_eq!(client.looks(), 1, "the work was done");
+    place.leave();
+    opener.join().expect("opens");
+    assert_eq!(pool.counts().0, 0);
+}
+
+#[test]
+fn work_is_due_again_after_its_time_without_a_call() {
+    let pool = pool();
+    let soon = Next::After(Duration::from_millis(5));
+    let client = Scripted::new([Step::Next(soon), Step::Next(soon)]);
+    let place = join(&pool, &client);
+    client.wait_for_looks(3);
+    place.leave();
+}
+
+#[test]
+fn a_panic_stops_one_store_for_a_while_and_no_other() {
+    let pool = pool();
+    let (bad, good) = (Scripted::new([Step::Panic]), Scripted::new([]));
+    let place = join(&pool, &bad);
+    join(&pool, &good);
+    good.wait_for_looks(1);
+    place.call(&[WorkKind::Flush]);
+    bad.wait_for_looks(1);
+    let counts = (&bad.panics, &bad.begun_anew, &good.panics);
+    let counts = [counts.0, counts.1, counts.2].map(|count| count.load(Ordering::Relaxed));
+    assert_eq!(counts, [1, 1, 0]);
+}
+
+#[test]
+fn pauses_grow_while_panics_follow_each_other() {
+    let soon = Duration::from_millis(1);
+    let first = pause_after(Duration::ZERO, soon);
+    assert_eq!(first, RETRY_FIRST);
+    assert_eq!(pause_after(first, soon), 2 * first);
+    assert_eq!(pause_after(RETRY_LONGEST, soon), RETRY_LONGEST);
+    assert_eq!(pause_after(RETRY_LONGEST, 2 * RETRY_LONGEST), RETRY_FIRST);
+}
+
+#[test]
+fn the_threads_end_with_their_pool() {
+    let pool = pool();
+    let client = Scripted::new([]);
+    let place = join(&pool, &client);
+    assert_eq!(pool.counts(), (1, 3));
+    client.wait_for_looks(1);
+    let tasks = Arc::downgrade(&pool.tasks);
+    place.leave();
+    drop((pool, place));
+    assert!(tasks.upgrade().is_none(), "each thread held it");
+}
+
+#[test]
+fn the_sooner_time_counts() {
+    let (one, two) = (Duration::from_secs(1), Duration::from_secs(2));
+    assert_eq!(Next::After(two).at_latest(Some(one)), Next::After(one));
+    assert_eq!(Next::After(one).at_latest(Some(two)), Next::After(one));
+    assert_eq!(Next::WhenCalled.at_latest(Some(one)), Next::After(one));
+    assert_eq!(Next::WhenCalled.at_latest(None), Next::WhenCalled);
+    assert_eq!(Next::Now.at_latest(Some(one)), Next::Now);
+}

@@ -1,0 +1,181 @@
+//! Memory for writes that several stores share.
+//! ```text
+//! active memtables    more than half of it -> the largest is asked for: it is sealed, and flushed
+//! sealed ones         the other half, until they are flushed
+//! both                more than all of it  -> writers are slowed down
+//! ```
+//! Without it, each store fills its own write buffer, and a hundred stores fill a hundred.
+//!
+//! Invariant: what a store is counted with is what its memtables hold; nothing, once it has left.
+
+use crate::shared::worker_pool::{WorkKind, Workers};
+use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, lock};
+
+/// The memory, and the stores that share it.
+pub(crate) struct WriteMemory {
+    bytes_max: usize,
+    /// Of all stores.
+    active: AtomicUsize,
+    sealed: AtomicUsize,
+    stores: Mutex<Vec<Arc<StoreMemory>>>,
+}
+
+/// What one store has of it.
+pub(crate) struct StoreMemory {
+    all: Arc<WriteMemory>,
+    workers: Arc<Workers>,
+    active: AtomicUsize,
+    sealed: AtomicUsize,
+    /// Its active memtable is to be sealed.
+    is_asked: AtomicBool,
+}
+
+impl WriteMemory {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        let (active, sealed) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        WriteMemory { bytes_max, active, sealed, stores: Mutex::default() }
+    }
+
+    /// A store shares it from now on.
+    pub(crate) fn join(self: &Arc<Self>, workers: Arc<Workers>) -> Arc<StoreMemory> {
+        let store = Arc::new(StoreMemory {
+            all: Arc::clone(self),
+            workers,
+            active: AtomicUsize::new(0),
+            sealed: AtomicUsize::new(0),
+            is_asked: AtomicBool::new(false),
+        });
+        lock(&self.stores).push(Arc::clone(&store));
+        store
+    }
+
+    /// What all memtables hold.
+    pub(crate) fn used_bytes(&self) -> usize {
+        self.active.load(Ordering::Relaxed) + self.sealed.load(Ordering::Relaxed)
+    }
+
+    /// Asks for the largest active memtables until the others hold at most half.
+    fn ask_for_largest(&self) {
+        let stores = lock(&self.stores);
+        let mut left: Vec<&Arc<StoreMemory>> = stores.iter().filter(|it| !it.asked()).collect();
+        let mut bytes: usize = left.iter().map(|store| store.active()).sum();
+        left.sort_unstable_by_key(|store| store.active());
+        while bytes > self.bytes_max / 2
+            && let Some(largest) = left.pop()
+        {
+            bytes -= largest.active();
+            largest.is_asked.store(true, Ordering::Relaxed);
+            largest.workers.call(&[WorkKind::Flush]);
+        }
+    }
+}
+
+impl StoreMemory {
+    fn active(&self) -> usize {
+        self.active.load(Ordering::Relaxed)
+    }
+
+    /// Whether the active memtable is to be sealed, though it is not full.
+    pub(crate) fn asked(&self) -> bool {
+        self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// The active memtable holds so much now. Requires: the caller is the store's writer.
+    pub(crate) fn note_active(&self, bytes: usize) {
+        let before = self.active.swap(bytes, Ordering::Relaxed);
+        self.all.active.fetch_add(bytes, Ordering::Relaxed);
+        let all = self.all.active.fetch_sub(before, Ordering::Relaxed) - before;
+        if all > self.all.bytes_max / 2 && bytes > before {
+            self.all.ask_for_largest();
+        }
+    }
+
+    /// A memtable of so much was sealed. Requires: as above.
+    pub(crate) fn note_sealed(&self, bytes: usize) {
+        self.add_sealed(bytes);
+        self.is_asked.store(false, Ordering::Relaxed);
+        self.note_active(0);
+    }
+
+    /// So much is in sealed memtables, beside what is known.
+    pub(crate) fn add_sealed(&self, bytes: usize) {
+        self.sealed.fetch_add(bytes, Ordering::Relaxed);
+        self.all.sealed.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A sealed memtable of so much was flushed.
+    pub(crate) fn note_flushed(&self, bytes: usize) {
+        self.sealed.fetch_sub(bytes, Ordering::Relaxed);
+        self.all.sealed.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// How much of the memory all stores use: 1 all of it.
+    pub(crate) fn fullness(&self) -> f64 {
+        self.all.used_bytes() as f64 / self.all.bytes_max as f64
+    }
+
+    /// The store is closed. Requires: it has no writer, and no thread, any more.
+    pub(crate) fn leave(&self) {
+        self.note_active(0);
+        self.note_flushed(self.sealed.load(Ordering::Relaxed));
+        lock(&self.all.stores).retain(|store| !std::ptr::eq(&**store, self));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shared::worker_pool::{PoolSize, WorkerPool};
+    use crate::storage::life::Life;
+
+    fn stores(bytes_max: usize, count: usize) -> (Arc<WriteMemory>, Vec<Arc<StoreMemory>>) {
+        let pool = WorkerPool::new(PoolSize::of_one_store(1));
+        let memory = Arc::new(WriteMemory::new(bytes_max));
+        let place = || Arc::new(pool.place(Arc::new(Life::new("store".as_ref()))));
+        let stores = (0..count).map(|_| memory.join(place())).collect();
+        (memory, stores)
+    }
+
+    fn asked(stores: &[Arc<StoreMemory>]) -> Vec<bool> {
+        stores.iter().map(|store| store.asked()).collect()
+    }
+
+    #[test]
+    fn the_largest_memtable_is_asked_for() {
+        let (memory, stores) = stores(1_000, 3);
+        stores[0].note_active(100);
+        stores[1].note_active(300);
+        stores[2].note_active(100);
+        assert_eq!(asked(&stores), [false; 3], "half of it may be active");
+        stores[0].note_active(101);
+        assert_eq!(asked(&stores), [false, true, false], "not the one that writes");
+        stores[0].note_active(290);
+        assert_eq!(asked(&stores), [false, true, false], "what was asked for counts as gone");
+        stores[1].note_sealed(300);
+        assert_eq!((asked(&stores), memory.used_bytes()), (vec![false; 3], 690));
+        assert_eq!(stores[2].fullness(), 0.69);
+        stores[1].note_flushed(300);
+        assert_eq!(memory.used_bytes(), 390);
+    }
+
+    #[test]
+    fn several_are_asked_for_if_one_is_not_enough() {
+        let (_, stores) = stores(1_000, 4);
+        stores[..3].iter().for_each(|store| store.note_active(160));
+        stores[3].note_active(1_000);
+        assert_eq!(asked(&stores), [false, false, false, true]);
+        stores[0].note_active(400);
+        assert_eq!(asked(&stores), [true, false, false, true]);
+    }
+
+    #[test]
+    fn a_store_that_leaves_takes_nothing_with_it() {
+        let (memory, stores) = stores(1_000, 2);
+        stores[0].note_active(200);
+        stores[0].note_sealed(200);
+        stores[0].note_active(10);
+        stores[1].note_active(20);
+        stores[0].leave();
+        assert_eq!((memory.used_bytes(), lock(&memory.stores).len()), (20, 1));
+    }
+}

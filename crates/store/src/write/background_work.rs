@@ -1,0 +1,136 @@
+//! What threads do for an open store, piece by piece.
+//! ```text
+//! flush    seal, if memory for writes is short -> a step of a flush -> the next | a pause
+//! merge    failed merges whose pause is over -> a step of a merge   -> the next | a pause
+//! keep     remove files -> sync the log, if its oldest write is almost too old  -> a pause
+//! ```
+//! In stepped mode there are no threads: writes sync what is due, and steps do the rest.
+//!
+//! Invariants: a thread that waits for a time does other stores' work meanwhile. What keeps a log
+//! takes no lock that a writer holds while it waits.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::plan::sync_policy::SyncPolicy;
+use crate::shared::worker_pool::{Client, Next, WorkKind};
+use crate::sync::{lock, now};
+use crate::write::engine::Engine;
+
+/// The longest pause of a merge that keeps to its rate before it checks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The pause before another attempt to sync a log, or to seal a memtable, that only its writer can.
+const WRITER_AGAIN: Duration = Duration::from_millis(20);
+
+/// The pause before another attempt to remove files.
+const SWEEP_AGAIN: Duration = Duration::from_secs(1);
+
+impl Client for Engine {
+    fn work(&self, kind: WorkKind) -> Next {
+        if lock(&self.work).stopping {
+            return Next::WhenCalled;
+        }
+        match kind {
+            WorkKind::Flush => self.flush_in_background(),
+            WorkKind::Merge => self.merge_in_background(),
+            WorkKind::Keep => self.keep(),
+        }
+    }
+
+    fn note_panic(&self, kind: WorkKind) {
+        // Writes do not wait for what keeps logs and files.
+        if kind == WorkKind::Keep {
+            return;
+        }
+        let panicked = Error::panicked(format!("the {kind:?} thread"));
+        lock(&self.work).panicked = Some(panicked.clone());
+        self.work_has_changed();
+        self.env.tell_failure("a thread", &panicked);
+    }
+
+    fn begin_anew(&self) {
+        lock(&self.work).panicked = None;
+    }
+}
+
+impl Engine {
+    fn flush_in_background(&self) -> Next {
+        let seal_again = (!self.seal_if_asked()).then_some(WRITER_AGAIN);
+        if let Some(left) = lock(&self.work).flush.pause_left(now()) {
+            return Next::After(left).at_latest(seal_again);
+        }
+        let next = match self.flush_step() {
+            Ok(true) => {
+                lock(&self.work).flush.forget_pause();
+                Next::Now
+            }
+            Ok(false) => Next::WhenCalled,
+            Err(_) => Next::After(lock(&self.work).flush.pause(now())),
+        };
+        next.at_latest(seal_again)
+    }
+
+    fn merge_in_background(&self) -> Next {
+        let retry = self.release_paused_merges();
+        let next = if !self.is_wanted(WorkKind::Merge, &lock(&self.work)) {
+            Next::WhenCalled
+        } else if let Some(debt) = self.debt_of_merges() {
+            Next::After(debt.min(LOOK_AGAIN))
+        } else {
+            match self.merge_step(None) {
+                Ok(true) => Next::Now,
+                Ok(false) => Next::WhenCalled,
+                Err(failed) => {
+                    let mut work = lock(&self.work);
+                    Next::After(work.merges.pause(failed.merge, failed.times, now()))
+                }
+            }
+        };
+        next.at_latest(retry)
+    }
+
+    /// Failed merges may be tried again whose pause is over, or whose failure was forgotten. The
+    /// time until the next one's is over. No other thread tries the same merge meanwhile.
+    fn release_paused_merges(&self) -> Option<Duration> {
+        let mut work = lock(&self.work);
+        let (released, left) = work.merges.release_paused(now());
+        drop(work);
+        if released {
+            self.work_has_changed();
+        }
+        left
+    }
+
+    /// How long merges are to pause, so that they keep to their rate. None: not at all, or writers
+    /// wait for them.
+    fn debt_of_merges(&self) -> Option<Duration> {
+        let debt = self.rate_limiter.debt(self.env.clock.now())?;
+        (!self.lag().waits_for_merges(self.run_limits)).then_some(debt)
+    }
+
+    fn keep(&self) -> Next {
+        let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
+        Next::WhenCalled.at_latest(sweep_again).at_latest(self.keep_log())
+    }
+
+    /// Syncs the log if its oldest write is about to be as old as the interval. The time until that
+    /// is due; None: all is synced, or the log has failed, and the next write moves on from it.
+    fn keep_log(&self) -> Option<Duration> {
+        let SyncPolicy::Interval(interval) = self.table_files.options.sync else { return None };
+        loop {
+            let unsynced = &self.commit.unsynced;
+            let age = unsynced.age(self.env.clock.now()).filter(|_| unsynced.has_log())?;
+            // The sync is to be done when the interval is over. Where syncs take long, it begins
+            // after half of it.
+            let early = unsynced.sync_time().min(interval / 2);
+            let left = (interval - early).saturating_sub(age);
+            if !left.is_zero() {
+                return Some(left);
+            }
+            if !self.commit.sync_beside(self) {
+                return Some(WRITER_AGAIN);
+            }
+        }
+    }
+}

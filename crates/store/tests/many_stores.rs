@@ -1,0 +1,119 @@
+//! A hundred stores that share resources are open at the price of a few. One test, since it counts
+//! the threads of its process.
+#![cfg(target_os = "linux")] // It reads /proc.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::options::ResourceOptions;
+use trommel::storage::Memory;
+use trommel::{Db, Environment, Options, Resources, SyncPolicy};
+
+const STORES: usize = 100;
+/// Where this program, as another process, makes stores.
+const STORES_TO_MAKE: &str = "TROMMEL_STORES_TO_MAKE";
+/// More than one store takes.
+const THREADS_MAX: usize = 8;
+const MEMORY_MAX: u64 = 20 << 20;
+
+fn status(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find(|line| line.starts_with(field)).expect("it is there");
+    line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
+}
+
+fn threads() -> usize {
+    status("Threads:") as usize
+}
+
+fn key(number: usize) -> [u8; 8] {
+    (number as u64).to_be_bytes()
+}
+
+fn resources(options: ResourceOptions) -> Resources {
+    Resources::new(options).expect("they make sense")
+}
+
+/// Small memtables.
+fn small() -> Options {
+    Options::new().write_buffer_bytes(64 << 10).size_ratio(2).sync(SyncPolicy::Never)
+}
+
+fn shared(resources: &Resources) -> Environment {
+    Environment::new().resources(resources)
+}
+
+fn in_memory(resources: &Resources, disk: &Memory) -> Environment {
+    shared(resources).storage(Arc::new(disk.clone()))
+}
+
+#[test]
+fn what_stores_share() {
+    if let Some(dir) = std::env::var_os(STORES_TO_MAKE) {
+        return make_stores(Path::new(&dir));
+    }
+    a_hundred_stores_take_a_few_threads_and_little_memory();
+    threads_end_with_the_last_store();
+    threads_end_with_the_last_handle();
+}
+
+/// Each has a run on disk, with its filter in memory when it is open.
+fn make_stores(dir: &Path) {
+    for store in 0..STORES {
+        let db = Db::open(dir.join(format!("{store}")), Options::new()).expect("opens");
+        (0..1_000).for_each(|number| db.put(key(number), [7; 20]).expect("writes"));
+        db.flush().expect("flushes");
+    }
+}
+
+fn a_hundred_stores_take_a_few_threads_and_little_memory() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let path = |store: usize| dir.path().join(format!("{store}"));
+    // By another process: memory that this one had let go of would be counted.
+    let made = std::process::Command::new(std::env::current_exe().expect("it runs"))
+        .env(STORES_TO_MAKE, dir.path())
+        .status();
+    assert!(made.expect("begins").success());
+    let own = Db::open(path(0), Options::new()).expect("opens");
+    let (threads_of_one, memory_of_one) = (threads(), status("VmRSS:") * 1024);
+    let resources = resources(ResourceOptions::new());
+    let open = |store| Db::open_with(path(store), Options::new(), shared(&resources));
+    let stores: Vec<Db> = (1..STORES).map(|store| open(store).expect("opens")).collect();
+    for db in &stores {
+        db.put("open", "yes").expect("writes");
+        assert!(db.get(key(500)).expect("reads").is_some());
+        assert!(db.get("missing").expect("reads").is_none());
+    }
+    assert_eq!(resources.stats().stores, STORES - 1);
+    let (threads, memory) = (threads(), status("VmRSS:") * 1024);
+    assert!(threads <= threads_of_one + THREADS_MAX, "{threads} threads, {threads_of_one} of one");
+    let memory = memory.saturating_sub(memory_of_one);
+    println!("{threads} threads, {threads_of_one} of one; {} KiB more", memory >> 10);
+    assert!(memory <= MEMORY_MAX, "{memory} bytes for {STORES} stores");
+    drop((own, stores));
+    assert_eq!(resources.stats().stores, 0);
+}
+
+fn threads_end_with_the_last_store() {
+    let before = threads();
+    let (disk, resources) = (Memory::new(), resources(ResourceOptions::new().merge_threads(5)));
+    let open = |name: &str| Db::open_with(name, small(), in_memory(&resources, &disk));
+    let (one, other) = (open("one").expect("opens"), open("other").expect("opens"));
+    assert_eq!((threads() - before, resources.stats().threads), (11, 11), "5 merge, 3 and 3 more");
+    drop(resources);
+    one.close().expect("closes");
+    other.put("still", "open").expect("writes");
+    other.flush().expect("flushes by threads that are still there");
+    other.close().expect("closes");
+    assert_eq!(threads(), before);
+}
+
+fn threads_end_with_the_last_handle() {
+    let before = threads();
+    let (disk, resources) = (Memory::new(), resources(ResourceOptions::new()));
+    let db = Db::open_with("db", small(), in_memory(&resources, &disk)).expect("opens");
+    db.close().expect("closes");
+    assert!(threads() > before, "another store may be opened");
+    drop(resources);
+    assert_eq!(threads(), before);
+}

@@ -1,0 +1,150 @@
+//! Stores that share resources: none is starved by another, and each is as right as alone.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::options::ResourceOptions;
+use trommel::storage::Memory;
+use trommel::{Background, Db, Environment, Options, Resources, SyncPolicy};
+
+fn key(number: usize) -> [u8; 8] {
+    (number as u64).to_be_bytes()
+}
+
+fn resources(options: ResourceOptions) -> Resources {
+    Resources::new(options).expect("they make sense")
+}
+
+/// Small memtables and tables, which are merged soon.
+fn small() -> Options {
+    Options::new().write_buffer_bytes(64 << 10).size_ratio(2).sync(SyncPolicy::Never)
+}
+
+fn shared(resources: &Resources) -> Environment {
+    Environment::new().resources(resources)
+}
+
+fn in_memory(resources: &Resources, disk: &Memory) -> Environment {
+    shared(resources).storage(Arc::new(disk.clone()))
+}
+
+#[test]
+fn stores_that_share_hold_what_was_written_to_each() {
+    const WRITERS: usize = 4;
+    let disk = Memory::new();
+    let options = ResourceOptions::new().write_memory_bytes(256 << 10).merge_threads(2);
+    let resources = resources(options.block_cache_bytes(64 << 10));
+    let open = |store: usize| {
+        let environment = in_memory(&resources, &disk);
+        Db::open_with(format!("store {store}"), small(), environment).expect("opens")
+    };
+    let stores: Vec<Db> = (0..12).map(open).collect();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            let stores = &stores;
+            scope.spawn(move || {
+                for number in (writer..12_000).step_by(WRITERS) {
+                    // Some are written often, and some hardly.
+                    let store = (number % 79) % stores.len();
+                    stores[store].put(key(number), key(number * 7)).expect("writes");
+                }
+            });
+        }
+    });
+    for (store, db) in stores.iter().enumerate() {
+        db.settle().expect("all goes well");
+        assert!(db.verify().expect("reads").damage.is_empty());
+        let numbers: Vec<usize> = (0..12_000).filter(|it| (it % 79) % 12 == store).collect();
+        let found = db.iter().map(|entry| entry.expect("reads"));
+        let found: Vec<_> = found.map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let written = numbers.iter().map(|&it| (key(it).to_vec(), key(it * 7).to_vec()));
+        assert_eq!(found, written.collect::<Vec<_>>(), "store {store}");
+    }
+    let stats = resources.stats();
+    assert!(stats.cache_bytes > 0 && stats.cache_bytes <= 64 << 10, "{stats:?}");
+}
+
+#[test]
+fn the_largest_memtable_is_flushed_when_memory_is_short_whoever_writes() {
+    let disk = Memory::new();
+    let resources = resources(ResourceOptions::new().write_memory_bytes(256 << 10));
+    let stepped = Options::new().background(Background::Stepped);
+    let open = |name: &str| {
+        let environment = in_memory(&resources, &disk);
+        Db::open_with(name, stepped.clone(), environment).expect("opens")
+    };
+    let (idle, busy) = (open("idle"), open("busy"));
+    let fill = |db: &Db, bytes: usize| {
+        (0..bytes / 1_000).for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
+    };
+    fill(&idle, 80_000);
+    assert!(!idle.step().expect("steps"), "half of the memory is enough");
+    fill(&busy, 50_000);
+    assert!(!busy.step().expect("steps"), "the larger one is to go");
+    while idle.step().expect("steps") {}
+    let levels = idle.stats().expect("open").levels;
+    assert_eq!(levels.iter().map(|level| level.runs.len()).sum::<usize>(), 1);
+    let used = resources.stats().write_memory_bytes;
+    assert!((50_000..80_000).contains(&used), "{used}");
+    assert_eq!(idle.get(key(3)).expect("reads").as_deref(), Some(&[7; 1_000][..]));
+    drop((idle, busy));
+    assert_eq!(resources.stats().write_memory_bytes, 0);
+}
+
+#[test]
+fn memory_that_logs_bring_back_counts() {
+    let disk = Memory::new();
+    let resources = resources(ResourceOptions::new());
+    let open = || Db::open_with("db", small(), in_memory(&resources, &disk)).expect("opens");
+    let db = open();
+    (0..30).for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
+    let written = resources.stats().write_memory_bytes;
+    db.close().expect("closes");
+    assert_eq!(resources.stats().write_memory_bytes, 0);
+    let db = open();
+    let used = resources.stats().write_memory_bytes;
+    assert!(used > 30_000 && used.abs_diff(written) < written / 4, "{used}, {written} before");
+    db.flush().expect("flushes");
+    assert!(resources.stats().write_memory_bytes < 1_000);
+}
+
+#[test]
+fn a_store_whose_disk_fails_does_not_stop_the_others() {
+    let (good_disk, bad_disk) = (Memory::new(), Memory::new());
+    let resources = resources(ResourceOptions::new().merge_threads(1));
+    let good = Db::open_with("good", small(), in_memory(&resources, &good_disk)).expect("opens");
+    let bad = Db::open_with("bad", small(), in_memory(&resources, &bad_disk)).expect("opens");
+    bad_disk.no_space(true);
+    let mut failed = false;
+    for number in 0..600 {
+        failed |= bad.put(key(number), [7; 1_000]).is_err();
+        good.put(key(number), [7; 1_000]).expect("writes");
+    }
+    assert!(failed || bad.flush().is_err(), "its disk is full");
+    good.flush().expect("flushes");
+    good.settle().expect("merges");
+    assert_eq!(good.iter().count(), 600);
+    good.close().expect("closes");
+}
+
+#[test]
+fn options_that_make_no_sense_are_named() {
+    let refused = |options: ResourceOptions, name: &str| {
+        let error = Resources::new(options).expect_err("is refused").to_string();
+        assert!(error.contains(name), "{error}");
+    };
+    refused(ResourceOptions::new().merge_threads(0), "merge_threads");
+    refused(ResourceOptions::new().merge_threads(1025), "merge_threads");
+    refused(ResourceOptions::new().write_memory_bytes(1), "write_memory_bytes");
+    refused(ResourceOptions::new().merge_bytes_per_second(0), "merge_bytes_per_second");
+}
+
+#[test]
+fn a_store_takes_its_own_options_where_it_shares_nothing() {
+    let disk = Memory::new();
+    let environment = Environment::new().storage(Arc::new(disk));
+    let db = Db::open_with(Path::new("db"), small(), environment).expect("opens");
+    (0..400).for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
+    db.settle().expect("flushes and merges");
+    assert_eq!(db.iter().count(), 400);
+}

@@ -223,7 +223,9 @@ impl Db {
     /// Makes all writes so far durable.
     pub fn sync(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
-        self.engine.commit.writer().make_durable(&self.engine)
+        let durable = self.engine.commit.writer().make_durable(&self.engine);
+        self.engine.writer_is_free();
+        durable
     }
 
     /// The keys of a range and their values, as of now. Forward as an iterator, backward with

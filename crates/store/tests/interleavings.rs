@@ -25,10 +25,10 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use trommel::Environment;
 use trommel::filters::{FilterKind, RunLocatorKind};
-use trommel::options::Granularity;
+use trommel::options::{Granularity, ResourceOptions};
 use trommel::storage::{Clock, Memory, Storage};
 use trommel::testing::Pauses;
-use trommel::{Background, Batch, Db, GuardKind, Options, Scan, SyncPolicy};
+use trommel::{Background, Batch, Db, GuardKind, Options, Resources, Scan, SyncPolicy};
 use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
@@ -69,6 +69,10 @@ fn options(guard: GuardKind) -> Options {
 }
 
 fn open(disk: &Memory, options: Options) -> Db {
+    open_with(disk, options, Environment::new())
+}
+
+fn open_with(disk: &Memory, options: Options, environment: Environment) -> Db {
     let (storage, clock) = (Arc::new(disk.clone()), Arc::new(Ticking::default()));
     // In the gaps that the ordering rules close a thread often lets all others go first.
     let pauses = Pauses::new(|_| {
@@ -76,8 +80,8 @@ fn open(disk: &Memory, options: Options) -> Db {
             thread::yield_now();
         }
     });
-    Db::open_with("db", options, Environment::new().storage(storage).clock(clock).pauses(pauses))
-        .expect("opens")
+    let environment = environment.storage(storage).clock(clock).pauses(pauses);
+    Db::open_with("db", options, environment).expect("opens")
 }
 
 fn key(writer: usize, number: usize) -> Vec<u8> {
@@ -93,19 +97,28 @@ struct Stage {
     db: Db,
     disk: Memory,
     done: [AtomicU32; WRITERS],
+    value_bytes: usize,
 }
 
 impl Stage {
     fn new(guard: GuardKind) -> Arc<Self> {
         let disk = Memory::new();
         let db = open(&disk, options(guard));
-        Arc::new(Stage { db, disk, done: Default::default() })
+        Arc::new(Stage { db, disk, done: Default::default(), value_bytes: 150 })
+    }
+
+    /// A store that shares memory for writes, of which it needs much.
+    fn sharing(guard: GuardKind, resources: &Resources) -> Arc<Self> {
+        let disk = Memory::new();
+        let options = options(guard).write_buffer_bytes(1 << 20).merge_piece_bytes(32 << 10);
+        let db = open_with(&disk, options, Environment::new().resources(resources));
+        Arc::new(Stage { db, disk, done: Default::default(), value_bytes: 3_000 })
     }
 
     fn write_round(&self, writer: usize, round: u32) {
         let mut batch = Batch::new();
         let mut value = round.to_be_bytes().to_vec();
-        value.resize(150, 7);
+        value.resize(self.value_bytes, 7);
         for number in 0..KEYS {
             // The deletion is older: it must never be what is found.
             batch.delete(key(writer, number)).put(key(writer, number), &value);
@@ -301,6 +314,30 @@ fn a_crash_and_a_checkpoint(guard: GuardKind) {
     check_end(stage, ROUNDS);
 }
 
+/// Two stores have one thread of each kind, and memory for writes that each alone fills: what one
+/// writes has the other's memtable flushed. One is closed while the other goes on.
+fn stores_that_share(guard: GuardKind) {
+    let shared = ResourceOptions::new().write_memory_bytes(64 << 10).merge_threads(1);
+    let resources = Resources::new(shared).expect("they make sense");
+    let stages = [Stage::sharing(guard, &resources), Stage::sharing(guard, &resources)];
+    let writer = |stage: &Arc<Stage>, writer| {
+        spawn(stage, move |stage| (1..=ROUNDS).for_each(|round| stage.write_round(writer, round)))
+    };
+    let write = |stage| (0..WRITERS).map(move |number| writer(stage, number));
+    let short: Vec<_> = write(&stages[0]).collect();
+    let mut long: Vec<_> = write(&stages[1]).collect();
+    long.push(spawn(&stages[1], |stage| read_on(stage, 2)));
+    short.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let [short, other] = stages;
+    // Else memtables that were asked for may be sealed while files are counted.
+    short.db.flush().expect("flushes");
+    check_end(short, ROUNDS);
+    long.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    other.db.flush().expect("flushes");
+    check_end(other, ROUNDS);
+    assert_eq!(resources.stats().write_memory_bytes, 0);
+}
+
 fn run(scheduler: impl Scheduler + 'static, scene: fn(GuardKind), guard: GuardKind) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
@@ -345,4 +382,9 @@ fn no_schedule_of_long_scans_and_compactions_is_wrong() {
 #[test]
 fn no_schedule_of_a_crash_and_a_checkpoint_is_wrong() {
     explore(a_crash_and_a_checkpoint, 3);
+}
+
+#[test]
+fn no_schedule_of_stores_that_share_is_wrong() {
+    explore(stores_that_share, 5);
 }

@@ -90,7 +90,7 @@ impl StoreMemory {
         }
     }
 
-    /// A memtable of so much was sealed. Requires: as above.
+    /// A memtable of so much is sealed next, and may be flushed then. Requires: as above.
     pub(crate) fn note_sealed(&self, bytes: usize) {
         self.add_sealed(bytes);
         self.is_asked.store(false, Ordering::Relaxed);

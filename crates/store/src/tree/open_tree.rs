@@ -10,7 +10,6 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::entries::entry::Sequence;
-use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
@@ -107,13 +106,8 @@ impl OpenTree {
         lock(&self.installer)
     }
 
-    /// Puts a new memtable in place of the active one, which it returns.
-    pub(crate) fn seal(
-        &self,
-        installer: &mut Installer,
-        active: Active,
-        last: Sequence,
-    ) -> Arc<Memtable> {
+    /// Puts a new memtable in place of the active one.
+    pub(crate) fn seal(&self, installer: &mut Installer, active: Active, last: Sequence) {
         let now = self.current.hold();
         let flush = installer.take_flush();
         let old = &now.active;
@@ -126,7 +120,6 @@ impl OpenTree {
             flush,
         };
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
-        Arc::clone(&old.memtable)
     }
 
     /// Removes obsolete files. If that cannot be done now, a thread tries again.

@@ -20,8 +20,8 @@ use crate::write::engine::Engine;
 /// The longest pause of a merge that keeps to its rate before it checks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
-/// The pause before another attempt to sync a log, or to seal a memtable, that only its writer can.
-const WRITER_AGAIN: Duration = Duration::from_millis(20);
+/// The pause before another attempt to sync a log that only its writer can sync.
+const SYNC_AGAIN: Duration = Duration::from_millis(20);
 
 /// The pause before another attempt to remove files.
 const SWEEP_AGAIN: Duration = Duration::from_secs(1);
@@ -56,19 +56,18 @@ impl Client for Engine {
 
 impl Engine {
     fn flush_in_background(&self) -> Next {
-        let seal_again = (!self.seal_if_asked()).then_some(WRITER_AGAIN);
+        self.seal_if_asked();
         if let Some(left) = lock(&self.work).flush.pause_left(now()) {
-            return Next::After(left).at_latest(seal_again);
+            return Next::After(left);
         }
-        let next = match self.flush_step() {
+        match self.flush_step() {
             Ok(true) => {
                 lock(&self.work).flush.forget_pause();
                 Next::Now
             }
             Ok(false) => Next::WhenCalled,
             Err(_) => Next::After(lock(&self.work).flush.pause(now())),
-        };
-        next.at_latest(seal_again)
+        }
     }
 
     fn merge_in_background(&self) -> Next {
@@ -129,7 +128,7 @@ impl Engine {
                 return Some(left);
             }
             if !self.commit.sync_beside(self) {
-                return Some(WRITER_AGAIN);
+                return Some(SYNC_AGAIN);
             }
         }
     }

@@ -236,6 +236,8 @@ impl Commit {
             None => {
                 let Some(mut writer) = try_lock(&self.writer) else { return false };
                 let _ = writer.sync(engine);
+                drop(writer);
+                engine.writer_is_free();
             }
         }
         true
@@ -267,6 +269,7 @@ impl Leading<'_> {
     fn write(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
         let start = engine.env.clock.now();
         let written = self.commit.writer().commit(engine, batches, sync);
+        engine.writer_is_free();
         self.sync_time = sync.then(|| engine.since(start));
         written
     }

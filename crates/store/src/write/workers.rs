@@ -101,12 +101,20 @@ impl Engine {
         })
     }
 
-    /// Seals the active memtable if stores that share memory for writes have asked for it. False:
-    /// it is to be tried again soon.
-    pub(crate) fn seal_if_asked(&self) -> bool {
+    /// Seals the active memtable if stores that share memory for writes have asked for it, and it
+    /// can be done now. Else a writer is at work, or a flush, and calls when it is done.
+    pub(crate) fn seal_if_asked(&self) {
         let is_asked = self.memory.as_ref().is_some_and(|memory| memory.asked());
-        // A writer that is at work sees to it with its next write, if there is one.
-        !is_asked || self.commit.try_writer().is_some_and(|mut writer| writer.seal_early(self))
+        if is_asked && let Some(mut writer) = self.commit.try_writer() {
+            writer.seal_early(self);
+        }
+    }
+
+    /// A writer has ended, beside which no memtable could be sealed.
+    pub(crate) fn writer_is_free(&self) {
+        if self.memory.as_ref().is_some_and(|memory| memory.asked()) {
+            self.workers.call(&[WorkKind::Flush]);
+        }
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {

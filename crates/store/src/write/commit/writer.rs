@@ -267,11 +267,12 @@ impl Writer {
     }
 
     /// Seals the active memtable before it is full, since stores that share memory for writes have
-    /// asked for it. Waits for no flush: the caller is a thread that flushes. False: it cannot be
-    /// done now.
-    pub(crate) fn seal_early(&mut self, engine: &Engine) -> bool {
-        let has_room = engine.current.pin().sealed.len() < SEALED_MAX;
-        has_room && !self.is_stuck() && self.seal(engine).is_ok()
+    /// asked for it. Not if it would wait for a flush, since the caller is a thread that flushes,
+    /// or if the log has failed: the next write moves on from it.
+    pub(crate) fn seal_early(&mut self, engine: &Engine) {
+        if engine.current.pin().sealed.len() < SEALED_MAX && !self.is_stuck() {
+            let _ = self.seal(engine);
+        }
     }
 
     /// Seals the active memtable if it has entries.
@@ -321,12 +322,13 @@ impl Writer {
     }
 
     fn seal_onto(&mut self, engine: &Engine, log: Log, active: Active) {
-        let mut installer = engine.installer();
-        let sealed = engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
-        drop(installer);
+        // Before it is there to be flushed.
         if let Some(memory) = &engine.memory {
-            memory.note_sealed(sealed.size_bytes());
+            memory.note_sealed(engine.current.pin().active.memtable.size_bytes());
         }
+        let mut installer = engine.installer();
+        engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
+        drop(installer);
         self.go_on_with(log);
         engine.work_appeared();
     }

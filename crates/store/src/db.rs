@@ -326,6 +326,20 @@ impl Db {
         self.engine.merge_everything()
     }
 
+    /// As [`compact`](Db::compact), and tells how many entries of how many it has merged.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: the runs are as they were.
+    pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
+        let _call = self.engine.life().enter()?;
+        self.flush()?;
+        let entries = self.engine.current.pin().files().map(|table| table.entry_count()).sum();
+        let mut steps = Steps::new(listener);
+        steps.begin(entries)?;
+        self.engine.merge_everything_telling(|merged| steps.reach(merged))?;
+        steps.reach(entries)
+    }
+
     /// In stepped mode: does one step of background work. False: there is nothing to do.
     pub fn step(&self) -> Result<bool> {
         let _call = self.engine.life().enter()?;
@@ -348,8 +362,21 @@ impl Db {
     /// # Errors
     /// `NotEmpty` if the folder has files, `Io` if the disk refuses.
     pub fn checkpoint(&self, dir: impl AsRef<Path>) -> Result<()> {
+        self.checkpoint_with_progress(dir, &mut unheard)
+    }
+
+    /// As [`checkpoint`](Db::checkpoint), and tells how many tables of how many it has.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: what it has made is removed.
+    pub fn checkpoint_with_progress(
+        &self,
+        dir: impl AsRef<Path>,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<()> {
         let _call = self.engine.life().enter()?;
-        crate::tools::checkpoint::checkpoint(&self.engine, dir.as_ref())
+        let steps = &mut Steps::new(listener);
+        crate::tools::checkpoint::checkpoint(&self.engine, dir.as_ref(), steps)
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.

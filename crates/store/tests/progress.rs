@@ -76,3 +76,69 @@ fn tools_tell_their_tables_and_leave_the_store_alone_when_stopped() {
     let db = Db::open_with(DIR, Options::default(), environment(&disk)).expect("opens");
     assert_eq!(db.iter().filter(Result::is_ok).count(), 10_000);
 }
+
+#[test]
+fn a_checkpoint_tells_its_tables_and_leaves_nothing_when_stopped() {
+    let disk = Memory::new();
+    let db = store(&disk);
+    let copied = std::cell::Cell::new(0);
+    let tables = check(|listener| {
+        let folder = format!("copy{}", copied.get());
+        let copy = db.checkpoint_with_progress(&folder, listener);
+        copied.set(copied.get() + u32::from(copy.is_ok()));
+        copy
+    });
+    assert!(tables > 3, "{tables}");
+    assert_eq!(copied.get(), 1, "the others were stopped, and their folder was taken again");
+    let copy = Db::open_with("copy0", Options::default(), environment(&disk)).expect("opens");
+    assert_eq!(copy.iter().count(), 10_000);
+}
+
+/// A store of some runs that are not due to be merged.
+fn store_of_runs(background: Background) -> Db {
+    let options = Options::new().background(background).merge_piece_bytes(20 << 10);
+    let db = Db::open_with(DIR, options, environment(&Memory::new())).expect("opens");
+    for run in 0..4 {
+        (run..40_000).step_by(4).for_each(|i| db.put(format!("key{i:05}"), [7; 20]).expect("puts"));
+        db.flush().expect("flushes");
+    }
+    db
+}
+
+fn runs(db: &Db) -> usize {
+    db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum()
+}
+
+#[test]
+fn merging_all_tells_its_entries_and_can_be_stopped() {
+    for background in [Background::Stepped, Background::Threads(2)] {
+        let db = store_of_runs(background);
+        let mut first = true;
+        let stopped = db.compact_with_progress(&mut |_| match std::mem::take(&mut first) {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        });
+        assert_eq!(db.iter().count(), 40_000);
+        // Threads may have been faster, and merge on their own what is due.
+        if background == Background::Stepped {
+            assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+            assert_eq!(runs(&db), 4, "as before");
+        } else {
+            assert!(matches!(stopped, Ok(()) | Err(Error::Cancelled)), "{stopped:?}");
+        }
+        let told = heard(|listener| db.compact_with_progress(listener));
+        let (first, last) = (told[0], told[told.len() - 1]);
+        assert_eq!((first.done, last.done, last.total), (0, 40_000, 40_000));
+        assert!(told.is_sorted_by_key(|progress| progress.done));
+        assert!(background != Background::Stepped || told.len() > 5, "{told:?}");
+        assert_eq!((runs(&db), db.iter().count()), (1, 40_000));
+        db.settle().expect("nothing is left to do");
+    }
+}
+
+#[test]
+fn merging_nothing_is_done_at_once() {
+    let db = Db::open_with(DIR, Options::default(), environment(&Memory::new())).expect("opens");
+    let told = heard(|listener| db.compact_with_progress(listener));
+    assert!(told.iter().all(|progress| *progress == told[0]) && told[0].total == 0);
+}

@@ -24,14 +24,15 @@ use crate::plan::layout::Layout;
 use crate::storage::link_or_copy::{link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
+use crate::tools::progress::Steps;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
 /// Creates a store in `dir` with all writes that are visible now.
-pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path) -> Result<()> {
+pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path, steps: &mut Steps<'_, '_>) -> Result<()> {
     let (folder, _lock) = take_new_folder(&*tree.env.storage, dir)?;
     let mut made = Made { folder, names: Vec::new() };
-    let filled = fill(tree, &mut made);
+    let filled = fill(tree, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -84,14 +85,16 @@ impl Made {
     }
 }
 
-fn fill(tree: &OpenTree, made: &mut Made) -> Result<()> {
+fn fill(tree: &OpenTree, made: &mut Made, steps: &mut Steps<'_, '_>) -> Result<()> {
     // Rule 2: the number comes first, then the version, so that the version has all writes up to
     // it. Tables that were flushed in between may have later writes. Then the memtables have none
     // up to the number.
     let last = tree.snapshots.register().sequence();
     let version = tree.current.hold();
+    steps.begin(version.files().count() as u64)?;
     for table in version.files() {
         made.take(&tree.table_files.folder, table_name(table.file()))?;
+        steps.advance(1)?;
     }
     let mut layout = (*version.layout).clone();
     link_images(tree, made, &mut layout)?;

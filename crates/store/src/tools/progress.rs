@@ -1,6 +1,6 @@
 //! Progress of a long call: told to its caller, who may stop it.
 //! ```text
-//! verify, repair --> Steps::advance --> the caller's listener --> go on, or Error::Cancelled
+//! verify, repair, ... --> Steps::advance --> the caller's listener --> go on, or Error::Cancelled
 //! ```
 //! Invariants: what is done never exceeds the total. After a refusal the call does nothing more.
 
@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 
-/// How far a call has come. The unit is the call's own: entries for `verify`, tables for others.
+/// How far a call has come. The unit is the call's own: entries for `verify` and
+/// `compact`, tables for others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Progress {
@@ -40,8 +41,12 @@ impl<'a, 'l> Steps<'a, 'l> {
 
     /// So many more steps are done.
     pub(crate) fn advance(&mut self, steps: u64) -> Result<()> {
-        let Progress { done, total } = self.progress;
-        self.progress.done = done.saturating_add(steps).min(total);
+        self.reach(self.progress.done.saturating_add(steps))
+    }
+
+    /// So many steps are done.
+    pub(crate) fn reach(&mut self, done: u64) -> Result<()> {
+        self.progress.done = done.min(self.progress.total);
         match (self.listener)(self.progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::Cancelled),

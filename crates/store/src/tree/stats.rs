@@ -124,6 +124,8 @@ pub(crate) struct Counters {
     pub(crate) user_bytes: AtomicU64,
     pub(crate) flushed_bytes: AtomicU64,
     pub(crate) merged_bytes: AtomicU64,
+    /// Entries that merges have read.
+    pub(crate) merged_entries: AtomicU64,
     pub(crate) guard_nanoseconds: AtomicU64,
     pub(crate) rebuild_peak_bytes: AtomicU64,
     pub(crate) slowdowns: StallCounter,

@@ -68,7 +68,9 @@ impl Engine {
         let id = step.id;
         let submerge = step.submerge.as_mut().expect("the caller has taken one");
         let done = submerge.step(self);
-        self.rate_limiter.spend(submerge.take_read_bytes(), self.env.clock.now());
+        let read = submerge.take_read();
+        self.counters.merged_entries.fetch_add(read.entries, Ordering::Relaxed);
+        self.rate_limiter.spend(read.bytes, self.env.clock.now());
         let done = done.map_err(|error| step.failed(error))?;
         let submerge = step.submerge.take().expect("as above");
         let plan = Arc::clone(submerge.plan());

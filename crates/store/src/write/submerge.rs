@@ -31,8 +31,16 @@ pub(crate) struct Submerge {
     place: usize,
     /// None: it has not begun, or it has ended.
     reading: Option<Reading>,
-    /// Bytes of entries that were read since the last call for them.
-    read_bytes: u64,
+    /// Since the last call for it.
+    read: Read,
+}
+
+/// What a merge has read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Read {
+    pub(crate) entries: u64,
+    /// Their keys and values.
+    pub(crate) bytes: u64,
 }
 
 /// What lives on between two steps.
@@ -73,8 +81,10 @@ pub(crate) struct MergeOutput {
 impl Submerge {
     /// All submerges of a merge, in key order.
     pub(crate) fn all(plan: &Arc<MergePlan>) -> Vec<Submerge> {
-        let submerge =
-            |place| Submerge { plan: Arc::clone(plan), place, reading: None, read_bytes: 0 };
+        let submerge = |place| {
+            let (plan, read) = (Arc::clone(plan), Read::default());
+            Submerge { plan, place, reading: None, read }
+        };
         (0..plan.submerges.len()).map(submerge).collect()
     }
 
@@ -86,9 +96,9 @@ impl Submerge {
         self.place
     }
 
-    /// Bytes of entries that were read since the last call.
-    pub(crate) fn take_read_bytes(&mut self) -> u64 {
-        std::mem::take(&mut self.read_bytes)
+    /// What was read since the last call.
+    pub(crate) fn take_read(&mut self) -> Read {
+        std::mem::take(&mut self.read)
     }
 
     /// One step: some entries. The output, when it is done; then there is no other step.
@@ -103,7 +113,8 @@ impl Submerge {
         };
         let Reading { cursor, retention, locator, writer, kept } = &mut reading;
         let is_done = writer.write_kept(cursor, STEP_ENTRIES, |writer, entry, input| {
-            self.read_bytes += (entry.key.len() + entry.value.len()) as u64;
+            self.read.entries += 1;
+            self.read.bytes += (entry.key.len() + entry.value.len()) as u64;
             let keeps = retention.keeps(entry);
             if let Some(locator) = locator {
                 locator.saw(entry.key, input, keeps, tree);

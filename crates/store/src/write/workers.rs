@@ -14,12 +14,15 @@ use crate::plan::background::Background;
 use crate::plan::layout::Layout;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::shared::worker_pool::WorkKind;
-use crate::sync::{Arc, Ordering, current, lock, wait};
+use crate::sync::{Arc, Ordering, current, lock, wait, wait_for};
 use crate::tree::write_stalls::Lag;
 use crate::write::engine::Engine;
 use crate::write::flush::{FlushTask, Flushed};
 use crate::write::merge_scheduler::Failed;
 use crate::write::work::Work;
+
+/// How often a caller hears how far merges have come.
+const TELL_AGAIN: Duration = Duration::from_millis(100);
 
 /// A step of a flush that this thread runs. Dropped, by a panic too: another step may follow.
 struct FlushStep<'c> {
@@ -304,30 +307,90 @@ impl Engine {
     }
 
     fn wait_for_threads(&self) -> Result<()> {
-        self.wait_until(|work| match work.failure() {
+        self.wait_until(|work| self.end_of_work(work))
+    }
+
+    /// Whether threads have nothing to do, or something has failed. None: they have.
+    fn end_of_work(&self, work: &Work) -> Option<Result<()>> {
+        match work.failure() {
             Some(cause) => Some(Err(Error::stopped(cause))),
             None if work.flush.busy.is_some() || self.is_flush_due(work) => None,
             None => (!self.has_merges(work)).then_some(Ok(())),
-        })
+        }
     }
 
     /// Merges everything into one run. Open merges are cancelled: their output would be an input at
     /// once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
-        if self.current.pin().runs.is_empty() {
+        if !self.ask_to_merge_everything() {
             return Ok(());
         }
+        match self.table_files.options.background {
+            Background::Stepped => self.wait_idle(),
+            // Not `wait_idle`: it would forget that this merge has failed.
+            Background::Threads(_) => self.wait_for_threads(),
+        }
+    }
+
+    /// As above, and tells again and again how many entries merges have read since it began. After
+    /// an error the merge is given up.
+    pub(crate) fn merge_everything_telling(
+        &self,
+        mut tell: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        let read = || self.counters.merged_entries.load(Ordering::Relaxed);
+        let before = read();
+        if !self.ask_to_merge_everything() {
+            return Ok(());
+        }
+        let mut tell = || {
+            tell(read() - before).inspect_err(|_| {
+                self.give_up_merges(false);
+            })
+        };
+        match self.table_files.options.background {
+            Background::Stepped => {
+                while self.step()? || self.others_went_on() {
+                    self.life().check()?;
+                    tell()?;
+                }
+                Ok(())
+            }
+            Background::Threads(_) => self.wait_for_threads_telling(tell),
+        }
+    }
+
+    /// False: there is nothing to merge.
+    fn ask_to_merge_everything(&self) -> bool {
+        let has_runs = !self.current.pin().runs.is_empty();
+        if has_runs {
+            self.give_up_merges(true);
+        }
+        has_runs
+    }
+
+    /// Cancels open merges. `merge_everything`: what is to be merged next; else what is due.
+    fn give_up_merges(&self, merge_everything: bool) {
         let mut work = lock(&self.work);
-        work.merge_everything = true;
+        work.merge_everything = merge_everything;
         work.merges.forget_failures();
         let cancelled = work.merges.cancel();
         drop(work);
         cancelled.abandon(self);
         self.work_has_changed();
-        match self.table_files.options.background {
-            Background::Stepped => self.wait_idle(),
-            // Not `wait_idle`: it would forget that this merge has failed.
-            Background::Threads(_) => self.wait_for_threads(),
+    }
+
+    fn wait_for_threads_telling(&self, mut tell: impl FnMut() -> Result<()>) -> Result<()> {
+        loop {
+            let work = lock(&self.work);
+            if let Some(end) = self.end_of_work(&work) {
+                return end;
+            }
+            if work.stopping {
+                return self.life().check();
+            }
+            drop(wait_for(&self.work_changed, &self.work, work, TELL_AGAIN));
+            tell()?;
         }
     }
 

@@ -163,6 +163,11 @@ pub(super) const WHOLE: &[Operation] = &[
         let dir = format!("copy{}", world.checkpoints);
         world.db().checkpoint(dir).expect("copies");
     }),
+    ("checkpoint_with_progress", |world, _| {
+        world.checkpoints += 1;
+        let dir = format!("copy{}", world.checkpoints);
+        world.db().checkpoint_with_progress(dir, &mut unheard).expect("copies");
+    }),
     ("close", |world, _| {
         world.held.clear();
         world.db.take().expect("it is open").close().expect("closes");
@@ -200,6 +205,9 @@ pub(super) const WHOLE: &[Operation] = &[
     ("ingest", |world, _| {
         let entries = (0..100).map(|n| (key(b'x', n), VALUE));
         assert_eq!(world.db().ingest(entries).expect("loads"), 100);
+    }),
+    ("compact_with_progress", |world, _| {
+        world.db().compact_with_progress(&mut unheard).expect("merges");
     }),
     ("settle, compact", |world, _| {
         world.db().settle().expect("merges");

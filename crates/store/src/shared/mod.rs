@@ -5,6 +5,7 @@
 //! ```
 
 pub(crate) mod environment;
+pub(crate) mod merge_lanes;
 pub(crate) mod rate_limiter;
 pub(crate) mod resources;
 pub(crate) mod worker_pool;

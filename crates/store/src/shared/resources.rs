@@ -10,10 +10,14 @@ use crate::error::{Error, Result};
 use crate::files::cache::BlockCache;
 use crate::plan::background::Background;
 use crate::plan::options::Options;
+use crate::shared::merge_lanes::MergeLanes;
 use crate::shared::rate_limiter::RateLimiter;
 use crate::shared::worker_pool::{PoolSize, WorkerPool};
 use crate::shared::write_memory::WriteMemory;
 use crate::sync::Arc;
+
+/// Merges that may be open for each thread that merges: small ones need not wait for large ones.
+const LANES_OF_A_THREAD: usize = 4;
 
 /// What stores may use together that share [`Resources`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +30,8 @@ pub struct ResourceOptions {
     /// slowed down while all hold more than all of it. At least 64 KiB; 64 MiB by default.
     pub write_memory_bytes: usize,
     /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, and half as
-    /// many sync logs and remove files.
+    /// many sync logs and remove files. At most four merges for each of them are open at once, of
+    /// all stores.
     pub merge_threads: usize,
     /// Bytes that the merges of all stores may read in a second. None, the default: as fast as
     /// they can.
@@ -97,7 +102,8 @@ impl ResourceOptions {
 ///
 /// Of the stores' options, `block_cache_bytes`, `merge_bytes_per_second` and the number of threads
 /// in `background` then say nothing. A store's `write_buffer_bytes` still bounds its own memtable.
-/// A [`Background::Stepped`] store has no threads all the same.
+/// A [`Background::Stepped`] store has no threads all the same. Clocks of stores that share a rate
+/// should be the same.
 ///
 /// ```
 /// use trommel::options::ResourceOptions;
@@ -125,6 +131,7 @@ struct Inner {
     cache: Arc<BlockCache>,
     memory: Arc<WriteMemory>,
     pool: Arc<WorkerPool>,
+    lanes: Arc<MergeLanes>,
     rate_limiter: Arc<RateLimiter>,
 }
 
@@ -154,6 +161,7 @@ impl Resources {
             cache: Arc::new(BlockCache::new(options.block_cache_bytes as u64)),
             memory: Arc::new(WriteMemory::new(options.write_memory_bytes)),
             pool: Arc::new(WorkerPool::new(PoolSize::of_many_stores(options.merge_threads))),
+            lanes: Arc::new(MergeLanes::new(LANES_OF_A_THREAD * options.merge_threads)),
             rate_limiter: Arc::new(RateLimiter::new(options.merge_bytes_per_second)),
         });
         Ok(Resources { inner })
@@ -184,6 +192,7 @@ pub(crate) struct StoreResources {
     pub(crate) memory: Option<Arc<WriteMemory>>,
     pub(crate) memtable_size: MemtableSize,
     pub(crate) pool: Arc<WorkerPool>,
+    pub(crate) lanes: Arc<MergeLanes>,
     pub(crate) rate_limiter: Arc<RateLimiter>,
 }
 
@@ -213,6 +222,11 @@ impl StoreResources {
             memory: Some(Arc::clone(&shared.memory)),
             memtable_size: MemtableSize::of_many(options.write_buffer_bytes),
             pool: Arc::clone(&shared.pool),
+            lanes: match background {
+                Background::Threads(_) => Arc::clone(&shared.lanes),
+                // Its steps wait for no other store.
+                Background::Stepped => Arc::new(MergeLanes::unlimited()),
+            },
             rate_limiter: Arc::clone(&shared.rate_limiter),
         };
         Ok((resources, options))
@@ -228,6 +242,7 @@ impl StoreResources {
             memory: None,
             memtable_size: MemtableSize::of(options.write_buffer_bytes),
             pool: Arc::new(WorkerPool::new(PoolSize::of_one_store(merge_threads))),
+            lanes: Arc::new(MergeLanes::unlimited()),
             rate_limiter: Arc::new(RateLimiter::new(options.merge_bytes_per_second)),
         }
     }

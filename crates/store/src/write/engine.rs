@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::files::store_folder::FolderLock;
 use crate::plan::background::Background;
 use crate::plan::run_limits::RunLimits;
+use crate::shared::merge_lanes::MergeLanes;
 use crate::shared::rate_limiter::RateLimiter;
 use crate::shared::resources::StoreResources;
 use crate::shared::worker_pool::WorkerPool;
@@ -31,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) work_changed: Condvar,
     /// The threads that may work for it.
     pub(crate) pool: Mutex<Option<Arc<WorkerPool>>>,
+    /// Of its merges, and of those of stores that it shares threads with.
+    pub(crate) lanes: Arc<MergeLanes>,
     /// Keeps merges to their rate.
     pub(crate) rate_limiter: Arc<RateLimiter>,
     /// Its share of memory for writes, where stores share it.
@@ -50,13 +53,14 @@ impl Engine {
         resources: StoreResources,
         lock: FolderLock,
     ) -> Self {
-        let StoreResources { memory, memtable_size, pool, rate_limiter, .. } = resources;
+        let StoreResources { memory, memtable_size, pool, lanes, rate_limiter, .. } = resources;
         let memory = memory.map(|memory| memory.join(Arc::clone(&tree.workers)));
         let engine = Engine {
             commit,
             work: Mutex::default(),
             work_changed: Condvar::new(),
             pool: Mutex::new(Some(pool)),
+            lanes,
             rate_limiter,
             memory,
             memtable_size,

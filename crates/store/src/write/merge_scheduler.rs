@@ -41,10 +41,12 @@ impl Engine {
         let mut work = lock(&self.work);
         let is_open = choice.is_some_and(|choice| choice < work.merges.waiting_count());
         let due = if is_open { None } else { self.next_merge(&work) };
-        if let Some(job) = due.map(Arc::new) {
+        if let Some((job, lane)) =
+            due.and_then(|job| Some((Arc::new(job), self.lanes.take(&self.workers)?)))
+        {
             // A merge of everything has begun, or was not asked for.
             work.merge_everything = false;
-            let id = work.merges.begin(Arc::clone(&job));
+            let id = work.merges.begin(Arc::clone(&job), lane);
             let step = MergeStep::begin(self, &mut work, id, None);
             drop(work);
             return self.begin_merge(step, job);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::plan::merge_job::MergeJob;
+use crate::shared::merge_lanes::Lane;
 use crate::shared::worker_pool::{RETRY_FIRST, RETRY_LONGEST};
 use crate::sync::Arc;
 use crate::write::submerge::{MergeOutput, Submerge};
@@ -44,6 +45,8 @@ struct OpenMerge {
     is_released: bool,
     /// It has failed, and may be tried again from then on.
     retry: Option<Instant>,
+    /// None: it has failed.
+    lane: Option<Lane>,
 }
 
 /// What is to be done after a step.
@@ -86,7 +89,7 @@ impl OpenMerges {
     }
 
     /// Opens a merge that is still to be planned.
-    pub(crate) fn begin(&mut self, job: Arc<MergeJob>) -> MergeId {
+    pub(crate) fn begin(&mut self, job: Arc<MergeJob>, lane: Lane) -> MergeId {
         let id = MergeId(self.begun);
         self.begun += 1;
         self.open.push(OpenMerge {
@@ -99,6 +102,7 @@ impl OpenMerges {
             has_failed: false,
             is_released: false,
             retry: None,
+            lane: Some(lane),
         });
         id
     }
@@ -192,7 +196,7 @@ impl OpenMerges {
         let Some(open) = self.find(id) else { return Default::default() };
         let (job, is_first) = (Arc::clone(&open.job), !open.has_failed);
         let is_wanted = is_first || !open.is_released;
-        open.has_failed = true;
+        (open.has_failed, open.lane) = (true, None);
         open.running -= 1;
         let mut left = Leftovers::default();
         open.leave_to(&mut left);

@@ -12,6 +12,7 @@ pub mod experiment;
 mod keys;
 mod kill;
 mod median;
+pub mod palette;
 mod progress;
 mod questions;
 mod replay;

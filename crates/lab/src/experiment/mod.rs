@@ -44,7 +44,7 @@ pub use records::{Record, RecordFile};
 pub use rows::{Row, Scalar};
 pub use run::{Command, Heard, Keep, Outcome, RunSummary, run_experiments};
 pub use steps::Step;
-pub use study::Study;
+pub use study::{Study, summary};
 
 #[cfg(test)]
 mod tests;

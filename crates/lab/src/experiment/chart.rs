@@ -17,12 +17,12 @@ mod look;
 mod rows;
 mod words;
 
-pub(crate) use crate::experiment::chart::drawing::escaped;
+pub use crate::experiment::chart::drawing::escaped;
 use crate::experiment::chart::drawing::{Anchor, Area, Drawing, Standing};
 use crate::experiment::chart::legend::Legend;
 use crate::experiment::chart::look::Look;
 use crate::experiment::chart::rows::NameRows;
-use crate::experiment::chart::words::width_of;
+pub use crate::experiment::chart::words::width_of;
 use crate::experiment::figure::{Figure, Mark, Panel};
 use crate::experiment::number::tick;
 use crate::experiment::ticks::Axis;

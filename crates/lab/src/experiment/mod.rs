@@ -31,6 +31,7 @@ mod steps;
 mod study;
 mod ticks;
 
+pub use chart::{escaped, width_of};
 pub use check::{Complaint, complaints};
 pub use claim::{Claim, ClaimOutcome, ClaimPair, Verdict};
 pub use csv::csv;

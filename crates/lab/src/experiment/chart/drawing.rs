@@ -135,7 +135,7 @@ pub(crate) fn number(number: f64) -> String {
 }
 
 /// Text that means itself in SVG and HTML.
-pub(crate) fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

@@ -3,7 +3,7 @@
 //! Invariant: no less than in wide fonts such as DejaVu Sans, so that texts do not meet.
 
 /// Of a text, in the units of its size.
-pub(crate) fn width_of(text: &str, size: f64) -> f64 {
+pub fn width_of(text: &str, size: f64) -> f64 {
     text.chars().map(letter).sum::<f64>() * size
 }
 

@@ -12,7 +12,6 @@ pub mod experiment;
 mod keys;
 mod kill;
 mod median;
-pub mod palette;
 mod progress;
 mod questions;
 mod replay;

@@ -171,6 +171,7 @@ mod tests {
         for wrong in ["", "0", "256", "sep:", "sep:ab", "sep:0x100", "/"] {
             assert!(prefix(wrong).expect_err(wrong).contains("sep:/"), "{wrong}");
         }
+        trommel_guards::register().expect("no other filter has these names");
         let told = Typed::try_parse_from(["test", "--rosetta-split", "even"]).err();
         let told = told.expect("no split").to_string();
         assert!(told.contains("--rosetta-split 'even': there are: single"), "{told}");

@@ -163,7 +163,7 @@ pub(crate) trait Selection {
 /// What was typed of a selection.
 #[derive(Clone, Debug)]
 pub(crate) struct Selected<S> {
-    pub(crate) options: Options,
+    pub(crate) options: Box<Options>,
     selection: PhantomData<S>,
 }
 
@@ -189,7 +189,7 @@ impl<S: Selection> FromArgMatches for Selected<S> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let mut options = Options::default();
         set_typed(&mut options, matches, selected::<S>())?;
-        Ok(Selected { options, selection: PhantomData })
+        Ok(Selected { options: Box::new(options), selection: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -14,9 +14,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use trommel::{GuardKind, Policy};
-use trommel_lab::{
-    Recording, ReplayEvent, ReplayPlan, ReplayStep, palette, read_recording, record_replay,
-};
+use trommel_lab::experiment::palette;
+use trommel_lab::{Recording, ReplayEvent, ReplayPlan, ReplayStep, read_recording, record_replay};
 
 use crate::args::guards::guard;
 use crate::output::progress::StageBar;

@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 
 use trommel::stats::{LevelStats, PartitionStats, RunStats, Stats};
 
+use trommel_lab::experiment::palette::{self, Colour};
 use trommel_lab::experiment::{escaped, width_of};
-use trommel_lab::palette::{self, Colour};
 
 use crate::output::keytext::show;
 use crate::output::table::{bytes, counted, whole};

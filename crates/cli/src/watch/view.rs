@@ -18,7 +18,7 @@ use std::str::FromStr;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Paragraph;
-use trommel_lab::palette;
+use trommel_lab::experiment::palette;
 
 use crate::output::table::{bytes, counted, whole};
 use crate::output::tree_picture::bar;

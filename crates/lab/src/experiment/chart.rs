@@ -25,8 +25,8 @@ use crate::experiment::chart::rows::NameRows;
 pub use crate::experiment::chart::words::width_of;
 use crate::experiment::figure::{Figure, Mark, Panel};
 use crate::experiment::number::tick;
+use crate::experiment::palette;
 use crate::experiment::ticks::Axis;
-use crate::palette;
 
 const WIDTH: f64 = 680.0;
 const MARGIN: f64 = 12.0;

@@ -3,15 +3,15 @@
 //! how many claims hold, and every claim, with a link to its figures
 //! each plan: what and why; claims; figures, each with its numbers; commands; machine, commit
 //! ```
-//! Invariants: every text that comes from a file is escaped. Colours are those of the palette. Where
-//! a window is narrow, tables of numbers scroll within themselves, and the page does not.
+//! Invariants: every text that comes from a file is escaped. Colours are those of the palette. In a
+//! narrow window tables of numbers scroll within themselves, and the page does not.
 
 use crate::experiment::chart::{escaped, style, svg};
 use crate::experiment::claim::Verdict;
 use crate::experiment::figure::{Figure, Panel};
 use crate::experiment::number::duration;
+use crate::experiment::palette;
 use crate::experiment::study::{Study, summary};
-use crate::palette;
 
 /// Where a window is narrow, a claim is a paragraph, not a row.
 const STYLE: &str = "\

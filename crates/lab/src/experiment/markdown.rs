@@ -37,7 +37,7 @@ fn figure_file(study: &Study) -> Option<FigureFile> {
 
 /// The text. `about` stands under its title.
 pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
-    let mut text = format!("# {title}\n\n**{}**\n\n{about}\n", summary(studies));
+    let mut text = format!("# {title}\n\n**{}**\n{about}\n", summary(studies));
     for (verdict, heading) in [
         (Verdict::DoesNotHold, "Claims that do not hold"),
         (Verdict::Tie, "Ties"),

@@ -22,6 +22,7 @@ mod interval;
 mod machine;
 mod markdown;
 mod number;
+pub mod palette;
 mod plan;
 mod records;
 mod rows;

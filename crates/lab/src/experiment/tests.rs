@@ -408,7 +408,7 @@ fn the_colours_of_a_page_are_those_of_the_palette() {
     let page = html("t", "a", &[]);
     let style = page.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next());
     let known: Vec<&str> =
-        crate::palette::all().flat_map(|colour| [colour.light, colour.dark]).collect();
+        crate::experiment::palette::all().flat_map(|colour| [colour.light, colour.dark]).collect();
     let used: Vec<String> = style
         .expect("a style sheet")
         .split('#')

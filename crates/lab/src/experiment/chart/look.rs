@@ -4,7 +4,7 @@
 //! colours their lines are dashed.
 
 use crate::experiment::chart::drawing::{Drawing, Spot, number, path_of};
-use crate::palette::CURVES;
+use crate::experiment::palette::CURVES;
 
 /// Of a mark, from its middle.
 const HALF: f64 = 4.5;
@@ -45,7 +45,7 @@ impl Look {
 
     /// Filled boxes, from one corner to the other.
     pub(crate) fn boxes(&self, drawing: &mut Drawing, corners: impl Iterator<Item = (Spot, Spot)>) {
-        let path: String = corners.map(|corners| rectangle(corners)).collect();
+        let path: String = corners.map(rectangle).collect();
         drawing.path(self.class, FILLED, &path);
     }
 

@@ -31,7 +31,7 @@ th,td{padding:.28em .8em .28em 0;border-bottom:1px solid var(--grid);text-align:
 th:first-child,td:first-child,.words td,.words th{text-align:left}\
 .words{width:100%}.words td:first-child{width:52%}.words th[colspan]{padding-top:1em}\
 .count{font-weight:normal;color:var(--quiet)}\
-pre{font:13px/1.45 monospace;background:var(--field);padding:.7em;overflow-x:auto}\
+code{font-size:.92em;background:var(--field)}pre{font:13px/1.45 monospace;background:var(--field);padding:.7em;overflow-x:auto}\
 .source,.note{color:var(--quiet);font-size:.92em}\
 .yes,.no,.unknown{font-weight:bold;white-space:nowrap}\
 .yes{color:var(--good)}.no{color:var(--bad)}.unknown{color:var(--quiet)}\
@@ -107,7 +107,7 @@ fn chapter(study: &Study) -> String {
         escaped(&plan.name),
         escaped(&plan.title),
         escaped(&plan.source),
-        escaped(plan.about.trim()).replace("\n\n", "</p>\n<p>"),
+        with_code(&escaped(plan.about.trim())).replace("\n\n", "</p>\n<p>"),
     );
     text.push_str(&claims(study));
     text.push_str("<div class=\"figures\">\n");
@@ -174,6 +174,16 @@ fn figure_text(figure: &Figure) -> String {
     }
     text.push_str("</details>\n");
     text + "</figure>\n"
+}
+
+/// What stands in backticks, as code.
+fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let told = parts.map(|(place, part)| match place % 2 {
+        0 => part.to_string(),
+        _ => format!("<code>{part}</code>"),
+    });
+    told.collect()
 }
 
 /// What a table has: its panel, too, if there are several.

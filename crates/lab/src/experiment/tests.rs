@@ -11,7 +11,7 @@ use super::*;
 const PLAN: &str = r#"
 title = "Misses <by> bits"
 source = "GRF, Figure 10"
-about = "What it is."
+about = "What `it` is."
 
 [[run]]
 command = "bench read"
@@ -227,6 +227,7 @@ fn pages_need_nothing_else_and_say_what_is_missing() {
     assert!(top.contains(sum), "{top}");
     assert!(page.contains("1 of 2 measurements") && page.contains("# not measured"));
     assert_eq!(page.matches("<svg").count(), 1, "a figure without rows has no picture");
+    assert!(page.contains("<p>What <code>it</code> is.</p>"), "{page}");
     let tables = page.matches("<table>").count();
     assert_eq!(page.matches("<div class=\"scroll\"><table>").count(), tables, "they scroll alone");
     let outside = ["<script", "<link", "<img", "src=", "url("];

@@ -17,7 +17,7 @@ mkdir -p "$folder"
 wrong=0
 check() {
     page="$folder/$1.html"
-    for width in 1280 800; do
+    for width in 1280 800 500; do
         found=$(browse --window-size="$width,1000" --virtual-time-budget=60000 --dump-dom "file://$page#test" | sed -n 's/.*<div id="result">\([^<]*\).*/\1/p')
         echo "$1, $width pixels: ${found:-the page said nothing}"
         case $found in

@@ -45,6 +45,10 @@ fn the_results_and_their_figures_are_current() {
     assert!(text(&place.path("results.md")) == kept, "run the command that stands in results.md");
     let kept = files(&project().join("docs/figures"));
     assert_eq!(kept.len(), kept.iter().filter(|(name, _)| name.ends_with(".svg")).count());
+    for (name, figure) in &kept {
+        assert!(common::smallest_text(figure) >= 9.0, "{name} cannot be read in a narrow window");
+        assert!(figure.contains("prefers-color-scheme:dark"), "{name} has one mode");
+    }
     for (made, kept) in files(&place.path("figures")).iter().zip(&kept) {
         assert!(made == kept, "{}: run the command that stands in results.md", made.0);
     }

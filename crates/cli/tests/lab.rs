@@ -66,16 +66,14 @@ fn a_plan_is_run_once_and_reported() {
     let claims = place.run(&format!("{report} --json")).json(0);
     assert_eq!((&claims[0]["verdict"], &claims[0]["plan"]), (&"holds".into(), &"alone".into()));
     let text = place.run(report).with_status(0);
+    assert!(text.starts_with("1 of 1 claims hold.\n"), "{text}");
     assert!(text.contains("No key is denied") && text.contains("holds"), "{text}");
     let checked = place.run("lab check --machine test --json");
     assert_eq!(checked.status, 1, "{}", checked.out);
     assert!(checked.out.contains("bits per key taken"), "{}", checked.out);
-    let other = place.run("lab report --machine other");
-    assert!(other.err.contains("--machine other; there are machines: test"), "{}", other.err);
-    assert_eq!(other.status, 1, "nothing was measured");
     let results = std::fs::read_to_string(place.path("results.md")).expect("results");
     assert!(
-        results.contains("1 claims: 1 hold") && results.contains("](figures/alone.svg)"),
+        results.contains("**1 of 1 claims hold.**") && results.contains("](figures/alone.svg)"),
         "{results}"
     );
     let figure = std::fs::read_to_string(place.path("figures/alone.svg")).expect("a figure");
@@ -97,4 +95,26 @@ fn what_fails_is_told_and_the_rest_is_measured() {
     place.run("lab report nothing --machine test").fails(2, &["no plan 'nothing'", "alone"]);
     place.run("lab list --plans nowhere").fails(3, &["nowhere", "--plans"]);
     place.run("lab run --scale huge").fails(2, &["there are: small, full"]);
+}
+
+#[test]
+fn a_machine_without_records_is_an_error_that_says_what_to_type() {
+    let place = workplace();
+    let report = "lab report --markdown results.md --html page.html";
+    place.run(report).fails(2, &["records", "no records of this machine", "trommel lab run"]);
+    place.run("lab run --machine test").with_status(0);
+    let typed = "records has no records for --machine other: type --machine test";
+    place.run(&format!("{report} --machine other")).fails(2, &[typed]);
+    place.run(report).fails(2, &["of this machine", "type --machine test"]);
+    place.run("lab check").fails(2, &["type --machine test"]);
+    for file in ["results.md", "page.html"] {
+        assert!(!place.path(file).exists(), "{file} would show nothing");
+    }
+    std::fs::create_dir(place.path("records/notes")).expect("a folder that is no machine's");
+    let copy = place.path("records/second");
+    std::fs::create_dir(&copy).expect("a folder");
+    std::fs::write(copy.join("alone.jsonl"), "").expect("a file");
+    place.run(report).fails(2, &["type --machine NAME; there are machines: second, test"]);
+    let none = place.run("lab report --machine second");
+    assert_eq!((none.status, none.err.contains("second has no records of these plans")), (1, true));
 }

@@ -23,7 +23,22 @@ fn a_page_holds_all_that_it_needs() {
     assert_eq!((of_kind("begin"), of_kind("flush")), (1, 20));
     assert_eq!(Some(of_kind("merge") as u64), told["merges"].as_u64());
     let colours = page.lines().find_map(|line| line.strip_prefix("const colours = "));
-    assert!(colours.is_some_and(|line| line.starts_with("[\"#")), "{colours:?}");
+    assert!(colours.is_some_and(|line| line.starts_with("[\"level0\"")), "{colours:?}");
+    assert!(page.contains("--level0:") && page.contains("prefers-color-scheme:dark"), "both modes");
+    // It begins where there is something to see.
+    let start = page.lines().find_map(|line| line.strip_prefix("const start = "));
+    let start = start.and_then(|line| line.strip_suffix(';')).and_then(|text| text.parse().ok());
+    let levels_of = |step: &Value| step["levels"].as_array().cloned().expect("levels");
+    let runs = |step: &Value| -> usize {
+        levels_of(step).iter().filter_map(|level| level.as_array()).map(Vec::len).sum()
+    };
+    let start: usize = start.expect("a step");
+    assert!(start > 1 && runs(&steps[start]) >= 3, "step {start}: {}", steps[start]);
+    let is_less = |step: &Value| {
+        let used = levels_of(step).iter().filter(|level| level != &&serde_json::json!([])).count();
+        used < 2 || runs(step) < 3
+    };
+    assert!(steps[..start].iter().all(is_less), "none before it shows as much");
 }
 
 /// The recording that a page has in it.

@@ -66,6 +66,8 @@ fn trees_of_every_policy_are_drawn() {
         let svg = std::fs::read_to_string(place.path("tree.svg")).expect("was written");
         assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"), "{svg}");
         assert!(svg.contains("[0, 1): 5,000 keys") && svg.contains("guard grf"), "{svg}");
+        assert!(svg.contains("prefers-color-scheme:dark"), "{svg}");
+        assert!(common::smallest_text(&svg) >= 9.0, "{}: {svg}", common::smallest_text(&svg));
         let boxes = svg.matches("<rect").count();
         assert_eq!(boxes, 4, "a run, base and overlay, and what is behind them");
     }

@@ -12,18 +12,31 @@ use trommel::Options;
 use trommel::options::{FilterTuning, TuningOption};
 use trommel_guards::ElasticOptions;
 
+use crate::args::store_options::{Selected, Selection};
+
 /// How the guard's memory is divided.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct MemoryArgs {
-    /// Divide the guard's memory as Monkey does: more bits per key for small runs, fewer for large
-    /// ones, as many on average. For guards with a filter for each table whose rate follows from
-    /// its bits. (Where several guards are compared, others are as they are without it.)
-    #[arg(long)]
-    pub(crate) monkey: bool,
-    /// Of a key's bits, those of a hash for single keys alone. They help if the keys that are asked
-    /// for are close to stored ones.
-    #[arg(long, value_name = "BITS", default_value_t = Options::default().point_bits)]
-    pub(crate) point_bits: u8,
+#[derive(Clone, Debug)]
+pub(crate) struct Dividing;
+
+impl Selection for Dividing {
+    const GROUP: &'static str = "MemoryArgs";
+    const NAMES: &'static [&'static str] = &["monkey", "point_bits"];
+}
+
+/// How the guard's memory is divided.
+pub(crate) type MemoryArgs = Selected<Dividing>;
+
+impl MemoryArgs {
+    /// Whether runs share it as Monkey divides it. (Where several guards are compared, this is for
+    /// those with a filter for each table whose rate follows from its bits.)
+    pub(crate) fn monkey(&self) -> bool {
+        self.options.monkey
+    }
+
+    /// Of a key's bits, those of a hash for single keys alone.
+    pub(crate) fn point_bits(&self) -> u8 {
+        self.options.point_bits
+    }
 }
 
 /// Settings of the tables' filters, besides their memory: made of what each kind says of itself.
@@ -158,6 +171,7 @@ mod tests {
         for wrong in ["", "0", "256", "sep:", "sep:ab", "sep:0x100", "/"] {
             assert!(prefix(wrong).expect_err(wrong).contains("sep:/"), "{wrong}");
         }
+        trommel_guards::register().expect("no other filter has these names");
         let told = Typed::try_parse_from(["test", "--rosetta-split", "even"]).err();
         let told = told.expect("no split").to_string();
         assert!(told.contains("--rosetta-split 'even': there are: single"), "{told}");

@@ -1,80 +1,59 @@
 //! When runs merge, as it is typed.
 //! ```text
 //! --policy leveling --size-ratio 10             --policy "rocksdb;ratios=4,10;last_runs=3"
-//! --granularity partitioned --partition-bytes 64MiB --merge-threads 2
+//! --granularity partitioned --partition-bytes 64MiB --background 2
 //! ```
 //! Invariant: without any of these a tree is lazily levelled, with ten units to a level.
 
-use clap::Args;
 use trommel::options::Granularity;
-use trommel::{Options, Policy};
+use trommel::{Background, Policy};
 
-use crate::args::values::byte_count;
+use crate::args::store_options::{Selected, Selection};
+
+/// When runs merge, and who does it.
+#[derive(Clone, Debug)]
+pub(crate) struct Merging;
+
+impl Selection for Merging {
+    const GROUP: &'static str = "PolicyArgs";
+    const NAMES: &'static [&'static str] =
+        &["size_ratio", "policy", "granularity", "partition_bytes", "background", "table_bytes"];
+}
 
 /// When runs merge.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct PolicyArgs {
-    /// T: how many units a level takes before it is emptied into the next one. (A unit is a full
-    /// run of the level above.)
-    #[arg(long, value_name = "T", default_value_t = Options::default().size_ratio)]
-    pub(crate) size_ratio: u32,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL. Lazy
-    /// leveling has many runs in each level, one in the last; leveling one in each; tiering many in
-    /// each. rocksdb has four flushed runs, then one in each level. levelled-from:LEVEL has many in
-    /// each level above this one, one in it and in all below. Behind a name, what is otherwise:
-    /// ratios=4,10;inner_runs=3,1;last_runs=2;delay_merges.
-    #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
-    policy: Policy,
-    /// How much of a level a merge rewrites at once: full, partitioned, or partial. Partitioned:
-    /// merges into the last level go from one partition to the next, and need little more disk than
-    /// the store takes. Partial: one table of a level of one run at a time, as LevelDB and RocksDB
-    /// merge.
-    #[arg(long, value_name = "NAME", value_parser = granularity, default_value = "partitioned")]
-    granularity: Granularity,
-    /// Bytes of a partition of the last level.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
-    partition_bytes: usize,
-    /// Threads that merge, small merges first; several share a large one. (One more flushes.)
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    merge_threads: usize,
-    /// Bytes after which a run goes on in another file: what a partial merge takes at once.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    table_bytes: usize,
-}
+pub(crate) type PolicyArgs = Selected<Merging>;
 
 impl PolicyArgs {
     /// T of deep levels.
     pub(crate) fn size_ratio(&self) -> u32 {
-        self.size_ratio
+        self.options.size_ratio
     }
 
     /// How much of a level a merge rewrites at once.
     pub(crate) fn granularity(&self) -> Granularity {
-        self.granularity
+        self.options.granularity
     }
 
-    /// Threads that merge.
-    pub(crate) fn merge_threads(&self) -> usize {
-        self.merge_threads
+    /// Threads that merge. None: the writer does it between its writes.
+    pub(crate) fn merge_threads(&self) -> Option<usize> {
+        match self.options.background {
+            Background::Threads(count) => Some(count),
+            Background::Stepped => None,
+        }
     }
 
     pub(crate) fn table_bytes(&self) -> u64 {
-        self.table_bytes as u64
+        self.options.table_bytes
     }
 
     pub(crate) fn partition_bytes(&self) -> u64 {
-        self.partition_bytes as u64
+        self.options.partition_bytes
     }
 
     /// The policy that was asked for.
     pub(crate) fn policy(&self) -> Policy {
-        self.policy.clone()
+        self.options.policy.clone()
     }
-}
-
-/// The granularity of this name; an error lists those that there are.
-pub(crate) fn granularity(name: &str) -> Result<Granularity, String> {
-    name.parse()
 }
 
 /// The preset of this name.
@@ -118,5 +97,17 @@ mod tests {
             "{message}"
         );
         assert_eq!(parsed("--policy levelled-from:2").1, Policy::levelled_from(2));
+    }
+
+    #[test] // Recorded command lines have both names.
+    fn who_merges_has_one_option() {
+        let threads = |line: &str| {
+            let line = Line::try_parse_from(std::iter::once("x").chain(line.split_whitespace()));
+            line.map(|line| line.policy.merge_threads())
+        };
+        assert_eq!(threads("").expect("sound"), Some(1));
+        assert_eq!(threads("--merge-threads 3").expect("sound"), Some(3));
+        assert_eq!(threads("--background stepped").expect("sound"), None);
+        assert!(threads("--background stepped --merge-threads 3").is_err(), "they are the same");
     }
 }

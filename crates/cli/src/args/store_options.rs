@@ -1,15 +1,20 @@
 //! The options of a store as they are typed: made of the store's own list.
 //! ```text
 //! Options::list() --> --bits-per-key BITS, --policy TEXT, ...     --preset NAME: where they begin
+//!                \--> `Selected`: some of them, for commands that choose the others themselves
 //! ```
 //! Invariant: what is not typed is as the preset has it, and counts as not set.
+
+use std::marker::PhantomData;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, error::ErrorKind};
 use trommel::Options;
 use trommel::options::OptionInfo;
 
+use crate::args::filter::Dividing;
 use crate::args::guards::guard_help;
+use crate::args::policy::Merging;
 
 /// Options of a store.
 #[derive(Clone, Debug, Default)]
@@ -102,7 +107,10 @@ impl Args for StoreOptions {
             .help(format!("Options for a kind of machine: {}", Options::PRESETS.join(", ")));
         let names = typed().map(|option| option.name).chain([PRESET]);
         let group = ArgGroup::new("StoreOptions").multiple(true).args(names);
-        typed().map(argument).fold(command.group(group).arg(preset), Command::arg)
+        // Some commands take these alone.
+        let parts = [group_of::<Merging>(), group_of::<Dividing>()];
+        let command = parts.into_iter().fold(command.group(group), Command::group);
+        typed().map(argument).fold(command.arg(preset), Command::arg)
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -112,18 +120,76 @@ impl Args for StoreOptions {
 
 impl FromArgMatches for StoreOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let wrong =
-            |error: trommel::Error| Error::raw(ErrorKind::ValueValidation, format!("{error}\n"));
         let preset = matches.get_one::<String>(PRESET).map(|name| Options::preset(name));
         let mut options = preset.transpose().map_err(wrong)?.unwrap_or_default();
-        for option in typed() {
-            let text = matches.get_one::<String>(option.name);
-            let is_typed = matches.value_source(option.name) == Some(ValueSource::CommandLine);
-            if let Some(text) = text.filter(|_| is_typed) {
-                options.set(option.name, text).map_err(wrong)?;
-            }
-        }
+        set_typed(&mut options, matches, typed())?;
         Ok(StoreOptions(options))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+fn wrong(error: trommel::Error) -> Error {
+    Error::raw(ErrorKind::ValueValidation, format!("{error}\n"))
+}
+
+/// Sets what was typed of these.
+fn set_typed(
+    options: &mut Options,
+    matches: &ArgMatches,
+    mut of: impl Iterator<Item = &'static OptionInfo>,
+) -> Result<(), Error> {
+    of.try_for_each(|option| {
+        let text = matches.get_one::<String>(option.name);
+        let is_typed = matches.value_source(option.name) == Some(ValueSource::CommandLine);
+        match text.filter(|_| is_typed) {
+            Some(text) => options.set(option.name, text).map_err(wrong),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Some options of the list, which commands take without the others.
+pub(crate) trait Selection {
+    /// The name of their group.
+    const GROUP: &'static str;
+    /// Their names.
+    const NAMES: &'static [&'static str];
+}
+
+/// What was typed of a selection.
+#[derive(Clone, Debug)]
+pub(crate) struct Selected<S> {
+    pub(crate) options: Box<Options>,
+    selection: PhantomData<S>,
+}
+
+fn group_of<S: Selection>() -> ArgGroup {
+    ArgGroup::new(S::GROUP).multiple(true).args(S::NAMES)
+}
+
+fn selected<S: Selection>() -> impl Iterator<Item = &'static OptionInfo> {
+    typed().filter(|option| S::NAMES.contains(&option.name))
+}
+
+impl<S: Selection> Args for Selected<S> {
+    fn augment_args(command: Command) -> Command {
+        selected::<S>().map(argument).fold(command.group(group_of::<S>()), Command::arg)
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl<S: Selection> FromArgMatches for Selected<S> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        let mut options = Options::default();
+        set_typed(&mut options, matches, selected::<S>())?;
+        Ok(Selected { options: Box::new(options), selection: PhantomData })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

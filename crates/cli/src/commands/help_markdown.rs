@@ -194,7 +194,7 @@ fn own_options<'a>(command: &'a Command, groups: &Groups<'_>) -> Vec<&'a Arg> {
 fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
     let mut owned = command.clone();
     let usage = owned.render_usage().to_string();
-    let usage = usage.trim_start_matches("Usage: ").trim().replace("[OPTIONS] ", "");
+    let usage = usage.trim_start_matches("Usage: ").trim().replace(" [OPTIONS]", "");
     let name = usage
         .trim_start_matches("trommel ")
         .split([' ', '[', '<'])
@@ -202,7 +202,9 @@ fn section(command: &Command, groups: &Groups<'_>, common: &Common) -> String {
     let name = name.take(2).collect::<Vec<_>>().join(" ");
     let about = command.get_about().map(ToString::to_string).unwrap_or_default();
     let about = in_short(&about);
-    let example = example(command).map(|line| format!("\n{line}")).unwrap_or_default();
+    // A usage without arguments says no more than the example.
+    let example = example(command).unwrap_or_default();
+    let usage = if example.starts_with(&usage) { String::new() } else { usage + "\n" };
     let is_common = |one: &&Arg| common.contains(&words_of(one));
     let (others, own): (Vec<&Arg>, Vec<&Arg>) =
         own_options(command, groups).into_iter().partition(is_common);

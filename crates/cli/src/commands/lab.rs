@@ -17,7 +17,7 @@ use serde::Serialize;
 use trommel_lab::experiment::{
     Complaint, Experiment, FIGURES_FOLDER, Heard, Keep, Machine, Outcome as StepOutcome,
     RunSummary, Scale, Step, Study, Verdict, complaints, csv, duration, figure_files, html,
-    load_experiments, markdown, run_experiments,
+    load_experiments, markdown, run_experiments, summary,
 };
 
 use crate::output::table::{TextTable, counted};
@@ -130,7 +130,7 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
 }
 
 fn check(arguments: &PlanArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let studies = arguments.studies()?;
+    let studies = arguments.recorded_studies()?;
     let found: Vec<Complaint> = studies.iter().flat_map(complaints).collect();
     if json {
         serde_json::to_writer(&mut *out, &found)?;
@@ -165,6 +165,32 @@ impl PlanArgs {
         let plans = self.experiments()?.into_iter();
         let studies = plans.map(|plan| Study::load(plan, self.scale, &self.records, &machine.name));
         Ok(studies.collect::<trommel_lab::Result<_>>()?)
+    }
+
+    /// The plans with their records, of a machine that has some.
+    fn recorded_studies(&self) -> Result<Vec<Study>, Failure> {
+        let studies = self.studies()?;
+        let machine = self.machine().name;
+        if !self.records.join(&machine).is_dir() {
+            return Err(Failure::Usage(self.no_such_machine(&machine)));
+        }
+        Ok(studies)
+    }
+
+    /// The message for a machine without records: what to type.
+    fn no_such_machine(&self, machine: &str) -> String {
+        let known = machines_in(&self.records);
+        let folder = self.records.display();
+        let asked = match &self.machine {
+            Some(_) => format!("{folder} has no records for --machine {machine}"),
+            None => format!("{folder} has no records of this machine, {machine}"),
+        };
+        let typed = match known.as_slice() {
+            [] => "`trommel lab run` makes records".to_string(),
+            [one] => format!("type --machine {one}"),
+            several => format!("type --machine NAME; there are machines: {}", several.join(", ")),
+        };
+        format!("{asked}: {typed}")
     }
 }
 
@@ -301,10 +327,13 @@ struct Claimed {
 }
 
 fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let studies = arguments.plans.studies()?;
+    let studies = arguments.plans.recorded_studies()?;
     let is_any = studies.iter().any(|study| study.measured().0 > 0);
     if !is_any {
-        warning(&nothing_measured(&arguments.plans));
+        let (folder, machine) = (arguments.plans.records.display(), arguments.plans.machine().name);
+        warning(&format!(
+            "{folder}/{machine} has no records of these plans; `trommel lab run` makes some"
+        ));
     }
     if let Some(path) = &arguments.html {
         write_page(path, &studies)?;
@@ -326,6 +355,7 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
         writeln!(out)?;
         return Ok(status);
     }
+    writeln!(out, "{}\n", summary(&studies))?;
     let mut table = TextTable::new(4, &["plan", "claim", "", "found"]);
     for claim in claims {
         table.row(vec![claim.plan, claim.claim, claim.verdict.words().into(), claim.found]);
@@ -334,16 +364,16 @@ fn report(arguments: &ReportArgs, json: bool, out: &mut dyn Write) -> Outcome {
     Ok(status)
 }
 
-/// The message for a machine without records of these plans.
-fn nothing_measured(plans: &PlanArgs) -> String {
-    let (folder, machine) = (plans.records.display(), plans.machine().name);
-    let entries = std::fs::read_dir(&plans.records).into_iter().flatten().flatten();
-    let known: Vec<String> =
-        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-    format!(
-        "{folder} has no records of these plans for --machine {machine}; there are machines: {known}. `trommel lab run` makes records"
-    )
+/// The machines that have a folder of records with plans' files in it.
+fn machines_in(records: &Path) -> Vec<String> {
+    let is_record = |path: &Path| path.extension().is_some_and(|ending| ending == "jsonl");
+    let files = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<String> = files(records)
+        .filter(|entry| files(&entry.path()).any(|file| is_record(&file.path())))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .collect();
+    found.sort();
+    found
 }
 
 fn claimed(study: &Study) -> Vec<Claimed> {

@@ -3,7 +3,7 @@
 //! trommel replay grown.html --size-ratio 4 --flushes 80    store of its own, step by step --+
 //! trommel replay run.html --run FILE                       what `load --record` wrote ------+
 //!                                                          recording (JSON) <---------------+
-//! recording, replay.html, colours of svg.rs --> one file, which needs no network
+//! recording, replay.html, palette --> one file, which needs no network
 //! ```
 //! Invariant: the page draws what was recorded, and computes nothing. Codes, positions and their
 //! runs come from the filter's code.
@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use trommel::{GuardKind, Policy};
-use trommel_lab::{Recording, ReplayEvent, ReplayPlan, read_recording, record_replay};
+use trommel_lab::experiment::palette;
+use trommel_lab::{Recording, ReplayEvent, ReplayPlan, ReplayStep, read_recording, record_replay};
 
 use crate::args::guards::guard;
 use crate::output::progress::StageBar;
-use crate::output::svg::COLOURS;
 use crate::output::table::{counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::temporary::TemporaryFolder;
@@ -35,6 +35,10 @@ pub(crate) const EXAMPLES: &str = "Examples: the trees of the GRF paper's Figure
 const PAGE: &str = include_str!("replay.html");
 const RECORDING: &str = "/*RECORDING*/null";
 const COLOUR_LIST: &str = "/*COLOURS*/[]";
+const PALETTE: &str = "/*PALETTE*/";
+const START: &str = "/*START*/0";
+/// A tree with so many runs, in two levels or more, is something to see.
+const RUNS_TO_SEE: usize = 3;
 
 /// The tree to record, and where the page goes.
 #[derive(Debug, Args)]
@@ -127,7 +131,31 @@ fn grown(arguments: &ReplayArgs) -> Result<Recording, Failure> {
 fn page(recording: &Recording) -> Result<String, Failure> {
     // Within a script, a string with the end tag would end the script.
     let script = |json: String| json.replace('<', "\\u003c");
-    let recording = script(serde_json::to_string(recording)?);
-    let colours = script(serde_json::to_string(&COLOURS)?);
-    Ok(PAGE.replacen(COLOUR_LIST, &colours, 1).replacen(RECORDING, &recording, 1))
+    let names: Vec<&str> = palette::LEVELS.iter().map(|colour| colour.name).collect();
+    let start = first_to_see(&recording.steps).to_string();
+    // The recording comes last: what it says is no place for anything.
+    let places = [
+        (PALETTE, palette::variables()),
+        (COLOUR_LIST, script(serde_json::to_string(&names)?)),
+        (START, start),
+        (RECORDING, script(serde_json::to_string(recording)?)),
+    ];
+    let filled = |page: String, (place, text): (&str, String)| page.replacen(place, &text, 1);
+    Ok(places.into_iter().fold(PAGE.to_string(), filled))
 }
+
+/// The first step with some runs in two levels or more. If there is none: the first with the most
+/// runs.
+fn first_to_see(steps: &[ReplayStep]) -> usize {
+    let runs = |step: &ReplayStep| step.levels.iter().map(Vec::len).sum::<usize>();
+    let is_seen = |step: &ReplayStep| {
+        let levels = step.levels.iter().filter(|runs| !runs.is_empty()).count();
+        levels >= 2 && runs(step) >= RUNS_TO_SEE
+    };
+    let most = steps.iter().map(runs).max().unwrap_or(0);
+    let first = steps.iter().position(is_seen);
+    first.or_else(|| steps.iter().position(|step| runs(step) == most)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests;

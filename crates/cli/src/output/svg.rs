@@ -15,29 +15,30 @@ use std::fmt::Write as _;
 
 use trommel::stats::{LevelStats, PartitionStats, RunStats, Stats};
 
+use trommel_lab::experiment::palette::{self, Colour};
+use trommel_lab::experiment::{escaped, width_of};
+
 use crate::output::keytext::show;
 use crate::output::table::{bytes, counted, whole};
 use crate::output::tree_picture::{level_text, policy_text, span};
 
-const WIDTH: f64 = 1000.0;
-const MARGIN: f64 = 20.0;
+const WIDTH: f64 = 680.0;
+const MARGIN: f64 = 12.0;
+/// Large enough to be read where the picture is shrunk to a narrow window.
+const TEXT: f64 = 13.0;
+const TITLE_TEXT: f64 = 15.0;
 /// Between boxes.
 const GAP: f64 = 3.0;
 /// Of the narrowest box.
 const BOX_LEAST: f64 = 3.0;
 const BOX_HEIGHT: f64 = 68.0;
-const HEADING: f64 = 22.0;
+const HEADING: f64 = 24.0;
 const ROW: f64 = HEADING + BOX_HEIGHT + 18.0;
-const TITLE: f64 = 58.0;
-/// Of a letter.
-const LETTER: f64 = 6.4;
-/// From the newest level to the oldest, in turns.
-pub(crate) const COLOURS: [&str; 6] =
-    ["#f4a261", "#e9c46a", "#a7c957", "#6fb98f", "#5fa8d3", "#8e9aec"];
+const TITLE: f64 = 64.0;
 /// More parts than these are drawn several in a box.
 const PART_BOXES_MAX: usize = 100;
-const BASE_COLOUR: &str = "#b8c0cc";
-const OVERLAY_COLOUR: &str = "#e3b7c4";
+const BASE: &str = "base";
+const OVERLAY: &str = "overlay";
 
 /// A box of a row.
 struct SvgBox {
@@ -48,7 +49,8 @@ struct SvgBox {
     detail: String,
     /// When it is pointed at.
     told: String,
-    colour: &'static str,
+    /// The class of its colour.
+    class: &'static str,
     /// The upper share of the box that has the overlay's colour.
     overlay: f64,
 }
@@ -78,10 +80,9 @@ pub(crate) fn picture(stats: &Stats) -> String {
         guard.kind,
         guard.bits_per_key
     );
-    write_text(&mut out, (MARGIN, 26.0), 16, &title);
-    let legend =
-        "runs, newest first, with the flushes that they hold; width: the square root of entries";
-    write_text(&mut out, (MARGIN, 44.0), 11, legend);
+    write_text(&mut out, (MARGIN, 26.0), TITLE_TEXT, &title);
+    let legend = "runs, newest first, with the flushes that they hold; width: the root of entries";
+    write_text(&mut out, (MARGIN, 47.0), TEXT, legend);
     // Runs can be compared with runs.
     let (runs, guard) = rows.split_at(stats.levels.len());
     let of_guard = guard.iter().map(|row| scale(std::slice::from_ref(row)));
@@ -94,37 +95,34 @@ pub(crate) fn picture(stats: &Stats) -> String {
 }
 
 fn level_row(level: &LevelStats, is_last: bool) -> Row {
-    let colour = COLOURS[level.level % COLOURS.len()];
-    let shapes = level.runs.iter().map(|run| run_shape(run, colour));
+    let class = palette::LEVELS[level.level % palette::LEVELS.len()].name;
+    let shapes = level.runs.iter().map(|run| run_shape(run, class));
     let heading = format!("level {}: {}", level.level, level_text(level, is_last));
     Row { heading, shapes: shapes.collect() }
 }
 
-fn run_shape(run: &RunStats, colour: &'static str) -> SvgBox {
+fn run_shape(run: &RunStats, class: &'static str) -> SvgBox {
     let (label, detail) = (span(run), format!("{} keys", whole(run.entries)));
     let (size, files) = (bytes(run.bytes), counted(run.tables, "file"));
     let told = format!("{label}: {detail}, {size}, {files}, {}", counted(run.units, "unit"));
-    SvgBox { weight: run.entries, label, detail, told, colour, overlay: 0.0 }
+    SvgBox { weight: run.entries, label, detail, told, class, overlay: 0.0 }
 }
 
 fn guard_row(stats: &Stats) -> Row {
     let guard = &stats.guard;
-    let of_part = |name: &str, memory: u64, entries: u64, colour| {
+    let of_part = |name: &str, memory: u64, entries: u64, class| {
         let detail = format!("{} entries", whole(entries));
         let told = format!("{name}: {}, {detail}", bytes(memory));
         let label = format!("{name} {}", bytes(memory));
-        SvgBox { weight: memory, label, detail, told, colour, overlay: 0.0 }
+        SvgBox { weight: memory, label, detail, told, class, overlay: 0.0 }
     };
     let parts = [
-        of_part("base", guard.base_bytes, guard.base_entries, BASE_COLOUR),
-        of_part("overlay", guard.overlay_bytes, guard.overlay_entries, OVERLAY_COLOUR),
+        of_part("base", guard.base_bytes, guard.base_entries, BASE),
+        of_part("overlay", guard.overlay_bytes, guard.overlay_entries, OVERLAY),
     ];
     let shapes = parts.into_iter().filter(|part| part.weight > 0).collect();
     let memory = bytes(guard.memory_bytes);
-    Row {
-        heading: format!("guard {}: {memory}; width: the square root of bytes", guard.kind),
-        shapes,
-    }
+    Row { heading: format!("guard {}: {memory}; width: the root of bytes", guard.kind), shapes }
 }
 
 /// The parts of a global filter, each with the base of its own. None: there are not several.
@@ -159,7 +157,7 @@ fn parts_shape(parts: &[PartitionStats], first: usize) -> SvgBox {
         whole(entries)
     );
     let overlay = (all - base) as f64 / all.max(1) as f64;
-    SvgBox { weight: all, label, detail: bytes(all), told, colour: BASE_COLOUR, overlay }
+    SvgBox { weight: all, label, detail: bytes(all), told, class: BASE, overlay }
 }
 
 /// The factor of the root of a weight that lets the widest row fill the picture.
@@ -173,7 +171,7 @@ fn scale(rows: &[Row]) -> f64 {
 }
 
 fn write_row(out: &mut String, row: &Row, top: f64, scale: f64) {
-    write_text(out, (MARGIN, top + 14.0), 13, &row.heading);
+    write_text(out, (MARGIN, top + 16.0), TEXT, &row.heading);
     let mut left = MARGIN;
     for shape in &row.shapes {
         let width = ((shape.weight as f64).sqrt() * scale).max(BOX_LEAST);
@@ -183,34 +181,35 @@ fn write_row(out: &mut String, row: &Row, top: f64, scale: f64) {
 }
 
 fn write_box(out: &mut String, shape: &SvgBox, (left, top): (f64, f64), width: f64) {
-    let SvgBox { label, detail, told, colour, overlay, .. } = shape;
+    let SvgBox { label, detail, told, class, overlay, .. } = shape;
     write!(
         out,
-        "<g><title>{told}</title><rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
-         height=\"{BOX_HEIGHT}\" rx=\"3\" fill=\"{colour}\" stroke=\"#333\" stroke-width=\"0.7\"/>"
+        "<g><title>{}</title><rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" \
+         height=\"{BOX_HEIGHT}\" rx=\"3\" class=\"{class} frame\"/>",
+        escaped(told)
     )
     .expect(TAKES_ALL);
-    let fits = |text: &str, room: f64| text.chars().count() as f64 * LETTER <= room;
+    let fits = |text: &str, room: f64| width_of(text, TEXT) <= room;
     if *overlay > 0.0 {
         let height = BOX_HEIGHT * overlay;
         write!(
             out,
             "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" rx=\"3\" \
-             fill=\"{OVERLAY_COLOUR}\"/>"
+             class=\"{OVERLAY}\"/>"
         )
         .expect(TAKES_ALL);
     }
     let (middle, centre) = (left + width / 2.0, top + BOX_HEIGHT / 2.0);
     if fits(label, width - 6.0) {
         let two_lines = fits(detail, width - 6.0);
-        let first = if two_lines { centre - 3.0 } else { centre + 4.0 };
+        let first = if two_lines { centre - 4.0 } else { centre + 4.5 };
         write_middle(out, (middle, first), "", label);
         if two_lines {
-            write_middle(out, (middle, centre + 13.0), "", detail);
+            write_middle(out, (middle, centre + 14.0), "", detail);
         }
     } else if fits(label, BOX_HEIGHT) && width >= 12.0 {
         let turned = format!(" transform=\"rotate(-90 {middle:.1} {centre:.1})\"");
-        write_middle(out, (middle, centre + 4.0), &turned, label);
+        write_middle(out, (middle, centre + 4.5), &turned, label);
     }
     out.push_str("</g>\n");
 }
@@ -222,17 +221,32 @@ fn write_start(out: &mut String, height: f64) {
     write!(
         out,
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height:.0}\" width=\"{WIDTH}\" \
-         height=\"{height:.0}\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
+         height=\"{height:.0}\" font-family=\"sans-serif\" font-size=\"{TEXT}\">\n<style>:root{{color-scheme:light dark}}\
+         {}</style>\n<rect width=\"100%\" height=\"100%\" class=\"paper\"/>\n",
+        style()
     )
     .expect(TAKES_ALL);
 }
 
-fn write_text(out: &mut String, (x, y): (f64, f64), size: u32, text: &str) {
-    writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\">{text}</text>")
+/// The colours of both modes.
+fn style() -> String {
+    let named = [
+        ("text", "fill", palette::INK),
+        (".paper", "fill", palette::PAPER),
+        (".frame", "stroke", palette::AXIS),
+    ];
+    let named = named.into_iter().map(|(on, what, colour)| (on.to_string(), what, colour));
+    let boxes = palette::LEVELS.into_iter().chain(palette::BOXES);
+    let boxes = boxes.map(|colour: Colour| (format!(".{}", colour.name), "fill", colour));
+    palette::rules(named.chain(boxes))
+}
+
+fn write_text(out: &mut String, (x, y): (f64, f64), size: f64, text: &str) {
+    writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"{size}\">{}</text>", escaped(text))
         .expect(TAKES_ALL);
 }
 
 fn write_middle(out: &mut String, (x, y): (f64, f64), more: &str, text: &str) {
-    let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" font-size=\"11\" text-anchor=\"middle\"");
-    write!(out, "<text {at}{more}>{text}</text>").expect(TAKES_ALL);
+    let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"middle\"");
+    write!(out, "<text {at}{more}>{}</text>", escaped(text)).expect(TAKES_ALL);
 }

@@ -18,8 +18,8 @@ use std::str::FromStr;
 use ratatui::style::{Color, Style, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Paragraph;
+use trommel_lab::experiment::palette;
 
-use crate::output::svg::COLOURS;
 use crate::output::table::{bytes, counted, whole};
 use crate::output::tree_picture::bar;
 use crate::watch::tree_snapshot::{OwnerSnapshot, RunSnapshot, TreeSnapshot};
@@ -194,9 +194,9 @@ fn span_text(run: &RunSnapshot) -> String {
     format!("[{}, {})", run.span.0, run.span.1)
 }
 
-/// The colour that the picture of `inspect --svg` has for the level.
+/// The level's colour, which can be read on dark and on light terminals.
 fn style(run: &RunSnapshot) -> Style {
-    let colour = COLOURS[run.level % COLOURS.len()];
+    let colour = palette::TERMINAL[run.level % palette::TERMINAL.len()];
     Style::new().fg(Color::from_str(colour).unwrap_or_default())
 }
 

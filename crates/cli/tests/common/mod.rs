@@ -120,3 +120,16 @@ pub(crate) fn flip_bit(path: &Path, byte: usize) {
     bytes[byte] ^= 0x10;
     std::fs::write(path, bytes).expect("written");
 }
+
+/// Of the smallest text of a picture (SVG), in pixels, where it fills a window of 500 pixels that
+/// has margins.
+pub(crate) fn smallest_text(svg: &str) -> f64 {
+    const ROOM: f64 = 480.0;
+    let numbers = |name: &str| -> Vec<f64> {
+        let values = svg.split(name).skip(1).filter_map(|rest| rest.split('"').next());
+        values.filter_map(|value| value.parse().ok()).collect()
+    };
+    let sizes = numbers(" font-size=\"");
+    assert!(!sizes.is_empty(), "texts have a size");
+    sizes.into_iter().fold(f64::INFINITY, f64::min) * ROOM / numbers(" width=\"")[0]
+}

@@ -1,272 +1,263 @@
 //! A figure as a picture (SVG).
 //! ```text
+//! title                          in a file alone: pages have it above
 //! --o-- grf   --^-- bloom        one legend for all panels
-//! +---------+ +---------+
-//! | panel   | | panel   |        three in a row at most
-//! +---------+ +---------+
+//! y                              what is upwards: in words that lie, once
+//! |panel      |panel             names beside the first panel of a row: axes are shared
+//! +---------  +---------
+//!            x
 //! ```
-//! Invariants: a name has the same colour, mark and line in all panels. Colours are those of Okabe
-//! and Ito, which colour-blind readers can tell apart; marks differ, too.
+//! Numbers on x: lines or points. Names: they stand in rows (`rows.rs`), for they are long.
+//! Invariants: a name has the same colour, mark and line in all panels. The picture is so narrow
+//! that its texts can be read where it is shrunk to `SHOWN_LEAST` pixels.
 
-use plotters::coord::Shift;
-use plotters::element::DashedPathElement;
-use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
+mod drawing;
+mod legend;
+mod look;
+mod rows;
+mod words;
 
+pub use crate::experiment::chart::drawing::escaped;
+use crate::experiment::chart::drawing::{Anchor, Area, Drawing, Standing};
+use crate::experiment::chart::legend::Legend;
+use crate::experiment::chart::look::Look;
+use crate::experiment::chart::rows::NameRows;
+pub use crate::experiment::chart::words::width_of;
 use crate::experiment::figure::{Figure, Mark, Panel};
 use crate::experiment::number::tick;
+use crate::experiment::palette;
 use crate::experiment::ticks::Axis;
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-/// Of the whole picture, in pixels.
-type Pixel = (i32, i32);
-type DrawResult = Result<(), DrawingAreaErrorKind<std::io::Error>>;
-
-const FONT: &str = "sans-serif";
-const TEXT: i32 = 13;
-const PANEL_HEIGHT: u32 = 320;
+const WIDTH: f64 = 680.0;
+const MARGIN: f64 = 12.0;
+const TEXT: f64 = 13.0;
+const TITLE: f64 = 15.0;
+/// Of a text and the space around it.
+const LINE: f64 = 20.0;
+/// Between panels: names of ticks stick out to both sides.
+const GAP: f64 = 28.0;
 const COLUMNS_MAX: usize = 3;
-const LEGEND_LINE: u32 = 22;
-/// Of a letter in the legend, and of the mark before a name.
-const LETTER: u32 = 8;
-const SAMPLE: u32 = 42;
-const LEGEND_LEFT: u32 = 24;
-const COLOURS: [RGBColor; 7] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(230, 159, 0),
-    RGBColor(0, 0, 0),
-];
-/// Of a name's place on the x axis, by all bars together.
-const BARS_WIDTH: f64 = 0.8;
+/// Of a panel with curves, by columns.
+const HEIGHTS: [f64; COLUMNS_MAX] = [260.0, 220.0, 190.0];
+/// Between an axis and what is written at it.
+const TICK_GAP: f64 = 7.0;
+/// Pixels, in the narrowest window that is thought of, and of its smallest text.
+#[cfg(test)]
+pub(crate) const SHOWN_LEAST: f64 = 480.0;
+#[cfg(test)]
+pub(crate) const PIXELS_LEAST: f64 = 9.0;
 
-/// The picture. None: there is nothing to draw.
+/// The picture for a page, which has [`style`] and the title. None: there is nothing to draw.
 pub(crate) fn svg(figure: &Figure) -> Option<String> {
-    if figure.panels.is_empty() {
-        return None;
-    }
-    let mut out = String::new();
-    draw(figure, &mut out).expect("a string takes everything that is drawn");
-    Some(compact(&out))
+    draw(figure, false)
 }
 
-/// The picture without attributes that say what holds anyway; the font is told once.
-fn compact(drawn: &str) -> String {
-    const DEFAULTS: [&str; 5] = [
-        " opacity=\"1\"",
-        " stroke=\"none\"",
-        " stroke-width=\"1\"",
-        " fill=\"#000000\"",
-        " font-family=\"sans-serif\"",
+/// The picture as a file. None: there is nothing to draw.
+pub(crate) fn svg_file(figure: &Figure) -> Option<String> {
+    draw(figure, true)
+}
+
+/// The style sheet of all pictures on a page.
+pub(crate) fn style() -> String {
+    let fixed = [
+        (".chart text", "fill", palette::INK),
+        (".chart .quiet", "fill", palette::QUIET),
+        (".chart .paper", "fill", palette::PAPER),
+        (".chart .grid", "stroke", palette::GRID),
+        (".chart .axis", "stroke", palette::AXIS),
     ];
-    let all = drawn.to_string();
-    let bare = DEFAULTS.iter().fold(all, |text, default| text.replace(default, ""));
-    bare.replacen("<svg ", "<svg font-family=\"sans-serif\" ", 1)
+    let fixed = fixed.into_iter().map(|(on, what, colour)| (on.to_string(), what, colour));
+    let curves = palette::CURVES.into_iter();
+    let curves = curves.map(|colour| (format!(".chart .{}", colour.name), "color", colour));
+    palette::rules(fixed.chain(curves))
 }
 
-fn draw(figure: &Figure, out: &mut String) -> DrawResult {
+fn draw(figure: &Figure, is_file: bool) -> Option<String> {
+    let first = figure.panels.first()?;
+    let mut drawing = Drawing::default();
+    let mut top = MARGIN;
+    if is_file {
+        drawing.title((MARGIN, top + TITLE), &figure.title);
+        top += TITLE + LINE / 2.0;
+    }
+    top = Legend::of(figure).draw(&mut drawing, top);
+    let scales = Scales::of(figure);
+    let (upright, across) = scales.labels(figure);
+    drawing.words((MARGIN, top + TEXT), Anchor::Start, &upright);
+    top += LINE;
     let columns = figure.panels.len().min(COLUMNS_MAX);
-    let rows = figure.panels.len().div_ceil(columns);
-    let panel_width = [700, 480, 400][columns - 1];
-    let width = columns as u32 * panel_width;
-    let legend = Legend::of(figure, width);
-    let height = legend.height() + rows as u32 * PANEL_HEIGHT;
-    let root = SVGBackend::with_string(out, (width, height)).into_drawing_area();
-    root.fill(&WHITE)?;
-    legend.draw(&root, &figure.curve_names)?;
-    let (_, body) = root.split_vertically(legend.height());
-    let axes = Axes::of(figure);
-    for (panel, area) in figure.panels.iter().zip(body.split_evenly((rows, columns))) {
-        draw_panel(figure, panel, &axes, &area, &root)?;
-    }
-    root.present()
-}
-
-/// The axes that all panels share, so that they can be compared.
-struct Axes {
-    x: Axis,
-    y: Axis,
-    turned: bool,
-}
-
-impl Axes {
-    fn of(figure: &Figure) -> Self {
-        let points =
-            || figure.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
-        let ys: Vec<f64> = points().map(|point| point.1).collect();
-        let y = Axis::of(figure.y_scale, &ys, true);
-        let Some(names) = &figure.x_names else {
-            let xs: Vec<f64> = points().map(|point| point.0).collect();
-            return Axes { x: Axis::of(figure.x_scale, &xs, false), y, turned: false };
+    let columns = if figure.panels.len() == 4 { 2 } else { columns };
+    let left = MARGIN + scales.names_width();
+    let gaps = GAP * (columns - 1) as f64;
+    let width = (WIDTH - left - GAP - gaps) / columns as f64;
+    let height = scales.height(columns);
+    let caption = if first.title.is_empty() { TICK_GAP } else { LINE + TICK_GAP };
+    for (place, panel) in figure.panels.iter().enumerate() {
+        let (row, column) = (place / columns, place % columns);
+        let area = Area {
+            left: left + column as f64 * (width + GAP),
+            top: top + row as f64 * (caption + height + LINE) + caption,
+            width,
+            height,
         };
-        let x = Axis::of_names(names.len());
-        let letters: usize = names.iter().map(|name| name.len() + 2).sum();
-        Axes { x, y, turned: letters > 48 }
+        let above = (area.left, area.top - TICK_GAP - 2.0);
+        drawing.caption(above, &fitting(&panel.title, width));
+        scales.draw_panel(&mut drawing, figure, panel, &area, column == 0);
     }
-}
-
-fn draw_panel(
-    figure: &Figure,
-    panel: &Panel,
-    axes: &Axes,
-    area: &Area<'_>,
-    root: &Area<'_>,
-) -> DrawResult {
-    let Axes { x, y, turned } = axes;
-    let names = figure.x_names.as_deref();
-    let longest = names.unwrap_or_default().iter().map(String::len).max().unwrap_or(0) as u32;
-    let below = if *turned { 34 + longest * 7 } else { 46 };
-    let mut chart = ChartBuilder::on(area)
-        .caption(&panel.title, (FONT, TEXT + 2))
-        .margin(10)
-        .x_label_area_size(below.min(PANEL_HEIGHT / 2))
-        .y_label_area_size(68)
-        .build_cartesian_2d(x.clone(), y.clone())?;
-    let name = |place: &f64| {
-        if *turned {
-            return String::new(); // see `draw_turned`
-        }
-        names.map_or_else(
-            || tick(*place),
-            |names| names.get(place.round() as usize).cloned().unwrap_or_default(),
-        )
-    };
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .bold_line_style(RGBColor(205, 205, 205))
-        .light_line_style(TRANSPARENT)
-        .axis_style(RGBColor(90, 90, 90))
-        .x_desc(&figure.x_label)
-        .y_desc(&figure.y_label)
-        .axis_desc_style((FONT, TEXT))
-        .x_label_style((FONT, TEXT))
-        .y_label_style((FONT, TEXT))
-        .x_label_formatter(&name)
-        .draw()?;
-    let at = |point: (f64, f64)| chart.backend_coord(&point);
-    if *turned {
-        let bottom = chart.plotting_area().get_pixel_range().1.end;
-        let places = (0..).map(|place: u32| (at((f64::from(place), 0.0)).0, bottom));
-        draw_turned(names.unwrap_or_default(), places, root)?;
-    }
-    for curve in &panel.curves {
-        let look = Look::of(curve.name);
-        let shown = curve.points.iter().filter(|point| axes.x.has(point.0));
-        match figure.mark {
-            Mark::Bars => {
-                let of = figure.curve_names.len() as f64;
-                let width = BARS_WIDTH / of;
-                for (x, y) in shown {
-                    let left = x - BARS_WIDTH / 2.0 + width * curve.name as f64;
-                    let (low, high) = (at((left, 0.0)), at((left + width * 0.92, *y)));
-                    root.draw(&Rectangle::new([low, high], look.colour.filled()))?;
-                }
-            }
-            Mark::Lines | Mark::Points => {
-                let places: Vec<Pixel> = shown.map(|point| at(*point)).collect();
-                if figure.mark == Mark::Lines {
-                    look.line(root, places.clone())?;
-                }
-                places.into_iter().try_for_each(|place| look.mark(root, place))?;
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Names below an axis, from it downwards: the axis itself would put the middle of each on it.
-fn draw_turned(
-    names: &[String],
-    places: impl Iterator<Item = Pixel>,
-    root: &Area<'_>,
-) -> DrawResult {
-    const GAP: i32 = 8;
-    let font = (FONT, TEXT).into_font().transform(FontTransform::Rotate90);
-    let style = TextStyle::from(font).pos(Pos::new(HPos::Left, VPos::Center));
-    names.iter().zip(places).try_for_each(|(name, (x, y))| {
-        root.draw(&Text::new(name.as_str(), (x, y + GAP), style.clone()))
+    let rows = figure.panels.len().div_ceil(columns);
+    top += rows as f64 * (caption + height + LINE);
+    let middle = (left + (WIDTH - GAP - left) / 2.0, top + TEXT + 4.0);
+    drawing.words(middle, Anchor::Middle, &across);
+    let bottom = top + LINE + MARGIN;
+    let title = &figure.title;
+    Some(match is_file {
+        true => drawing.svg((0.0, WIDTH), bottom, TEXT, &Standing::Alone(&style()), title),
+        // What surrounds it has a margin.
+        false => drawing.svg((MARGIN, WIDTH), bottom, TEXT, &Standing::OnPage, title),
     })
 }
 
-/// The colour, mark and line of a name.
-struct Look {
-    colour: RGBColor,
-    mark: usize,
-    is_dashed: bool,
+/// As much of a text as has room.
+fn fitting(text: &str, room: f64) -> String {
+    if width_of(text, TEXT) <= room {
+        return text.to_string();
+    }
+    let mut kept = text.to_string();
+    while kept.pop().is_some() && width_of(&kept, TEXT) + TEXT > room {}
+    kept + "..."
 }
 
-impl Look {
-    fn of(name: usize) -> Self {
-        let is_dashed = !(name / COLOURS.len()).is_multiple_of(2);
-        Look { colour: COLOURS[name % COLOURS.len()], mark: name % 4, is_dashed }
-    }
-
-    fn line(&self, root: &Area<'_>, places: Vec<Pixel>) -> DrawResult {
-        let style = self.colour.stroke_width(2);
-        match self.is_dashed {
-            false => root.draw(&PathElement::new(places, style)),
-            true => root.draw(&DashedPathElement::new(places, 6, 4, style)),
-        }
-    }
-
-    fn mark(&self, root: &Area<'_>, (x, y): Pixel) -> DrawResult {
-        let filled = self.colour.filled();
-        match self.mark {
-            0 => root.draw(&Circle::new((x, y), 4, filled)),
-            1 => root.draw(&TriangleMarker::new((x, y), 6, filled)),
-            2 => root.draw(&Rectangle::new([(x - 4, y - 4), (x + 4, y + 4)], filled)),
-            _ => root.draw(&Cross::new((x, y), 4, self.colour.stroke_width(2))),
-        }
-    }
+/// What all panels share, so that they can be compared.
+enum Scales<'a> {
+    /// Numbers on x.
+    Numbers { across: Axis, up: Axis },
+    /// Names on x, in rows.
+    Names { across: Axis, rows: NameRows<'a> },
 }
 
-/// The names of curves, in lines as wide as the picture.
-struct Legend<'a> {
-    names: Vec<(&'a str, Pixel)>,
-    lines: u32,
-    is_bars: bool,
-}
-
-impl<'a> Legend<'a> {
-    fn of(figure: &'a Figure, width: u32) -> Self {
-        let (mut x, mut line) = (LEGEND_LEFT, 0);
-        let mut names = Vec::new();
-        // One curve without a name needs no legend.
-        for name in figure.curve_names.iter().filter(|name| !name.is_empty()) {
-            let own = SAMPLE + LETTER * name.chars().count() as u32 + LETTER * 2;
-            if x > LEGEND_LEFT && x + own > width {
-                (x, line) = (LEGEND_LEFT, line + 1);
+impl<'a> Scales<'a> {
+    fn of(figure: &'a Figure) -> Self {
+        let points =
+            || figure.panels.iter().flat_map(|panel| &panel.curves).flat_map(|curve| &curve.points);
+        let ys: Vec<f64> = points().map(|point| point.1).collect();
+        let values = Axis::of(figure.y_scale, &ys, true);
+        match &figure.x_names {
+            Some(names) => Scales::Names { across: values, rows: NameRows::of(figure, names) },
+            None => {
+                let xs: Vec<f64> = points().map(|point| point.0).collect();
+                Scales::Numbers { across: Axis::of(figure.x_scale, &xs, false), up: values }
             }
-            names.push((name.as_str(), (x as i32, (line * LEGEND_LINE + LEGEND_LINE / 2) as i32)));
-            x += own;
         }
-        let lines = if names.is_empty() { 0 } else { line + 1 };
-        Legend { names, lines, is_bars: figure.mark == Mark::Bars }
     }
 
-    fn height(&self) -> u32 {
-        self.lines * LEGEND_LINE + LEGEND_LINE / 2
+    /// What is upwards, and what goes to the right.
+    fn labels(&self, figure: &Figure) -> (String, String) {
+        let (x, mut y) = (figure.x_label.clone(), figure.y_label.clone());
+        if figure.has_zeros_at_the_edge() {
+            y.push_str(" (0 is on the edge)");
+        }
+        match self {
+            Scales::Numbers { .. } => (y, x),
+            Scales::Names { .. } => (x, y),
+        }
     }
 
-    fn draw(&self, root: &Area<'_>, all: &[String]) -> DrawResult {
-        for (name, (x, y)) in &self.names {
-            let place = all.iter().position(|known| known == name).unwrap_or(0);
-            let (look, half) = (Look::of(place), SAMPLE as i32 / 2);
-            if self.is_bars {
-                let corners = [(x + half - 10, y - 6), (x + half + 8, y + 6)];
-                root.draw(&Rectangle::new(corners, look.colour.filled()))?;
-            } else {
-                look.line(root, vec![(*x, *y), (x + SAMPLE as i32 - 8, *y)])?;
-                look.mark(root, (x + half - 4, *y))?;
+    /// Of what stands left of the first panel.
+    fn names_width(&self) -> f64 {
+        let widest = |names: &mut dyn Iterator<Item = String>| {
+            names.map(|name| width_of(&name, TEXT)).fold(0.0, f64::max)
+        };
+        let widest = match self {
+            Scales::Numbers { up, .. } => widest(&mut up.ticks().iter().map(|at| tick(*at))),
+            Scales::Names { rows, .. } => widest(&mut rows.names().iter().cloned()),
+        };
+        widest + TICK_GAP
+    }
+
+    fn height(&self, columns: usize) -> f64 {
+        match self {
+            Scales::Numbers { .. } => HEIGHTS[columns - 1],
+            Scales::Names { rows, .. } => rows.height(),
+        }
+    }
+
+    fn draw_panel(
+        &self,
+        drawing: &mut Drawing,
+        figure: &Figure,
+        panel: &Panel,
+        area: &Area,
+        is_first: bool,
+    ) {
+        match self {
+            Scales::Names { across, rows } => {
+                upright_grid(drawing, across, area);
+                rows.draw(drawing, panel, across, area, is_first);
             }
-            let style =
-                (FONT, TEXT).into_font().color(&BLACK).pos(Pos::new(HPos::Left, VPos::Center));
-            root.draw(&Text::new(name.to_string(), (x + SAMPLE as i32, *y), style))?;
+            Scales::Numbers { across, up } => {
+                lying_grid(drawing, up, area, is_first);
+                ticks_below(drawing, across, area);
+                curves(drawing, figure, panel, (across, up), area);
+            }
         }
-        Ok(())
     }
 }
+
+/// The curves of a panel with numbers on both axes.
+fn curves(
+    drawing: &mut Drawing,
+    figure: &Figure,
+    panel: &Panel,
+    (across, up): (&Axis, &Axis),
+    area: &Area,
+) {
+    for curve in &panel.curves {
+        let look = Look::of(curve.name);
+        let shown = curve.points.iter().filter(|point| across.has(point.0));
+        let places: Vec<_> = shown.map(|(x, y)| area.at(across.share(*x), up.share(*y))).collect();
+        if figure.mark != Mark::Points {
+            look.line(drawing, &places);
+        }
+        look.marks(drawing, &places);
+    }
+}
+
+/// Lines and names for the ticks of an axis that lies below.
+fn upright_grid(drawing: &mut Drawing, axis: &Axis, area: &Area) {
+    let places = axis.ticks().iter().map(|value| area.at(axis.share(*value), 0.0).0);
+    drawing.lines("grid", places.map(|x| ((x, area.top), (x, area.bottom()))));
+    ticks_below(drawing, axis, area);
+}
+
+/// Names for the ticks of an axis that lies below: those that have room.
+fn ticks_below(drawing: &mut Drawing, axis: &Axis, area: &Area) {
+    let mut taken = f64::NEG_INFINITY;
+    for value in axis.ticks() {
+        let (x, y) = area.at(axis.share(*value), 0.0);
+        let text = tick(*value);
+        let half = width_of(&text, TEXT) / 2.0;
+        drawing.lines("axis", std::iter::once(((x, y), (x, y + 4.0))));
+        // The last one stays clear of the panel beside it.
+        let is_last = x + half > area.left + area.width + GAP / 2.0 - 2.0;
+        let (anchor, from) =
+            if is_last { (Anchor::End, x - 2.0 * half) } else { (Anchor::Middle, x - half) };
+        if from > taken + TICK_GAP {
+            drawing.words((x, y + TEXT + 5.0), anchor, &text);
+            taken = from + 2.0 * half;
+        }
+    }
+    drawing.lines("axis", std::iter::once((area.at(0.0, 0.0), area.at(1.0, 0.0))));
+}
+
+/// Lines for the ticks of an upright axis, with names beside the first panel.
+fn lying_grid(drawing: &mut Drawing, axis: &Axis, area: &Area, is_first: bool) {
+    let shares = axis.ticks().iter().map(|value| axis.share(*value));
+    drawing.lines("grid", shares.map(|share| (area.at(0.0, share), area.at(1.0, share))));
+    for value in axis.ticks().iter().filter(|_| is_first) {
+        let (x, y) = area.at(0.0, axis.share(*value));
+        drawing.words((x - TICK_GAP, y + TEXT / 3.0), Anchor::End, &tick(*value));
+    }
+}
+
+#[cfg(test)]
+mod tests;

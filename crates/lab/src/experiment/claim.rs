@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::interval::{Measured, measured, ratio};
-use crate::experiment::number::readable;
+use crate::experiment::number::{exact, readable};
 use crate::experiment::plan::Scale;
 use crate::experiment::rows::{Row, Scalar};
 use crate::median::median;
@@ -187,7 +187,8 @@ impl Claim {
     }
 
     fn label(&self, row: &Row) -> Option<String> {
-        let fields = self.each.iter().map(|name| Some(format!("{name} {}", row.get(name)?)));
+        let fields =
+            self.each.iter().map(|name| Some(format!("{name} {}", row.get(name)?.shown())));
         fields.collect::<Option<Vec<_>>>().map(|fields| fields.join(", "))
     }
 
@@ -205,7 +206,8 @@ impl Claim {
 
     fn bound(&self) -> String {
         let bounds = [("at most", self.at_most), ("at least", self.at_least)];
-        let told = bounds.iter().filter_map(|(word, bound)| Some(format!("{word} {}", (*bound)?)));
+        let told =
+            bounds.iter().filter_map(|(word, bound)| Some(format!("{word} {}", exact((*bound)?))));
         told.collect::<Vec<_>>().join(", ")
     }
 }

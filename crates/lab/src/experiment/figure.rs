@@ -189,6 +189,17 @@ impl Figure {
 }
 
 impl FigurePlan {
+    /// What is wrong with it.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match (self.mark, self.y_scale) {
+            (Mark::Bars, AxisScale::Log) => Err(format!(
+                "figure \"{}\": a bar begins at zero, which a log axis has not: mark = \"points\"",
+                self.title
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// The figure that rows give.
     pub(crate) fn figure(&self, rows: &[Row]) -> Figure {
         let drawn: Vec<RawPoint> = rows
@@ -197,9 +208,9 @@ impl FigurePlan {
             .flat_map(|row| self.drawn(row))
             .collect();
         let has_names = self.mark == Mark::Bars || drawn.iter().any(|one| one.x.number().is_none());
-        let x_names = has_names.then(|| in_order(drawn.iter().map(|one| one.x.to_string())));
+        let x_names = has_names.then(|| in_order(drawn.iter().map(|one| one.x.shown())));
         let x_of = |x: &Scalar| match (&x_names, x.number()) {
-            (Some(names), _) => place(names, &x.to_string()) as f64,
+            (Some(names), _) => place(names, &x.shown()) as f64,
             (None, Some(number)) => number * self.x_times,
             (None, None) => unreachable!("without names every x is a number"),
         };
@@ -260,7 +271,7 @@ fn words(name: &str, value: &Scalar) -> String {
         Scalar::Text(text) => text.clone(),
         Scalar::Flag(true) => name,
         Scalar::Flag(false) => String::new(),
-        Scalar::Number(number) => format!("{name} {number}"),
+        Scalar::Number(_) => format!("{name} {}", value.shown()),
     }
 }
 

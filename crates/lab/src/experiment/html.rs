@@ -1,37 +1,58 @@
 //! Studies as one HTML page that needs nothing outside itself.
 //! ```text
-//! what holds: every claim, with a link to its figures
+//! how many claims hold, and every claim, with a link to its figures
 //! each plan: what and why; claims; figures, each with its numbers; commands; machine, commit
 //! ```
-//! Invariant: every text that comes from a file is escaped.
+//! Invariants: every text that comes from a file is escaped. Colours are those of the palette. In a
+//! narrow window tables of numbers scroll within themselves, and the page does not.
 
-use crate::experiment::chart::svg;
+use crate::experiment::chart::{escaped, style, svg};
 use crate::experiment::claim::Verdict;
-use crate::experiment::figure::Figure;
+use crate::experiment::figure::{Figure, Panel};
 use crate::experiment::number::duration;
-use crate::experiment::study::Study;
+use crate::experiment::palette;
+use crate::experiment::study::{Study, summary};
 
+/// Where a window is narrow, a claim is a paragraph, not a row.
 const STYLE: &str = "\
-body{font:16px/1.5 sans-serif;color:#222;background:#fff;max-width:1240px;margin:2em auto;padding:0 1.2em}\
-h1{font-size:1.7em}h2{font-size:1.35em;margin-top:2.6em;border-top:1px solid #ccc;padding-top:1em}\
-h3{font-size:1.05em;margin-bottom:.3em}\
-svg{max-width:100%;height:auto}\
-table{border-collapse:collapse;font-size:.9em;margin:.6em 0}\
-th,td{padding:.25em .7em;border-bottom:1px solid #ddd;text-align:right;vertical-align:top}\
+*{box-sizing:border-box}\
+body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);background:var(--paper);max-width:1420px;margin:1.5em auto;padding:0 24px}\
+p,h1,h2,h3{max-width:46em}\
+h1{font-size:1.7em;margin:0 0 .3em}.sum{font-size:1.25em;font-weight:bold;margin:.2em 0}\
+h2{font-size:1.35em;margin:.9em 0 .2em}h2+.source{margin-top:0}\
+section{border-top:1px solid var(--grid);margin-top:2.2em}\
+a,summary{color:var(--link)}summary{cursor:pointer}\
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,600px),1fr));gap:8px 32px;margin:1em 0}\
+figure{margin:0;min-width:0}h3{font-size:1em;margin:.6em 0 0}\
+svg{display:block;max-width:100%;height:auto}\
+.scroll{overflow-x:auto}\
+caption{text-align:left}table{border-collapse:collapse;font-size:.92em;margin:.5em 0}\
+th,td{padding:.28em .8em .28em 0;border-bottom:1px solid var(--grid);text-align:right;vertical-align:top;font-variant-numeric:tabular-nums}\
 th:first-child,td:first-child,.words td,.words th{text-align:left}\
-code,pre{font:13px/1.45 monospace;background:#f4f4f4}pre{padding:.7em;overflow-x:auto}\
-summary{cursor:pointer;color:#0072b2}\
-.source,.note{color:#666;font-size:.92em}\
-.yes{color:#00694c;font-weight:bold}.no{color:#b34700;font-weight:bold}.unknown{color:#777;font-weight:bold}\
-.missing{padding:1em;border:1px dashed #999;color:#666}";
+.words{width:100%}.words td:first-child{width:52%}.words th[colspan]{padding-top:1em}\
+.count{font-weight:normal;color:var(--quiet)}\
+code{font-size:.92em;background:var(--field)}pre{font:13px/1.45 monospace;background:var(--field);padding:.7em;overflow-x:auto}\
+.source,.note{color:var(--quiet);font-size:.92em}\
+.yes,.no,.unknown{font-weight:bold;white-space:nowrap}\
+.yes{color:var(--good)}.no{color:var(--bad)}.unknown{color:var(--quiet)}\
+.missing{padding:.8em;border:1px dashed var(--axis);color:var(--quiet)}\
+@media(max-width:700px){body{padding:0 10px;margin:.6em auto}\
+.words tr,.words td{display:block}.words td,.words td:first-child{border:0;padding:0;width:auto}\
+.words tr{padding:.5em 0;border-bottom:1px solid var(--grid)}.words .head{display:none}.words th{border:0}}\
+";
 
 /// The page. `about` stands under its title: what it shows, and the command that made it.
 pub fn html(title: &str, about: &str, studies: &[Study]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{0}</title>\n\
-         <style>{STYLE}</style>\n</head>\n<body>\n<h1>{0}</h1>\n<p>{1}</p>\n",
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{0}</title>\n\
+         <style>{1}{STYLE}{2}</style>\n</head>\n<body>\n<h1>{0}</h1>\n\
+         <p class=\"sum\">{3}</p>\n<p>{4}</p>\n",
         escaped(title),
+        palette::variables(),
+        style(),
+        escaped(&summary(studies)),
         escaped(about),
     );
     page.push_str(&overview(studies));
@@ -40,23 +61,33 @@ pub fn html(title: &str, about: &str, studies: &[Study]) -> String {
     page
 }
 
-/// Every claim in one table.
+/// Every claim in one table, each plan with its own below it.
 fn overview(studies: &[Study]) -> String {
     let mut rows = String::new();
     for study in studies {
+        let claims = study.claims();
+        if claims.is_empty() {
+            continue;
+        }
         let (name, title) = (escaped(&study.experiment.name), escaped(&study.experiment.title));
-        for (claim, outcome) in study.claims() {
+        let (holds, all) = (study.count(Verdict::Holds), claims.len());
+        rows.push_str(&format!(
+            "<tr><th colspan=\"3\"><a href=\"#{name}\">{title}</a> \
+             <span class=\"count\">{holds} of {all}</span></th></tr>\n"
+        ));
+        for (claim, outcome) in claims {
             rows.push_str(&format!(
-                "<tr><td><a href=\"#{name}\">{title}</a></td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                "<tr><td>{}</td><td>{}</td><td>{}</td></tr>\n",
                 escaped(&claim.says),
                 verdict(outcome.verdict),
                 escaped(&outcome.told()),
             ));
         }
     }
+    let head = "<tr class=\"head\"><th>claim</th><th></th><th>found</th></tr>";
     format!(
-        "<h2>What is claimed, and whether it holds here</h2>\n<table class=\"words\">\n\
-         <tr><th>plan</th><th>claim</th><th></th><th>found</th></tr>\n{rows}</table>\n"
+        "<section><h2>What is claimed, and whether it holds here</h2>\n\
+         <table class=\"words\">\n{head}\n{rows}</table></section>\n"
     )
 }
 
@@ -72,16 +103,18 @@ fn verdict(verdict: Verdict) -> String {
 fn chapter(study: &Study) -> String {
     let plan = &study.experiment;
     let mut text = format!(
-        "<h2 id=\"{}\">{}</h2>\n<p class=\"source\">{}</p>\n<p>{}</p>\n",
+        "<section><h2 id=\"{}\">{}</h2>\n<p class=\"source\">{}</p>\n<p>{}</p>\n",
         escaped(&plan.name),
         escaped(&plan.title),
         escaped(&plan.source),
-        escaped(plan.about.trim()).replace("\n\n", "</p>\n<p>"),
+        with_code(&escaped(plan.about.trim())).replace("\n\n", "</p>\n<p>"),
     );
     text.push_str(&claims(study));
+    text.push_str("<div class=\"figures\">\n");
     study.figures().iter().for_each(|figure| text.push_str(&figure_text(figure)));
+    text.push_str("</div>\n");
     text.push_str(&origin(study));
-    text
+    text + "</section>\n"
 }
 
 fn claims(study: &Study) -> String {
@@ -90,7 +123,8 @@ fn claims(study: &Study) -> String {
         return String::new();
     }
     let mut text = String::from(
-        "<table class=\"words\">\n<tr><th>claim</th><th>by</th><th></th><th>found</th></tr>\n",
+        "<table class=\"words\">\n\
+         <tr class=\"head\"><th>claim</th><th>by</th><th></th><th>found</th></tr>\n",
     );
     for (claim, outcome) in claims {
         let outside = outcome.outside();
@@ -105,7 +139,7 @@ fn claims(study: &Study) -> String {
             why => format!("<br><span class=\"note\">{}</span>", escaped(why)),
         };
         text.push_str(&format!(
-            "<tr><td>{}{why}</td><td>{}</td><td>{}</td><td>{}{outside}</td></tr>\n",
+            "<tr><td>{}{why}</td><td class=\"note\">{}</td><td>{}</td><td>{}{outside}</td></tr>\n",
             escaped(&claim.says),
             escaped(&claim.source),
             verdict(outcome.verdict),
@@ -119,16 +153,16 @@ fn figure_text(figure: &Figure) -> String {
     let title = escaped(&figure.title);
     let Some(picture) = svg(figure) else {
         return format!(
-            "<h3>{title}</h3>\n<p class=\"missing\">There are no measurements for this figure.</p>\n"
+            "<figure><h3>{title}</h3>\n\
+             <p class=\"missing\">There are no measurements for this figure.</p></figure>\n"
         );
     };
     let mut text =
         format!("<figure>\n<h3>{title}</h3>\n{picture}\n<details><summary>numbers</summary>\n");
     for panel in &figure.panels {
         text.push_str(&format!(
-            "<p class=\"note\">{}: {}</p>\n<table>\n",
-            escaped(&figure.y_label),
-            escaped(&panel.title)
+            "<div class=\"scroll\"><table>\n<caption class=\"note\">{}</caption>\n",
+            escaped(&table_name(figure, panel)),
         ));
         for (place, row) in figure.table(panel).iter().enumerate() {
             let cell = if place == 0 { "th" } else { "td" };
@@ -136,13 +170,26 @@ fn figure_text(figure: &Figure) -> String {
                 row.iter().map(|text| format!("<{cell}>{}</{cell}>", escaped(text))).collect();
             text.push_str(&format!("<tr>{cells}</tr>\n"));
         }
-        text.push_str("</table>\n");
+        text.push_str("</table></div>\n");
     }
     text.push_str("</details>\n");
-    if figure.has_zeros_at_the_edge() {
-        text.push_str("<p class=\"note\">Points on the lower edge are zero.</p>\n");
-    }
     text + "</figure>\n"
+}
+
+/// What stands in backticks, as code.
+fn with_code(text: &str) -> String {
+    let parts = text.split('`').enumerate();
+    let told = parts.map(|(place, part)| match place % 2 {
+        0 => part.to_string(),
+        _ => format!("<code>{part}</code>"),
+    });
+    told.collect()
+}
+
+/// What a table has: its panel, too, if there are several.
+fn table_name(figure: &Figure, panel: &Panel) -> String {
+    let words = [figure.y_label.as_str(), panel.title.as_str()];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": ")
 }
 
 /// Where the numbers come from.
@@ -174,19 +221,4 @@ fn origin(study: &Study) -> String {
         escaped(&told),
         escaped(&commands),
     )
-}
-
-/// Text that means itself in HTML.
-fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => safe.push_str("&amp;"),
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '"' => safe.push_str("&quot;"),
-            letter => safe.push(letter),
-        }
-    }
-    safe
 }

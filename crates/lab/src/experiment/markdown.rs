@@ -1,13 +1,14 @@
 //! Studies as Markdown: what `docs/results.md` is made of.
 //! ```text
+//! how many claims hold
 //! claims that do not hold, and those without measurements     one table each, with reasons
 //! each plan: its source, one figure, the claims that hold     claims once, figures as files
 //! ```
 //! Invariant: every claim has one row, and every figure that is linked is among `figure_files`.
 
-use crate::experiment::chart::svg;
+use crate::experiment::chart::svg_file;
 use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
-use crate::experiment::study::Study;
+use crate::experiment::study::{Study, summary};
 
 /// The folder of the figures, beside the Markdown.
 pub const FIGURES_FOLDER: &str = "figures";
@@ -30,13 +31,13 @@ pub fn figure_files(studies: &[Study]) -> Vec<FigureFile> {
 fn figure_file(study: &Study) -> Option<FigureFile> {
     study.figures().into_iter().find_map(|figure| {
         let name = format!("{}.svg", study.experiment.name);
-        Some(FigureFile { svg: svg(&figure)?, name, title: figure.title })
+        Some(FigureFile { svg: svg_file(&figure)?, name, title: figure.title })
     })
 }
 
 /// The text. `about` stands under its title.
 pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
-    let mut text = format!("# {title}\n\n{about}\n\n{}", summary(studies));
+    let mut text = format!("# {title}\n\n**{}**\n{about}\n", summary(studies));
     for (verdict, heading) in [
         (Verdict::DoesNotHold, "Claims that do not hold"),
         (Verdict::Tie, "Ties"),
@@ -46,20 +47,6 @@ pub fn markdown(title: &str, about: &str, studies: &[Study]) -> String {
     }
     studies.iter().for_each(|study| text.push_str(&chapter(study)));
     text
-}
-
-fn summary(studies: &[Study]) -> String {
-    let found: Vec<Verdict> =
-        studies.iter().flat_map(Study::claims).map(|(_, outcome)| outcome.verdict).collect();
-    let count = |verdict| found.iter().filter(|one| **one == verdict).count();
-    format!(
-        "{} claims: {} hold, {} do not, {} are ties, {} were not measured.\n",
-        found.len(),
-        count(Verdict::Holds),
-        count(Verdict::DoesNotHold),
-        count(Verdict::Tie),
-        count(Verdict::NotMeasured),
-    )
 }
 
 /// The claims with a verdict other than that they hold, each with its reason.

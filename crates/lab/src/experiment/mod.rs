@@ -22,6 +22,7 @@ mod interval;
 mod machine;
 mod markdown;
 mod number;
+pub mod palette;
 mod plan;
 mod records;
 mod rows;
@@ -31,6 +32,7 @@ mod steps;
 mod study;
 mod ticks;
 
+pub use chart::{escaped, width_of};
 pub use check::{Complaint, complaints};
 pub use claim::{Claim, ClaimOutcome, ClaimPair, Verdict};
 pub use csv::csv;
@@ -44,7 +46,7 @@ pub use records::{Record, RecordFile};
 pub use rows::{Row, Scalar};
 pub use run::{Command, Heard, Keep, Outcome, RunSummary, run_experiments};
 pub use steps::Step;
-pub use study::Study;
+pub use study::{Study, summary};
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ pub(crate) fn readable(number: f64) -> String {
         return format!("{number}");
     }
     if !(1e-4..1e12).contains(&size) {
-        return format!("{number:.1e}");
+        return format!("{number:.1e}").replace(".0e", "e");
     }
     if size >= 1000.0 {
         let sign = if number < 0.0 { "-" } else { "" };
@@ -33,13 +33,18 @@ pub fn whole(number: u64) -> String {
     groups.collect::<Vec<_>>().join(",")
 }
 
+/// A number that somebody chose: all of its digits, with commas if it is whole.
+pub(crate) fn exact(number: f64) -> String {
+    let is_whole = number.fract() == 0.0 && (0.0..1e15).contains(&number);
+    if is_whole { whole(number as u64) } else { number.to_string() }
+}
+
 /// A number on an axis: short.
 pub(crate) fn tick(number: f64) -> String {
     let size = number.abs();
     let (scaled, unit) = match size {
         size if size >= 1e9 => (number / 1e9, "G"),
         size if size >= 1e6 => (number / 1e6, "M"),
-        size if size >= 1e3 => (number / 1e3, "k"),
         _ => (number, ""),
     };
     format!("{}{unit}", readable(scaled))

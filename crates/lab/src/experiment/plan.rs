@@ -163,6 +163,7 @@ impl Experiment {
                 return Err(format!("command = \"{}\": plans run `bench ...`", run.command));
             }
         }
+        self.figures.iter().try_for_each(FigurePlan::check)?;
         self.claims.iter().try_for_each(Claim::check)
     }
 }

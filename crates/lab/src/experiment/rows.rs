@@ -13,6 +13,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::experiment::number::exact;
+
 /// A word, a number, or yes or no.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
@@ -36,6 +38,14 @@ impl fmt::Display for Scalar {
 }
 
 impl Scalar {
+    /// For readers: numbers with commas.
+    pub(crate) fn shown(&self) -> String {
+        match self {
+            Scalar::Number(number) => exact(*number),
+            other => other.to_string(),
+        }
+    }
+
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {

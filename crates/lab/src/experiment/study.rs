@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::experiment::claim::{Claim, ClaimOutcome};
+use crate::experiment::claim::{Claim, ClaimOutcome, Verdict};
 use crate::experiment::figure::Figure;
 use crate::experiment::interval::RECORD;
 use crate::experiment::machine::Machine;
@@ -66,6 +66,11 @@ impl Study {
         claims.map(|claim| (claim, claim.outcome(&self.rows))).collect()
     }
 
+    /// How many of its claims end so.
+    pub fn count(&self, verdict: Verdict) -> usize {
+        self.claims().iter().filter(|(_, outcome)| outcome.verdict == verdict).count()
+    }
+
     /// Steps that have a record, and all.
     pub fn measured(&self) -> (usize, usize) {
         (self.records().count(), self.steps.len())
@@ -95,5 +100,27 @@ impl Study {
     /// Those of its steps.
     pub(crate) fn records(&self) -> impl Iterator<Item = &Record> {
         self.steps.iter().filter_map(|(_, record)| record.as_ref())
+    }
+}
+
+/// How many claims of all studies hold, in a sentence, and what becomes of the others.
+pub fn summary(studies: &[Study]) -> String {
+    let count = |verdict| studies.iter().map(|study| study.count(verdict)).sum::<usize>();
+    let all: usize = studies.iter().map(|study| study.claims().len()).sum();
+    let holds = format!("{} of {all} claims hold", count(Verdict::Holds));
+    let others = [
+        (Verdict::DoesNotHold, ["does not", "do not"]),
+        (Verdict::Tie, ["is a tie", "are ties"]),
+        (Verdict::NotMeasured, ["was not measured", "were not measured"]),
+    ];
+    let others = others.into_iter().filter_map(|(verdict, words)| match count(verdict) {
+        0 => None,
+        1 => Some(format!("1 {}", words[0])),
+        count => Some(format!("{count} {}", words[1])),
+    });
+    let others: Vec<String> = others.collect();
+    match others.is_empty() {
+        true => format!("{holds}."),
+        false => format!("{holds}; {}.", others.join(", ")),
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 const PLAN: &str = r#"
 title = "Misses <by> bits"
 source = "GRF, Figure 10"
-about = "What it is."
+about = "What `it` is."
 
 [[run]]
 command = "bench read"
@@ -222,8 +222,14 @@ fn pages_need_nothing_else_and_say_what_is_missing() {
     let page = html("The <laboratory>", "of 'records'", &studies);
     assert!(page.contains("Misses &lt;by&gt; bits") && !page.contains("<by>"));
     assert!(page.contains("There are no measurements for this figure"));
+    let sum = "<p class=\"sum\">1 of 2 claims hold; 1 was not measured.</p>";
+    let top = page.split("<section>").next().expect("the top of the page");
+    assert!(top.contains(sum), "{top}");
     assert!(page.contains("1 of 2 measurements") && page.contains("# not measured"));
     assert_eq!(page.matches("<svg").count(), 1, "a figure without rows has no picture");
+    assert!(page.contains("<p>What <code>it</code> is.</p>"), "{page}");
+    let tables = page.matches("<table>").count();
+    assert_eq!(page.matches("<div class=\"scroll\"><table>").count(), tables, "they scroll alone");
     let outside = ["<script", "<link", "<img", "src=", "url("];
     assert!(outside.iter().all(|word| !page.contains(word)), "the page needs something else");
     assert!(
@@ -239,7 +245,10 @@ fn results_have_each_claim_once_and_link_the_figures_that_they_come_with() {
     measure(folder.path(), "", Keep::ThisCommit);
     let studies = [study_in(folder.path())];
     let text = markdown("Results", "about", &studies);
-    assert!(text.contains("2 claims: 0 hold, 1 do not, 0 are ties, 1 were not measured"), "{text}");
+    assert!(
+        text.starts_with("# Results\n\n**0 of 2 claims hold; 1 does not, 1 was not measured.**\n"),
+        "{text}"
+    );
     let row = "| GRF is twice as fast | the paper | [misses](#misses) | 0.333 to 1× | ≤ 0.5×, 1 of 2 | Untested: It is small. |";
     assert!(text.contains(row), "{text}");
     assert_eq!(text.matches("GRF is twice as fast").count(), 1);
@@ -257,7 +266,7 @@ fn results_show_what_holds_below_its_figure() {
     let folder = tempfile::tempdir().expect("a folder");
     measure(folder.path(), "10.5", Keep::ThisCommit);
     let text = markdown("Results", "about", &[study_in(folder.path())]);
-    assert!(text.contains("2 claims: 1 hold, 0 do not, 0 are ties, 1 were not measured"), "{text}");
+    assert!(text.contains("\n**1 of 2 claims hold; 1 was not measured.**\n"), "{text}");
     assert!(!text.contains("## Claims that do not hold"), "{text}");
     assert!(text.ends_with("| GRF is twice as fast | the paper | 0.333× | ≤ 0.5× |\n"), "{text}");
     assert!(
@@ -284,6 +293,10 @@ fn wrong_plans_are_told_with_their_file() {
         (with("[8, 10.5]", "[[8]]"), "a number, a text"),
         (with("y_label = \"µs\"", "y_lable = \"µs\""), "y_lable"),
         (with("title = \"Misses\"", "title = \"Misses\"\nmark = \"pies\""), "pies"),
+        (
+            with("y_times = 0.001", "y_scale = \"log\"\nmark = \"bars\""),
+            "a bar begins at zero, which a log axis has not: mark = \"points\"",
+        ),
     ] {
         assert!(problem.contains(word) && problem.contains("wrong.toml"), "{word}: {problem}");
     }
@@ -376,4 +389,33 @@ fn reviewers_are_told_what_was_not_measured() {
             "figure \"Nothing was measured for it\": nothing was measured",
         ]
     );
+}
+
+#[test]
+fn numbers_have_commas_wherever_readers_see_them() {
+    let mut rows = [rate_row("grf", "all", 0.5)];
+    rows[0].0.insert("bytes".into(), Scalar::Number(255_944.0));
+    rows[0].0.insert("keys".into(), Scalar::Number(1_000_000.0));
+    let claim = "value = \"bytes\"\neach = [\"keys\"]\nat_most = 1048576\n";
+    let outcome = outcome_of(claim, &rows);
+    assert_eq!(outcome.told(), "value 255,944; claimed at most 1,048,576");
+    assert_eq!(outcome.cells(), ["255,944", "≤ 1,048,576"]);
+    assert_eq!(outcome.pairs[0].label, "keys 1,000,000");
+    assert_eq!([1500.0, 20_000.0, 2e6, 1e-6].map(number::tick), ["1,500", "20,000", "2M", "1e-6"]);
+}
+
+#[test]
+fn the_colours_of_a_page_are_those_of_the_palette() {
+    let page = html("t", "a", &[]);
+    let style = page.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next());
+    let known: Vec<&str> =
+        crate::experiment::palette::all().flat_map(|colour| [colour.light, colour.dark]).collect();
+    let used: Vec<String> = style
+        .expect("a style sheet")
+        .split('#')
+        .skip(1)
+        .map(|rest| format!("#{}", &rest[..6]))
+        .collect();
+    assert!(used.len() > 40 && page.contains("@media(prefers-color-scheme:dark)"));
+    used.iter().for_each(|colour| assert!(known.contains(&colour.as_str()), "{colour}"));
 }

@@ -3,12 +3,7 @@
 //! Invariant: what cannot be on an axis (zero, where it is divided by powers of ten) is drawn at
 //! its lower end.
 
-use std::ops::Range;
-
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
 use crate::experiment::figure::AxisScale;
-use crate::experiment::number::tick;
 
 /// An axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,12 +31,6 @@ impl Axis {
             AxisScale::Linear => Self::even(if from_zero { least.min(0.0) } else { least }, most),
             AxisScale::Log => Self::by_tens(least, most),
         }
-    }
-
-    /// An axis for names that are counted from 0.
-    pub(crate) fn of_names(count: usize) -> Self {
-        let ticks = (0..count).map(|place| place as f64).collect();
-        Axis { scale: AxisScale::Linear, from: -0.5, to: count as f64 - 0.5, ticks }
     }
 
     fn even(least: f64, most: f64) -> Self {
@@ -73,44 +62,23 @@ impl Axis {
         Axis { scale: AxisScale::Log, from: shown[0], to: shown[shown.len() - 1], ticks }
     }
 
+    /// The places that are named.
+    pub(crate) fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
     /// Whether a number can be on it.
     pub(crate) fn has(&self, number: f64) -> bool {
         self.scale == AxisScale::Linear || number > 0.0
     }
 
     /// How far along it a number is: 0 at its lower end, 1 at the upper.
-    fn share(&self, number: f64) -> f64 {
+    pub(crate) fn share(&self, number: f64) -> f64 {
         let place = |number: f64| match self.scale {
             AxisScale::Linear => number,
             AxisScale::Log => number.max(self.from).log10(),
         };
         (place(number) - place(self.from)) / (place(self.to) - place(self.from))
-    }
-}
-
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, (first, last): (i32, i32)) -> i32 {
-        first + (f64::from(last - first) * self.share(*value)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        match hint.weight().allow_light_points() {
-            true => Vec::new(),
-            false => self.ticks.clone(),
-        }
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.from..self.to
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format(value: &f64) -> String {
-        tick(*value)
     }
 }
 

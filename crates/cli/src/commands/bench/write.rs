@@ -63,10 +63,6 @@ pub(crate) struct BenchWriteArgs {
     write_buffer: usize,
     #[command(flatten)]
     policy: PolicyArgs,
-    /// Who flushes and merges: threads, or the writer between its writes. Stepped, the same merges
-    /// are made on every machine.
-    #[arg(long, value_enum, default_value_t = BackgroundName::Threads)]
-    background: BackgroundName,
     /// How often everything is written anew, by all guards in turns. Medians are printed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
@@ -93,12 +89,6 @@ enum SyncName {
     Always,
     Interval,
     Never,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, ValueEnum)]
-enum BackgroundName {
-    Threads,
-    Stepped,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -144,8 +134,8 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
     WritePlan {
         guard,
         bits_per_key: arguments.bits_per_key,
-        monkey: arguments.memory.monkey && guard.rate_law().is_some(),
-        point_bits: arguments.memory.point_bits,
+        monkey: arguments.memory.monkey() && guard.rate_law().is_some(),
+        point_bits: arguments.memory.point_bits(),
         filter: arguments.filter.tuning(),
         elastic: arguments.filter.elastic(),
         threads: arguments.threads,
@@ -168,8 +158,8 @@ fn plan(arguments: &BenchWriteArgs, guard: GuardKind, folder: PathBuf) -> WriteP
         policy: arguments.policy.policy(),
         granularity: arguments.policy.granularity(),
         partition_bytes: arguments.policy.partition_bytes(),
-        merge_threads: arguments.policy.merge_threads(),
-        is_stepped: arguments.background == BackgroundName::Stepped,
+        merge_threads: arguments.policy.merge_threads().unwrap_or(1),
+        is_stepped: arguments.policy.merge_threads().is_none(),
         table_bytes: arguments.policy.table_bytes(),
         eager_tombstones: arguments.eager_tombstones,
         seed: arguments.seed,

@@ -21,7 +21,7 @@ use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message::warning;
 use crate::process::peer_program::PeerProgram;
 use crate::process::temporary::TemporaryFolder;
@@ -131,6 +131,9 @@ pub(crate) struct BenchYcsbArgs {
 }
 
 pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if arguments.policy.merge_threads().is_none() {
+        return Err(Failure::Usage("--background: merges of `bench ycsb` have threads".into()));
+    }
     let temporary = TemporaryFolder::new()?;
     let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
     let plan = plan(arguments, folder);
@@ -174,7 +177,7 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
         fit_bits: arguments.fit_bits,
         block_cache_bytes: arguments.block_cache,
         write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.policy.merge_threads(),
+        merge_threads: arguments.policy.merge_threads().unwrap_or(1),
         direct: arguments.direct,
         tree: OwnTree {
             policy: arguments.policy.policy(),
@@ -183,8 +186,8 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
             granularity: arguments.policy.granularity().name().into(),
             partition_bytes: arguments.policy.partition_bytes(),
             table_bytes: arguments.policy.table_bytes(),
-            monkey: arguments.memory.monkey,
-            point_bits: arguments.memory.point_bits,
+            monkey: arguments.memory.monkey(),
+            point_bits: arguments.memory.point_bits(),
             filter: arguments.filter.tuning(),
             elastic: arguments.filter.elastic(),
         },

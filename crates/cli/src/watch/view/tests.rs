@@ -93,8 +93,8 @@ fn a_small_tree_with_a_merge_under_way() {
     assert_eq!(lines(&buffer), expected);
     // Bars have the colours of the levels.
     let colour = |x: u16, y: u16| buffer[(x, y)].fg;
-    assert_eq!(colour(13, 7), Color::Rgb(0xf4, 0xa2, 0x61));
-    assert_eq!(colour(13, 11), Color::Rgb(0xe9, 0xc4, 0x6a));
+    assert_eq!(colour(13, 7), Color::Rgb(0xae, 0x63, 0x18));
+    assert_eq!(colour(13, 11), Color::Rgb(0x92, 0x70, 0x0f));
 }
 
 #[test]

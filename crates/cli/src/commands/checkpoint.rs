@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 use trommel::{Background, Db, GuardKind, Options};
 
-use crate::output::progress::patiently;
+use crate::output::progress::CallBar;
 use crate::output::table::{bytes, counted};
 use crate::process::failure::{Outcome, Status};
 use crate::process::signals::LastWords;
@@ -31,7 +31,9 @@ pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -
     let db = Db::open(&arguments.db, options)?;
     let words = format!("{} is no store: remove it", arguments.dir.display());
     let last_words = LastWords::new(move || words.clone())?;
-    patiently("making the checkpoint", || db.checkpoint(&arguments.dir))?;
+    let mut bar = CallBar::new("copying");
+    db.checkpoint_with_progress(&arguments.dir, &mut bar.hear())?;
+    drop(bar);
     drop(last_words);
     let stats = db.stats()?;
     let tables: u64 = stats.levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();

@@ -14,7 +14,7 @@ use trommel::{Db, GuardKind};
 
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;
-use crate::output::progress::merge_bar;
+use crate::output::progress::{CallBar, merge_bar};
 use crate::output::table::{bytes, counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::signals::LastWords;
@@ -45,10 +45,16 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     let start = Instant::now();
     let words = "merges that have ended are kept; others are done when they are due again";
     let last_words = LastWords::new(|| words.into())?;
-    let merge = || Ok(if arguments.all { db.compact() } else { db.settle() }?);
     match Watcher::new(arguments.watch, json, out)? {
-        Some(watcher) => watched(watcher, &db, merge)?,
-        None => merge_with_bar(&db, merge)?,
+        Some(watcher) => {
+            let merge = || Ok(if arguments.all { db.compact() } else { db.settle() }?);
+            watched(watcher, &db, merge)?;
+        }
+        None if arguments.all => {
+            let mut bar = CallBar::new("merging");
+            db.compact_with_progress(&mut bar.hear())?;
+        }
+        None => settle_with_bar(&db)?,
     }
     let (after, seconds) = (db.stats()?, start.elapsed().as_secs_f64());
     db.close()?;
@@ -61,16 +67,17 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     Ok(Status::Fine)
 }
 
-fn merge_with_bar(
-    db: &Db,
-    merge: impl FnOnce() -> Result<(), Failure> + Send,
-) -> Result<(), Failure> {
+/// How much is due becomes known while it is merged.
+fn settle_with_bar(db: &Db) -> Result<(), Failure> {
     let bar = merge_bar();
-    let merged = beside(merge, || {
-        let Ok(stats) = db.stats() else { return };
-        bar.set_position(stats.bytes_merged);
-        bar.set_message(counted(stats.run_count() as u64, "run"));
-    });
+    let merged = beside(
+        || Ok(db.settle()?),
+        || {
+            let Ok(stats) = db.stats() else { return };
+            bar.set_position(stats.bytes_merged);
+            bar.set_message(counted(stats.run_count() as u64, "run"));
+        },
+    );
     bar.finish_and_clear();
     merged
 }

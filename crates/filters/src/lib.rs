@@ -41,7 +41,7 @@
 //! ```
 //! use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, kinds};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
 //! let mut builder = FilterOptions::new(kinds::SURF_REAL, 16.0).builder();
 //! builder.add(b"bern")?;
 //! builder.add(b"zug")?;
@@ -67,6 +67,13 @@
 //! | build on the same bits | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
 //!
 //! Bytes from disk are checked when they are read: see [`Corrupt`]. None makes a filter panic.
+
+#![cfg_attr(not(test), no_std)]
+
+#[macro_use]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod base;
 pub mod bits;

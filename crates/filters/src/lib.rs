@@ -131,6 +131,11 @@ pub use text::named::NamedGroupsBuilder;
 pub use text::sample::KeySample;
 pub use text::wire::PlacedModel;
 
+/// The README's example compiles and runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 /// The kinds of filters of one table that this crate has.
 pub mod kinds {
     use crate::FilterKind;

@@ -129,7 +129,10 @@ pub mod testing {
     pub use crate::storage::memory::Fault;
 }
 
-/// The README's example compiles and runs as it stands.
+/// The examples of both READMEs compile and run as they stand.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeOfTheCrate;

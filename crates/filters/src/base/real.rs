@@ -10,7 +10,27 @@
 
 #[cfg(not(feature = "std"))]
 pub(crate) use libm::{ceil, floor, round, sqrt};
-pub(crate) use libm::{exp, exp2, log as ln, log2};
+
+// Called, not copied to where they are used: that would take more room than it saves time.
+#[inline(never)]
+pub(crate) fn exp(x: f64) -> f64 {
+    libm::exp(x)
+}
+
+#[inline(never)]
+pub(crate) fn exp2(x: f64) -> f64 {
+    libm::exp2(x)
+}
+
+#[inline(never)]
+pub(crate) fn ln(x: f64) -> f64 {
+    libm::log(x)
+}
+
+#[inline(never)]
+pub(crate) fn log2(x: f64) -> f64 {
+    libm::log2(x)
+}
 
 #[cfg(feature = "std")]
 mod of_std {

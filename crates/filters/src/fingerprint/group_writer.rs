@@ -23,7 +23,7 @@ use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
 use super::settle::Numbers;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
-use crate::base::real::{exp2, floor};
+use crate::base::real::exp2;
 use core::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
@@ -148,9 +148,9 @@ impl GroupWriter {
     /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
     fn round(&mut self, wanted: f64, most: usize) -> usize {
         let exact = wanted.clamp(0.0, most as f64) + self.rounded;
-        let spare = floor(exact).clamp(0.0, most as f64);
-        self.rounded = exact - spare;
-        spare as usize
+        let spare = (exact as usize).min(most);
+        self.rounded = exact - spare as f64;
+        spare
     }
 }
 

@@ -126,6 +126,12 @@ pub(crate) enum Command {
     /// picture.
     #[command(after_help = "Example: all of it\n  trommel demo")]
     Demo(commands::demo::DemoArgs),
+    /// Print what a shell has to know to complete this command as it is typed.
+    #[command(after_help = commands::completions::EXAMPLES)]
+    Completions(commands::completions::CompletionsArgs),
+    /// Print the manual page, or write one for each command.
+    #[command(after_help = commands::man::EXAMPLES)]
+    Man(commands::man::ManArgs),
 }
 
 impl Command {
@@ -150,7 +156,7 @@ impl Command {
             Command::Repair(repair) => Some(&repair.db),
             Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
             Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
-            Command::HelpMarkdown => None,
+            Command::HelpMarkdown | Command::Completions(_) | Command::Man(_) => None,
         }
     }
 }

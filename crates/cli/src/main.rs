@@ -25,9 +25,9 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
-    bench, checkpoint, compact, count, delete, delete_range, demo, dump, export, get,
-    help_markdown, import, inspect, lab, load, put, repair, replay, scan, stats, stress, upgrade,
-    verify, victim,
+    bench, checkpoint, compact, completions, count, delete, delete_range, demo, dump, export, get,
+    help_markdown, import, inspect, lab, load, man, put, repair, replay, scan, stats, stress,
+    upgrade, verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message;
@@ -97,6 +97,8 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Lab(lab) => lab::run(lab, json, out),
         Command::Stress(stress) => stress::run(stress, json, out),
         Command::Victim(victim) => victim::run(victim),
+        Command::Completions(shell) => completions::run(shell, &Arguments::command(), json, out),
+        Command::Man(man) => man::run(man, Arguments::command(), json, out),
         Command::HelpMarkdown => help_markdown::run(Arguments::command(), out),
         Command::Demo(demo) => demo::run(demo, json, out),
     }

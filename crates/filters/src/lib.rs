@@ -41,7 +41,7 @@
 //! ```
 //! use trommel_filters::{AlignedBytes, FilterOptions, KeyRange, kinds};
 //!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # fn main() -> Result<(), Box<dyn core::error::Error>> {
 //! let mut builder = FilterOptions::new(kinds::SURF_REAL, 16.0).builder();
 //! builder.add(b"bern")?;
 //! builder.add(b"zug")?;
@@ -67,6 +67,13 @@
 //! | build on the same bits | [`bits`], [`hash`](mod@hash), [`fingerprint`] |
 //!
 //! Bytes from disk are checked when they are read: see [`Corrupt`]. None makes a filter panic.
+
+#![cfg_attr(not(test), no_std)]
+
+#[macro_use]
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
 
 mod base;
 pub mod bits;
@@ -123,6 +130,11 @@ pub use text::model::{TextModel, TextTables};
 pub use text::named::NamedGroupsBuilder;
 pub use text::sample::KeySample;
 pub use text::wire::PlacedModel;
+
+/// The README's example compiles and runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 /// The kinds of filters of one table that this crate has.
 pub mod kinds {

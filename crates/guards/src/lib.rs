@@ -26,3 +26,8 @@ pub use range::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
 pub use range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};
 pub use register::{all_guards, register};
+
+/// The README's example compiles and runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

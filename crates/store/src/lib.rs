@@ -136,7 +136,10 @@ pub mod testing {
     pub use crate::storage::pauses::{PausePoint, Pauses};
 }
 
-/// The README's example compiles and runs as it stands.
+/// The examples of both READMEs compile and run as they stand.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeOfTheCrate;

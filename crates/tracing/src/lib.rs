@@ -48,3 +48,8 @@ impl Listener for Tracing {
         }
     }
 }
+
+/// The README's example compiles and runs as it stands.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -8,6 +8,9 @@
 //!
 //! Invariant: the object answers as the filter does.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::filter::{
     HashedKey, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder, Trace, UpperBound,
 };

@@ -6,6 +6,8 @@
 //! ```
 //! Invariant: every answer errs one way only. "No" is proof of absence, "maybe" proves nothing.
 
+use alloc::vec::Vec;
+
 use crate::base::hash::{HashUse, hash_key};
 use crate::base::kind::FilterKind;
 use crate::base::query::{KeyRange, Query};
@@ -182,7 +184,7 @@ pub trait Trace {
 pub fn ask_for<T, R: Trace>(items: &[T], at: usize, trace: &mut R) {
     prefetch(items, at);
     if let Some(item) = items.get(at) {
-        trace.ask(std::ptr::from_ref(item) as usize);
+        trace.ask(core::ptr::from_ref(item) as usize);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The one hash, and its named seeds. Persisted: changing either changes a format.
 
+use alloc::vec::Vec;
+
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// What a hash is for. One seed for each, so that filters of one key are independent.
@@ -97,7 +99,7 @@ pub fn grouped(hashes: &[u64], map: impl Fn(u64) -> u64) -> Vec<u64> {
     hashes.iter().for_each(|&hash| ends[group(map(hash))] += 1);
     let mut sum = 0;
     for end in &mut ends {
-        sum += std::mem::replace(end, sum);
+        sum += core::mem::replace(end, sum);
     }
     let mut sorted = vec![0; hashes.len()];
     for &hash in hashes {

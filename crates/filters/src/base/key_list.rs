@@ -5,7 +5,8 @@
 //! ```
 //! Invariant: the ends ascend, and the last one is the end of the bytes.
 
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 /// Bytes of the usual key.
 const WORD_BYTES: usize = 8;
@@ -70,7 +71,7 @@ impl KeyList {
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         let mut start = 0;
-        self.ends.iter().map(move |&end| &self.bytes[std::mem::replace(&mut start, end)..end])
+        self.ends.iter().map(move |&end| &self.bytes[core::mem::replace(&mut start, end)..end])
     }
 
     /// The keys at these places, if each of them has eight bytes. Takes time for each of them.

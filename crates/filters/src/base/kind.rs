@@ -8,9 +8,12 @@
 //!
 //! Invariant: two kinds are the same if their names are.
 
-use std::any::Any;
-use std::fmt;
-use std::hash::{Hash, Hasher};
+use alloc::boxed::Box;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use super::tuning_option::TuningOption;
 use crate::base::any_filter::{AnyFilter, AnyFilterBuilder};

@@ -5,6 +5,7 @@
 //! rank     counts, known between bounds  wire    bytes from disk, written and checked
 //! monkey   a budget divided among runs       kind    what a store has to know of a filter; tuning
 //! any_filter, sub_filters  filters as objects, whole or in parts; key_list, what they take
+//! real     functions of real numbers, the same in every build
 //! ```
 //! Invariant: nothing here knows of any one filter.
 
@@ -16,6 +17,7 @@ pub(crate) mod kind;
 pub(crate) mod monkey;
 pub(crate) mod query;
 pub(crate) mod rank;
+pub(crate) mod real;
 pub(crate) mod shape;
 pub(crate) mod sub_filters;
 pub(crate) mod tuning;

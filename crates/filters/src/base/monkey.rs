@@ -12,6 +12,10 @@
 //! Invariant: the bits that all runs get together are at most the budget, and as many where each
 //! bit tells something. No run gets fewer than none.
 
+use alloc::vec::Vec;
+
+use super::real::{exp, ln};
+
 /// How the false positive rate of a filter falls with its bits per key: from some number of bits
 /// on, by the same factor with each.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,11 +28,11 @@ pub struct RateLaw {
 
 impl RateLaw {
     /// A Bloom filter with the best number of probes: 0.6185 per bit.
-    pub const BLOOM: RateLaw = RateLaw::of_slope(std::f64::consts::LN_2 * std::f64::consts::LN_2);
+    pub const BLOOM: RateLaw = RateLaw::of_slope(core::f64::consts::LN_2 * core::f64::consts::LN_2);
 
     /// A filter that compares fingerprints, and takes so many bits of memory for each bit of them.
     pub const fn of_fingerprints(bits_per_bit: f64) -> Self {
-        RateLaw::of_slope(std::f64::consts::LN_2 / bits_per_bit)
+        RateLaw::of_slope(core::f64::consts::LN_2 / bits_per_bit)
     }
 
     /// A filter whose rate is e^-(slope · bits per key).
@@ -45,7 +49,7 @@ impl RateLaw {
 
     /// The rate with so many bits per key.
     pub fn at(self, bits_per_key: f64) -> f64 {
-        (-self.slope * (bits_per_key - self.floor).max(0.0)).exp()
+        exp(-self.slope * (bits_per_key - self.floor).max(0.0))
     }
 }
 
@@ -72,7 +76,7 @@ impl Split {
         let none = Split { law, log_largest: f64::NEG_INFINITY, largest: 0 };
         let mut best = (none, sizes.len() as f64);
         for (nth, &size) in sizes.iter().enumerate() {
-            let log = (size as f64).ln();
+            let log = ln(size as f64);
             entries += size as f64;
             logs += size as f64 * log;
             let telling = budget_bits.max(0.0) - law.floor * entries;
@@ -80,7 +84,7 @@ impl Split {
             if log > log_largest {
                 break;
             }
-            let rates = entries * (-log_largest).exp() + (sizes.len() - nth - 1) as f64;
+            let rates = entries * exp(-log_largest) + (sizes.len() - nth - 1) as f64;
             // Runs of one size get the same: all of them, or none.
             let has_equals = sizes.get(nth + 1) == Some(&size);
             if !has_equals && rates <= best.1 {
@@ -99,7 +103,7 @@ impl Split {
     /// What a run with so many entries gets. One that the budget was not divided for too: it gets
     /// what a run of its size would.
     pub fn bits_per_key(&self, entries: u64) -> f64 {
-        let log = (entries.max(1) as f64).ln();
+        let log = ln(entries.max(1) as f64);
         let telling = (self.log_largest - log) / self.law.slope;
         if entries > self.largest || telling <= 0.0 { 0.0 } else { self.law.floor + telling }
     }

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: the truth lies between `least` and `most`.
 
-use std::ops::AddAssign;
+use core::ops::AddAssign;
 
 /// Between how many keys and how many lie below a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -11,6 +11,8 @@
 //! flush numbers of its entries. A table may hold a key only if its span meets the code of an entry
 //! that matches the key. Merging coarsens spans and never changes codes.
 
+use alloc::vec::Vec;
+
 /// Counts flushes. Later flush, larger number; never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlushNumber(pub u64);
@@ -30,8 +32,8 @@ pub struct Span {
     hi: FlushNumber,
 }
 
-impl std::fmt::Debug for Span {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl core::fmt::Debug for Span {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         write!(f, "[{}, {})", self.lo.0, self.hi.0)
     }
 }

@@ -12,7 +12,9 @@
 //!
 //! Invariant: parts that are not in memory make a filter say "maybe" more often, and never "no".
 
-use std::ops::Range;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::base::filter::{HashedKey, Trace};
 use crate::base::kind::FilterOptions;

@@ -8,9 +8,10 @@
 //!
 //! Invariant: no value that equals its type's default is kept, so equal tunings compare equal.
 
-use std::any::{Any, TypeId};
-use std::fmt::Debug;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::{Any, TypeId};
+use core::fmt::Debug;
 
 /// Options of one kind of filter, or of several.
 pub trait Tuning: Any + Clone + Debug + Default + PartialEq + Send + Sync {

@@ -4,9 +4,12 @@
 //! ```
 //! Invariant: what is written is read as the same.
 
+use alloc::string::String;
+use alloc::string::ToString;
+
 use super::tuning::{FilterTuning, Tuning};
-use std::fmt::Display;
-use std::str::FromStr;
+use core::fmt::Display;
+use core::str::FromStr;
 
 /// An option of a kind of filter beside its memory: for command lines and bindings.
 pub struct TuningOption {

@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: a `Reader` never panics and never reads past its end; a decoder asks for the end.
 
+use alloc::vec::Vec;
+
 use crate::base::hash::checksum;
 
 /// Bytes that do not decode.

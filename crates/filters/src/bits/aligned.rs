@@ -7,8 +7,9 @@
 //! is needed. Invariant: the start is a multiple of the line size. So what lies at a multiple of
 //! the line size in the bytes lies on one cache line in memory.
 
-use std::fmt;
-use std::ops::{Deref, DerefMut};
+use alloc::vec::Vec;
+use core::fmt;
+use core::ops::{Deref, DerefMut};
 
 const LINE_BYTES: usize = 64;
 

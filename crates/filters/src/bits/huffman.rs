@@ -5,7 +5,8 @@
 //! Invariant: no code is the beginning of another one, and together they leave no room for one
 //! more.
 
-use std::ops::Add;
+use alloc::vec::Vec;
+use core::ops::Add;
 
 /// The length of each weight's code. A single weight needs no code: its length is zero. Requires:
 /// no weight is NaN.

@@ -6,7 +6,8 @@
 //! Invariant: if a <= b bytewise, then a's bit string is not above b's. Two different keys have the
 //! same bit string only if one is the other with zero bytes appended.
 
-use std::cmp::Ordering;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 /// 64 bits of `key` from byte `at` on, the first bit on top.
 #[inline(always)]

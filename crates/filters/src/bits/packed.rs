@@ -5,6 +5,9 @@
 //! Invariant: a number written at a bit position is read back from it. Readers load eight bytes at
 //! once, so packed bytes are followed by `PADDING` bytes that are never interpreted.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 /// Bytes that must follow packed bits: as many as any reader loads at once.
 #[cfg(test)]
 pub const PADDING: usize = 32;

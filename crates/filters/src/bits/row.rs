@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: the same numbers either way.
 
+use alloc::boxed::Box;
+
 /// Numbers one after the other.
 pub trait Row<N> {
     /// How many.

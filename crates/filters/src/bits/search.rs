@@ -8,8 +8,8 @@
 //! hardly more where there are few things. Invariant: what is found is what a search one by one
 //! finds.
 
-use std::hint::select_unpredictable;
-use std::ops::Range;
+use core::hint::select_unpredictable;
+use core::ops::Range;
 
 /// The first of `from..end` that is not `below`. Requires: those that are come first. Makes at
 /// least `STEPS` comparisons, which is enough for 2^STEPS - 1 things. `below` may be asked of place

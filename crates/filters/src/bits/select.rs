@@ -6,7 +6,7 @@
 //! Invariant: every machine finds the same bit.
 
 use super::simd;
-use std::hint::select_unpredictable;
+use core::hint::select_unpredictable;
 
 const WORD_BYTES: usize = size_of::<u64>();
 
@@ -39,7 +39,7 @@ pub fn select_one(word: u64, rank: u32) -> u32 {
 pub fn select_zero<const WORDS: usize>(bytes: &[u8], at: usize, rank: u32) -> usize {
     let end = at + WORDS * WORD_BYTES;
     let Some(words) = bytes.get(at..end) else { return select_zero_on(bytes, at, 0, rank) };
-    let zeros: [u64; WORDS] = std::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
+    let zeros: [u64; WORDS] = core::array::from_fn(|word| !little_word(words, WORD_BYTES * word));
     // The word cannot be predicted, so all words are counted, without a branch.
     let (mut word, mut before, mut place) = (zeros[0], 0, 0);
     let mut through = zeros[0].count_ones();

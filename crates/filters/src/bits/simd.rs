@@ -9,11 +9,11 @@
 //! The one file with `unsafe`. Each has a safe twin: the work itself, run as it is; a loop over
 //! bytes; sums of bytes; nothing. Invariant: twins give the same answer.
 
-#[cfg(target_arch = "x86_64")]
-use std::sync::atomic::{AtomicU8, Ordering};
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
+use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Bytes of a cache line.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const LINE_BYTES: usize = 64;
 
 /// Does `work` with the instructions that this processor has. It is to be marked, as in
@@ -21,7 +21,7 @@ const LINE_BYTES: usize = 64;
 /// twice.
 #[inline(always)]
 pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     if has_v3() {
         #[expect(unsafe_code, reason = "the one call of code for newer processors")]
         // SAFETY: the features were just detected.
@@ -31,12 +31,12 @@ pub fn fastest<R>(work: impl FnOnce() -> R) -> R {
 }
 
 /// What is known of the processor, so that a probe asks with one load.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 static HAS_V3: AtomicU8 = AtomicU8::new(UNKNOWN);
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 const UNKNOWN: u8 = 2;
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[inline(always)]
 fn has_v3() -> bool {
     match HAS_V3.load(Ordering::Relaxed) {
@@ -45,17 +45,26 @@ fn has_v3() -> bool {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[cold]
 fn detect_v3() -> bool {
-    use std::arch::is_x86_feature_detected as has;
+    // Without `std` nobody can be asked: what the program is compiled for is there.
+    macro_rules! has {
+        ($feature:tt) => {{
+            #[cfg(feature = "std")]
+            let has = std::arch::is_x86_feature_detected!($feature);
+            #[cfg(not(feature = "std"))]
+            let has = cfg!(target_feature = $feature);
+            has
+        }};
+    }
     let v3 = has!("bmi1") && has!("bmi2") && has!("popcnt") && has!("lzcnt") && has!("movbe");
     let v3 = v3 && has!("avx2");
     HAS_V3.store(u8::from(v3), Ordering::Relaxed);
     v3
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 #[target_feature(enable = "bmi1,bmi2,popcnt,lzcnt,movbe,avx2")]
 #[inline(never)]
 fn with_v3<R>(work: impl FnOnce() -> R) -> R {
@@ -65,25 +74,25 @@ fn with_v3<R>(work: impl FnOnce() -> R) -> R {
 /// Which of sixteen bytes equal `byte`: bit i for byte i.
 #[inline(always)]
 pub fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     return sse2::equal(bytes, byte);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     portable::equal(bytes, byte)
 }
 
 /// Which of sixteen bytes are `byte` or more: bit i for byte i.
 #[inline(always)]
 pub fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     return sse2::at_least(bytes, byte);
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     portable::at_least(bytes, byte)
 }
 
 /// The place of the one bit with `rank` ones below it. Requires: there is one.
 #[inline(always)]
 pub fn select_one(word: u64, rank: u32) -> u32 {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     if has_v3() {
         #[expect(unsafe_code, reason = "an instruction of newer processors")]
         // SAFETY: BMI1 and BMI2 were just detected.
@@ -95,7 +104,7 @@ pub fn select_one(word: u64, rank: u32) -> u32 {
 /// The bits of sixty-four nibbles, low ones first: of each nibble bit 0, of each bit 1, and so on.
 #[inline(always)]
 pub fn nibble_planes(nibbles: &[u8; 32]) -> [u64; 4] {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     if has_v3() {
         #[expect(unsafe_code, reason = "instructions of newer processors")]
         // SAFETY: AVX2 was just detected.
@@ -114,9 +123,9 @@ pub fn prefetch_lines<T>(items: &[T], at: usize, lines: usize) {
 /// Asks for some cache lines, from that of an address on, which may be any.
 #[inline(always)]
 pub fn prefetch_at(address: *const u8, lines: usize) {
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
     for line in 0..lines {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let address = address.wrapping_add(line * LINE_BYTES).cast();
         #[expect(unsafe_code, reason = "there is no safe function for it")]
         // SAFETY: every x86-64 has SSE, and a prefetch of any address has no effect that can be
@@ -125,7 +134,7 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
             _mm_prefetch::<_MM_HINT_T0>(address);
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2")))]
     let _ = (address, lines);
 }
 
@@ -133,13 +142,13 @@ pub fn prefetch_at(address: *const u8, lines: usize) {
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
     if let Some(item) = items.get(at) {
-        prefetch_at(std::ptr::from_ref(item).cast(), 1);
+        prefetch_at(core::ptr::from_ref(item).cast(), 1);
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod bmi2 {
-    use std::arch::x86_64::_pdep_u64;
+    use core::arch::x86_64::_pdep_u64;
 
     #[target_feature(enable = "bmi1,bmi2")]
     #[inline]
@@ -148,9 +157,9 @@ mod bmi2 {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod avx2 {
-    use std::arch::x86_64::{
+    use core::arch::x86_64::{
         __m256i, _mm256_and_si256, _mm256_loadu_si256, _mm256_movemask_epi8,
         _mm256_permute4x64_epi64, _mm256_set1_epi8, _mm256_slli_epi16, _mm256_srli_epi16,
         _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
@@ -185,9 +194,9 @@ mod avx2 {
     }
 }
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2"))]
 mod sse2 {
-    use std::arch::x86_64::{
+    use core::arch::x86_64::{
         _mm_cmpeq_epi8, _mm_loadu_si128, _mm_max_epu8, _mm_movemask_epi8, _mm_set1_epi8,
     };
 
@@ -236,18 +245,18 @@ mod portable {
         (eights | eights >> 24) & 0xffff
     }
 
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
     fn mask(bytes: &[u8; 16], is_wanted: impl Fn(u8) -> bool) -> u32 {
         let bit = |(place, &byte): (usize, &u8)| u32::from(is_wanted(byte)) << place;
         bytes.iter().enumerate().map(bit).sum()
     }
 
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
     pub(super) fn equal(bytes: &[u8; 16], byte: u8) -> u32 {
         mask(bytes, |other| other == byte)
     }
 
-    #[cfg(any(test, not(target_arch = "x86_64")))]
+    #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2"))))]
     pub(super) fn at_least(bytes: &[u8; 16], byte: u8) -> u32 {
         mask(bytes, |other| other >= byte)
     }
@@ -260,7 +269,7 @@ mod tests {
     #[test]
     fn sixteen_bytes_are_compared_as_one_by_one() {
         for round in (0..=255u8).step_by(if cfg!(miri) { 32 } else { 1 }) {
-            let bytes = std::array::from_fn(|place| {
+            let bytes = core::array::from_fn(|place| {
                 round.wrapping_mul(37).wrapping_add((place * place * 29) as u8)
             });
             for byte in (0..=255).step_by(3).chain(bytes) {
@@ -280,7 +289,7 @@ mod tests {
             let byte = |place: usize| {
                 (round.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(place as u32 * 7) >> 3) as u8
             };
-            let nibbles: [u8; 32] = std::array::from_fn(byte);
+            let nibbles: [u8; 32] = core::array::from_fn(byte);
             let planes = nibble_planes(&nibbles);
             assert_eq!(planes, portable::nibble_planes(&nibbles));
             for place in 0..64 {

@@ -1,5 +1,7 @@
 //! What filters are asked for, by which bits are divided between order and hashes.
 
+use crate::base::real::{exp2, round};
+
 /// What a filter is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Asked {
@@ -20,7 +22,7 @@ impl Asked {
 
     /// As an image keeps it.
     pub(crate) fn to_byte(self) -> u8 {
-        (self.points.clamp(0.0, 1.0) * Self::STEPS).round() as u8
+        round(self.points.clamp(0.0, 1.0) * Self::STEPS) as u8
     }
 
     /// What an image has kept.
@@ -31,7 +33,7 @@ impl Asked {
     /// The share of questions to which the answer is wrong, where so many of cells are and points
     /// are compared with so many hash bits, too.
     pub(crate) fn cost(self, rate: f64, point_bits: usize) -> f64 {
-        rate * (self.points * (-(point_bits as f64)).exp2() + 1.0 - self.points)
+        rate * (self.points * exp2(-(point_bits as f64)) + 1.0 - self.points)
     }
 
     /// The same where only points are told apart.

@@ -6,6 +6,8 @@
 //! Invariant: all keys of a group share its prefix; its separator is above the last key of the
 //! group before.
 
+use alloc::vec::Vec;
+
 use super::Fingerprints;
 use super::cell::CELLS_MAX;
 use super::chapter::Chapter;
@@ -17,7 +19,7 @@ use super::keys::{KeyBuffer, Pushed, WORD_BYTES};
 use super::starts::{GroupStarts, GroupStartsBuilder};
 use crate::bits::key_bits::bits_at;
 use crate::bits::simd::fastest;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Positions on a line are found as fast in blocks of twice as many keys.
 pub const CUTS_OF_LINE_BLOCK: usize = 2;

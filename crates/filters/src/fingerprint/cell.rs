@@ -18,7 +18,7 @@ use super::trie::{NIBBLE_BYTES, Stretch, Trie};
 use crate::base::filter::Trace;
 use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, word_or_zero};
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 /// Cells that a block can have.
 pub const CELLS_MAX: usize = 64;

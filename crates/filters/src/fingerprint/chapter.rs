@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: each group names classes that are there.
 
+use alloc::vec::Vec;
+
 use super::Fingerprints;
 use super::coded::classes::Classes;
 use super::coded::{CodedCost, gap_symbols};
@@ -53,7 +55,7 @@ impl Chapter {
         if !is_coded(fingerprints) || is_short {
             return Chapter::default();
         }
-        let starts = std::iter::once(0).chain(cuts.iter().copied());
+        let starts = core::iter::once(0).chain(cuts.iter().copied());
         let (mut symbols, mut ends) = (Vec::new(), vec![0]);
         let (mut all, mut learnt) = (Vec::new(), Vec::new());
         for (start, &end) in starts.zip(cuts).step_by(cuts.len().div_ceil(BLOCKS_LEARNT)) {

@@ -13,6 +13,7 @@
 use super::gap::number;
 use super::settle::{exponent, width};
 use super::spline::{Layout, POSITIONS_END, REMAINDER_MAX};
+use crate::base::real::{exp2, power_of_two};
 
 /// Quotients for each key, at least.
 const QUOTIENTS_MIN: f64 = 0.3;
@@ -55,7 +56,7 @@ impl Distances {
         let parts = -(count as i32);
         let steps = Self::STEPS as i32;
         let quarters = f64::from(parts.rem_euclid(steps)) + 0.5;
-        f64::from(parts.div_euclid(steps)).exp2() * (1.0 + quarters / f64::from(steps))
+        power_of_two(parts.div_euclid(steps)) * (1.0 + quarters / f64::from(steps))
     }
 
     /// How many are reached by fingerprints whose reach is such a part, wherever keys lie in them.
@@ -122,19 +123,19 @@ impl OwnRates {
     /// The rate of cells of numbers with so many spare bits; if these are below zero, what it would
     /// be if cells took the room that they have.
     pub(crate) fn near(&self, spare: f64) -> f64 {
-        self.rate(&self.by_gap, (-spare).exp2())
+        self.rate(&self.by_gap, exp2(-spare))
     }
 
     /// The rate of positions of such a width, in numbers.
     pub(super) fn spline(&self, width: f64) -> f64 {
         // A position of one number is exact.
-        self.rate(&self.by_number, (width - 1.0).max(0.0) / 63f64.exp2())
+        self.rate(&self.by_number, (width - 1.0).max(0.0) / power_of_two(63))
     }
 
     fn rate(&self, distances: &Distances, reach: f64) -> f64 {
         let enough = REACHED_MIN.min(self.asked / 4.0);
         for doubled in 0..DOUBLED_MAX {
-            let scale = f64::from(doubled).exp2();
+            let scale = power_of_two(doubled);
             let reached = distances.reached(reach * scale);
             if reached + self.alike >= enough || doubled + 1 == DOUBLED_MAX {
                 return ((reached / scale + self.alike) / self.asked.max(1.0)).min(1.0);

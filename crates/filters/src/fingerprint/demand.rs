@@ -9,11 +9,14 @@
 //! shares. Ranges pay for hash bits, where these spare more. What is decided changes what a filter
 //! costs and how often it errs, never its truth.
 
+use alloc::vec::Vec;
+
 use super::keys::KeyBuffer;
 use super::questions::Questions;
+use crate::base::real::{exp2, log2};
 use crate::bits::key_bits::{bits_at, common_bits};
-use std::collections::VecDeque;
-use std::ops::{Range, RangeInclusive};
+use alloc::collections::VecDeque;
+use core::ops::{Range, RangeInclusive};
 
 /// So many questions count as much as the even weight that is always there.
 const KNOWN: f64 = 64.0;
@@ -79,8 +82,8 @@ impl Placed {
     /// How wrong the answer is, 0 to 1, if so many of the spare bits of cells are of hashes.
     fn wrong(&self, spare: f64, hash_bits: f64) -> f64 {
         // Others are asked about there: one that is just told is not sure to be.
-        let cells = (2.0 * (self.told_by - (spare - hash_bits))).min(0.0).exp2();
-        if self.is_point { cells * (-hash_bits).exp2() } else { cells }
+        let cells = exp2((2.0 * (self.told_by - (spare - hash_bits))).min(0.0));
+        if self.is_point { cells * exp2(-hash_bits) } else { cells }
     }
 }
 
@@ -97,9 +100,9 @@ impl Demand {
         ends.push(questions.len());
         let mut start = 0;
         let more = ends.into_iter().map(|end| {
-            let fallen = (end - std::mem::replace(&mut start, end)) as f64;
+            let fallen = (end - core::mem::replace(&mut start, end)) as f64;
             let density = fallen * firsts.len() as f64 / all.max(1.0);
-            (1.0 - weight + weight * density).log2()
+            log2(1.0 - weight + weight * density)
         });
         let more: Vec<f64> = more.collect();
         let mean = more.iter().sum::<f64>() / firsts.len().max(1) as f64;
@@ -114,7 +117,7 @@ impl Demand {
 
     /// Finds the questions that fall among buffered keys.
     pub(crate) fn begin_chapter(&mut self, keys: &KeyBuffer) {
-        let is_first = !std::mem::replace(&mut self.has_begun, true);
+        let is_first = !core::mem::replace(&mut self.has_begun, true);
         while self.taken < self.questions.len() {
             let asked = self.questions.get(self.taken);
             let place = place_among(keys, asked.key);
@@ -162,8 +165,8 @@ impl Demand {
             let own = self.placed.iter().take_while(|placed| placed.place < keys);
             let own: f64 = own.map(wrong_of).sum();
             let chapter: f64 = self.placed.iter().map(wrong_of).sum();
-            let ranges = POINTS + (1.0 - POINTS) * hash_bits.exp2();
-            own + of_chapter * chapter + OF_EVERYWHERE * RATE * ranges * (-spare).exp2()
+            let ranges = POINTS + (1.0 - POINTS) * exp2(hash_bits);
+            own + of_chapter * chapter + OF_EVERYWHERE * RATE * ranges * exp2(-spare)
         };
         let (known, least) = match self.hash_bits {
             Some(bits) => (bits..=bits, SPARE_OF_OTHERS),
@@ -222,7 +225,7 @@ fn told_by(keys: &KeyBuffer, place: usize, key: &[u8]) -> Option<f64> {
     let above = outer(place + 1).map_or(u64::MAX, |upper| upper - high);
     let told = |beside: u64, apart: u64| {
         let lesser = beside.min(high - low).max(1);
-        (lesser as f64 / apart.max(1) as f64).log2()
+        log2(lesser as f64 / apart.max(1) as f64)
     };
     let from_low = told(below, key.saturating_sub(low));
     let from_high = told(above, high.saturating_sub(key));

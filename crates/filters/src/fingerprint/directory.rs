@@ -9,6 +9,9 @@
 //! Invariant: as a bit string, a separator is above the last key of the group before, and not above
 //! its own group's first key. It is at least as long as the prefix that its group's keys share.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::filter::{Trace, Untraced, ask_for_lines};
 use crate::bits::key_bits::{bits_at, compare, word_at};
 use crate::bits::row::Row;
@@ -17,8 +20,8 @@ use crate::fingerprint::group::GROUP_ALIGN;
 use crate::fingerprint::separator_tails::{
     SeparatorTail, SeparatorTails, SeparatorTailsBuilder, SeparatorTailsCost,
 };
-use std::cmp::Ordering;
-use std::ops::Deref;
+use core::cmp::Ordering;
+use core::ops::Deref;
 
 /// Steps of the search in a slot of the radix table: where groups are spread evenly, it has fewer
 /// than four.

@@ -3,13 +3,15 @@
 //! Invariant: every stored bit is a bit of its key, so that a cell is a prefix of its key, however
 //! short.
 
+use alloc::vec::Vec;
+
 use super::cell::{
     BASE_LONG, CELLS_MAX, ESCAPE, HAS_ESCAPES, SPARE_MAX, header_base, header_count, header_spare,
 };
 use super::keys::KeyBuffer;
 use crate::bits::key_bits::bits_at;
 use crate::bits::packed::{BitWriter, top};
-use std::ops::Range;
+use core::ops::Range;
 
 /// What a block is made of: some neighbours of a buffer, without the first `prefix_bits` bits that
 /// all share.

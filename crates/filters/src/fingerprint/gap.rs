@@ -10,6 +10,8 @@
 //! Cells are those of `settle.rs`. Invariant: a key lies in its cell; cells ascend and are
 //! disjoint.
 
+use alloc::vec::Vec;
+
 use super::settle::{Code, KEYS_MAX, Numbers, Settled};
 use crate::base::filter::Trace;
 use crate::bits::packed::BitWriter;

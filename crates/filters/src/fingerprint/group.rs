@@ -15,6 +15,8 @@
 //! A group begins at a multiple of 8 bytes. Invariant: a block's head is a prefix of its first key
 //! that is above the last key of the block before.
 
+use alloc::vec::Vec;
+
 use super::coded::classes::{CLASS_BYTES, ClassBytes, EXPONENTS};
 use super::coded::{CodedBlock, Shared};
 use super::hashes::bytes_of;

@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: whatever is chosen, every key lies in its fingerprint.
 
+use alloc::vec::Vec;
+
 use super::Fingerprints;
 use super::cell::SPARE_MAX;
 use super::chapter::Chapter;
@@ -21,7 +23,8 @@ use super::hashes::{hash_bit_string, hash_position, write_point_bits};
 use super::keys::KeyBuffer;
 use super::settle::Numbers;
 use super::spline::{LAYOUT_BYTES, Layout, MODEL_BYTES, Model, encode_positions};
-use std::ops::Range;
+use crate::base::real::exp2;
+use core::ops::Range;
 
 /// The cell of a block's only key is at least so long: one key can afford it.
 const LONE_BITS_MIN: usize = 16;
@@ -145,9 +148,9 @@ impl GroupWriter {
     /// The spare bits of the next block, so that those of all blocks have the mean `wanted`.
     fn round(&mut self, wanted: f64, most: usize) -> usize {
         let exact = wanted.clamp(0.0, most as f64) + self.rounded;
-        let spare = exact.floor().clamp(0.0, most as f64);
-        self.rounded = exact - spare;
-        spare as usize
+        let spare = (exact as usize).min(most);
+        self.rounded = exact - spare as f64;
+        spare
     }
 }
 
@@ -260,7 +263,7 @@ impl GroupPlan<'_> {
             // Coded cells take the bits that are granted; plain ones, of text, many more.
             let cells = if cost.is_some() { f64::NEG_INFINITY } else { self.cell_spare() };
             let commons = &self.keys.commons()[..self.key_count()];
-            let cell_rate = || (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
+            let cell_rate = || (CELL_RATE * exp2(-cells)).max(cell_rate_by_keys(commons, cells));
             let cell_rate = if cells < 0.0 { f64::INFINITY } else { cell_rate() };
             let best = near_rate.min(spline_rate);
             if cell_rate.min(best) > self.hash_above {
@@ -273,7 +276,7 @@ impl GroupPlan<'_> {
         // What has no room for its numbers may have it for prefixes.
         if near_rate.is_infinite() && !rates.has_alike() {
             let (cells, commons) = (self.cell_spare(), &self.keys.commons()[..self.key_count()]);
-            let cell_rate = (CELL_RATE * (-cells).exp2()).max(cell_rate_by_keys(commons, cells));
+            let cell_rate = (CELL_RATE * exp2(-cells)).max(cell_rate_by_keys(commons, cells));
             if cells >= 0.0 && cell_rate < spline_rate {
                 return Choice::Cells { spare: cells };
             }

@@ -4,6 +4,8 @@
 //! ```
 //! Invariant: keys that differ in zeros at the end have one hash, as they have one cell.
 
+use alloc::vec::Vec;
+
 use super::spline::Layout;
 use crate::base::hash::{HashUse, hash_key};
 use crate::bits::packed::BitWriter;

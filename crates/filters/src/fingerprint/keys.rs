@@ -8,8 +8,10 @@
 //! are kept. Keys that are dropped stay until they are half of all. Invariant: the keys' bit
 //! strings ascend strictly; a key that adds only zero bits to the one before is not kept.
 
+use alloc::vec::Vec;
+
 use crate::bits::key_bits::{bits_at, common_bits};
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 /// The longest key that is taken.
 pub const KEY_BYTES_MAX: usize = 1 << 16;
@@ -84,7 +86,7 @@ impl KeyBuffer {
         self.commons.extend(words.iter().map(|word| {
             let word = u64::from_be_bytes(*word);
             ascend &= last < word;
-            (std::mem::replace(&mut last, word) ^ word).leading_zeros()
+            (core::mem::replace(&mut last, word) ^ word).leading_zeros()
         }));
         if !ascend {
             self.commons.truncate(known);
@@ -218,7 +220,7 @@ impl KeyBuffer {
     /// Moves the keys that are left to the front.
     fn drop_now(&mut self) {
         let start = self.start(0);
-        let count = std::mem::take(&mut self.dropped);
+        let count = core::mem::take(&mut self.dropped);
         self.bytes.drain(..start);
         self.commons.drain(..count);
         self.last = self.last.saturating_sub(start);

@@ -1,7 +1,9 @@
 //! Questions to which nothing was the answer: a sample of what a filter is asked in vain.
 
+use alloc::vec::Vec;
+
 use crate::base::key_list::KeyList;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Keys that were asked for, or at which ranges began, where there was nothing. In key order.
 #[derive(Clone, Debug, Default)]

@@ -6,8 +6,11 @@
 //! ```
 //! Invariant: of damaged bytes, anything comes out, but nothing is read beyond them.
 
-use std::cmp::Ordering;
-use std::ops::Deref;
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::ops::Deref;
 
 use crate::bits::key_bits::{bits_at, common_bits, compare};
 use crate::bits::row::Row;
@@ -116,7 +119,7 @@ pub struct SeparatorTailsBuilder {
     ends: Vec<u32>,
     bytes: Vec<u8>,
     /// Where the first one of the stretch is.
-    whole: std::ops::Range<usize>,
+    whole: core::ops::Range<usize>,
 }
 
 impl SeparatorTailsBuilder {
@@ -197,7 +200,7 @@ mod tests {
             let stem = b"share/doc/rust/html/core/arch/x86_64/index";
             let mut string = stem[..turn * 7 % stem.len()].to_vec();
             string.extend((0..turn % 11).map(|at| (at * 37 + turn) as u8));
-            string.extend(std::iter::repeat_n(0, turn % 3));
+            string.extend(core::iter::repeat_n(0, turn % 3));
             strings.push(string);
             strings.push([&[7; 300][..], &[turn as u8; 3][..turn % 4]].concat());
         }

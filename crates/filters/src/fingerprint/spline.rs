@@ -9,11 +9,13 @@
 //! at build and at probe. Invariant: positions are monotone in keys; a key's position is among
 //! those of its block.
 
+use alloc::vec::Vec;
+
 use crate::base::filter::Trace;
 use crate::bits::packed::{LEN_MAX, load_or_zero, top, write_packed};
 use crate::bits::select::{little_word, select_zero};
 use crate::bits::simd::select_one;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Bytes of a layout in its group's header.
 pub const LAYOUT_BYTES: usize = 3;

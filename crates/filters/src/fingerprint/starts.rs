@@ -5,7 +5,9 @@
 //! ```
 //! Invariant: numbers ascend, so that a group's high half is the number of wraps up to it.
 
-use std::ops::Range;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::base::rank::RankBounds;
 

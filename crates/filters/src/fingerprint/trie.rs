@@ -15,7 +15,7 @@
 
 use super::cell::{CELLS_MAX, ESCAPE, take_escape};
 use crate::bits::simd::nibble_planes;
-use std::hint::select_unpredictable;
+use core::hint::select_unpredictable;
 
 /// Bytes that hold the nibbles of the largest block.
 pub(super) const NIBBLE_BYTES: usize = CELLS_MAX / 2;

@@ -8,7 +8,7 @@
 //! ```
 //! Invariant: nothing here knows the base or the overlay.
 
-use std::ops::Range;
+use core::ops::Range;
 
 pub(crate) const LINE_BYTES: usize = 64;
 

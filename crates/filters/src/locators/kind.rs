@@ -7,10 +7,12 @@
 //!
 //! Invariants: two kinds are the same if their names are. The object answers as the filter does.
 
-use std::any::Any;
-use std::fmt;
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::any::Any;
+use core::fmt;
+use core::hash::{Hash, Hasher};
 
 use crate::base::filter::Trace;
 use crate::base::key_list::KeyList;

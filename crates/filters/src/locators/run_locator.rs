@@ -16,7 +16,9 @@
 //!
 //! Invariant: a slot is left out only if no key of the query was moved there (and not away again).
 
-use std::sync::Arc;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
 
 use crate::base::filter::Trace;
 use crate::base::key_list::KeyList;

@@ -13,12 +13,16 @@
 //!
 //! Invariant: the bits of every key that was added are set. No lines: nothing was added.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced,
 };
 use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::RateLaw;
+use crate::base::real::{ceil, exp, ln, powi, sqrt};
 use crate::base::wire::{Corrupt, Reader, Writer};
 
 /// `blocked-bloom`: a Bloom filter whose bits for a key lie in one cache line.
@@ -181,7 +185,7 @@ fn clamped(bits_per_key: f64) -> f64 {
 /// Lines for so many keys: as few as give each key its bits.
 fn lines_for(keys: usize, bits_per_key: f64) -> usize {
     let bits = keys as f64 * clamped(bits_per_key);
-    let lines = (bits / LINE_BITS as f64).ceil();
+    let lines = ceil(bits / LINE_BITS as f64);
     lines.min(f64::from(u32::MAX)) as usize
 }
 
@@ -194,11 +198,11 @@ fn best_probes(bits_per_key: f64) -> (u32, f64) {
 
 /// How likely a line has 0, 1, 2, … keys (Poisson), up to where the rest is negligible.
 fn line_loads(mean: f64) -> Vec<f64> {
-    let keys_max = (mean + 12.0 * mean.sqrt() + 30.0) as usize;
+    let keys_max = (mean + 12.0 * sqrt(mean) + 30.0) as usize;
     let mut log_share = -mean; // logarithms: exp(-mean) alone may be zero
     let next_key = |keys: usize| {
-        let share = log_share.exp();
-        log_share += mean.ln() - ((keys + 1) as f64).ln();
+        let share = exp(log_share);
+        log_share += ln(mean) - ln((keys + 1) as f64);
         share
     };
     (0..=keys_max).map(next_key).collect()
@@ -206,8 +210,8 @@ fn line_loads(mean: f64) -> Vec<f64> {
 
 /// The chance that all probes of an absent key find a bit set, over lines with these loads.
 fn rate_of(loads: &[f64], probes: u32) -> f64 {
-    let still_clear = (1.0 - 1.0 / LINE_BITS as f64).powi(probes as i32);
-    let rate_at = |keys: usize| (1.0 - still_clear.powi(keys as i32)).powi(probes as i32);
+    let still_clear = powi(1.0 - 1.0 / LINE_BITS as f64, probes);
+    let rate_at = |keys: usize| powi(1.0 - powi(still_clear, keys as u32), probes);
     loads.iter().enumerate().map(|(keys, share)| share * rate_at(keys)).sum()
 }
 

@@ -12,12 +12,16 @@
 //!
 //! Invariant: the bits of every key that was added are set. No words: nothing was added.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, payload_bits,
 };
 use crate::base::hash::{HashUse, hash_key, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::RateLaw;
+use crate::base::real::{ceil, exp, powi};
 use crate::base::wire::{Corrupt, Reader, Signature};
 
 /// `bloom`: a Bloom filter.
@@ -48,15 +52,15 @@ const VERSION: u8 = 1;
 /// first place's.
 #[inline]
 fn places(hash: u64, bits: usize, probes: u32) -> impl Iterator<Item = usize> {
-    let steps = std::iter::successors(Some(hash), |hash| Some(hash.wrapping_mul(STEP)));
+    let steps = core::iter::successors(Some(hash), |hash| Some(hash.wrapping_mul(STEP)));
     steps.take(probes as usize).map(move |hash| scaled(hash, bits))
 }
 
 /// The best number of probes, and the rate of false positives that theory promises with it.
 fn best_probes(bits_per_key: f64) -> (u32, f64) {
     let rate = |probes: u32| {
-        let clear = (-f64::from(probes) / bits_per_key).exp();
-        (1.0 - clear).powi(probes as i32)
+        let clear = exp(-f64::from(probes) / bits_per_key);
+        powi(1.0 - clear, probes)
     };
     let rated = (1..=PROBES_MAX).map(|probes| (probes, rate(probes)));
     rated.min_by(|a, b| a.1.total_cmp(&b.1)).expect("there is a least number of probes")
@@ -105,7 +109,7 @@ impl TableFilterBuilder for BloomBuilder {
     fn finish(self) -> Vec<u8> {
         let keys = self.hashes.len();
         let words = payload_bits(keys, self.bits_per_key, TRAILER_BYTES) / 64.0;
-        let words = words.ceil().min(f64::from(u32::MAX)) as u32;
+        let words = ceil(words).min(f64::from(u32::MAX)) as u32;
         let bits = words as usize * 64;
         let (probes, _) = best_probes(clamped(bits as f64 / keys.max(1) as f64));
         let mut bytes = vec![0; words as usize * WORD_BYTES];
@@ -171,7 +175,7 @@ impl<B: AsRef<[u8]>> Bloom<B> {
             for _ in 0..left.min(AT_ONCE) {
                 let place = scaled(hash, self.bits);
                 let byte = &bytes[place / 8];
-                trace.touch(std::ptr::from_ref(byte) as usize, 1);
+                trace.touch(core::ptr::from_ref(byte) as usize, 1);
                 set &= byte >> (place % 8);
                 hash = hash.wrapping_mul(STEP);
             }

@@ -6,6 +6,8 @@
 //! Invariant: no key below `below` has this code or a greater one. No key from `above` on has a
 //! lesser one.
 
+use alloc::vec::Vec;
+
 use super::code::KeyCode;
 use super::encode::{Interval, Lead};
 use super::model::TextTables;

@@ -8,6 +8,8 @@
 //! byte's share are rounded alike, so neighbours meet and never overlap. Invariant: a < b gives
 //! code(a) <= code(b), and less if neither was cut.
 
+use alloc::vec::Vec;
+
 use super::code::KeyCode;
 use super::model::{TextModel, TextTables};
 use crate::base::query::KeyRange;

@@ -8,6 +8,8 @@
 //! than it is worth. Invariant: the choice changes what a filter costs and how often it errs, never
 //! its truth.
 
+use alloc::vec::Vec;
+
 use super::code::KeyCode;
 use super::model::{CODE_BITS_MAX, TextModel};
 use super::sample::KeySample;
@@ -17,7 +19,7 @@ use crate::fingerprint::chapter::Chapter;
 use crate::fingerprint::choose_kind::OwnRates;
 use crate::fingerprint::group::unit_of;
 use crate::fingerprint::keys::{KEY_BYTES_MAX, KeyBuffer, Pushed};
-use std::ops::Range;
+use core::ops::Range;
 
 /// Keys of a sample and of a filter, at least.
 const SAMPLE_MIN: usize = 512;
@@ -132,7 +134,7 @@ impl Judgement {
             // Of those that tie, each one would be taken for the others.
             Pushed::Repeated | Pushed::Zeros => {
                 self.ties += 1;
-                self.tied += 1 + usize::from(!std::mem::replace(&mut self.is_tied, true));
+                self.tied += 1 + usize::from(!core::mem::replace(&mut self.is_tied, true));
             }
         }
     }
@@ -154,7 +156,7 @@ impl Judgement {
         let all = distinct + self.ties as f64;
         let chapter = Chapter::new(Fingerprints::Coded, &self.keys, &self.cuts, self.key_bits);
         let bits = bits * all / distinct.max(1.0) - BESIDE_CELLS;
-        let spare = std::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
+        let spare = core::array::from_fn(|hashed| chapter.spare(bits - hashed as f64));
         let spare: [f64; POINT_BITS_JUDGED + 1] = spare.map(|spare| spare.unwrap_or(0.0));
         let mut wrong = [0.0; POINT_BITS_JUDGED + 1];
         for stretch in &self.stretches {

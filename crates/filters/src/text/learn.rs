@@ -6,8 +6,12 @@
 //! A row of its own costs memory, which all keys pay: it must tell more than it costs. Invariant:
 //! sums ascend as those of a model must.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use super::model::{CODE_BITS_MAX, SHARES, TextModel};
 use super::sample::KeySample;
+use crate::base::real::log2;
 
 /// The least share of a slot, so that keys of another kind do not become long.
 const SHARE_LEAST: u32 = 16;
@@ -59,7 +63,7 @@ fn by_slot(of: impl Fn(usize) -> f64, firsts: &[u8]) -> Vec<f64> {
     let ends = firsts.iter().skip(1).map(|&first| usize::from(first)).chain([END]);
     let slots = firsts.iter().map(|&first| usize::from(first)).zip(ends);
     let sums = slots.map(|(first, end)| (first..end).map(&of).sum());
-    std::iter::once(of(END)).chain(sums).collect()
+    core::iter::once(of(END)).chain(sums).collect()
 }
 
 /// The first byte of each slot.
@@ -86,7 +90,7 @@ fn saved_bits(counts: &[f64], own: &[u16], others: &[u16]) -> f64 {
         f64::from(sums[at] - at.checked_sub(1).map_or(0, |before| sums[before]))
     };
     let counts = counts.iter().enumerate();
-    counts.map(|(at, count)| count * (share(own, at) / share(others, at)).log2()).sum()
+    counts.map(|(at, count)| count * log2(share(own, at) / share(others, at))).sum()
 }
 
 /// The prefix of all keys of the sample, as far as it is left out.

@@ -7,6 +7,8 @@
 //! Invariant: sums ascend strictly, by at least as much as a slot has bytes. So every byte, and the
 //! end of the key, has a width above zero.
 
+use alloc::boxed::Box;
+
 use super::code::WORDS_MAX;
 
 /// Bits of the longest code.

@@ -5,6 +5,10 @@
 //! ```
 //! Invariant: names ascend as keys do, and each key is counted once.
 
+use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use super::code::KeyCode;
 use super::judge::Judged;
 use super::model::TextModel;
@@ -14,7 +18,7 @@ use crate::fingerprint::asked::Asked;
 use crate::fingerprint::builder::{Groups, GroupsBuilder, GroupsPlan};
 use crate::fingerprint::demand::Demand;
 use crate::fingerprint::keys::{Pushed, WORD_BYTES};
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 /// Less would tell nothing, however little a model leaves.
 const BITS_LEAST: f64 = 1.0;

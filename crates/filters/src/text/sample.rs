@@ -1,7 +1,9 @@
 //! A sample of keys, from which a model is learnt.
 
+use alloc::vec::Vec;
+
 use crate::base::key_list::KeyList;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Some stretches of the keys that a filter will have: within a stretch, no key is left out.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +71,6 @@ impl KeySample {
     /// The places of the keys of each stretch.
     pub(super) fn stretches(&self) -> impl Iterator<Item = Range<usize>> {
         let ends = self.ends.iter().copied().chain([self.keys.len()]);
-        ends.scan(0, |start, end| Some(std::mem::replace(start, end)..end))
+        ends.scan(0, |start, end| Some(core::mem::replace(start, end)..end))
     }
 }

@@ -5,10 +5,12 @@
 //! ```
 //! Invariant: what is read keeps order, whatever the bytes are.
 
+use alloc::boxed::Box;
+
 use super::learn::slot_of_each;
 use super::model::{CODE_BITS_MAX, SHARES, Sum, TextModel, TextTables};
 use crate::base::wire::{Corrupt, Reader, Writer};
-use std::ops::Range;
+use core::ops::Range;
 
 /// A model within bytes that lie elsewhere.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@
 mod documents;
 mod imports;
 mod layers;
+mod packages;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,6 +45,10 @@ const DISK_ROOMS: [&str; 3] = [
     "crates/store/src/storage/disk",
     "crates/store/src/files/record/source/tests",
 ];
+
+/// The one cargo feature, and where it is: filters are of use to programs without a system, which
+/// have no `std`.
+const FEATURE: (&str, &str) = ("crates/filters/src/", "feature = \"std\"");
 
 /// Where filters are.
 const FILTER_CRATES: [&str; 2] = ["crates/filters/src/", "crates/guards/src/"];
@@ -321,8 +326,9 @@ fn modules_lie_in_folders(source: &Source) -> Vec<String> {
 }
 
 fn filters_are_chosen_at_run_time(source: &Source) -> Vec<String> {
-    let tests = ["cfg(feature", "cfg!(feature", "cfg_attr(feature"].into_iter();
-    let places = tests.flat_map(|test| source.code.match_indices(test).map(|(at, _)| at));
+    let may = |at: usize| source.is_in(&[FEATURE.0]) && source.text[at..].starts_with(FEATURE.1);
+    let is_asked = |at: &usize| source.code[at + "feature".len()..].starts_with(" = ");
+    let places = words(&source.code, "feature").filter(|at| is_asked(at) && !may(*at));
     places.map(|at| source.wrong_at(at, "there are no cargo features")).collect()
 }
 
@@ -413,6 +419,13 @@ fn rules() -> Vec<(&'static str, Rule, &'static str, String, usize)> {
             1,
         ),
         ("no features", filters_are_chosen_at_run_time, filter, own("#[cfg(feature = \"a\")]"), 1),
+        (
+            "no std but in filters",
+            filters_are_chosen_at_run_time,
+            "crates/guards/src/a.rs",
+            own("#[cfg(not(feature = \"std\"))]"),
+            1,
+        ),
         ("files explained", files_say_what_they_are, filter, "\nfn f() {}".repeat(9), 1),
         (
             "filters apart",
@@ -522,6 +535,24 @@ fn arrows_between_crates_are_the_ones_drawn() {
     }
     let sample = "[package]\nname = \"trommel\"\n[dev-dependencies]\ntrommel-lab = { path = \"x\" }\nserde = \"1\"";
     assert_eq!(own_dependencies(sample), ["trommel-lab"]);
+}
+
+/// The names of a manifest's features.
+fn features(manifest: &str) -> Vec<&str> {
+    let (_, behind) = manifest.split_once("\n[features]\n").unwrap_or_default();
+    let own = behind.split("\n[").next().unwrap_or_default();
+    own.lines().filter_map(|line| line.split_once(" = ")).map(|(name, _)| name).collect()
+}
+
+#[test]
+fn filters_alone_have_a_feature() {
+    for (folder, _) in ARROWS {
+        let path = format!("crates/{folder}/Cargo.toml");
+        let manifest = fs::read_to_string(root().join(&path)).expect("a manifest");
+        let expected = if folder == "filters" { &["default", "std"][..] } else { &[] };
+        assert_eq!(features(&manifest), expected, "{path}");
+    }
+    assert_eq!(features("a = 1\n[features]\n# why\nx = []\n\n[b]\nc = 2"), ["x"]);
 }
 
 #[test]

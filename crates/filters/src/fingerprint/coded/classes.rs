@@ -9,6 +9,9 @@
 //! blocks, by k-means under the cost in bits. Invariant: every symbol can be written in every
 //! class.
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 /// Places that have a ranking of their own: even and odd ones.
 pub const PARITIES: usize = 2;
 /// Symbols there are.
@@ -96,10 +99,10 @@ fn ranking(counts: &Counts, parity: usize) -> [u8; ESCAPE] {
     let all: u64 = own.iter().map(|&count| u64::from(count)).sum();
     let sum: u64 = (0..).zip(own).map(|(symbol, &count)| symbol * u64::from(count)).sum();
     let mean = sum.checked_div(all).unwrap_or(SYMBOLS as u64 / 2) as usize;
-    let mut symbols: [u8; SYMBOLS] = std::array::from_fn(|symbol| symbol as u8);
+    let mut symbols: [u8; SYMBOLS] = core::array::from_fn(|symbol| symbol as u8);
     symbols.sort_by_key(|&symbol| {
         let symbol = symbol as usize;
-        (std::cmp::Reverse((own[symbol], other[symbol])), symbol.abs_diff(mean))
+        (core::cmp::Reverse((own[symbol], other[symbol])), symbol.abs_diff(mean))
     });
     *symbols.first_chunk().expect("there are more symbols than ranks")
 }

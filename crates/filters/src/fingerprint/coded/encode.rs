@@ -1,5 +1,7 @@
 //! Writes a block of coded cells: its symbols from the front, its mantissas from the back.
 
+use alloc::vec::Vec;
+
 use super::super::settle::{KEYS_MAX, Numbers, Settled, exponent};
 use super::classes::{Class, Classes, ESCAPE, ESCAPE_BITS, EXPONENTS, PARITIES, SAME};
 use super::{FIRST_AT, HEADER_BITS, SPARE_AT, SPARE_MAX, STRIDE, Shared};

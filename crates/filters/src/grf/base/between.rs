@@ -8,6 +8,8 @@
 //! Keys that are asked for and keys that are flushed crowd near the keys of the base, so near ones
 //! are told apart better. Invariant: offsets are monotone in numbers.
 
+use crate::base::real::sqrt;
+
 /// Bits of an offset.
 pub(crate) const OFFSET_BITS: u32 = 16;
 /// Half of the offsets.
@@ -42,8 +44,8 @@ impl Root {
     #[inline(always)]
     fn near(self, distance: u64, width: u64) -> u64 {
         // Each step is monotone in the distance, rounded or not.
-        let root = (2.0 * distance as f64 / width as f64).sqrt();
-        let root = if self == Root::Fourth { root.sqrt() } else { root };
+        let root = sqrt(2.0 * distance as f64 / width as f64);
+        let root = if self == Root::Fourth { sqrt(root) } else { root };
         ((root * HALF as f64) as u64).min(HALF - 1)
     }
 

@@ -5,6 +5,8 @@
 //! ```
 //! Invariant: bounds are never too narrow; they may be too wide.
 
+use alloc::vec::Vec;
+
 use crate::fingerprint::cell::Block;
 use crate::fingerprint::gap::GapBlock;
 use crate::fingerprint::gap::{first_view, last_view};
@@ -141,7 +143,7 @@ impl BucketViews {
             }
             Kind::Hash => {
                 let views = base.block_views(index, &group, bucket);
-                cells.extend(std::iter::repeat_n(views, block_count(bytes, group.kind)));
+                cells.extend(core::iter::repeat_n(views, block_count(bytes, group.kind)));
                 Scale::Whole(views)
             }
             Kind::Spline => {

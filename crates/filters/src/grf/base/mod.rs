@@ -20,6 +20,8 @@ mod point_bits;
 mod positions;
 mod short_ranges;
 
+use alloc::boxed::Box;
+
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::FlushNumber;
 use crate::bits::simd::prefetch_lines;

@@ -7,6 +7,8 @@
 //! are no longer wanted are left out. Forward, a stretch's next entry begins no later than any that
 //! follows; backward, it ends no earlier.
 
+use alloc::vec::Vec;
+
 use crate::base::filter::Untraced;
 use crate::base::shape::Span;
 use crate::grf::base::place::{FRACTION_BITS, bucket_places};
@@ -14,7 +16,7 @@ use crate::grf::base::{Base, Spot};
 use crate::grf::overlay::Overlay;
 use crate::grf::overlay::chunk::Chunk;
 use crate::grf::sizes::{Slots, TIERS};
-use std::ops::Range;
+use core::ops::Range;
 
 /// Entries that are read at once.
 const PIECE: usize = 16;

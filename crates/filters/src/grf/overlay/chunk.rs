@@ -9,6 +9,8 @@
 //! fractions are longer: a list that is not split under skew tells its keys apart all the same.
 //! Invariant: an entry's fraction is a prefix of its key's, and its code contains its flush number.
 
+use alloc::vec::Vec;
+
 use crate::base::shape::{FlushNumber, Span};
 use crate::bits::simd::{fastest, prefetch_lines};
 use crate::fingerprint::cell::CELLS_MAX;
@@ -18,7 +20,7 @@ use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed, Recoding};
 use crate::grf::overlay::packed_writer::PackedEntriesWriter;
 use crate::grf::overlay::runs::Runs;
 use crate::grf::sizes::{LINE_BYTES, OLD, TIERS, YOUNG};
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// Of so many entries, now or in the end, one can be young: flushes then wait there until ten of
 /// the 90 of a round are merged. Among young entries a new one costs about as much rewriting as
@@ -259,7 +261,7 @@ impl Draft {
         self.merged += put_in_order(&mut self.new);
         if young.is_some() {
             self.merge();
-            std::mem::swap(&mut self.new, &mut self.entries);
+            core::mem::swap(&mut self.new, &mut self.entries);
         }
         self.old.clear();
         if let (Some(old), Some(recodings)) = (old, recodings) {
@@ -372,7 +374,7 @@ impl Draft {
         };
         let first = oldest.reduce(join).expect("there are codes");
         let kept = order[joined..].iter().map(|&code| self.codes[code]);
-        let codes: Vec<Code> = std::iter::once(first).chain(kept).collect();
+        let codes: Vec<Code> = core::iter::once(first).chain(kept).collect();
         // Joined entries have no longer fractions than their code says, as all others.
         let cut = FRACTION_BITS as u8 - first.bits;
         let mut recodings = vec![Recoding { cut, code: 0 }; order.len()];

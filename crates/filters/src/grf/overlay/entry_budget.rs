@@ -8,6 +8,7 @@
 //! than what is left anyway. Invariant: forgetting is always safe, so whatever is left is an
 //! answer.
 
+use crate::base::real::log2;
 use crate::grf::base::Base;
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::GrfOptions;
@@ -61,7 +62,7 @@ fn share_of_list(entries: f64, longest: f64, young: f64) -> f64 {
 fn code_bits(overlay_share: f64) -> f64 {
     // Nine runs of a level; above a level of one run that has less than half of all keys, too.
     let runs: f64 = if overlay_share > 0.6 { 17.0 } else { 9.0 };
-    runs.log2()
+    log2(runs)
 }
 
 /// What an entry takes beside its fraction, in bits, where the overlay has such a share of all

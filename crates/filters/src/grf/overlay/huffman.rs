@@ -9,6 +9,8 @@
 //! list's first: the others' are found by reading on from there. Invariant: a section that is
 //! checked leads to no number beyond the codes.
 
+use alloc::vec::Vec;
+
 use crate::bits::huffman::{canonical_codes, depths};
 use crate::bits::packed::{BitWriter, load};
 

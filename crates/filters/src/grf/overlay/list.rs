@@ -53,7 +53,7 @@ impl ListEntries<'_> {
         codes: &mut Codes,
         trace: &mut T,
     ) {
-        trace.touch(std::ptr::from_ref(self.chunk) as usize, size_of::<Chunk>());
+        trace.touch(core::ptr::from_ref(self.chunk) as usize, size_of::<Chunk>());
         let mut asked = 0;
         let mut push = |span| {
             codes.push(span);

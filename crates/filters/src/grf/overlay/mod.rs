@@ -21,7 +21,10 @@ mod packed_writer;
 mod quotients;
 mod runs;
 
+use alloc::vec::Vec;
+
 use crate::base::filter::{Trace, Untraced};
+use crate::base::real::fract;
 use crate::base::shape::{Codes, FlushNumber, Shape, Span};
 use crate::bits::simd::fastest;
 use crate::grf::base::place::{FRACTION_BITS, LISTS_MAX, PLACE_BITS};
@@ -34,8 +37,8 @@ use crate::grf::overlay::list::{ENTRIES_ASKED_MAX, ListEntries};
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::runs::Runs;
 use crate::grf::sizes::{ARC_BYTES, Slot, TIERS};
-use std::ops::Range;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use core::ops::Range;
 
 /// So many chunks before one is rewritten, it is asked for.
 const CHUNKS_AHEAD: usize = 2;
@@ -77,7 +80,7 @@ pub(crate) fn lists_of(chunk: usize, base: &Base) -> Lists {
     let expected = (keys as f64 * share) as usize;
     // Multiples of the golden ratio are spread evenly between whole numbers.
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
-    let dither = (chunk as f64 * GOLDEN).fract();
+    let dither = fract(chunk as f64 * GOLDEN);
     Lists { count: end - first, expected, packed_bits: base.packed_bits(), dither }
 }
 

@@ -15,6 +15,8 @@
 //! fraction of fewer bits than the others ends in zeros, at most `spare` of them. It stands for all
 //! fractions that begin as it does. Invariant: an entry's code, a span, contains its flush number.
 
+use alloc::vec::Vec;
+
 use crate::base::filter::{Trace, ask_for_lines};
 use crate::base::shape::{FlushNumber, Span};
 use crate::bits::packed::{PackedReader, read};
@@ -23,7 +25,7 @@ use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX, pl
 use crate::grf::overlay::packed_layout::{LAYOUT_BYTES, Layout, SAMPLE_BYTES};
 use crate::grf::overlay::quotients::{Quotients, QuotientsOf, last_sample};
 use crate::grf::sizes::{LINE_BYTES, Slot};
-use std::ops::Range;
+use core::ops::Range;
 
 /// Codes that the packed entries of a chunk can have.
 pub(crate) const CODES_MAX: usize = 256;
@@ -368,7 +370,7 @@ impl Packed<'_> {
             let end = first + (bucket_numbers << self.layout.slot_bits());
             (0..count).all(|_| {
                 let number = numbers.take();
-                number >= std::mem::replace(&mut last, number) && (first..end).contains(&number)
+                number >= core::mem::replace(&mut last, number) && (first..end).contains(&number)
             })
         });
         let samples = self.samples();

@@ -9,6 +9,7 @@
 //! than they must. What a probe needs is there as it needs it: a load for each, no arithmetic.
 //! Invariant: entries' order is that of their numbers.
 
+use crate::base::real::log2;
 use crate::bits::packed::PACKED_BITS_MAX;
 use crate::grf::base::place::{BUCKET_BITS, BUCKETS, FRACTION_BITS, LISTS_MAX};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry};
@@ -262,5 +263,5 @@ pub(crate) fn list_bits(entries: f64, longest: f64) -> f64 {
     let entries = entries.max(1.0);
     let (first, end) = if longest <= f64::from(u8::MAX) { (2, 1) } else { (4, 2) };
     let tables = 8 * (first + end * (BUCKETS >> slot_bits(entries as usize, BUCKETS)));
-    entries * (BUCKET_BITS as f64 - entries.log2() + UNARY) + tables as f64
+    entries * (BUCKET_BITS as f64 - log2(entries) + UNARY) + tables as f64
 }

@@ -4,11 +4,13 @@
 //! ```
 //! Invariant: an entry has one number, wherever it is kept.
 
+use alloc::vec::Vec;
+
 use crate::base::shape::Span;
 use crate::grf::base::place::BUCKETS;
 use crate::grf::overlay::huffman::{Numbers, Section};
 use crate::grf::overlay::packed::{Entry, Packed};
-use std::ops::Range;
+use core::ops::Range;
 
 impl<'a> Packed<'a> {
     /// Whether the section of the codes' numbers is one, in so many bytes.

@@ -12,7 +12,7 @@ use crate::bits::search::first_not;
 use crate::grf::base::place::PLACE_BITS;
 use crate::grf::overlay::packed::{Code, Packed};
 use crate::grf::sizes::Slot;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Entries that are looked at together.
 const LANES: usize = 2;

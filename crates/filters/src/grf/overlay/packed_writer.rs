@@ -4,6 +4,8 @@
 //! ```
 //! Invariant: what is written is read back by [`Packed`](crate::grf::overlay::packed::Packed).
 
+use alloc::vec::Vec;
+
 use crate::bits::packed::PackedWriter;
 use crate::grf::base::place::{BUCKETS, LISTS_MAX};
 use crate::grf::overlay::huffman::write_section;
@@ -11,7 +13,7 @@ use crate::grf::overlay::packed::{CODES_MAX, Code, Divisor, Entry, EntryNumbers,
 use crate::grf::overlay::packed_layout::{Layout, smallest_layout};
 use crate::grf::overlay::quotients::{Quotients, QuotientsWriter};
 use crate::grf::sizes::Slot;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// The bytes that every number up to `most` fits in.
 fn number_bytes(most: u64) -> usize {

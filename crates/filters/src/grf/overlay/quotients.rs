@@ -7,10 +7,12 @@
 //! bits begin at the number of entries before it, and of quotients before its first one.
 //! Invariant: there are as many ones as entries.
 
+use alloc::vec::Vec;
+
 use crate::bits::search::partition_point;
 use crate::bits::select::{little_word, select_zero};
 use crate::grf::overlay::packed_layout::SAMPLE_BYTES;
-use std::ops::Range;
+use core::ops::Range;
 
 /// Bits from one sample to the next.
 pub(crate) const SAMPLED_BITS: usize = 512;

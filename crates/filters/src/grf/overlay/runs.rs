@@ -9,6 +9,8 @@
 //! asks this one. Invariant: a widened code contains the code, and meets no run of this version, or
 //! of any later one, that the code did not meet.
 
+use alloc::vec::Vec;
+
 use crate::base::shape::{Shape, Span};
 
 /// Runs whose spans meet no other run's, ascending.

@@ -78,7 +78,7 @@ fn with_names(keys: &[Asked<'_>], answer: &mut dyn FnMut(&[Asked<'_>])) {
         return answer(keys);
     }
     let Some(&(first, _)) = keys.first() else { return };
-    let mut codes: [KeyCode; BATCH] = std::array::from_fn(|_| KeyCode::new());
+    let mut codes: [KeyCode; BATCH] = core::array::from_fn(|_| KeyCode::new());
     let mut names = [(first, &[][..]); BATCH];
     for ((name, code), (part, key)) in names.iter_mut().zip(&mut codes).zip(keys) {
         *name = (part, part.base.name(key, code));

@@ -35,7 +35,7 @@ impl Base {
     }
 
     /// The keys of neighbouring lists, none of them at an edge.
-    pub(crate) fn keys_of_lists(&self, lists: std::ops::Range<usize>) -> u64 {
+    pub(crate) fn keys_of_lists(&self, lists: core::ops::Range<usize>) -> u64 {
         let before = |list: usize| self.starts.before(list - 1).unwrap_or(self.entries);
         before(lists.end).saturating_sub(before(lists.start))
     }

@@ -18,7 +18,7 @@ use crate::grf::overlay::bucket_entries::BucketEntries;
 use crate::grf::part::Part;
 use crate::grf::sizes::{OLD, YOUNG};
 use crate::text::code::KeyCode;
-use std::ops::Range;
+use core::ops::Range;
 
 impl Part {
     /// The entries that may have keys from `from` on, in key order.

@@ -7,6 +7,9 @@
 //! or with a flipped bit are an error, never a part. (Bytes with a forged checksum may give a part
 //! that panics: an image guards against accidents.)
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::hash::checksum;
 use crate::base::shape::FlushNumber;
 use crate::base::wire::{Corrupt, Reader, Writer};
@@ -28,8 +31,8 @@ use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::{Overlay, lists_of};
 use crate::grf::part::Part;
 use crate::text::model::TextModel;
-use std::ops::Range;
-use std::sync::Arc;
+use alloc::sync::Arc;
+use core::ops::Range;
 
 const MAGIC: &[u8; 8] = b"TRMLGRF\0";
 /// Beside the tag of the fingerprints: codes are runs, Huffman-coded.

@@ -6,6 +6,9 @@
 //! Neighbouring keys of a flush lie in groups far apart: memory is asked for a batch at a time, so
 //! that the waits overlap. Invariant: places come out in the order of keys.
 
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+
 use crate::base::filter::Untraced;
 use crate::base::key_list::KeyList;
 use crate::base::shape::{FlushNumber, Shape};

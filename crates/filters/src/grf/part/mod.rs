@@ -28,7 +28,7 @@ use crate::grf::overlay::Overlay;
 use crate::grf::sizes::allocated_bytes;
 use crate::text::code::KeyCode;
 use crate::text::model::TextModel;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 /// What a part takes, measured: every heap byte, what the allocator adds included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

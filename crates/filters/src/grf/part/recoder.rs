@@ -8,6 +8,8 @@
 //! Invariant: an entry's code contains its flush number before and after: the output's span has all
 //! inputs' in it.
 
+use alloc::vec::Vec;
+
 use crate::base::shape::{Shape, Span};
 use crate::grf::base::place::FRACTION_BITS;
 use crate::grf::options::RunCodes;
@@ -15,7 +17,7 @@ use crate::grf::overlay::chunk::{Draft, Move, put_in_order};
 use crate::grf::overlay::packed::{CODES_MAX, Code, Entry, Packed, Recoding};
 use crate::grf::part::Part;
 use crate::grf::part::inserter::Inserter;
-use std::sync::Arc;
+use alloc::sync::Arc;
 
 impl Part {
     /// Starts to write the span of a merge's output beside its keys, which are pushed in order. The
@@ -131,7 +133,7 @@ impl Draft {
         let mut counts = vec![0u32; self.codes.len()];
         self.entries.iter().for_each(|entry| counts[entry.code()] += 1);
         let mut order: Vec<usize> = (0..counts.len()).filter(|&code| counts[code] > 0).collect();
-        order.sort_by_key(|&code| std::cmp::Reverse(counts[code]));
+        order.sort_by_key(|&code| core::cmp::Reverse(counts[code]));
         let mut numbers = vec![0; counts.len()];
         (0u16..).zip(&order).for_each(|(number, &code)| numbers[code] = number);
         for entry in &mut self.entries {

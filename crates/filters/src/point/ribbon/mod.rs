@@ -18,12 +18,16 @@
 
 mod solve;
 
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
 use crate::base::filter::{
     HashedKey, OutOfOrder, TableFilter, TableFilterBuilder, Trace, Untraced, payload_bits,
 };
 use crate::base::hash::{HashUse, grouped, hash_key, remix, scaled};
 use crate::base::kind::{FilterKind, TableKind};
 use crate::base::monkey::RateLaw;
+use crate::base::real::{ceil, exp2, floor, fract, sqrt};
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
 use crate::bits::simd::fastest;
 
@@ -76,7 +80,7 @@ fn slots_per_key(columns: f64) -> f64 {
 fn columns_for(bits_per_key: f64) -> f64 {
     // columns · slots_per_key(columns) = bits_per_key, solved for columns
     let (square, linear) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
-    let root = (linear * linear + 4.0 * square * bits_per_key.max(0.0)).sqrt();
+    let root = sqrt(linear * linear + 4.0 * square * bits_per_key.max(0.0));
     ((root - linear) / (2.0 * square)).min(COLUMNS_MAX as f64)
 }
 
@@ -96,11 +100,11 @@ impl Columns {
         }
         let payload = payload_bits(keys, bits_per_key, TRAILER_BYTES);
         let slots = keys as f64 * slots_per_key(columns_for(payload / keys as f64));
-        let blocks = (slots / WIDTH as f64).ceil();
+        let blocks = ceil(slots / WIDTH as f64);
         // A small table's filter may take twice what was asked for.
         let slots = (blocks * WIDTH as f64).min(keys as f64 * 2.0);
         let average = (payload / slots).min(COLUMNS_MAX as f64);
-        let wide = (average.fract() * blocks) as usize;
+        let wide = (fract(average) * blocks) as usize;
         Columns { blocks: blocks as usize, wide, columns: average as usize }
     }
 
@@ -166,7 +170,7 @@ impl RibbonBuilder {
     /// The false positive rate that theory promises for so many bits per key of a large table.
     pub fn expected_rate(bits_per_key: f64) -> f64 {
         let columns = columns_for(bits_per_key);
-        0.5f64.powf(columns.floor()) * (1.0 - columns.fract() / 2.0)
+        exp2(-floor(columns)) * (1.0 - fract(columns) / 2.0)
     }
 }
 

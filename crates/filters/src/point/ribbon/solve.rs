@@ -8,6 +8,8 @@
 //! ```
 //! Invariant: the rows in the slots have all sums that the rows of the keys have.
 
+use alloc::vec::Vec;
+
 use super::{COLUMNS_MAX, Columns, Row, WIDTH, is_even};
 use crate::base::hash::scattered;
 

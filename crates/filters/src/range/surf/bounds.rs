@@ -8,6 +8,8 @@
 //! Invariant: every key at or before the one asked for is before the end. The leaf that may be that
 //! key, or either side of it, is told apart: then the end is the key after it.
 
+use alloc::vec::Vec;
+
 use super::cursor::SurfCursor;
 use crate::base::filter::UpperBound;
 use crate::bits::key_bits::after_all_with;

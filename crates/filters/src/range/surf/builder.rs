@@ -8,8 +8,11 @@
 //! shortest prefix that no other key has. A key that is a prefix of the next one has a mark at the
 //! node where it ends.
 
+use alloc::vec::Vec;
+
 use crate::base::filter::{OutOfOrder, TableFilterBuilder};
 use crate::base::hash::{HashUse, hash_key};
+use crate::base::real::ceil;
 use crate::range::surf::encode::{Shape, encode};
 use crate::range::surf::levels::{Edge, Level};
 use crate::range::surf::suffix::{SUFFIX_BITS_MAX, SuffixBits, SurfKind, SurfSuffix};
@@ -65,7 +68,7 @@ impl SurfBuilder {
         let (kept, fitted) = match options.suffix {
             SurfSuffix::Bits { hash, real } => (SuffixBits::explicit(kind, hash, real), None),
             SurfSuffix::Fitted => {
-                let most = (bits_per_key - TRIE_BITS_MIN).ceil().max(0.0);
+                let most = ceil(bits_per_key - TRIE_BITS_MIN).max(0.0);
                 let most = most.min(f64::from(SUFFIX_BITS_MAX)) as u32;
                 (SuffixBits::of_kind(kind, most), Some(bits_per_key))
             }

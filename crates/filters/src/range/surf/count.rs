@@ -9,7 +9,7 @@
 //! leaves between the boundaries are counted once. For the two leaves that a bound's own bytes lead
 //! to, it is known whether they surely were counted.
 
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 use crate::base::filter::Untraced;
 use crate::base::rank::CountBounds;

@@ -10,7 +10,8 @@
 //! at edges; known levels below it are at boundaries, where nodes begin. On every level, a cursor
 //! moves one way only, while keys go one way.
 
-use std::cmp::Ordering;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
 
 use crate::base::filter::Untraced;
 use crate::bits::simd::fastest;

@@ -6,6 +6,9 @@
 //! Invariant: nodes, edges and leaves are written breadth-first. Each level is freed when it is
 //! written.
 
+use alloc::vec::Vec;
+
+use crate::base::real::floor;
 use crate::bits::rank_select::{BLOCK_BITS, write_ranks, write_samples};
 use crate::range::surf::layout::{Counts, FANOUT, Layout, SECTIONS, Section};
 use crate::range::surf::levels::Level;
@@ -72,7 +75,7 @@ fn fitted_suffix(shape: &Shape, counts: &Counts) -> SuffixBits {
     let trie_bits = counts.image_bytes(SuffixBits::default()) as f64 * 8.0;
     let left = bits_per_key - trie_bits / counts.keys.max(1) as f64;
     let most = f64::from(shape.kept.total().min(SUFFIX_BITS_MAX));
-    SuffixBits::of_kind(shape.kind, left.floor().clamp(0.0, most) as u32)
+    SuffixBits::of_kind(shape.kind, floor(left).clamp(0.0, most) as u32)
 }
 
 /// The image of a trie.

@@ -4,7 +4,7 @@
 //! ```
 //! Invariant: the answers mean nothing; that there are answers is all.
 
-use std::hint::black_box;
+use core::hint::black_box;
 
 use crate::base::filter::{TableFilter, TableFilterBuilder};
 use crate::base::query::KeyRange;

@@ -2,6 +2,9 @@
 //!
 //! Invariant: a kind's tag is no other kind's.
 
+use alloc::boxed::Box;
+use alloc::string::ToString;
+
 use crate::base::kind::{FilterKind, FilterOptions, TableKind};
 use crate::base::monkey::RateLaw;
 use crate::base::tuning::Tuning;

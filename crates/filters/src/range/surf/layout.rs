@@ -8,7 +8,8 @@
 //! S-HasChild comes first, in whole cache lines: so a rank touches one line of it if the bytes are
 //! aligned. Invariant: a `Layout` fits the length of its bytes, and its counts fit each other.
 
-use std::ops::Range;
+use alloc::vec::Vec;
+use core::ops::Range;
 
 use crate::base::hash::checksum;
 use crate::base::wire::{Corrupt, Reader, Signature, Writer};
@@ -168,7 +169,7 @@ impl Layout {
 
     /// The length of each section.
     pub(super) fn section_lens(&self) -> [usize; SECTIONS] {
-        std::array::from_fn(|place| self.at[place + 1] - self.at[place])
+        core::array::from_fn(|place| self.at[place + 1] - self.at[place])
     }
 
     /// Where the trailer begins.

@@ -9,6 +9,8 @@
 //! Invariant: the order within a level is the breadth-first order, because keys come sorted. Chunks
 //! do not move, so no memory is taken twice while they grow.
 
+use alloc::vec::Vec;
+
 /// One edge of a node.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Edge(u16);

@@ -11,7 +11,7 @@
 //! It has the bytes of a SuRF, with a key's word where its suffix bits would be. Invariant: with
 //! whole keys, what is found was added; with prefixes, it is the only key that it can be.
 
-use std::fmt;
+use core::fmt;
 
 use crate::base::filter::{OutOfOrder, TableFilter, TableFilterBuilder, Untraced};
 use crate::bits::AlignedBytes;
@@ -35,7 +35,7 @@ pub enum FstKeys {
 /// ```
 /// use trommel_filters::{FstKeys, FstMapBuilder};
 ///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # fn main() -> Result<(), Box<dyn core::error::Error>> {
 /// let mut builder = FstMapBuilder::new(FstKeys::Whole);
 /// builder.add(b"bern", 1191)?;
 /// builder.add(b"zug", 1242)?;
@@ -182,7 +182,7 @@ impl FstMapBuilder {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use alloc::collections::BTreeMap;
 
     use super::*;
 

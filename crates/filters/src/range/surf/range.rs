@@ -7,7 +7,7 @@
 //! Invariant: of all leaves that may be at or after the lower bound, the first one decides. The
 //! answer is "no" only if its key is surely beyond the upper bound.
 
-use std::cmp::Ordering;
+use core::cmp::Ordering;
 
 use crate::base::filter::Trace;
 use crate::range::surf::trie::{FULL, Trie};

@@ -6,9 +6,12 @@
 //! Invariant: a key's suffix equals the one asked for. Its real bits go on with zeros beyond the
 //! key's end, and never contradict the order of keys.
 
-use std::cmp::Ordering;
-use std::fmt;
-use std::str::FromStr;
+use alloc::string::String;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::cmp::Ordering;
+use core::fmt;
+use core::str::FromStr;
 
 /// What a SuRF keeps of a key behind its shortest distinguishing prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -45,15 +45,11 @@ fn slack(db: &Db, guard: GuardKind) -> u64 {
     let runs: usize = db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum();
     assert!(runs > 3, "{runs} runs");
     match guard {
-        GuardKind::Grf
-        | GuardKind::GrfSpline
-        | GuardKind::GrfGap
-        | GuardKind::GrfCoded
-        | GuardKind::GrfCell
-        | GuardKind::GrfHuffman => 12,
         GuardKind::Open | GuardKind::Table(_) | GuardKind::Locator(_) => {
             runs as u64 * 2 * BLOCK_KEYS_MAX
         }
+        // A global filter tells keys apart where blocks cannot.
+        _ => 12,
     }
 }
 

@@ -179,9 +179,9 @@ fn survives(background: Background, who: Panics, at: u64) -> u64 {
         done.inspect_err(|error| assert!(error.to_string().contains("panicked"), "{when}: {error}"))
     };
     match background {
-        Background::Stepped => goes_on().expect("writes, flushes and merges go on"),
         // A thread that has panicked begins anew in a moment.
         Background::Threads(_) => until("writes, flushes and merges", || goes_on().is_ok()),
+        _ => goes_on().expect("writes, flushes and merges go on"),
     }
     told.check(&db, &when);
     fuse.is_off.store(false, Ordering::SeqCst);

@@ -38,7 +38,7 @@ impl PolicyArgs {
     pub(crate) fn merge_threads(&self) -> Option<usize> {
         match self.options.background {
             Background::Threads(count) => Some(count),
-            Background::Stepped => None,
+            _ => None,
         }
     }
 

@@ -163,12 +163,8 @@ fn draw_guard(text: &mut String, stats: &Stats, runs: usize) {
             let asked = if kind.knows_ranges() { "" } else { "; ranges search every run" };
             line(text, format_args!("           one question for all runs{asked}"));
         }
-        GuardKind::Grf
-        | GuardKind::GrfSpline
-        | GuardKind::GrfGap
-        | GuardKind::GrfCoded
-        | GuardKind::GrfCell
-        | GuardKind::GrfHuffman => {
+        // One of the global filters.
+        _ => {
             let (base, overlay) = (bytes(guard.base_bytes), bytes(guard.overlay_bytes));
             line(
                 text,

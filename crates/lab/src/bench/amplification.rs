@@ -31,8 +31,8 @@ pub fn expected_writes(
     let mut tree = SimulatedTree { policy, size_ratio, levels: vec![Vec::new()], written: 0 };
     (0..flushes).for_each(|_| tree.flush());
     let partial = match granularity {
-        Granularity::Full | Granularity::Partitioned => None,
         Granularity::Partial => partial_writes(policy, size_ratio, flushes),
+        _ => None,
     };
     (flushes > 0).then(|| ExpectedWrites {
         exact: partial.unwrap_or(tree.written as f64 / flushes as f64),

@@ -410,7 +410,7 @@ fn sync_name(sync: SyncPolicy) -> &'static str {
     match sync {
         SyncPolicy::Always => "always",
         SyncPolicy::Interval(_) => "interval",
-        SyncPolicy::Never => "never",
+        _ => "never",
     }
 }
 

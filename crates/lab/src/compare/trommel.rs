@@ -75,7 +75,7 @@ impl Peer for OpenStore {
         let OptionValues { policy, size_ratio, guard, bits_per_key, .. } = &*self.options;
         let merges = match self.options.background {
             Background::Threads(count) => format!("{count} threads merge"),
-            Background::Stepped => "merges in steps, between writes".to_string(),
+            _ => "merges in steps, between writes".to_string(),
         };
         format!(
             "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key{}; block cache {} MiB, \

@@ -289,7 +289,7 @@ impl<'k> World<'k> {
             _ if synced => self.model.all_durable(),
             SyncPolicy::Always => self.model.all_durable(),
             SyncPolicy::Interval(_) => self.model.overdue_durable(),
-            SyncPolicy::Never => {}
+            _ => {}
         }
     }
 

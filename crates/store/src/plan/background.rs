@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 /// What flushes and merges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Background {
     /// One thread that flushes, and this many that merge, 1 to 1024; beside them one that syncs in
     /// time and removes files, and sleeps mostly.

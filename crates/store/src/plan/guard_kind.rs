@@ -15,6 +15,7 @@ use crate::plan::registry;
 
 /// What answers the question: which runs may hold this key or this key range?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum GuardKind {
     /// `none`: nothing. Every run is searched; fence pointers alone help. The baseline.
     Open,

@@ -24,6 +24,7 @@ use crate::plan::merge_job::{MergeJob, Target};
 
 /// How much of a level a merge rewrites at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Granularity {
     /// `full`: all of it. A merge into the last level needs as much disk again as the store takes,
     /// until it is done.

@@ -175,6 +175,7 @@ impl Policy {
 
 /// What a policy says of one level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LevelRule {
     /// T: the units that empty it.
     pub ratio: u64,

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 /// When a write is safe on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SyncPolicy {
     /// Before it returns: it survives any crash. Writers that wait together share one sync.
     Always,

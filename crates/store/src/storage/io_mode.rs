@@ -81,6 +81,7 @@ pub struct Access {
 
 /// How several reads that are requested together overlap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Overlap {
     /// `io_uring`: the kernel runs them (io_uring), with a ring for each thread that needs one. A
     /// process that may not have rings uses the pool.

@@ -29,6 +29,7 @@ const PAUSE_MAX: f64 = 0.1;
 
 /// How often writers had to wait, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct StallStats {
     /// How often.
     pub count: u64,

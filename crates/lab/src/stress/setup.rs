@@ -6,8 +6,10 @@
 
 use std::time::Duration;
 
-use trommel::options::{FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix};
-use trommel::{Background, Options, Policy, SyncPolicy};
+use trommel::options::{
+    FilterTuning, Granularity, OptionValues, Overlap, ResourceOptions, SurfOptions, SurfSuffix,
+};
+use trommel::{Background, Options, Policy, Resources, SyncPolicy};
 use trommel_guards::{
     ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
 };
@@ -48,6 +50,15 @@ pub(crate) fn options(seed: u64) -> Options {
         .merge_piece_bytes([1 << 10, 1 << 12, 1 << 20][rng.place(3)])
         .max_open_files([None, Some(1), Some(4)][rng.place(3)])
         .eager_tombstones(rng.below(2) == 0)
+}
+
+/// What the store of some histories shares, so that memtables are sealed before they are full.
+pub(crate) fn resources(seed: u64) -> Option<Resources> {
+    let mut rng = Rng::new(seed ^ 0x5ea5);
+    let options = ResourceOptions::new()
+        .write_memory_bytes([1 << 10, 1 << 12, 1 << 14][rng.place(3)])
+        .block_cache_bytes([0, 1 << 12, 1 << 20][rng.place(3)]);
+    (rng.below(4) == 0).then(|| Resources::new(options).expect("they make sense"))
 }
 
 /// Half of the trees are presets.

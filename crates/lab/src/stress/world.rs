@@ -12,7 +12,7 @@ use trommel::research::Research as _;
 use trommel::Environment;
 use trommel::storage::{Memory, Storage};
 use trommel::testing::{Fault, ManualClock};
-use trommel::{Db, Error, Options, SyncPolicy};
+use trommel::{Db, Error, Options, Resources, SyncPolicy};
 
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
@@ -59,6 +59,8 @@ pub(crate) struct World<'k> {
     pub(crate) disk: Memory,
     pub(crate) clock: Arc<ManualClock>,
     options: Options,
+    /// In some histories the store shares memory for writes, of which it is to have little.
+    resources: Option<Resources>,
     /// None only while it is opened again.
     db: Option<Db>,
     pub(crate) model: Model,
@@ -83,6 +85,7 @@ impl<'k> World<'k> {
             disk: Memory::new(),
             clock: Arc::default(),
             options: setup::options(setup),
+            resources: setup::resources(setup),
             db: None,
             model: Model::new(keys.len()),
             snapshots: Vec::new(),
@@ -124,7 +127,10 @@ impl<'k> World<'k> {
 
     pub(crate) fn open_on(&self, disk: &Memory) -> trommel::Result<Db> {
         let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
-        let environment = Environment::new().storage(storage).clock(clock);
+        let mut environment = Environment::new().storage(storage).clock(clock);
+        if let Some(resources) = &self.resources {
+            environment = environment.resources(resources);
+        }
         Db::open_with(Path::new(DIR), self.options.clone(), environment)
     }
 

@@ -166,6 +166,7 @@ fn checkpoint(db: &Db, shared: &Shared, folder: &Path, rng: &mut Rng) -> Checked
     let (_gate, tick) = shared.clock.hold();
     let options = options(rng).create_if_missing(false);
     let environment = trommel::Environment::new().clock(std::sync::Arc::clone(&shared.clock) as _);
+    let environment = shared.share(environment);
     let copy = Db::open_with(folder, options, environment)
         .map_err(|error| format!("it does not open: {error}"))?;
     for (lane, found) in contents(&copy, shared)?.iter().enumerate() {

@@ -91,6 +91,7 @@ pub(super) fn files(folder: &Path) -> Checked<Vec<(String, u64)>> {
 
 /// Requires: the store is closed, and the threads that used it have ended.
 pub(super) fn check_closed(shared: &Shared) -> Checked<()> {
+    shared.let_go();
     let is_open = shared.lies(Sabotage::OpenFile);
     let _open = is_open.then(|| std::fs::File::open(shared.store.join("MANIFEST")));
     comes_to(|| {

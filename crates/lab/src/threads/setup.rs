@@ -7,8 +7,8 @@
 
 use std::time::Duration;
 
-use trommel::options::{DirectIo, Overlap};
-use trommel::{Background, Options, SyncPolicy};
+use trommel::options::{DirectIo, Overlap, ResourceOptions};
+use trommel::{Background, Options, Resources, SyncPolicy};
 
 use super::share::Shares;
 use crate::keys::rng::Rng;
@@ -152,6 +152,18 @@ impl Theme {
             }
         }
     }
+}
+
+/// What the stores of a history share, if they do. Not where much is to pile up in memory.
+pub(super) fn resources(seed: u64, options: &Options) -> Option<Resources> {
+    let mut rng = Rng::new(seed ^ 0x5ea5);
+    let piles_up = matches!(Theme::of(seed), Theme::HotKey | Theme::Log);
+    let shared = ResourceOptions::new()
+        .write_memory_bytes([1 << 14, 1 << 18, 64 << 20][rng.place(3)])
+        .block_cache_bytes(options.block_cache_bytes)
+        .merge_threads(1 + rng.place(3))
+        .merge_bytes_per_second(options.merge_bytes_per_second);
+    (!piles_up && rng.below(2) == 0).then(|| Resources::new(shared).expect("they make sense"))
 }
 
 /// Options of the simulation, and those that only threads and a real disk have.

@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use trommel::Environment;
-use trommel::{Options, SyncPolicy};
+use trommel::{Options, Resources, SyncPolicy};
 
 use super::clock::TickClock;
 use super::disk::{STORE, WatchedDisk};
 use super::ledger::Ledger;
 use super::plan::ThreadsPlan;
 use super::posts::Posts;
+use super::setup;
 use super::share::Shares;
 
 /// A way to sabotage a history, which shows that the test finds it.
@@ -117,6 +118,8 @@ pub(super) struct Shared {
     /// The store's folder.
     pub(super) store: PathBuf,
     options: Mutex<Options>,
+    /// What the store shares with its copies, in some histories, while it is open.
+    resources: Mutex<Option<Resources>>,
     round_is_over: AtomicBool,
     history_is_over: AtomicBool,
 }
@@ -179,6 +182,7 @@ impl Shared {
             has_large,
             store: whole.plan.folder.join(STORE),
             options: Mutex::default(),
+            resources: Mutex::default(),
             round_is_over: AtomicBool::new(false),
             history_is_over: AtomicBool::new(false),
         });
@@ -188,7 +192,15 @@ impl Shared {
 
     pub(super) fn environment(&self) -> Environment {
         let (storage, clock) = (Arc::new(self.disk.clone()), Arc::clone(&self.clock) as _);
-        Environment::new().storage(storage).clock(clock)
+        self.share(Environment::new().storage(storage).clock(clock))
+    }
+
+    /// The environment of the store, or of a copy of it, with what they share.
+    pub(super) fn share(&self, environment: Environment) -> Environment {
+        match &*lock(&self.resources) {
+            Some(resources) => environment.resources(resources),
+            None => environment,
+        }
     }
 
     pub(super) fn options(&self) -> Options {
@@ -196,8 +208,14 @@ impl Shared {
     }
 
     pub(super) fn begin_round(&self, options: Options) {
+        *lock(&self.resources) = setup::resources(self.seed, &options);
         *lock(&self.options) = options;
         self.round_is_over.store(false, Ordering::SeqCst);
+    }
+
+    /// The store is closed: no thread is to be left.
+    pub(super) fn let_go(&self) {
+        *lock(&self.resources) = None;
     }
 
     pub(super) fn end_round(&self) {

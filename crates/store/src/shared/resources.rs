@@ -27,7 +27,7 @@ pub struct ResourceOptions {
     pub block_cache_bytes: usize,
     /// Memory for new entries before they become runs on disk, of all stores. Half of it is for
     /// memtables that are written to; when they hold more, the largest is flushed. Writers are
-    /// slowed down while all hold more than all of it. At least 64 KiB; 64 MiB by default.
+    /// slowed down while all hold more than all of it. At least 1 KiB; 64 MiB by default.
     pub write_memory_bytes: usize,
     /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, and half as
     /// many sync logs and remove files. At most four merges for each of them are open at once, of
@@ -83,7 +83,7 @@ impl ResourceOptions {
 
     fn check(&self) -> Result<()> {
         let rules = [
-            ("write_memory_bytes", self.write_memory_bytes >= 64 << 10, "at least 64 KiB"),
+            ("write_memory_bytes", self.write_memory_bytes >= 1 << 10, "at least 1 KiB"),
             ("merge_threads", (1..=1024).contains(&self.merge_threads), "1 to 1024"),
             ("merge_bytes_per_second", self.merge_bytes_per_second != Some(0), "at least 1"),
         ];

@@ -58,6 +58,10 @@ sanitize *arguments:
 instructions:
     .ci/instructions
 
+# Packages, their API beside that of the last version, licences and advisories.
+packages *arguments:
+    scripts/check-packages.sh {{arguments}}
+
 # Everything that a merge needs.
 gate:
     .ci/run

@@ -127,11 +127,10 @@ impl KeyBuffer {
     #[inline(always)]
     fn start(&self, place: usize) -> usize {
         let place = self.dropped + place;
-        match place.checked_sub(1) {
-            None => 0,
-            Some(_) if self.ends.is_empty() => place * WORD_BYTES,
-            Some(before) => self.ends[before] as usize,
+        if self.ends.is_empty() {
+            return place * WORD_BYTES;
         }
+        place.checked_sub(1).map_or(0, |before| self.ends[before] as usize)
     }
 
     /// The number of keys.

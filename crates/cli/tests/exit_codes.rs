@@ -34,7 +34,7 @@ fn wrong_arguments_are_usage_errors_that_list_what_is_known() {
     place.run("put --db x --surf-suffix soft:3 key value").fails(2, &["fit, hash:BITS, real:BITS"]);
     let long = "put --db x --guard surf-real --surf-suffix real:65 key value";
     place.run(long).fails(2, &["filter.surf.suffix", "64 bits"]);
-    place.run("put --db x --prefix 0 key value").fails(2, &["1 to 255", "sep:/"]);
+    place.run("put --db x --prefix-rule 0 key value").fails(2, &["1 to 255", "sep:/"]);
     place.run("put --db x --rosetta-range-bits 32 key value").fails(2, &["0 to 31"]);
     place.run("put --db x --rosetta-split most key value").fails(2, &["variable", "first-cut"]);
     place.run("bench probe --keys 2000 --rencoder-probes 9").fails(2, &["rencoder", "1 to 8"]);
@@ -113,6 +113,11 @@ fn files_are_loaded_and_scanned() {
     assert_eq!(scan("--reverse --limit 2"), "one more\nkey2999\n");
     assert_eq!(scan("--from key0005 --to key0009 --reverse --limit 1"), "key0009\n");
     assert_eq!(scan("--from z"), "");
+    assert_eq!(scan("--prefix key000 --limit 2 --reverse"), "key0009\nkey0008\n");
+    assert_eq!(scan("--prefix key00").lines().count(), 100);
+    place.run("scan --db s --prefix key0 --from key0").fails(2, &["--prefix", "--from"]);
+    let count = place.run("count --db s --prefix key00 --json").json(0);
+    assert!(count["entries"]["most"].as_u64() >= Some(100), "{count}");
     let whole = place.run("scan --db s --json").json(0);
     assert_eq!(
         (whole["entries"].as_array().map(Vec::len), &whole["count"]),

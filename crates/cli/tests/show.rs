@@ -106,14 +106,14 @@ fn what_filters_are_told_is_shown_as_it_is_typed() {
         let text = place.run(&format!("{command} {surf}")).with_status(0);
         assert!(text.contains("new filters") && text.contains(told), "{text}");
     }
-    let prefix = place.run("stats --db s --guard prefix-bloom --prefix sep:/").with_status(0);
+    let prefix = place.run("stats --db s --guard prefix-bloom --prefix-rule sep:/").with_status(0);
     assert!(prefix.contains("prefix sep:/"), "{prefix}");
     let elastic = place.run("inspect --db s --guard elastic --elastic-units 3").with_status(0);
     assert!(elastic.contains("elastic-units 3"), "{elastic}");
     let none = place.run("stats --db s --guard bloom").with_status(0);
     assert!(!none.contains("new filters"), "{none}");
     let help = place.run("bench probe --help").with_status(0);
-    for option in ["--surf-suffix", "--prefix", "--rosetta-range-bits", "--elastic-units"] {
+    for option in ["--surf-suffix", "--prefix-rule", "--rosetta-range-bits", "--elastic-units"] {
         assert!(help.contains(option), "{help}");
     }
 }

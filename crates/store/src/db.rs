@@ -72,10 +72,11 @@ impl Db {
     ) -> Result<Db> {
         let begun = environment.clock.now();
         let engine = Arc::new(open::open(path.as_ref(), &options, environment)?);
+        // It closes the store if what follows fails, or panics.
+        let owner = Arc::new(Owner { engine: Arc::clone(&engine) });
         // Full memtables of the last session. If the disk is full they stay in memory and in their
         // logs.
         let _ = engine.flush_recovered();
-        let owner = Arc::new(Owner { engine: Arc::clone(&engine) });
         // If there are no threads to be had, the store is closed when its owner goes.
         engine.start_work()?;
         let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
@@ -263,7 +264,8 @@ impl Db {
     }
 
     /// About how many keys a range has: the estimate of
-    /// [`approximate_count`](Db::approximate_count).
+    /// [`approximate_count`](Db::approximate_count). What was replaced or deleted, or has expired,
+    /// counts until it is merged.
     pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
@@ -329,7 +331,8 @@ impl Db {
     /// As [`compact`](Db::compact), and tells how many entries of how many it has merged.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: the runs are as they were.
+    /// `Cancelled` if the listener stops it: the runs are as they were, unless all is merged at that
+    /// moment.
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.flush()?;
@@ -337,7 +340,9 @@ impl Db {
         let mut steps = Steps::new(listener);
         steps.begin(entries)?;
         self.engine.merge_everything_telling(|merged| steps.reach(merged))?;
-        steps.reach(entries)
+        // It is done: there is nothing to stop.
+        let _ = steps.reach(entries);
+        Ok(())
     }
 
     /// In stepped mode: does one step of background work. False: there is nothing to do.

@@ -16,7 +16,8 @@ use crate::sync::Arc;
 /// [`Environment::listener`]: crate::Environment::listener
 pub trait Listener: Send + Sync {
     /// Something has happened. It is called by the thread that did it, which goes on when this
-    /// returns; others may wait for that one. So it must be quick, and must not call the store.
+    /// returns; others may wait for that one. So it must be quick, and must not call the store, or
+    /// one that shares [`Resources`](crate::Resources) with it.
     fn event(&self, event: &Event<'_>);
 }
 

@@ -258,6 +258,7 @@ fn resources_of_the_parent_are_refused_in_a_child() {
         let refused = open("of the child", &shared).expect_err("is refused").to_string();
         assert!(refused.contains("resources") && refused.contains("fork"), "{refused}");
         assert!(is_forked(db.get("a")));
+        assert_eq!(shared.stats().threads, 0, "it does not wait for locks of the parent");
         let own = Resources::new(ResourceOptions::new()).expect("they make sense");
         let of_child = open("of the child", &own).expect("opens");
         (0..500u64).for_each(|it| of_child.put(it.to_be_bytes(), [9; 100]).expect("writes"));

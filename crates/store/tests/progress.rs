@@ -142,3 +142,30 @@ fn merging_nothing_is_done_at_once() {
     let told = heard(|listener| db.compact_with_progress(listener));
     assert!(told.iter().all(|progress| *progress == told[0]) && told[0].total == 0);
 }
+
+#[test] // It said that it was stopped, and all was merged.
+fn a_stop_at_the_end_comes_too_late() {
+    let db = store_of_runs(Background::Stepped);
+    let merged = db.compact_with_progress(&mut |progress| match progress.done == progress.total {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    assert!(merged.is_ok() == (runs(&db) == 1), "{merged:?}, {} runs", runs(&db));
+}
+
+#[test] // The other one returned Ok, and nothing was merged.
+fn a_stopped_call_does_not_stop_another_ones_merge() {
+    let db = store_of_runs(Background::Threads(1));
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| db.compact());
+        for _ in 0..20 {
+            let mut calls = 0;
+            let _ = db.compact_with_progress(&mut |_| {
+                calls += 1;
+                if calls > 1 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            });
+        }
+        other.join().expect("no panic").expect("merges");
+    });
+    assert_eq!((runs(&db), db.iter().count()), (1, 40_000));
+}

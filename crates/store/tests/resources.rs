@@ -1,10 +1,19 @@
 //! Stores that share resources: none is starved by another, and each is as right as alone.
 
+mod door;
+
+use std::ops::ControlFlow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use door::{Door, Gate, Opens, until};
 
 use trommel::options::ResourceOptions;
-use trommel::storage::Memory;
+use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, Environment, Options, Resources, SyncPolicy};
 
 fn key(number: usize) -> [u8; 8] {
@@ -61,6 +70,8 @@ fn stores_that_share_hold_what_was_written_to_each() {
         assert_eq!(found, written.collect::<Vec<_>>(), "store {store}");
     }
     let stats = resources.stats();
+    let of_stores = stores.iter().map(|db| db.stats().expect("open").cache_bytes);
+    assert_eq!(of_stores.sum::<u64>(), stats.cache_bytes, "each counts its own");
     assert!(stats.cache_bytes > 0 && stats.cache_bytes <= 64 << 10, "{stats:?}");
 }
 
@@ -147,4 +158,146 @@ fn a_store_takes_its_own_options_where_it_shares_nothing() {
     (0..400).for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
     db.settle().expect("flushes and merges");
     assert_eq!(db.iter().count(), 400);
+}
+
+fn on(disk: impl Storage + 'static, resources: &Resources) -> Environment {
+    shared(resources).storage(Arc::new(disk))
+}
+
+fn runs(db: &Db) -> usize {
+    db.stats().expect("open").levels.iter().map(|level| level.runs.len()).sum()
+}
+
+/// Whether work ends. What hangs is left behind.
+fn ends(work: impl FnOnce() + Send + 'static) -> bool {
+    const PATIENCE: Duration = Duration::from_secs(60);
+    let (done, ended) = channel();
+    std::thread::spawn(move || {
+        work();
+        let _ = done.send(());
+    });
+    ended.recv_timeout(PATIENCE).is_ok()
+}
+
+/// A store with runs that are due to be merged.
+fn make_due(disk: &Memory, name: &str, run_count: usize, bytes: usize) {
+    let options = small().background(Background::Stepped).write_buffer_bytes(64 << 20);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let db = Db::open_with(name, options, environment).expect("opens");
+    for run in 0..run_count {
+        let numbers = (run..bytes / 1_000 * run_count).step_by(run_count);
+        numbers.for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
+        db.flush().expect("flushes");
+    }
+    db.close().expect("closes");
+}
+
+#[test] // The one thread that flushed was held.
+fn a_store_whose_disk_hangs_does_not_stop_the_others() {
+    let (disk, slow, gate) = (Memory::new(), Memory::new(), Arc::new(Gate::default()));
+    let resources = resources(ResourceOptions::new());
+    let good = Db::open_with("good", small(), in_memory(&resources, &disk)).expect("opens");
+    let bad = Db::open_with("bad", small(), on(gate.disk(&slow), &resources)).expect("opens");
+    gate.close("create", ".table");
+    let _opens = Opens(&gate);
+    (0..100).for_each(|number| bad.put(key(number), [7; 1_000]).expect("writes"));
+    gate.wait();
+    assert!(ends(move || {
+        (0..1_000).for_each(|number| good.put(key(number), [7; 1_000]).expect("writes"));
+        good.close().expect("closes");
+    }));
+}
+
+#[test] // The one keeper was held: what was written seconds ago was lost by a power cut.
+fn a_hanging_sync_of_one_store_delays_no_sync_of_another() {
+    let (disk, slow, gate) = (Memory::new(), Memory::new(), Arc::new(Gate::default()));
+    let resources = resources(ResourceOptions::new());
+    let options = || Options::new().sync(SyncPolicy::Interval(Duration::from_millis(20)));
+    let good = Db::open_with("good", options(), in_memory(&resources, &disk)).expect("opens");
+    let bad = Db::open_with("bad", options(), on(gate.disk(&slow), &resources)).expect("opens");
+    bad.put("a", "b").and_then(|()| bad.sync()).expect("writes");
+    gate.close("sync beside", ".wal");
+    let _opens = Opens(&gate);
+    bad.put("key", "value").expect("writes");
+    gate.wait();
+    good.put("key", "value").expect("writes");
+    until("it survives a power cut", || {
+        let environment = Environment::new().storage(Arc::new(disk.crash_hard()));
+        let left = Db::open_with("good", options(), environment);
+        left.is_ok_and(|left| left.get("key").is_ok_and(|value| value.is_some()))
+    });
+}
+
+#[test] // The memory stayed counted, once for each attempt.
+fn a_store_whose_opening_panics_gives_back_its_memory() {
+    let disk = Memory::new();
+    let resources = resources(ResourceOptions::new());
+    let options = || small().background(Background::Stepped);
+    let db = Db::open_with("db", options(), in_memory(&resources, &disk)).expect("opens");
+    (0..200).for_each(|number| db.put(key(number), [7; 1_000]).expect("writes"));
+    drop(db);
+    let door = Door::new(&disk, |operation, path| {
+        if operation == "create" && path.to_string_lossy().ends_with(".table") {
+            std::panic::resume_unwind(Box::new("as the test wants it"));
+        }
+    });
+    let open = || Db::open_with("db", options(), on(door, &resources));
+    assert!(catch_unwind(AssertUnwindSafe(open)).is_err());
+    assert_eq!(resources.stats().write_memory_bytes, 0);
+}
+
+#[test] // Nobody tried again, and the memory of a store that is not written to stayed.
+fn an_early_seal_that_has_failed_is_tried_again() {
+    let (disk, idle_disk) = (Memory::new(), Memory::new());
+    let resources = resources(ResourceOptions::new().write_memory_bytes(1 << 20));
+    let (fails, failed) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let (told, count) = (Arc::clone(&fails), Arc::clone(&failed));
+    let door = Door::refusing(&idle_disk, move |operation, _| {
+        if told.load(Ordering::SeqCst) && operation == "create" {
+            count.fetch_add(1, Ordering::SeqCst);
+            return Err(std::io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    });
+    let options = || Options::new().sync(SyncPolicy::Never);
+    let idle = Db::open_with("idle", options(), on(door, &resources)).expect("opens");
+    let busy = Db::open_with("busy", options(), in_memory(&resources, &disk)).expect("opens");
+    (0..480).for_each(|number| idle.put(key(number), [7; 1_000]).expect("writes"));
+    fails.store(true, Ordering::SeqCst);
+    (0..100).for_each(|number| busy.put(key(number), [7; 1_000]).expect("writes"));
+    until("it fails", || failed.load(Ordering::SeqCst) > 0);
+    fails.store(false, Ordering::SeqCst);
+    until("it is flushed", || runs(&idle) > 0);
+    assert_eq!(idle.iter().count(), 480);
+    idle.put("and", "on").expect("writes");
+}
+
+#[test] // Their merges were open until calls that were under way had ended.
+fn stores_that_are_being_closed_give_back_their_lanes() {
+    let disk = Memory::new();
+    (0..4).for_each(|store| make_due(&disk, &format!("large {store}"), 4, 1 << 20));
+    make_due(&disk, "good", 4, 100_000);
+    let resources = resources(ResourceOptions::new().merge_threads(1));
+    let open = |name: &str| {
+        let options = small().merge_piece_bytes(64 << 10);
+        Db::open_with(name, options, in_memory(&resources, &disk)).expect("opens")
+    };
+    let large: Vec<Db> = (0..4).map(|store| open(&format!("large {store}"))).collect();
+    let is_over = Arc::new(AtomicBool::new(false));
+    for db in &large {
+        let (db, is_over) = (db.clone(), Arc::clone(&is_over));
+        std::thread::spawn(move || {
+            let _ = db.verify_with_progress(&mut |_| {
+                until("it is over", || is_over.load(Ordering::SeqCst));
+                ControlFlow::Continue(())
+            });
+        });
+    }
+    for db in large {
+        std::thread::spawn(move || db.close());
+    }
+    let good = open("good");
+    let settles = ends(move || good.settle().expect("settles"));
+    is_over.store(true, Ordering::SeqCst);
+    assert!(settles);
 }

@@ -1,6 +1,6 @@
 //! Settings of the tables' filters, as they are typed.
 //! ```text
-//! --surf-suffix hash:4+real:8    --prefix sep:/    --rosetta-range-bits 10    --elastic-units 4
+//! --surf-suffix hash:4+real:8    --prefix-rule sep:/    --rosetta-range-bits 10    --elastic-units 4
 //! ```
 //! Invariants: without any of these a filter has its defaults; `stats` prints them as they are
 //! typed.
@@ -136,9 +136,9 @@ mod tests {
             (kinds::SURF_MIXED, "--surf-suffix hash:3+real:5 --surf-size-ratio 1"),
             (kinds::SURF_REAL, "--surf-suffix fit --surf-size-ratio 64"),
             (kinds::SURF_BASE, "--surf-size-ratio 7"),
-            (kinds::PREFIX_BLOOM, "--prefix 3"),
-            (kinds::PREFIX_BLOOM, "--prefix sep:/"),
-            (kinds::PREFIX_BLOOM, "--prefix sep:0x00"),
+            (kinds::PREFIX_BLOOM, "--prefix-rule 3"),
+            (kinds::PREFIX_BLOOM, "--prefix-rule sep:/"),
+            (kinds::PREFIX_BLOOM, "--prefix-rule sep:0x00"),
             (kinds::ROSETTA, "--rosetta-range-bits 10 --rosetta-split single"),
             (kinds::ROSETTA, "--rosetta-range-bits 0 --rosetta-split variable"),
             (kinds::RENCODER, "--rencoder-probes 5"),

@@ -3,12 +3,11 @@
 use std::ops::Bound;
 
 use clap::Args;
+use trommel::KeyBounds;
 
 use crate::args::store::StoreArgs;
 use crate::output::keytext::read;
 use crate::process::failure::Failure;
-
-pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 #[derive(Debug, Args)]
 pub(crate) struct RangeArgs {
@@ -20,14 +19,20 @@ pub(crate) struct RangeArgs {
     /// The last key, included.
     #[arg(long, value_name = "KEY")]
     pub(crate) to: Option<String>,
+    /// All keys that begin so, instead of --from and --to.
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    pub(crate) prefix: Option<String>,
     /// Keys and values are read and printed in hexadecimal.
     #[arg(long)]
     pub(crate) hex: bool,
 }
 
 impl RangeArgs {
-    /// The bounds of the range, both included.
-    pub(crate) fn bounds(&self) -> Result<Bounds, Failure> {
+    /// The bounds of the range.
+    pub(crate) fn bounds(&self) -> Result<KeyBounds, Failure> {
+        if let Some(prefix) = &self.prefix {
+            return Ok(KeyBounds::prefix(read(prefix, self.hex)?));
+        }
         let bound = |key: &Option<String>| match key {
             None => Ok(Bound::Unbounded),
             Some(key) => read(key, self.hex).map(Bound::Included),
@@ -37,7 +42,7 @@ impl RangeArgs {
             (Bound::Included(from), Bound::Included(to)) if from > to => {
                 Err(Failure::Usage("--from is after --to".into()))
             }
-            _ => Ok((from, to)),
+            _ => Ok(KeyBounds::from((from, to))),
         }
     }
 }

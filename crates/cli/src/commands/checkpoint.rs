@@ -18,7 +18,7 @@ pub(crate) struct CheckpointArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) db: PathBuf,
     /// The folder for the second store: new, or empty.
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "NEW-DIR")]
     dir: PathBuf,
 }
 

@@ -34,13 +34,14 @@ impl RankBounds {
 }
 
 /// How many entries a range has: surely `least`, surely no more than `most`, and about `estimate`.
+/// Old values, deletions and what has expired are entries, too: only `most` says something of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CountBounds {
-    /// There are no fewer.
+    /// There are no fewer entries. (Of keys there may be fewer.)
     pub least: u64,
     /// About so many: between the two others.
     pub estimate: u64,
-    /// There are no more.
+    /// There are no more entries, and so no more keys.
     pub most: u64,
 }
 

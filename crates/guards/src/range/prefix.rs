@@ -38,7 +38,7 @@ pub const PREFIX_BLOOM: &dyn FilterKind = &TableKind::new(
 .with_tag(TAG)
 .with_ranges()
 .with_tuning_options(&[TuningOption {
-    name: "prefix",
+    name: "prefix_rule",
     limits: "a number of first bytes, 1 to 255, or all up to the first separator: sep:/, sep:0x2f",
     help: "prefix-bloom: the prefix of a key. Ranges within one prefix are answered",
     read: |tuning, text| read_tuning(tuning, text, |own: &mut PrefixRule, rule| *own = rule),

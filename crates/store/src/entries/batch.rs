@@ -10,6 +10,21 @@ use crate::storage::clock::Clock;
 
 /// Writes that become visible together, and survive a crash together or not at all.
 /// Of two writes of one key the later one counts.
+///
+/// ```
+/// # fn main() -> trommel::Result<()> {
+/// # let dir = tempfile::tempdir().expect("a temporary folder");
+/// # let db = trommel::Db::open(dir.path(), trommel::Options::default())?;
+/// db.write(trommel::Batch::new().put("drum", "turns").delete("tuba"))?;
+/// let mut batch = trommel::Batch::new();
+/// for number in 0..3u32 {
+///     batch.put(number.to_be_bytes(), "a number");
+/// }
+/// db.write(&mut batch)?; // it is empty then, for the next writes
+/// # assert!(batch.is_empty());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -27,6 +42,13 @@ struct Write {
     end: usize,
     /// The time before the value is how long it is kept, in nanoseconds; the greatest number: ever.
     is_lifetime: bool,
+}
+
+/// Takes its writes, and leaves it empty.
+impl From<&mut Batch> for Batch {
+    fn from(batch: &mut Batch) -> Self {
+        std::mem::take(batch)
+    }
 }
 
 impl Batch {

@@ -29,7 +29,7 @@ const PROBES: u32 = 6;
 /// What is made at once.
 pub(crate) const FIRST_BYTES_MAX: usize = 16 << 20;
 /// What is made at once where many stores have a memtable each, most of which never fill.
-pub(crate) const FIRST_BYTES_OF_MANY: usize = 16 << 10;
+pub(crate) const FIRST_BYTES_OF_MANY: usize = 1 << 10;
 
 /// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
 /// read.

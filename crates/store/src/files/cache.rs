@@ -147,6 +147,11 @@ impl BlockSlots {
         }
     }
 
+    /// The bytes of its blocks that are kept. Looks at each slot.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.slots.iter().filter_map(Slot::hold).map(|memory| cost(&Block::from(memory))).sum()
+    }
+
     /// The memory of the slots themselves.
     pub(crate) fn heap_bytes(&self) -> usize {
         size_of_val(&*self.slots)

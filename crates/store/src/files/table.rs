@@ -104,6 +104,11 @@ impl Table {
         self.farewell.tell(told);
     }
 
+    /// The bytes of its blocks that are in the cache.
+    pub(crate) fn cached_bytes(&self) -> u64 {
+        self.blocks.cached_bytes()
+    }
+
     pub(crate) fn path(&self) -> &Path {
         &self.opened.path
     }

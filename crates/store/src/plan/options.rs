@@ -280,7 +280,8 @@ enum Known {
 
 /// The option of a name.
 fn known(name: &str) -> Result<Known> {
-    if let Some(option) = LIST.iter().find(|option| option.name == name) {
+    let plain = name.replace('-', "_");
+    if let Some(option) = LIST.iter().find(|option| option.name == plain) {
         return Ok(Known::OfStore(option));
     }
     let of_filters = Options::filter_list();

@@ -28,6 +28,16 @@ pub trait Readable {
     fn scan_of(&self, bounds: KeyBounds) -> Scan;
 }
 
+impl<T: Readable + ?Sized> Readable for &T {
+    fn value_of(&self, key: &[u8]) -> Result<Option<Value>> {
+        (**self).value_of(key)
+    }
+
+    fn scan_of(&self, bounds: KeyBounds) -> Scan {
+        (**self).scan_of(bounds)
+    }
+}
+
 /// Writes that are read, over a store or a snapshot, before they are applied together. (RocksDB
 /// calls it a write batch with an index.) A write takes time by the logarithm of their number.
 ///

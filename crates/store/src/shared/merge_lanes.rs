@@ -2,7 +2,8 @@
 //! inputs in memory.
 //! ```text
 //! a merge begins -> a lane is free? -yes-> it is open -> installed, failed or given up: free again
-//!                                 '--no-> its store waits, and is called
+//!                                 '--no-> writers wait for it? -yes-> it has one beyond the number
+//!                                                             '--no-> its store is called later
 //! ```
 //! Without it, threads would begin a merge of every store in turn, and go on with all of them.
 //!
@@ -15,7 +16,8 @@ use crate::sync::{Arc, Mutex, lock};
 pub(crate) struct MergeLanes(Mutex<State>);
 
 struct State {
-    free: usize,
+    /// Below 0: so many are beyond the number.
+    free: isize,
     waiting: Vec<Arc<Workers>>,
 }
 
@@ -24,6 +26,7 @@ pub(crate) struct Lane(Arc<MergeLanes>);
 
 impl MergeLanes {
     pub(crate) fn new(count: usize) -> Self {
+        let count = isize::try_from(count).unwrap_or(isize::MAX);
         MergeLanes(Mutex::new(State { free: count, waiting: Vec::new() }))
     }
 
@@ -32,11 +35,16 @@ impl MergeLanes {
         MergeLanes::new(usize::MAX)
     }
 
-    /// A lane for a merge of this store. None: it is called when one is free.
-    pub(crate) fn take(self: &Arc<Self>, workers: &Arc<Workers>) -> Option<Lane> {
+    /// A lane for a merge of this store. None: it is called when one is free. Large merges of
+    /// others are no reason that its writers wait: then there is one.
+    pub(crate) fn take(
+        self: &Arc<Self>,
+        workers: &Arc<Workers>,
+        do_writers_wait: impl FnOnce() -> bool,
+    ) -> Option<Lane> {
         let mut state = lock(&self.0);
-        if let Some(left) = state.free.checked_sub(1) {
-            state.free = left;
+        if state.free > 0 || do_writers_wait() {
+            state.free -= 1;
             return Some(Lane(Arc::clone(self)));
         }
         if !state.waiting.iter().any(|waiting| Arc::ptr_eq(waiting, workers)) {
@@ -50,7 +58,8 @@ impl Drop for Lane {
     fn drop(&mut self) {
         let mut state = lock(&self.0.0);
         state.free += 1;
-        let waiting = std::mem::take(&mut state.waiting);
+        let is_free = state.free > 0;
+        let waiting = if is_free { std::mem::take(&mut state.waiting) } else { Vec::new() };
         drop(state);
         waiting.iter().for_each(|workers| workers.call(&[WorkKind::Merge]));
     }
@@ -67,14 +76,19 @@ mod tests {
         let pool = WorkerPool::new(PoolSize::of_one_store(1));
         let store = || Arc::new(pool.place(Arc::new(Life::new("store".as_ref()))));
         let (lanes, one, other) = (Arc::new(MergeLanes::new(2)), store(), store());
-        let (first, second) = (lanes.take(&one), lanes.take(&one));
+        let take = |store, do_writers_wait| lanes.take(store, || do_writers_wait);
+        let (first, second) = (take(&one, false), take(&one, false));
         assert!(first.is_some() && second.is_some());
-        assert!(lanes.take(&one).is_none() && lanes.take(&other).is_none());
-        assert!(lanes.take(&other).is_none());
+        assert!(take(&one, false).is_none() && take(&other, false).is_none());
+        assert!(take(&other, false).is_none());
         assert_eq!(lock(&lanes.0).waiting.len(), 2, "each once");
+        let urgent = take(&other, true);
+        assert!(urgent.is_some(), "its writers wait");
+        drop(urgent);
+        assert_eq!(lock(&lanes.0).waiting.len(), 2, "still none is free");
         drop(first);
         assert_eq!(lock(&lanes.0).waiting.len(), 0, "all are called");
         assert_eq!(lock(&lanes.0).free, 1);
-        assert!(lanes.take(&other).is_some());
+        assert!(take(&other, false).is_some());
     }
 }

@@ -29,9 +29,10 @@ pub struct ResourceOptions {
     /// memtables that are written to; when they hold more, the largest is flushed. Writers are
     /// slowed down while all hold more than all of it. At least 1 KiB; 64 MiB by default.
     pub write_memory_bytes: usize,
-    /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, and half as
-    /// many sync logs and remove files. At most four merges for each of them are open at once, of
-    /// all stores.
+    /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, 2 at least, and
+    /// as many sync logs and remove files, 4 at least. At most four merges for each of them are
+    /// open at once, and those that writers wait for. Where more stores wait for syncs than there
+    /// are threads for it, [`SyncPolicy::Interval`](crate::SyncPolicy) is kept later.
     pub merge_threads: usize,
     /// Bytes that the merges of all stores may read in a second. None, the default: as fast as
     /// they can.
@@ -136,7 +137,7 @@ struct Inner {
 }
 
 /// What stores use now that share [`Resources`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceStats {
     /// Open stores that the threads work for.
@@ -167,8 +168,11 @@ impl Resources {
         Ok(Resources { inner })
     }
 
-    /// What is used now.
+    /// What is used now. Of a forked child, which has none of it: nothing.
     pub fn stats(&self) -> ResourceStats {
+        if self.inner.pool.is_forked() {
+            return ResourceStats::default();
+        }
         let (stores, threads) = self.inner.pool.counts();
         ResourceStats {
             stores,

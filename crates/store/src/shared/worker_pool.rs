@@ -63,10 +63,10 @@ impl PoolSize {
         PoolSize { flush: 1, merge, keep: 1 }
     }
 
-    /// Of several stores, some wait for the disk while others go on.
+    /// Of several stores, some wait for the disk while others go on. One alone, whose disk hangs,
+    /// holds one thread that flushes and one that keeps. Of keeping, most is waiting for syncs.
     pub(crate) fn of_many_stores(merge: usize) -> Self {
-        let half = merge.div_ceil(2);
-        PoolSize { flush: half, merge, keep: half }
+        PoolSize { flush: merge.div_ceil(2).max(2), merge, keep: merge.max(4) }
     }
 
     fn of(self, kind: WorkKind) -> usize {
@@ -277,12 +277,14 @@ impl Tasks {
             if begins_anew {
                 client.begin_anew();
             }
-            let next = catch_unwind(AssertUnwindSafe(|| client.work(kind))).ok();
+            let worked = catch_unwind(AssertUnwindSafe(|| client.work(kind)));
+            // What was thrown may itself panic when it is dropped, as may what a client owns.
+            let next = worked.map_err(std::mem::forget).ok();
             if next.is_none() {
                 client.note_panic(kind);
             }
             // Its last handle does not go while the lock is held.
-            drop(client);
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(client))).map_err(std::mem::forget);
             self.end(id, kind, calls, next);
         }
     }
@@ -313,9 +315,15 @@ impl Tasks {
     fn end(&self, id: u64, kind: WorkKind, calls: u64, next: Option<Next>) {
         let mut state = self.state();
         if let Some(joined) = state.clients.get_mut(&id) {
-            joined.tasks[kind as usize].end(calls, next, now());
+            let task = &mut joined.tasks[kind as usize];
+            task.end(calls, next, now());
+            let is_due_later = task.due.is_some();
             if joined.is_leaving {
                 self.left.notify_all();
+            }
+            // Who sleeps without knowing of that time. This thread may go on with other work.
+            if is_due_later && state.asleep[kind as usize] > 0 {
+                self.called[kind as usize].notify_one();
             }
         }
     }

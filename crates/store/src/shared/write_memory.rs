@@ -28,6 +28,8 @@ pub(crate) struct StoreMemory {
     sealed: AtomicUsize,
     /// Its active memtable is to be sealed.
     is_asked: AtomicBool,
+    /// Its flushes fail, or nobody makes them: the others are not slowed down for what it has.
+    is_stuck: AtomicBool,
 }
 
 impl WriteMemory {
@@ -36,14 +38,19 @@ impl WriteMemory {
         WriteMemory { bytes_max, active, sealed, stores: Mutex::default() }
     }
 
-    /// A store shares it from now on.
-    pub(crate) fn join(self: &Arc<Self>, workers: Arc<Workers>) -> Arc<StoreMemory> {
+    /// A store shares it from now on. `is_stepped`: no thread flushes it.
+    pub(crate) fn join(
+        self: &Arc<Self>,
+        workers: Arc<Workers>,
+        is_stepped: bool,
+    ) -> Arc<StoreMemory> {
         let store = Arc::new(StoreMemory {
             all: Arc::clone(self),
             workers,
             active: AtomicUsize::new(0),
             sealed: AtomicUsize::new(0),
             is_asked: AtomicBool::new(false),
+            is_stuck: AtomicBool::new(is_stepped),
         });
         lock(&self.stores).push(Arc::clone(&store));
         store
@@ -64,7 +71,7 @@ impl WriteMemory {
             && let Some(largest) = left.pop()
         {
             bytes -= largest.active();
-            largest.is_asked.store(true, Ordering::Relaxed);
+            largest.is_asked.swap(true, Ordering::AcqRel);
             largest.workers.call(&[WorkKind::Flush]);
         }
     }
@@ -78,6 +85,21 @@ impl StoreMemory {
     /// Whether the active memtable is to be sealed, though it is not full.
     pub(crate) fn asked(&self) -> bool {
         self.is_asked.load(Ordering::Relaxed)
+    }
+
+    /// As `asked`, once the writer has let go of its lock: a thread that found it locked before had
+    /// asked before, so this sees it.
+    pub(crate) fn asked_meanwhile(&self) -> bool {
+        self.is_asked.fetch_or(false, Ordering::AcqRel)
+    }
+
+    /// Whether flushes fail.
+    pub(crate) fn note_stuck(&self, is_stuck: bool) {
+        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+    }
+
+    fn used_bytes(&self) -> usize {
+        self.active() + self.sealed.load(Ordering::Relaxed)
     }
 
     /// The active memtable holds so much now. Requires: the caller is the store's writer.
@@ -109,9 +131,17 @@ impl StoreMemory {
         self.all.sealed.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// How much of the memory all stores use: 1 all of it.
+    /// How much of the memory is used by this store and those whose flushes go on: 1 all of it.
     pub(crate) fn fullness(&self) -> f64 {
-        self.all.used_bytes() as f64 / self.all.bytes_max as f64
+        let (mut used, max) = (self.all.used_bytes(), self.all.bytes_max);
+        if used > max {
+            let stores = lock(&self.all.stores);
+            let counts = |store: &&Arc<StoreMemory>| {
+                std::ptr::eq(&***store, self) || !store.is_stuck.load(Ordering::Relaxed)
+            };
+            used = stores.iter().filter(counts).map(|store| store.used_bytes()).sum();
+        }
+        used as f64 / max as f64
     }
 
     /// The store is closed. Requires: it has no writer, and no thread, any more.
@@ -132,7 +162,7 @@ mod tests {
         let pool = WorkerPool::new(PoolSize::of_one_store(1));
         let memory = Arc::new(WriteMemory::new(bytes_max));
         let place = || Arc::new(pool.place(Arc::new(Life::new("store".as_ref()))));
-        let stores = (0..count).map(|_| memory.join(place())).collect();
+        let stores = (0..count).map(|_| memory.join(place(), false)).collect();
         (memory, stores)
     }
 
@@ -177,5 +207,17 @@ mod tests {
         stores[1].note_active(20);
         stores[0].leave();
         assert_eq!((memory.used_bytes(), lock(&memory.stores).len()), (20, 1));
+    }
+
+    #[test] // They were slowed to a few hundred writes a second.
+    fn others_are_not_slowed_down_for_a_store_that_is_stuck() {
+        let (_, stores) = stores(1_000, 2);
+        stores[0].note_active(3_000);
+        stores[1].note_active(100);
+        assert_eq!(stores[1].fullness(), 3.1);
+        stores[0].note_stuck(true);
+        assert_eq!((stores[0].fullness(), stores[1].fullness()), (3.1, 0.1));
+        stores[0].note_stuck(false);
+        assert_eq!(stores[1].fullness(), 3.1);
     }
 }

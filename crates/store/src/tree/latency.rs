@@ -121,17 +121,17 @@ impl Latency {
     }
 
     /// The histogram as Prometheus reads it.
-    pub(crate) fn expose(&self, kind: &str, text: &mut String) {
+    pub(crate) fn expose(&self, labels: &str, kind: &str, text: &mut String) {
         let name = "trommel_call_seconds";
         for power in EXPOSED {
             let below: u64 = self.counts[..bucket(1 << power)].iter().sum();
             let le = (1u64 << power) as f64 * 1e-9;
-            let _ = writeln!(text, "{name}_bucket{{kind=\"{kind}\",le=\"{le}\"}} {below}");
+            let _ = writeln!(text, "{name}_bucket{{{labels}kind=\"{kind}\",le=\"{le}\"}} {below}");
         }
         let (count, sum) = (self.count(), self.nanoseconds as f64 * 1e-9);
-        let _ = writeln!(text, "{name}_bucket{{kind=\"{kind}\",le=\"+Inf\"}} {count}");
-        let _ = writeln!(text, "{name}_sum{{kind=\"{kind}\"}} {sum}");
-        let _ = writeln!(text, "{name}_count{{kind=\"{kind}\"}} {count}");
+        let _ = writeln!(text, "{name}_bucket{{{labels}kind=\"{kind}\",le=\"+Inf\"}} {count}");
+        let _ = writeln!(text, "{name}_sum{{{labels}kind=\"{kind}\"}} {sum}");
+        let _ = writeln!(text, "{name}_count{{{labels}kind=\"{kind}\"}} {count}");
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let mean = latency.mean().expect("some were timed").as_secs_f64() * 1e6;
         assert!((80.0..120.0).contains(&mean), "{mean}");
         let mut text = String::new();
-        latency.expose("get", &mut text);
+        latency.expose("", "get", &mut text);
         let last = format!("trommel_call_seconds_count{{kind=\"get\"}} {}\n", latency.count());
         assert!(text.ends_with(&last), "{text}");
         assert_eq!(Recorder::default().get().quantile(0.5), None);

@@ -207,25 +207,58 @@ impl Stats {
 
     /// All of it in the text format that Prometheus reads.
     pub fn prometheus(&self) -> String {
-        let (mut text, mut last) = (String::new(), "");
-        for metric in self.metrics() {
-            let (exposed, value) = (metric.exposed(), metric.value);
-            if metric.name != last {
-                let kind = if metric.kind == Counter { "counter" } else { "gauge" };
-                let _ = writeln!(text, "# TYPE trommel_{exposed} {kind}");
-                last = metric.name;
-            }
-            let _ = match metric.label {
-                Some((label, of)) => {
-                    writeln!(text, "trommel_{exposed}{{{label}=\"{of}\"}} {value}")
-                }
-                None => writeln!(text, "trommel_{exposed} {value}"),
-            };
-        }
-        let _ = writeln!(text, "# TYPE trommel_call_seconds histogram");
-        self.latencies().iter().for_each(|(kind, latency)| latency.expose(kind, &mut text));
-        text
+        prometheus(&[("", self)])
     }
+
+    /// As [`prometheus`](Stats::prometheus), of several stores: each line has the label `store`,
+    /// with the name that is given here.
+    pub fn prometheus_of(stores: &[(&str, &Stats)]) -> String {
+        let named = stores.iter().map(|(name, stats)| {
+            let name = name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
+            (format!("store=\"{name}\","), *stats)
+        });
+        let named: Vec<(String, &Stats)> = named.collect();
+        let named: Vec<(&str, &Stats)> = named.iter().map(|(name, of)| (&**name, *of)).collect();
+        prometheus(&named)
+    }
+}
+
+/// The metrics of stores, each with the labels that its lines begin with. All lines of a metric
+/// stand together, as the format wants it.
+fn prometheus(stores: &[(&str, &Stats)]) -> String {
+    let mut lines: Vec<(&str, Metric)> = Vec::new();
+    for (labels, stats) in stores {
+        lines.extend(stats.metrics().into_iter().map(|metric| (*labels, metric)));
+    }
+    let mut order: Vec<&'static str> = Vec::new();
+    lines.iter().for_each(|(_, metric)| {
+        if !order.contains(&metric.name) {
+            order.push(metric.name);
+        }
+    });
+    let place = |name: &str| order.iter().position(|known| *known == name);
+    lines.sort_by_key(|(_, metric)| place(metric.name));
+    let (mut text, mut last) = (String::new(), "");
+    for (labels, metric) in &lines {
+        let (exposed, value) = (metric.exposed(), metric.value);
+        if metric.name != last {
+            let kind = if metric.kind == Counter { "counter" } else { "gauge" };
+            let _ = writeln!(text, "# TYPE trommel_{exposed} {kind}");
+            last = metric.name;
+        }
+        let own = metric.label.as_ref().map(|(label, of)| format!("{label}=\"{of}\""));
+        let labels = [labels, &*own.unwrap_or_default()].concat();
+        let _ = match labels.trim_end_matches(',') {
+            "" => writeln!(text, "trommel_{exposed} {value}"),
+            labels => writeln!(text, "trommel_{exposed}{{{labels}}} {value}"),
+        };
+    }
+    let _ = writeln!(text, "# TYPE trommel_call_seconds histogram");
+    for (labels, stats) in stores {
+        let latencies = stats.latencies();
+        latencies.iter().for_each(|(kind, latency)| latency.expose(labels, kind, &mut text));
+    }
+    text
 }
 
 #[cfg(test)]
@@ -237,6 +270,7 @@ mod tests {
     use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::sync::Arc;
+    use crate::tree::stats::Stats;
     use crate::{Background, Db};
 
     fn store(guard: GuardKind) -> Db {
@@ -276,5 +310,27 @@ mod tests {
             assert!(text.lines().any(|known| known.starts_with(line)), "{line}: {text}");
         }
         assert_eq!(text.matches("# TYPE trommel_query_queries_total").count(), 1);
+    }
+
+    #[test]
+    fn several_stores_share_a_text_with_a_label_each() {
+        let stores = [store(GuardKind::Grf), store(GuardKind::Open)];
+        let stats = stores.each_ref().map(|db| db.stats().expect("open"));
+        let text = Stats::prometheus_of(&[("an\"na", &stats[0]), ("beat", &stats[1])]);
+        for line in [
+            "trommel_writes_total{store=\"an\\\"na\"} 0",
+            "trommel_writes_total{store=\"beat\"} 0",
+            "trommel_query_queries_total{store=\"beat\",kind=\"point\"} 0",
+            "trommel_call_seconds_count{store=\"beat\",kind=\"get\"} 0",
+        ] {
+            assert!(text.lines().any(|known| known == line), "{line}: {text}");
+        }
+        let types: Vec<&str> = text.lines().filter(|line| line.starts_with("# TYPE")).collect();
+        let distinct: HashSet<&&str> = types.iter().collect();
+        assert_eq!(types.len(), distinct.len(), "each metric has its lines together");
+        assert_eq!(text.lines().count() - types.len(), {
+            let alone = stats.iter().map(|stats| stats.prometheus());
+            alone.map(|text| text.lines().filter(|line| !line.starts_with('#')).count()).sum()
+        });
     }
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::shared::worker_pool::{Client, Next, WorkKind};
+use crate::shared::worker_pool::{Client, Next, RETRY_FIRST, WorkKind};
 use crate::sync::{lock, now};
 use crate::write::engine::Engine;
 
@@ -56,18 +56,23 @@ impl Client for Engine {
 
 impl Engine {
     fn flush_in_background(&self) -> Next {
-        self.seal_if_asked();
+        let seal_again = (!self.seal_if_asked()).then_some(RETRY_FIRST);
         if let Some(left) = lock(&self.work).flush.pause_left(now()) {
-            return Next::After(left);
+            return Next::After(left).at_latest(seal_again);
         }
-        match self.flush_step() {
+        let flushed = self.flush_step();
+        if let Some(memory) = &self.memory {
+            memory.note_stuck(flushed.is_err());
+        }
+        let next = match flushed {
             Ok(true) => {
                 lock(&self.work).flush.forget_pause();
                 Next::Now
             }
             Ok(false) => Next::WhenCalled,
             Err(_) => Next::After(lock(&self.work).flush.pause(now())),
-        }
+        };
+        next.at_latest(seal_again)
     }
 
     fn merge_in_background(&self) -> Next {

@@ -54,7 +54,8 @@ impl Engine {
         lock: FolderLock,
     ) -> Self {
         let StoreResources { memory, memtable_size, pool, lanes, rate_limiter, .. } = resources;
-        let memory = memory.map(|memory| memory.join(Arc::clone(&tree.workers)));
+        let is_stepped = tree.table_files.options.background == Background::Stepped;
+        let memory = memory.map(|memory| memory.join(Arc::clone(&tree.workers), is_stepped));
         let engine = Engine {
             commit,
             work: Mutex::default(),
@@ -97,6 +98,8 @@ impl Engine {
     pub(crate) fn end_work(&self) {
         self.stop();
         self.workers.leave();
+        // Calls that are under way may take long.
+        lock(&self.work).merges.give_back_lanes();
         let pool = lock(&self.pool).take();
         drop(pool);
     }

@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::events::Event;
 use crate::plan::merge_job::MergeJob;
 use crate::plan::pick::pick;
+use crate::shared::merge_lanes::Lane;
 use crate::sync::{Arc, Ordering, current, lock};
 use crate::write::engine::Engine;
 use crate::write::merge_plan::MergePlan;
@@ -41,9 +42,7 @@ impl Engine {
         let mut work = lock(&self.work);
         let is_open = choice.is_some_and(|choice| choice < work.merges.waiting_count());
         let due = if is_open { None } else { self.next_merge(&work) };
-        if let Some((job, lane)) =
-            due.and_then(|job| Some((Arc::new(job), self.lanes.take(&self.workers)?)))
-        {
+        if let Some((job, lane)) = due.and_then(|job| Some((Arc::new(job), self.take_lane()?))) {
             // A merge of everything has begun, or was not asked for.
             work.merge_everything = false;
             let id = work.merges.begin(Arc::clone(&job), lane);
@@ -57,6 +56,11 @@ impl Engine {
         let done = self.go_on_merging(step)?;
         self.sweep_or_call();
         Ok(done)
+    }
+
+    /// The right to begin a merge. None: the store is called when it may be had.
+    fn take_lane(&self) -> Option<Lane> {
+        self.lanes.take(&self.workers, || self.lag().waits_for_merges(self.run_limits))
     }
 
     fn begin_merge(&self, mut step: MergeStep<'_>, job: Arc<MergeJob>) -> Result<bool, Failed> {

@@ -79,6 +79,11 @@ impl OpenMerges {
         left
     }
 
+    /// No thread goes on with these merges: those of other stores may begin.
+    pub(super) fn give_back_lanes(&mut self) {
+        self.open.iter_mut().for_each(|open| open.lane = None);
+    }
+
     pub(crate) fn open_count(&self) -> usize {
         self.open.len()
     }

@@ -22,6 +22,8 @@ pub(crate) struct Work {
     pub(crate) merging: Vec<ThreadId>,
     /// Everything is to be merged into one run.
     pub(crate) merge_everything: bool,
+    /// How often that was given up.
+    pub(crate) given_up: u64,
     pub(super) stopping: bool,
     /// A thread that flushes or merges has panicked, and has not begun anew yet.
     pub(super) panicked: Option<Error>,

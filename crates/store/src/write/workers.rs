@@ -105,17 +105,17 @@ impl Engine {
     }
 
     /// Seals the active memtable if stores that share memory for writes have asked for it, and it
-    /// can be done now. Else a writer is at work, or a flush, and calls when it is done.
-    pub(crate) fn seal_if_asked(&self) {
+    /// can be done now. False: it has failed. Where a writer is at work, or a flush, it calls when
+    /// it is done.
+    pub(crate) fn seal_if_asked(&self) -> bool {
         let is_asked = self.memory.as_ref().is_some_and(|memory| memory.asked());
-        if is_asked && let Some(mut writer) = self.commit.try_writer() {
-            writer.seal_early(self);
-        }
+        let writer = is_asked.then(|| self.commit.try_writer()).flatten();
+        writer.is_none_or(|mut writer| writer.seal_early(self).is_ok())
     }
 
     /// A writer has ended, beside which no memtable could be sealed.
     pub(crate) fn writer_is_free(&self) {
-        if self.memory.as_ref().is_some_and(|memory| memory.asked()) {
+        if self.memory.as_ref().is_some_and(|memory| memory.asked_meanwhile()) {
             self.workers.call(&[WorkKind::Flush]);
         }
     }
@@ -322,14 +322,11 @@ impl Engine {
     /// Merges everything into one run. Open merges are cancelled: their output would be an input at
     /// once.
     pub(crate) fn merge_everything(&self) -> Result<()> {
-        if !self.ask_to_merge_everything() {
-            return Ok(());
-        }
-        match self.table_files.options.background {
+        self.insist_on_merging_everything(|| match self.table_files.options.background {
             Background::Stepped => self.wait_idle(),
             // Not `wait_idle`: it would forget that this merge has failed.
             Background::Threads(_) => self.wait_for_threads(),
-        }
+        })
     }
 
     /// As above, and tells again and again how many entries merges have read since it began. After
@@ -340,15 +337,8 @@ impl Engine {
     ) -> Result<()> {
         let read = || self.counters.merged_entries.load(Ordering::Relaxed);
         let before = read();
-        if !self.ask_to_merge_everything() {
-            return Ok(());
-        }
-        let mut tell = || {
-            tell(read() - before).inspect_err(|_| {
-                self.give_up_merges(false);
-            })
-        };
-        match self.table_files.options.background {
+        let mut tell = || tell(read() - before).inspect_err(|_| self.give_up_merges(false));
+        self.insist_on_merging_everything(|| match self.table_files.options.background {
             Background::Stepped => {
                 while self.step()? || self.others_went_on() {
                     self.life().check()?;
@@ -356,7 +346,22 @@ impl Engine {
                 }
                 Ok(())
             }
-            Background::Threads(_) => self.wait_for_threads_telling(tell),
+            Background::Threads(_) => self.wait_for_threads_telling(&mut tell),
+        })
+    }
+
+    /// Asks for that merge, and again if another caller has stopped its own meanwhile.
+    fn insist_on_merging_everything(&self, mut wait: impl FnMut() -> Result<()>) -> Result<()> {
+        let given_up = || lock(&self.work).given_up;
+        loop {
+            let before = given_up();
+            if !self.ask_to_merge_everything() {
+                return Ok(());
+            }
+            wait()?;
+            if given_up() == before {
+                return Ok(());
+            }
         }
     }
 
@@ -373,6 +378,7 @@ impl Engine {
     fn give_up_merges(&self, merge_everything: bool) {
         let mut work = lock(&self.work);
         work.merge_everything = merge_everything;
+        work.given_up += u64::from(!merge_everything);
         work.merges.forget_failures();
         let cancelled = work.merges.cancel();
         drop(work);
@@ -380,7 +386,7 @@ impl Engine {
         self.work_has_changed();
     }
 
-    fn wait_for_threads_telling(&self, mut tell: impl FnMut() -> Result<()>) -> Result<()> {
+    fn wait_for_threads_telling(&self, tell: &mut impl FnMut() -> Result<()>) -> Result<()> {
         loop {
             let work = lock(&self.work);
             if let Some(end) = self.end_of_work(&work) {

@@ -42,7 +42,9 @@ macro_rules! options {
         #[derive(Clone, Debug, PartialEq)]
         #[non_exhaustive]
         pub struct OptionValues {
-            $($(#[doc = $doc])+ pub $name: $type,)+
+            $($(#[doc = $doc])+
+            #[doc = concat!("\n\nDefault: `", stringify!($default), "`.")]
+            pub $name: $type,)+
             /// Of guards with a filter for each table: what that is told beside its memory. (A
             /// filter's bytes say how it was made: tables that there are keep theirs when this
             /// changes.)
@@ -57,7 +59,7 @@ macro_rules! options {
 
         /// Setters, each of the option of its name ([`OptionValues`] says what it means).
         impl Options {
-            $(#[doc = concat!("Sets [`", stringify!($name), "`](OptionValues::", stringify!($name), "): ", $limits, ".")]
+            $(#[doc = concat!("Sets [`", stringify!($name), "`](OptionValues::", stringify!($name), "): ", $limits, ". Default: `", stringify!($default), "`.")]
             #[must_use]
             pub fn $name(mut self, $name: options!(@given $type $(, $given)?)) -> Self {
                 self.values.$name = $name.into();

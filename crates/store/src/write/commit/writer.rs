@@ -267,12 +267,19 @@ impl Writer {
     }
 
     /// Seals the active memtable before it is full, since stores that share memory for writes have
-    /// asked for it. Not if it would wait for a flush, since the caller is a thread that flushes,
-    /// or if the log has failed: the next write moves on from it.
-    pub(crate) fn seal_early(&mut self, engine: &Engine) {
-        if engine.current.pin().sealed.len() < SEALED_MAX && !self.is_stuck() {
-            let _ = self.seal(engine);
+    /// asked for it. Waits for no flush: the caller is a thread that flushes.
+    pub(crate) fn seal_early(&mut self, engine: &Engine) -> Result<()> {
+        let now = engine.current.pin();
+        if now.sealed.len() >= SEALED_MAX || now.active.memtable.is_empty() {
+            return Ok(());
         }
+        drop(now);
+        if self.has_failed() {
+            self.owes_flush = true;
+            self.seal_before_new_log(engine);
+            return Ok(());
+        }
+        self.seal(engine)
     }
 
     /// Seals the active memtable if it has entries.

@@ -8,7 +8,8 @@ use serde_json::json;
 
 use crate::process::failure::{Outcome, Status};
 
-pub(crate) const EXAMPLES: &str = "Example: for this user, from the next shell on\n  \
+pub(crate) const EXAMPLES: &str = "Examples: a look at it; for this user, from the next shell on\n  \
+    trommel completions bash\n  \
     trommel completions bash > ~/.local/share/bash-completion/completions/trommel";
 
 #[derive(Debug, Args)]

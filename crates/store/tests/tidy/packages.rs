@@ -1,7 +1,7 @@
 //! Packages: what users download has its licences and its own page, and what it brings along may be
 //! given away with it.
 //! ```text
-//! Cargo.lock <-- cargo metadata --offline --> licence of each crate --> LICENCES
+//! Cargo.lock --> cargo metadata --locked --> licence of each crate --> LICENCES
 //! cargo package --list --> README, licences, sources; no tests
 //! ```
 //! Invariant: as in deny.toml, which `scripts/check-packages.sh deny` asks with advisories, too.

@@ -331,8 +331,7 @@ impl Db {
     /// As [`compact`](Db::compact), and tells how many entries of how many it has merged.
     ///
     /// # Errors
-    /// `Cancelled` if the listener stops it: the runs are as they were, unless all is merged at that
-    /// moment.
+    /// `Cancelled` if the listener stops it: the runs are as they were.
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.flush()?;

@@ -99,7 +99,7 @@ fn threads_end_with_the_last_store() {
     let (disk, resources) = (Memory::new(), resources(ResourceOptions::new().merge_threads(5)));
     let open = |name: &str| Db::open_with(name, small(), in_memory(&resources, &disk));
     let (one, other) = (open("one").expect("opens"), open("other").expect("opens"));
-    assert_eq!((threads() - before, resources.stats().threads), (11, 11), "5 merge, 3 and 3 more");
+    assert_eq!((threads() - before, resources.stats().threads), (13, 13), "5 merge, 3 and 5 more");
     drop(resources);
     one.close().expect("closes");
     other.put("still", "open").expect("writes");

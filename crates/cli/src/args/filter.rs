@@ -1,6 +1,6 @@
 //! Settings of the tables' filters, as they are typed.
 //! ```text
-//! --surf-suffix hash:4+real:8    --prefix-rule sep:/    --rosetta-range-bits 10    --elastic-units 4
+//! --surf-suffix hash:4+real:8   --prefix-rule sep:/   --rosetta-range-bits 10   --elastic-units 4
 //! ```
 //! Invariants: without any of these a filter has its defaults; `stats` prints them as they are
 //! typed.

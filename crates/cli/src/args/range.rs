@@ -19,7 +19,7 @@ pub(crate) struct RangeArgs {
     /// The last key, included.
     #[arg(long, value_name = "KEY")]
     pub(crate) to: Option<String>,
-    /// All keys that begin so, instead of --from and --to.
+    /// Keys that begin so.
     #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
     pub(crate) prefix: Option<String>,
     /// Keys and values are read and printed in hexadecimal.

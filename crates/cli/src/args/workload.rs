@@ -58,7 +58,7 @@ pub(crate) struct WorkloadArgs {
     /// Questions of each kind per round; with --threads, of each thread.
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub(crate) queries: usize,
-    /// How many neighbouring keys a range takes in.
+    /// Neighbouring keys of a range.
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) range_width: u64,
     /// Misses and empty ranges begin at most so far behind a stored key, as a number. [default:

@@ -56,7 +56,7 @@ pub(crate) struct ReplayArgs {
     /// Memory of the guard, in bits per key.
     #[arg(long, value_name = "BITS", default_value_t = 12.0)]
     bits_per_key: f64,
-    /// T: how many units a level takes before it is emptied into the next one.
+    /// T: units that a level takes before it is emptied.
     #[arg(long, value_name = "T", default_value_t = 4)]
     size_ratio: u32,
     /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.

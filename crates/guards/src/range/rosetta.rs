@@ -49,7 +49,7 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     TuningOption {
         name: "rosetta_range_bits",
         limits: "0 to 31",
-        help: "rosetta: made for ranges of up to two to the power of so many numbers",
+        help: "rosetta: for ranges of up to two to the power of so many numbers",
         read: |tuning, text| {
             read_tuning(tuning, text, |plan: &mut RosettaPlan, bits| plan.range_bits = bits)
         },

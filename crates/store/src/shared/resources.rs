@@ -29,8 +29,8 @@ pub struct ResourceOptions {
     /// memtables that are written to; when they hold more, the largest is flushed. Writers are
     /// slowed down while all hold more than all of it. At least 1 KiB; 64 MiB by default.
     pub write_memory_bytes: usize,
-    /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, 2 at least, and
-    /// as many sync logs and remove files, 4 at least. At most four merges for each of them are
+    /// Threads that merge, 1 to 1024, 2 by default. Beside them, half as many flush, 2 at least,
+    /// and as many sync logs and remove files, 4 at least. At most four merges for each of them are
     /// open at once, and those that writers wait for. Where more stores wait for syncs than there
     /// are threads for it, [`SyncPolicy::Interval`](crate::SyncPolicy) is kept later.
     pub merge_threads: usize,

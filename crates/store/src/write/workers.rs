@@ -340,14 +340,20 @@ impl Engine {
         let mut tell = || tell(read() - before).inspect_err(|_| self.give_up_merges(false));
         self.insist_on_merging_everything(|| match self.table_files.options.background {
             Background::Stepped => {
-                while self.step()? || self.others_went_on() {
-                    self.life().check()?;
+                while self.has_work() {
                     tell()?;
+                    let _ = self.step()? || self.others_went_on();
+                    self.life().check()?;
                 }
                 Ok(())
             }
             Background::Threads(_) => self.wait_for_threads_telling(&mut tell),
         })
+    }
+
+    fn has_work(&self) -> bool {
+        let work = lock(&self.work);
+        self.is_flush_due(&work) || self.has_merges(&work)
     }
 
     /// Asks for that merge, and again if another caller has stopped its own meanwhile.

@@ -30,7 +30,7 @@ pub(crate) struct BenchCompareArgs {
     /// surrealkv, redb. With a filter as rocksdb:bloom.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rocksdb")]
     peer: Vec<Contender>,
-    /// The filters that an engine is measured with, each in a store of its own, if --peer names
+    /// Filters of an engine, each in a store of its own, if --peer names
     /// none. rocksdb has bloom, ribbon, prefix-bloom:N (of N bytes), min-max, none, each also as
     /// bloom+universal; others have some of them.
     #[arg(
@@ -71,7 +71,7 @@ pub(crate) struct BenchCompareArgs {
     /// Questions of each kind per round.
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     queries: usize,
-    /// How many neighbouring keys a range takes in.
+    /// Neighbouring keys of a range.
     #[arg(long, value_name = "W", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..))]
     range_width: u64,
     /// How often stores of default shape are filled, in turns; the median counts.

@@ -87,7 +87,7 @@ pub(crate) struct BenchFprArgs {
     owed: Vec<u32>,
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "points,ranges", help = ask_help())]
     ask: Vec<Ask>,
-    /// How many neighbouring keys a range takes in, with commas between the numbers; 1: points.
+    /// Neighbouring keys of a range, with commas between the numbers; 1: points.
     #[arg(long, value_name = "W", value_delimiter = ',', default_value = "1,32,1024,1048576")]
     range_width: Vec<u64>,
     /// Questions of each kind and width.

@@ -42,7 +42,7 @@ pub(crate) struct BenchReadersArgs {
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
     block_cache: usize,
-    /// Memory for new entries before they become a run on disk.
+    /// Memory for new entries.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "4MiB")]
     write_buffer: usize,
     /// Seed of keys and questions.

@@ -58,7 +58,7 @@ pub(crate) struct BenchWriteArgs {
     /// once with every second one deleted again a two-hundredth of the keys later.
     #[arg(long, value_enum, default_value_t = PatternName::Random)]
     pattern: PatternName,
-    /// Memory for new entries before they become a run on disk.
+    /// Memory for new entries.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "4MiB")]
     write_buffer: usize,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(crate) struct BenchWriteArgs {
     /// How often everything is written anew, by all guards in turns. Medians are printed.
     #[arg(long, value_name = "N", default_value_t = 1)]
     rounds: usize,
-    /// Merges drop a deletion when the guard says that no older run may have its key.
+    /// Merges drop deletions that hide nothing.
     #[arg(long)]
     eager_tombstones: bool,
     /// Seed of keys and values.

@@ -102,7 +102,7 @@ pub(crate) struct BenchYcsbArgs {
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "32MiB")]
     block_cache: usize,
-    /// Memory for new entries before they become a run on disk.
+    /// Memory for new entries.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     write_buffer: usize,
     /// Past the operating system's cache, in every store that can do it.

@@ -32,7 +32,7 @@ pub(crate) struct StressArgs {
     /// With --disk: end after so many seconds.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "disk", conflicts_with = "minutes")]
     pub(crate) seconds: Option<u64>,
-    /// No simulation: so many threads write to a store on the real disk, and half as many read it.
+    /// No simulation: so many threads write on the real disk, and half as many read.
     /// One more flushes, merges, verifies and copies it; each opening has other options. Each knows
     /// its own keys exactly. A seed gives the same plan; how the threads interleave differs. 1 to
     /// 8.
@@ -41,7 +41,7 @@ pub(crate) struct StressArgs {
     /// On the real disk, in one process. Takes --threads, and a time.
     #[arg(long, requires = "threads")]
     pub(crate) disk: bool,
-    /// No simulation: kill a process that writes to a store on the real disk, by SIGKILL at a
+    /// No simulation: kill a process that writes on the real disk, by SIGKILL at a
     /// random moment, and check what it left. Repeat that so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
     pub(crate) kills: Option<u32>,

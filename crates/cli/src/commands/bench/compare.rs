@@ -30,9 +30,9 @@ pub(crate) struct BenchCompareArgs {
     /// surrealkv, redb. With a filter as rocksdb:bloom.
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "rocksdb")]
     peer: Vec<Contender>,
-    /// Filters of an engine, each in a store of its own, if --peer names
-    /// none. rocksdb has bloom, ribbon, prefix-bloom:N (of N bytes), min-max, none, each also as
-    /// bloom+universal; others have some of them.
+    /// Filters of an engine, each in a store of its own, if --peer names none. rocksdb has bloom,
+    /// ribbon, prefix-bloom:N (of N bytes), min-max, none, each also as bloom+universal; others
+    /// have some of them.
     #[arg(
         long,
         value_name = "NAMES",

@@ -78,7 +78,7 @@ fn texts_are_read_as_they_are_meant() {
         ("stop_runs", "auto", "auto"),
         ("surf_suffix", "real:8", "hash:0+real:8"),
         ("surf-size-ratio", "7", "7"),
-        ("write-buffer-bytes", "8KiB", "8KiB"),
+        ("write-buffer-bytes", "64KiB", "64KiB"),
         ("monkey", "yes", "true"),
     ] {
         options.set(name, text).unwrap_or_else(|error| panic!("{name} = {text}: {error}"));

@@ -24,6 +24,9 @@ const SHORT: [(&str, &[&str]); 7] = [
     ("export", &["db"]),
 ];
 
+/// Options of these commands themselves that few need.
+const RARE: [&str; 1] = ["keys_only"];
+
 /// The program as it is to be parsed: with short help, unless the typed words ask for all of it.
 pub(crate) fn program(typed: &[OsString]) -> Command {
     let program = Arguments::command();
@@ -39,7 +42,7 @@ fn shortened(command: Command, shown: &[&str]) -> Command {
     let store = StoreArgs::augment_args(Command::new("store"));
     let is_rare = |id: &str| {
         let is_of_stores = store.get_arguments().any(|option| option.get_id() == id);
-        is_of_stores && !shown.contains(&id)
+        is_of_stores && !shown.contains(&id) || RARE.contains(&id)
     };
     command.mut_args(|option| match is_rare(option.get_id().as_str()) {
         true => option.hide(true),

@@ -107,7 +107,7 @@ fn what_filters_are_told_is_shown_as_it_is_typed() {
         assert!(text.contains("new filters") && text.contains(told), "{text}");
     }
     let prefix = place.run("stats --db s --guard prefix-bloom --prefix-rule sep:/").with_status(0);
-    assert!(prefix.contains("prefix sep:/"), "{prefix}");
+    assert!(prefix.contains("prefix-rule sep:/"), "{prefix}");
     let elastic = place.run("inspect --db s --guard elastic --elastic-units 3").with_status(0);
     assert!(elastic.contains("elastic-units 3"), "{elastic}");
     let none = place.run("stats --db s --guard bloom").with_status(0);

@@ -41,6 +41,31 @@
 //! | look for damage, and mend it | [`Db::verify`], [`tools`] |
 //! | test against a disk that lies | [`storage::Memory`], [`testing`] |
 //!
+//! # From RocksDB
+//!
+//! | there | here |
+//! |---|---|
+//! | `Put`, `Get`, `Delete`, `DeleteRange`, `MultiGet`, `Write` | [`Db::put`], [`get`](Db::get), [`delete`](Db::delete), [`delete_range`](Db::delete_range), [`multi_get`](Db::multi_get), [`write`](Db::write) |
+//! | `WriteBatch`, `WriteBatchWithIndex` | [`Batch`], [`IndexedBatch`] |
+//! | `WriteOptions::sync` | [`SyncPolicy`] for all writes, [`Db::write_synced`] for one |
+//! | `Iterator`, `Seek`, `SeekForPrev` | [`Db::range`], [`Scan::seek`], [`Scan::seek_back`] |
+//! | `ReadOptions::iterate_upper_bound`, prefix seek | the range's own end, [`Db::prefix`] |
+//! | `GetSnapshot` | [`Db::snapshot`] |
+//! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (of everything) |
+//! | `IngestExternalFile` | [`Db::ingest`] |
+//! | `Checkpoint` | [`Db::checkpoint`] |
+//! | `GetApproximateSizes`, `KeyMayExist` | [`Db::approximate_count`], [`Db::may_contain_range`] |
+//! | `GetProperty`, `Statistics` | [`Db::stats`] |
+//! | `EventListener` | [`events::Listener`] |
+//! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
+//! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
+//! | filter policy, `optimize_filters_for_hits` | [`Options::guard`], [`Options::monkey`] |
+//! | OPTIONS file | none: [`Options::set`] reads options of your own file |
+//! | merge operator, compaction filter | none: read and write under a lock of your own; expiry |
+//! | column families | none: a prefix of the key, or stores that share [`Resources`] |
+//! | transactions | none: one process has the store, so a lock over the keys is enough |
+//! | secondary, read-only instance | none: a checkpoint |
+//!
 //! # What to know first
 //!
 //! - A store is a folder, and one process at a time has it open.

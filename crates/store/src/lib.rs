@@ -45,7 +45,8 @@
 //!
 //! | there | here |
 //! |---|---|
-//! | `Put`, `Get`, `Delete`, `DeleteRange`, `MultiGet`, `Write` | [`Db::put`], [`get`](Db::get), [`delete`](Db::delete), [`delete_range`](Db::delete_range), [`multi_get`](Db::multi_get), [`write`](Db::write) |
+//! | `Put`, `Get`, `Delete`, `MultiGet` | [`Db::put`], [`Db::get`], [`Db::delete`], [`Db::multi_get`] |
+//! | `Write`, `DeleteRange` | [`Db::write`], [`Db::delete_range`] |
 //! | `WriteBatch`, `WriteBatchWithIndex` | [`Batch`], [`IndexedBatch`] |
 //! | `WriteOptions::sync` | [`SyncPolicy`] for all writes, [`Db::write_synced`] for one |
 //! | `Iterator`, `Seek`, `SeekForPrev` | [`Db::range`], [`Scan::seek`], [`Scan::seek_back`] |

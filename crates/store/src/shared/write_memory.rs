@@ -64,13 +64,16 @@ impl WriteMemory {
     /// Asks for the largest active memtables until the others hold at most half.
     fn ask_for_largest(&self) {
         let stores = lock(&self.stores);
-        let mut left: Vec<&Arc<StoreMemory>> = stores.iter().filter(|it| !it.asked()).collect();
-        let mut bytes: usize = left.iter().map(|store| store.active()).sum();
-        left.sort_unstable_by_key(|store| store.active());
+        // Their writers go on meanwhile: each is looked at once.
+        let left = stores.iter().filter(|store| !store.asked());
+        let mut left: Vec<(usize, &StoreMemory)> =
+            left.map(|store| (store.active(), &**store)).collect();
+        let mut bytes: usize = left.iter().map(|(active, _)| active).sum();
+        left.sort_unstable_by_key(|(active, _)| *active);
         while bytes > self.bytes_max / 2
-            && let Some(largest) = left.pop()
+            && let Some((active, largest)) = left.pop()
         {
-            bytes -= largest.active();
+            bytes -= active;
             largest.is_asked.swap(true, Ordering::AcqRel);
             largest.workers.call(&[WorkKind::Flush]);
         }

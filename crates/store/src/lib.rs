@@ -45,8 +45,8 @@
 //!
 //! | there | here |
 //! |---|---|
-//! | `Put`, `Get`, `Delete`, `MultiGet` | [`Db::put`], [`Db::get`], [`Db::delete`], [`Db::multi_get`] |
-//! | `Write`, `DeleteRange` | [`Db::write`], [`Db::delete_range`] |
+//! | `Put`, `Get`, `MultiGet` | [`Db::put`], [`Db::get`], [`Db::multi_get`] |
+//! | `Write`, `Delete`, `DeleteRange` | [`Db::write`], [`Db::delete`], [`Db::delete_range`] |
 //! | `WriteBatch`, `WriteBatchWithIndex` | [`Batch`], [`IndexedBatch`] |
 //! | `WriteOptions::sync` | [`SyncPolicy`] for all writes, [`Db::write_synced`] for one |
 //! | `Iterator`, `Seek`, `SeekForPrev` | [`Db::range`], [`Scan::seek`], [`Scan::seek_back`] |

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use trommel::options::ResourceOptions;
 use trommel::storage::Memory;
@@ -12,9 +13,13 @@ use trommel::{Db, Environment, Options, Resources, SyncPolicy};
 const STORES: usize = 100;
 /// Where this program, as another process, makes stores.
 const STORES_TO_MAKE: &str = "TROMMEL_STORES_TO_MAKE";
+/// One that flushes, one that merges, the keeper.
+const THREADS_OF_ONE: usize = 3;
 /// More than one store takes.
 const THREADS_MAX: usize = 8;
 const MEMORY_MAX: u64 = 20 << 20;
+/// It decides only how soon a test fails.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn status(field: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
@@ -22,8 +27,22 @@ fn status(field: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
+/// The threads of stores. Those that wait for the disk are the process's own, and stay.
 fn threads() -> usize {
-    status("Threads:") as usize
+    let tasks = std::fs::read_dir("/proc/self/task").expect("Linux has it");
+    let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm")).ok();
+    let names = tasks.flatten().filter_map(name);
+    names.filter(|name| name.starts_with("trommel-") && !name.starts_with("trommel-disk")).count()
+}
+
+/// Waits until there are so many threads: one that begins has its name a moment later, and one that
+/// was joined is counted for a moment longer.
+fn wait_for_threads(count: usize) {
+    let start = Instant::now();
+    while threads() != count {
+        assert!(start.elapsed() < PATIENCE, "{} threads, not {count}", threads());
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn key(number: usize) -> [u8; 8] {
@@ -53,6 +72,7 @@ fn what_stores_share() {
         return make_stores(Path::new(&dir));
     }
     a_hundred_stores_take_a_few_threads_and_little_memory();
+    wait_for_threads(0);
     threads_end_with_the_last_store();
     threads_end_with_the_last_handle();
 }
@@ -75,7 +95,8 @@ fn a_hundred_stores_take_a_few_threads_and_little_memory() {
         .status();
     assert!(made.expect("begins").success());
     let own = Db::open(path(0), Options::new()).expect("opens");
-    let (threads_of_one, memory_of_one) = (threads(), status("VmRSS:") * 1024);
+    wait_for_threads(THREADS_OF_ONE);
+    let memory_of_one = status("VmRSS:") * 1024;
     let resources = resources(ResourceOptions::new());
     let open = |store| Db::open_with(path(store), Options::new(), shared(&resources));
     let stores: Vec<Db> = (1..STORES).map(|store| open(store).expect("opens")).collect();
@@ -85,35 +106,35 @@ fn a_hundred_stores_take_a_few_threads_and_little_memory() {
         assert!(db.get("missing").expect("reads").is_none());
     }
     assert_eq!(resources.stats().stores, STORES - 1);
-    let (threads, memory) = (threads(), status("VmRSS:") * 1024);
-    assert!(threads <= threads_of_one + THREADS_MAX, "{threads} threads, {threads_of_one} of one");
-    let memory = memory.saturating_sub(memory_of_one);
-    println!("{threads} threads, {threads_of_one} of one; {} KiB more", memory >> 10);
+    let threads = resources.stats().threads;
+    wait_for_threads(THREADS_OF_ONE + threads);
+    assert!(threads <= THREADS_OF_ONE + THREADS_MAX, "{threads} threads");
+    let memory = (status("VmRSS:") * 1024).saturating_sub(memory_of_one);
+    println!("{threads} threads, {THREADS_OF_ONE} of one; {} KiB more", memory >> 10);
     assert!(memory <= MEMORY_MAX, "{memory} bytes for {STORES} stores");
     drop((own, stores));
     assert_eq!(resources.stats().stores, 0);
 }
 
 fn threads_end_with_the_last_store() {
-    let before = threads();
     let (disk, resources) = (Memory::new(), resources(ResourceOptions::new().merge_threads(5)));
     let open = |name: &str| Db::open_with(name, small(), in_memory(&resources, &disk));
     let (one, other) = (open("one").expect("opens"), open("other").expect("opens"));
-    assert_eq!((threads() - before, resources.stats().threads), (13, 13), "5 merge, 3 and 5 more");
+    assert_eq!(resources.stats().threads, 13, "5 merge, 3 flush, 5 keep");
+    wait_for_threads(13);
     drop(resources);
     one.close().expect("closes");
     other.put("still", "open").expect("writes");
     other.flush().expect("flushes by threads that are still there");
     other.close().expect("closes");
-    assert_eq!(threads(), before);
+    wait_for_threads(0);
 }
 
 fn threads_end_with_the_last_handle() {
-    let before = threads();
     let (disk, resources) = (Memory::new(), resources(ResourceOptions::new()));
     let db = Db::open_with("db", small(), in_memory(&resources, &disk)).expect("opens");
     db.close().expect("closes");
-    assert!(threads() > before, "another store may be opened");
+    wait_for_threads(resources.stats().threads);
     drop(resources);
-    assert_eq!(threads(), before);
+    wait_for_threads(0);
 }

@@ -2,13 +2,16 @@
 //! the threads of its process.
 #![cfg(target_os = "linux")] // It reads /proc.
 
+mod sharing;
+
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use trommel::options::ResourceOptions;
 use trommel::storage::Memory;
-use trommel::{Db, Environment, Options, Resources, SyncPolicy};
+use trommel::{Db, Options};
+
+use sharing::{in_memory, key, resources, shared, small};
 
 const STORES: usize = 100;
 /// Where this program, as another process, makes stores.
@@ -43,27 +46,6 @@ fn wait_for_threads(count: usize) {
         assert!(start.elapsed() < PATIENCE, "{} threads, not {count}", threads());
         std::thread::sleep(Duration::from_millis(1));
     }
-}
-
-fn key(number: usize) -> [u8; 8] {
-    (number as u64).to_be_bytes()
-}
-
-fn resources(options: ResourceOptions) -> Resources {
-    Resources::new(options).expect("they make sense")
-}
-
-/// Small memtables.
-fn small() -> Options {
-    Options::new().write_buffer_bytes(64 << 10).size_ratio(2).sync(SyncPolicy::Never)
-}
-
-fn shared(resources: &Resources) -> Environment {
-    Environment::new().resources(resources)
-}
-
-fn in_memory(resources: &Resources, disk: &Memory) -> Environment {
-    shared(resources).storage(Arc::new(disk.clone()))
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Stores that share resources: none is starved by another, and each is as right as alone.
 
 mod door;
+mod sharing;
 
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,31 +12,10 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use door::{Door, Gate, Opens, until};
-
+use sharing::{in_memory, key, resources, shared, small};
 use trommel::options::ResourceOptions;
 use trommel::storage::{Memory, Storage};
 use trommel::{Background, Db, Environment, Options, Resources, SyncPolicy};
-
-fn key(number: usize) -> [u8; 8] {
-    (number as u64).to_be_bytes()
-}
-
-fn resources(options: ResourceOptions) -> Resources {
-    Resources::new(options).expect("they make sense")
-}
-
-/// Small memtables and tables, which are merged soon.
-fn small() -> Options {
-    Options::new().write_buffer_bytes(64 << 10).size_ratio(2).sync(SyncPolicy::Never)
-}
-
-fn shared(resources: &Resources) -> Environment {
-    Environment::new().resources(resources)
-}
-
-fn in_memory(resources: &Resources, disk: &Memory) -> Environment {
-    shared(resources).storage(Arc::new(disk.clone()))
-}
 
 #[test]
 fn stores_that_share_hold_what_was_written_to_each() {

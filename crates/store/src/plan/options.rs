@@ -6,6 +6,7 @@
 //! Invariant: an option that was not set has its default, or its preset's value.
 
 mod list;
+mod nearest;
 mod presets;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
 
 pub use list::OptionInfo;
 use list::options;
+use nearest::nearest;
 use text::OptionText;
 pub use text::whole_number;
 
@@ -216,7 +218,7 @@ impl Options {
     /// Sets an option from its text.
     ///
     /// # Errors
-    /// `Option`: there is no such option (those that there are, are named), or the text is no value
+    /// `Option`: there is no such option (the nearest one is named, or all), or the text is no value
     /// of it. Then nothing is set. What it may be is checked by [`check`](Options::check).
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         let name = match known(name)? {
@@ -290,7 +292,10 @@ fn known(name: &str) -> Result<Known> {
     }
     let of_filters = of_filters.iter().map(|option| option.name);
     let names: Vec<&str> = LIST.iter().map(|option| option.name).chain(of_filters).collect();
-    let problem = format!("there is no such option; there are: {}", names.join(", "));
+    let problem = match nearest(&plain, &names) {
+        Some(near) => format!("there is no such option; did you mean {near}?"),
+        None => format!("there is no such option; there are: {}", names.join(", ")),
+    };
     Err(Error::Option { option: name.to_string().into(), problem })
 }
 

@@ -11,6 +11,9 @@
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, lock};
 
+/// Steps of the memory at which the largest memtable is looked for.
+const STEPS: usize = 256;
+
 /// The memory, and the stores that share it.
 pub(crate) struct WriteMemory {
     bytes_max: usize,
@@ -61,6 +64,13 @@ impl WriteMemory {
         self.active.load(Ordering::Relaxed) + self.sealed.load(Ordering::Relaxed)
     }
 
+    /// Grows at half of the memory, and at each further step: who asks looks at all stores, so not
+    /// every write asks while stores cannot flush.
+    fn steps_over_half(&self, active: usize) -> usize {
+        let (half, step) = (self.bytes_max / 2, self.bytes_max / STEPS + 1);
+        active.saturating_sub(half).div_ceil(step)
+    }
+
     /// Asks for the largest active memtables until the others hold at most half.
     fn ask_for_largest(&self) {
         let stores = lock(&self.stores);
@@ -108,9 +118,13 @@ impl StoreMemory {
     /// The active memtable holds so much now. Requires: the caller is the store's writer.
     pub(crate) fn note_active(&self, bytes: usize) {
         let before = self.active.swap(bytes, Ordering::Relaxed);
-        self.all.active.fetch_add(bytes, Ordering::Relaxed);
-        let all = self.all.active.fetch_sub(before, Ordering::Relaxed) - before;
-        if all > self.all.bytes_max / 2 && bytes > before {
+        if bytes <= before {
+            self.all.active.fetch_sub(before - bytes, Ordering::Relaxed);
+            return;
+        }
+        let grown = bytes - before;
+        let all = self.all.active.fetch_add(grown, Ordering::Relaxed);
+        if self.all.steps_over_half(all + grown) > self.all.steps_over_half(all) {
             self.all.ask_for_largest();
         }
     }
@@ -199,6 +213,25 @@ mod tests {
         assert_eq!(asked(&stores), [false, false, false, true]);
         stores[0].note_active(400);
         assert_eq!(asked(&stores), [true, false, false, true]);
+    }
+
+    #[test] // With a thousand stores that could not flush, each put took 10 us more.
+    fn a_store_that_cannot_flush_is_asked_once_a_step() {
+        let (memory, stores) = stores(256_000, 2);
+        stores[0].note_active(200_000);
+        assert_eq!(asked(&stores), [true, false]);
+        let steps = |store: &StoreMemory, bytes| {
+            store.is_asked.store(false, Ordering::Relaxed);
+            store.note_active(bytes);
+            store.asked()
+        };
+        let over = memory.steps_over_half(200_000);
+        let next = 128_000 + over * 1_001;
+        assert!(!steps(&stores[0], next), "within the step");
+        assert!(steps(&stores[0], next + 1), "the next one");
+        assert!(!steps(&stores[0], next + 1), "nothing was written");
+        assert!(!steps(&stores[0], next), "it became less");
+        assert!(steps(&stores[0], 256_000), "many steps at once");
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! clock and touches no shared memory for it.
 
 use std::cell::Cell;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::storage::clock::Clock;
@@ -21,7 +21,7 @@ const BUCKETS: usize = 40 * STEPS;
 const EXPOSED: std::ops::Range<u32> = 8..35;
 
 /// How long a sample of calls has taken, since the store was opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Latency {
     counts: [u64; BUCKETS],
     nanoseconds: u64,
@@ -94,6 +94,17 @@ impl Recorder {
             counts: std::array::from_fn(|place| self.counts.0[place].load(Ordering::Relaxed)),
             nanoseconds: self.nanoseconds.load(Ordering::Relaxed),
         }
+    }
+}
+
+impl fmt::Debug for Latency {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut out = out.debug_struct("Latency");
+        out.field("count", &self.count()).field("mean", &self.mean());
+        for (name, share) in [("p50", 0.5), ("p99", 0.99), ("p999", 0.999)] {
+            out.field(name, &self.quantile(share));
+        }
+        out.finish()
     }
 }
 
@@ -171,6 +182,8 @@ mod tests {
         latency.expose("", "get", &mut text);
         let last = format!("trommel_call_seconds_count{{kind=\"get\"}} {}\n", latency.count());
         assert!(text.ends_with(&last), "{text}");
-        assert_eq!(Recorder::default().get().quantile(0.5), None);
+        let (shown, none) = (format!("{latency:?}"), Recorder::default().get());
+        assert!(shown.contains("p99: Some(") && shown.len() < 150, "{shown}");
+        assert_eq!(none.quantile(0.5), None);
     }
 }

@@ -46,6 +46,8 @@ fn every_option_has_a_text_that_sets_it() {
     }
     let unknown = Options::new().set("bits", "12").expect_err("unknown").to_string();
     assert!(unknown.contains("bits_per_key, "), "{unknown}");
+    let near = Options::new().set("bits-per-kye", "12").expect_err("unknown").to_string();
+    assert!(near.ends_with("did you mean bits_per_key?"), "{near}");
 }
 
 #[test]

@@ -114,6 +114,28 @@ fn what_comes_close_behind_keys_is_learnt_at_once_and_kept() {
     }
 }
 
+#[test] // What came since the last merge was lost.
+fn what_was_asked_is_kept_by_a_store_that_is_closed() {
+    let disk = Memory::new();
+    let db = filled(&disk, &options());
+    assert!(ask(&db, 1, one_by_one(1)) > 0.99, "nothing is learnt yet");
+    db.put(row(0).to_be_bytes(), 0u64.to_be_bytes()).expect("puts");
+    db.flush().expect("flushes");
+    db.close().expect("closes");
+    // Images that are written again keep all of it.
+    for _ in 0..5 {
+        let db = open(&disk, &options());
+        db.put(row(0).to_be_bytes(), 0u64.to_be_bytes()).expect("puts");
+        db.flush().expect("flushes");
+        db.close().expect("closes");
+    }
+    let db = open(&disk, &options());
+    rebuild(&db);
+    let learnt = ask(&db, 2, one_by_one(2));
+    assert!(learnt < 0.1, "{learnt}");
+    check(&db);
+}
+
 #[test]
 fn nothing_is_learnt_where_that_is_not_wanted() {
     let disk = Memory::new();

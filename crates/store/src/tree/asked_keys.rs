@@ -2,11 +2,12 @@
 //! ```text
 //! get or scan that finds nothing --one of 2^k--> kept        full: half of them go, k + 1
 //! merge into the last level <---- those of its keys, and half of what the old parts keep
+//! image of a part           <---- the same, which stay
 //! ```
 //! A question that is not taken costs a comparison, and none ever waits for another. Invariant: a
 //! question is as likely to be kept as any other of its time, whatever rhythm questions have.
 
-use trommel_filters::{AskedKey, Questions};
+use trommel_filters::{AskedKey, Part, Questions};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::guard::parts::Parts;
@@ -57,6 +58,11 @@ impl Kept {
         self.all.reserve_exact(KEPT_MAX - self.all.len());
         self.all.push(KeptKey { start: self.bytes.len(), len: key.len(), is_point });
         self.bytes.extend_from_slice(key);
+    }
+
+    fn within(&self, range: &KeyBounds) -> impl Iterator<Item = AskedKey<'_>> {
+        let all = self.all.iter().map(|one| self.get(*one));
+        all.filter(|asked| range.contains(asked.key))
     }
 
     /// Keeps those alone of which that is true, asked in the order in which they came.
@@ -137,6 +143,17 @@ impl AskedKeys {
         kept.push(key, is_point);
     }
 
+    /// What is known of a part's keys: what is kept, and what the part keeps, of which half if
+    /// there is more.
+    pub(crate) fn known(&self, part: &Part, range: &KeyBounds) -> Questions {
+        let (kept, own) = (lock(&self.kept), part.questions());
+        let mut lately = kept.within(range).peekable();
+        match lately.peek() {
+            None => own.clone(),
+            Some(_) => Questions::of(lately.chain(own.iter().step_by(2))),
+        }
+    }
+
     /// What new parts of a key range learn from. What is given is not kept any more: the parts keep
     /// some of it.
     pub(crate) fn take(&self, parts: &Parts, range: &KeyBounds) -> Questions {
@@ -144,10 +161,8 @@ impl AskedKeys {
             return Questions::default();
         }
         let mut kept = lock(&self.kept);
-        let lately = kept.all.iter().map(|one| kept.get(*one));
-        let lately = lately.filter(|asked| range.contains(asked.key));
         let before = parts.within(range).flat_map(|(_, part)| part.questions().iter().step_by(2));
-        let questions = Questions::of(lately.chain(before));
+        let questions = Questions::of(kept.within(range).chain(before));
         kept.retain(|asked| !range.contains(asked.key));
         // Those that are left are few: more of the next ones are kept.
         let mut few = kept.all.len();

@@ -14,7 +14,7 @@
 //! part. So an image of an older round is known by its tables. An image is never trusted and never
 //! fatal: a part whose image does not fit is made anew from the runs.
 
-use trommel_filters::{FlushNumber, GrfOptions, Part};
+use trommel_filters::{FlushNumber, GrfOptions, Part, Questions};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
@@ -45,7 +45,8 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     let mut records = Vec::new();
     let written = parts.within(range).try_for_each(|(bounds, part)| {
         let Some(record) = record_of(&layout, &bounds, part) else { return Ok(()) };
-        write_part(tree, part, record).map(|record| records.push(record))
+        let questions = tree.asked_keys.known(part, &bounds);
+        write_part(tree, part, &questions, record).map(|record| records.push(record))
     });
     if records.is_empty() {
         return written;
@@ -56,10 +57,16 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     written
 }
 
-fn write_part(tree: &OpenTree, part: &Part, mut record: ImageRecord) -> Result<ImageRecord> {
+/// Questions that came since the part was built are kept in its image alone.
+fn write_part(
+    tree: &OpenTree,
+    part: &Part,
+    questions: &Questions,
+    mut record: ImageRecord,
+) -> Result<ImageRecord> {
     let mut bytes = Vec::new();
     tree.counters.time_guard(|| {
-        part.write_image(&mut bytes);
+        part.write_image_with(questions, &mut bytes);
         (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
     });
     record.file = tree.table_files.new_file();

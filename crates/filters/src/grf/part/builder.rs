@@ -206,7 +206,7 @@ impl PartBuilder {
             groups;
         let hashed_keys = point_bits > 0 && text.is_none();
         let one_length = self.length.one().filter(|_| hashed_keys).unwrap_or(0);
-        let kept = (entries / KEYS_PER_QUESTION) as usize;
+        let kept = kept_questions(entries);
         let overlay_keys = entries as f64 * self.overlay_ratio;
         assert!(base_end.0 > 0 || entries == 0, "keys of no flush");
         if entries > 0 {
@@ -233,6 +233,11 @@ impl PartBuilder {
     pub fn peak_bytes(&self) -> usize {
         self.groups.peak_bytes()
     }
+}
+
+/// How many questions a part of so many keys keeps.
+pub(super) fn kept_questions(keys: u64) -> usize {
+    (keys / KEYS_PER_QUESTION) as usize
 }
 
 /// What lists of small groups take. Where a quarter of all keys is newer, more is foreseen for

@@ -30,6 +30,7 @@ use crate::grf::overlay::chunk::Chunk;
 use crate::grf::overlay::packed::Packed;
 use crate::grf::overlay::{Overlay, lists_of};
 use crate::grf::part::Part;
+use crate::grf::part::builder::kept_questions;
 use crate::text::model::TextModel;
 use alloc::sync::Arc;
 use core::ops::Range;
@@ -62,13 +63,20 @@ impl Part {
 
     /// Appends the part's image: all that [`Part::read_image`] needs to make it again.
     pub fn write_image(&self, out: &mut Vec<u8>) {
+        self.write_image_with(&self.base.questions, out);
+    }
+
+    /// As [`Part::write_image`], with these questions in the place of its own: those that came
+    /// since it was built, too. It keeps as many as a part of so many keys does.
+    pub fn write_image_with(&self, questions: &Questions, out: &mut Vec<u8>) {
+        let questions = questions.thinned(0..questions.len(), kept_questions(self.base.entries));
         let before = out.len();
         let mut image = Writer::new();
         image.reserve(self.image_bytes());
         image.bytes(MAGIC);
         image.u32(Self::IMAGE_VERSION);
         write_options(&self.options, &mut image);
-        write_base(&self.base, &mut image);
+        write_base(&self.base, &questions, &mut image);
         write_overlay(&self.overlay, &mut image);
         image.u64(checksum(image.as_slice()));
         if before == 0 {
@@ -164,14 +172,14 @@ fn read_options(input: &mut Reader<'_>) -> Result<GrfOptions, Corrupt> {
     Ok(GrfOptions { bits_per_key, size_ratio, run_codes, fingerprints, point_bits })
 }
 
-fn write_base(base: &Base, out: &mut Writer) {
+fn write_base(base: &Base, questions: &Questions, out: &mut Writer) {
     out.u64(base.end.0);
     out.u64(base.entries);
     out.u8(base.packed_steps);
     out.u8(base.point_bits as u8);
     out.u8(base.one_length as u8);
     out.u8(base.asked.to_byte());
-    write_questions(&base.questions, out);
+    write_questions(questions, out);
     out.u64(base.overlay_keys);
     out.u8(u8::from(base.text.is_some()));
     base.text.iter().for_each(|text| text.write(out));

@@ -22,9 +22,11 @@ use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
+use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::registry;
+use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
 use crate::shared::resources::StoreResources;
 use crate::storage::io_mode::IoStats;
@@ -54,18 +56,19 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     let options = &options;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
     let found = Manifest::read(&folder)?;
-    let mut manifest = match &found {
-        Some(_) => Manifest::open(&folder),
-        None => Manifest::create(&folder, &Layout::default())?,
+    let mut manifest = match found {
+        Some(layout) => Manifest::open(&folder, layout),
+        None => Manifest::create(&folder, StoreLayout::default())?,
     };
-    let layout = found.unwrap_or_default();
+    let record = manifest.layout().logs;
+    let layout = Arc::clone(manifest.layout().default_tree());
     let names = folder.list()?;
-    let next_file = free_number(&names, Some(&layout));
+    let next_file = free_number(&names, Some(manifest.layout()));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
     let cache = Arc::clone(&resources.cache);
     let table_files = Arc::new(TableFiles::new(folder.clone(), options, cache, io, next_file));
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
-    let logs = replay_logs(&folder, &names, &layout, resources.memtable_size)?;
+    let logs = replay_logs(&folder, &names, record, resources.memtable_size)?;
     let nothing = || Replayed::nothing(table_files.new_file(), resources.memtable_size);
     let Recovered { active, sealed, log, next_flush, last } =
         Recovered::from(logs, &layout, nothing);
@@ -75,7 +78,7 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
         runs: Vec::new(),
         guard: Guard::empty(options, &layout.cuts),
         deletes_ranges: false,
-        layout: Arc::new(layout),
+        layout,
         merge_epoch: 0,
         holders: Arc::default(),
     };
@@ -87,20 +90,20 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     let version = Version { guard: recovered.guard, ..version };
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
     // and then something above is missing.
-    remove_orphans(&folder, &orphans(&names, &version.layout), || {
-        manifest.keep(&version.layout).is_ok()
-    });
+    let orphans = orphans(&names, manifest.layout());
+    remove_orphans(&folder, &orphans, || manifest.keep().is_ok());
     let elastic = Elastic::of(options);
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());
     }
     let life = Arc::clone(table_files.folder.life());
     let tree = OpenTree {
+        keyspace: KeyspaceId::DEFAULT,
         table_files,
         env,
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
-        leaving: Leaving::expecting(live_logs(&names, &version.layout)),
+        leaving: Leaving::expecting(live_logs(&names, record)),
         current: Switch::new(Arc::new(version)),
         merge_epoch: AtomicU64::new(0),
         workers: Arc::new(resources.pool.place(Arc::clone(&life))),
@@ -186,12 +189,13 @@ fn take_folder(
 }
 
 /// What a crash or a reader of the last session has left: it is in no layout.
-fn orphans<'n>(names: &'n [String], layout: &Layout) -> Vec<&'n String> {
-    let tables = layout.runs.iter().flat_map(|run| &run.tables);
+fn orphans<'n>(names: &'n [String], layout: &StoreLayout) -> Vec<&'n String> {
+    let trees = || layout.trees.values();
+    let tables = trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
-    let images: HashSet<u64> = layout.images.iter().map(|image| image.file).collect();
+    let images: HashSet<u64> = trees().flat_map(|it| &it.images).map(|image| image.file).collect();
     let is_dead = |name: &&String| {
-        let dead_log = |number| **name == wal_name(number) && number < layout.live_wal;
+        let dead_log = |number| **name == wal_name(number) && number < layout.logs.live;
         file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")

@@ -14,7 +14,7 @@ use trommel_filters::Corrupt;
 use crate::files::manifest;
 use crate::files::record::{next_record, record_at, record_size};
 use crate::files::wal::{self, Predecessor, WalBatch};
-use crate::plan::layout::Edit;
+use crate::plan::store_layout::StoreEdit;
 
 /// A part of a file: bytes that could be read, or bytes that could not.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub(crate) fn log_fragments_that_count(
 }
 
 /// The fragments of a manifest.
-pub(crate) fn manifest_fragments(bytes: &[u8]) -> impl Iterator<Item = Fragment<Edit>> {
+pub(crate) fn manifest_fragments(bytes: &[u8]) -> impl Iterator<Item = Fragment<StoreEdit>> {
     let start = start_of(bytes, &manifest::header());
     fragments(bytes, start, manifest::SALT, |_, payload| manifest::decode(payload))
 }

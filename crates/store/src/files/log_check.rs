@@ -11,7 +11,8 @@ use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::names::{numbers_of, wal_name};
 use crate::files::wal::{self, Predecessor};
-use crate::plan::layout::Layout;
+use crate::plan::store_layout::LogNumbers;
+use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 
 /// What logs hold that is in no table yet.
@@ -44,16 +45,16 @@ impl LogCounts {
 }
 
 /// The logs with entries that are in no table, oldest first.
-pub(crate) fn live_logs(names: &[String], layout: &Layout) -> Vec<u64> {
+pub(crate) fn live_logs(names: &[String], record: LogNumbers) -> Vec<u64> {
     let mut numbers = numbers_of(names, wal_name);
-    numbers.retain(|&number| number >= layout.live_wal);
+    numbers.retain(|&number| number >= record.live);
     numbers
 }
 
 /// A walk over the logs of a folder.
 pub(crate) struct LogCheck<'a> {
     pub(crate) folder: &'a OpenFolder,
-    pub(crate) layout: &'a Layout,
+    pub(crate) layout: &'a StoreLayout,
     /// Whether a live log that is not there is lost: no flush runs meanwhile, and the layout is
     /// known.
     pub(crate) misses_logs: bool,
@@ -66,9 +67,9 @@ impl LogCheck<'_> {
         names: &[String],
         damage: &mut dyn FnMut(Error) -> Result<()>,
     ) -> Result<LogCounts> {
-        let numbers = live_logs(names, self.layout);
+        let numbers = live_logs(names, self.layout.logs);
         let mut counts = LogCounts::default();
-        let needed = self.layout.needed_wal().filter(|_| self.misses_logs);
+        let needed = self.layout.logs.needed().filter(|_| self.misses_logs);
         if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
             damage(missing_newest(self.folder, gone))?;
         }
@@ -103,7 +104,7 @@ impl LogCheck<'_> {
     }
 
     fn is_gone(&self, numbers: &[u64], before: Predecessor) -> bool {
-        let is_needed = before.valid_bytes > 0 && before.wal >= self.layout.live_wal;
+        let is_needed = before.valid_bytes > 0 && before.wal >= self.layout.logs.live;
         self.misses_logs && is_needed && !numbers.contains(&before.wal)
     }
 
@@ -122,7 +123,7 @@ impl LogCheck<'_> {
         let path = self.folder.path_of(&wal_name(number));
         let wrong = |what: &str| Err(Error::corrupt(&path, 0, what));
         // The newest sequence number in tables. All entries of the log must be newer.
-        let in_tables = self.layout.last_sequence;
+        let in_tables = self.layout.default_tree().last_sequence;
         let mut last = Sequence(0);
         let mut seen = LogCounts::default();
         let read = wal::replay(self.folder, number, valid_bytes, &mut |group| {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::files::names::wal_name;
 use crate::files::wal::{self, Predecessor};
-use crate::plan::layout::Layout;
+use crate::plan::store_layout::LogNumbers;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 
@@ -39,11 +39,11 @@ impl Replayed {
 pub(crate) fn replay_logs(
     folder: &OpenFolder,
     names: &[String],
-    layout: &Layout,
+    record: LogNumbers,
     size: MemtableSize,
 ) -> Result<Vec<Replayed>> {
-    let numbers = live_logs(names, layout);
-    let needed = layout.needed_wal();
+    let numbers = live_logs(names, record);
+    let needed = record.needed();
     if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
         return Err(missing_newest(folder, gone));
     }
@@ -53,7 +53,7 @@ pub(crate) fn replay_logs(
     for &number in &numbers {
         match wal::predecessor(folder, number)? {
             Some(before) => {
-                check_no_gap(folder, &numbers, &logs, (number, before), layout)?;
+                check_no_gap(folder, &numbers, &logs, (number, before), record)?;
                 logs.push(Replayed { before, ..Replayed::nothing(number, size) });
             }
             None if needed == Some(number) => return Err(beginning_lost(folder, number)),
@@ -74,9 +74,9 @@ fn check_no_gap(
     numbers: &[u64],
     logs: &[Replayed],
     (number, before): (u64, Predecessor),
-    layout: &Layout,
+    record: LogNumbers,
 ) -> Result<()> {
-    let is_live = before.wal >= layout.live_wal && before.valid_bytes > 0;
+    let is_live = before.wal >= record.live && before.valid_bytes > 0;
     if !is_live || logs.iter().any(|log| log.number == before.wal) {
         return Ok(());
     }
@@ -128,7 +128,7 @@ mod tests {
             let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
             let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&folder, &names, &Layout::default(), size);
+            let read = replay_logs(&folder, &names, LogNumbers::default(), size);
             assert_eq!(read.is_ok(), goes_on, "after {first}");
         }
     }

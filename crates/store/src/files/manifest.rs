@@ -1,6 +1,7 @@
 //! The manifest: edits on disk, one record each. Byte tables: `docs/format.md`.
 //! ```text
 //! MANIFEST   header | the whole layout as one edit | edit | edit | ...
+//! edit       of any number of trees, and of the logs
 //! ```
 //! Invariants: an edit is synced before a version shows it. After a failed append the end of the
 //! file is unknown. So the next edit goes into a new file, which takes the name of the old one. The
@@ -14,9 +15,9 @@ use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
-use crate::plan::layout::{
-    CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
-};
+use crate::plan::keyspace_id::KeyspaceId;
+use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
+use crate::plan::store_layout::{StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
@@ -47,6 +48,8 @@ const TAG_IMAGE: u8 = 9;
 const TAG_CUTS: u8 = 10;
 const TAG_LAST_MERGE: u8 = 11;
 const TAG_NEWEST_WAL: u8 = 12;
+/// What follows is of this key space; what is before all of them, of the default one.
+const TAG_KEYSPACE: u8 = 13;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -58,6 +61,8 @@ pub(crate) fn header() -> [u8; HEADER_BYTES] {
 /// The open manifest of a store.
 pub(crate) struct Manifest {
     folder: OpenFolder,
+    /// With all edits that were appended.
+    layout: StoreLayout,
     /// None at first and after a failure: the next edit begins a new file.
     writer: Option<RecordWriter>,
     /// The length of the file when it held the whole layout and nothing else.
@@ -76,14 +81,14 @@ impl Manifest {
     }
 
     /// Reads the layout. None: the folder has no manifest.
-    pub(crate) fn read(folder: &OpenFolder) -> Result<Option<Layout>> {
+    pub(crate) fn read(folder: &OpenFolder) -> Result<Option<StoreLayout>> {
         let path = folder.path_of(MANIFEST_NAME);
         match with_room(|| folder.handle().open(MANIFEST_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(path)(error)),
             Ok(file) => check_header(&*file, &path)?,
         }
-        let (mut layout, mut edits) = (Layout::default(), 0);
+        let (mut layout, mut edits) = (StoreLayout::default(), 0);
         let mut apply = |offset, payload: &[u8]| {
             let edit = decode(payload)
                 .map_err(|wrong| Error::corrupt(&path, offset, format!("edit, {wrong}")))?;
@@ -103,30 +108,43 @@ impl Manifest {
 
     /// The manifest that was read. The first edit begins a new file, since the old one may have a
     /// torn end.
-    pub(crate) fn open(folder: &OpenFolder) -> Self {
-        let (writer, doubtful) = (None, None);
-        Manifest { folder: folder.clone(), writer, begun_bytes: 0, edits: 0, doubtful }
+    pub(crate) fn open(folder: &OpenFolder, layout: StoreLayout) -> Self {
+        let (folder, writer, doubtful) = (folder.clone(), None, None);
+        Manifest { folder, layout, writer, begun_bytes: 0, edits: 0, doubtful }
     }
 
     /// Begins a new manifest with the whole layout.
-    pub(crate) fn create(folder: &OpenFolder, layout: &Layout) -> Result<Self> {
-        let mut manifest = Manifest::open(folder);
-        manifest.keep(layout)?;
+    pub(crate) fn create(folder: &OpenFolder, layout: StoreLayout) -> Result<Self> {
+        let mut manifest = Manifest::open(folder, layout);
+        manifest.keep()?;
         Ok(manifest)
     }
 
-    /// Begins a new file with the whole layout. After an error it is unchanged.
-    pub(crate) fn keep(&mut self, layout: &Layout) -> Result<()> {
-        self.check_numbers(layout)?;
-        let writer = self.write_new(layout)?;
-        self.replace(writer, &Edit::default())
+    /// The store with all edits so far.
+    pub(crate) fn layout(&self) -> &StoreLayout {
+        &self.layout
     }
 
-    /// Makes `edit` durable. `after` is the layout with the edit applied. After an error the next
-    /// open may or may not find the edit. Then keep all files that it [may name](Self::may_name),
-    /// and try again.
-    pub(crate) fn append(&mut self, edit: &Edit, after: &Layout) -> Result<()> {
-        self.check_numbers(after)?;
+    /// Begins a new file with the whole layout. After an error it is unchanged.
+    pub(crate) fn keep(&mut self) -> Result<()> {
+        self.check_numbers(&self.layout)?;
+        let writer = self.write_new(&self.layout)?;
+        self.replace(writer, &StoreEdit::default())
+    }
+
+    /// Makes `edit` durable. After an error the next open may or may not find the edit. Then keep
+    /// all files that it [may name](Self::may_name), and try again.
+    pub(crate) fn append(&mut self, edit: &StoreEdit) -> Result<()> {
+        let misfit =
+            |wrong| Error::corrupt(self.folder.path_of(MANIFEST_NAME), 0, format!("edit: {wrong}"));
+        let after = self.layout.apply(edit).map_err(misfit)?;
+        self.check_numbers(&after)?;
+        self.write(edit, &after)?;
+        self.layout = after;
+        Ok(())
+    }
+
+    fn write(&mut self, edit: &StoreEdit, after: &StoreLayout) -> Result<()> {
         if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
             match self.write_new(after) {
                 Ok(writer) => return self.replace(writer, edit),
@@ -154,9 +172,8 @@ impl Manifest {
         self.doubtful.iter().flatten().any(|doubtful| *doubtful == table)
     }
 
-    fn doubt(&mut self, edit: &Edit) {
-        let added = edit.added.iter().map(|table| table.file);
-        self.doubtful.get_or_insert_default().extend(added);
+    fn doubt(&mut self, edit: &StoreEdit) {
+        self.doubtful.get_or_insert_default().extend(edit.added());
     }
 
     /// The file has the newest version, and nothing else.
@@ -171,7 +188,7 @@ impl Manifest {
     }
 
     /// Continues with a new file, whose latest edit is `edit`.
-    fn replace(&mut self, writer: RecordWriter, edit: &Edit) -> Result<()> {
+    fn replace(&mut self, writer: RecordWriter, edit: &StoreEdit) -> Result<()> {
         self.writer = None;
         self.doubt(edit);
         self.folder.rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
@@ -182,13 +199,13 @@ impl Manifest {
     }
 
     /// A layout that opening would reject is not written.
-    fn check_numbers(&self, layout: &Layout) -> Result<()> {
+    fn check_numbers(&self, layout: &StoreLayout) -> Result<()> {
         let path = self.folder.path_of(MANIFEST_NAME);
         layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
     }
 
     /// A new file with the whole layout. It is durable, and has no name of its own yet.
-    fn write_new(&self, layout: &Layout) -> Result<RecordWriter> {
+    fn write_new(&self, layout: &StoreLayout) -> Result<RecordWriter> {
         let record = encode_record(&layout.as_edit(), &self.folder)?;
         self.write_file(&record).inspect_err(|_| {
             // On a full disk the file takes space. Its name is not looked for.
@@ -216,10 +233,10 @@ fn check_header(file: &dyn ReadAt, path: &Path) -> Result<()> {
     }
 }
 
-fn encode_record(edit: &Edit, folder: &OpenFolder) -> Result<Vec<u8>> {
+fn encode_record(edit: &StoreEdit, folder: &OpenFolder) -> Result<Vec<u8>> {
     let record = encode(edit);
     let path = folder.path_of(MANIFEST_NAME);
-    check_record(record.len(), edit.added.len()).map_err(Error::io(path)).map(|()| record)
+    check_record(record.len(), edit.added().count()).map_err(Error::io(path)).map(|()| record)
 }
 
 /// An edit that no record can hold has too many tables.
@@ -229,18 +246,30 @@ fn check_record(len: usize, tables: usize) -> std::io::Result<()> {
     if len <= max { Ok(()) } else { Err(std::io::Error::other(what() + "; let tables be larger")) }
 }
 
-fn encode(edit: &Edit) -> Vec<u8> {
+fn encode(edit: &StoreEdit) -> Vec<u8> {
     let mut out = Writer::new();
-    let mut number = |tag: u8, value: Option<u64>| {
-        if let Some(value) = value {
-            out.u8(tag);
-            out.varint(value);
+    encode_number(TAG_LIVE_WAL, edit.live_wal, &mut out);
+    encode_number(TAG_NEWEST_WAL, edit.newest_wal, &mut out);
+    for (keyspace, edit) in &edit.trees {
+        if *keyspace != KeyspaceId::DEFAULT {
+            encode_number(TAG_KEYSPACE, Some(u64::from(keyspace.0)), &mut out);
         }
-    };
+        encode_tree(edit, &mut out);
+    }
+    out.finish()
+}
+
+fn encode_number(tag: u8, value: Option<u64>, out: &mut Writer) {
+    if let Some(value) = value {
+        out.u8(tag);
+        out.varint(value);
+    }
+}
+
+fn encode_tree(edit: &Edit, out: &mut Writer) {
+    let mut number = |tag: u8, value: Option<u64>| encode_number(tag, value, out);
     edit.removed.iter().for_each(|&file| number(TAG_REMOVED, Some(file)));
     number(TAG_FORGET_BELOW, edit.forget_below.map(|flush| flush.0));
-    number(TAG_LIVE_WAL, edit.live_wal);
-    number(TAG_NEWEST_WAL, edit.newest_wal);
     number(TAG_NEXT_FILE, edit.next_file);
     number(TAG_NEXT_FLUSH, edit.next_flush.map(|flush| flush.0));
     number(TAG_LAST_SEQUENCE, edit.last_sequence.map(|sequence| sequence.0));
@@ -251,21 +280,20 @@ fn encode(edit: &Edit) -> Vec<u8> {
     }
     for table in &edit.added {
         out.u8(TAG_ADDED);
-        encode_table(table, &mut out);
+        encode_table(table, out);
     }
     for image in &edit.images {
         out.u8(TAG_IMAGE);
-        encode_image(image, &mut out);
+        encode_image(image, out);
     }
     if let Some(cuts) = &edit.cuts {
         out.u8(TAG_CUTS);
-        encode_cuts(cuts, &mut out);
+        encode_cuts(cuts, out);
     }
     if let Some(merge) = &edit.last_merge {
         out.u8(TAG_LAST_MERGE);
-        encode_last_merge(merge, &mut out);
+        encode_last_merge(merge, out);
     }
-    out.finish()
 }
 
 fn encode_cuts(edit: &CutsEdit, out: &mut Writer) {
@@ -308,30 +336,49 @@ fn encode_table(table: &TableRecord, out: &mut Writer) {
 
 type Decoded<T> = std::result::Result<T, Corrupt>;
 
-pub(crate) fn decode(bytes: &[u8]) -> Decoded<Edit> {
+pub(crate) fn decode(bytes: &[u8]) -> Decoded<StoreEdit> {
     let mut input = Reader::new(bytes);
-    let mut edit = Edit::default();
+    let mut store = StoreEdit::default();
+    let mut keyspace = KeyspaceId::DEFAULT;
     while input.left() > 0 {
         match input.u8()? {
-            TAG_REMOVED => edit.removed.push(input.varint()?),
-            TAG_ADDED => edit.added.push(decode_table(&mut input)?),
-            TAG_FLUSH => {
-                let flush = FlushNumber(input.varint()?);
-                edit.flushes.push(FlushRecord { flush, first: Sequence(input.varint()?) });
+            TAG_LIVE_WAL => store.live_wal = Some(input.varint()?),
+            TAG_NEWEST_WAL => store.newest_wal = Some(input.varint()?),
+            TAG_KEYSPACE => {
+                let number = u32::try_from(input.varint()?);
+                keyspace = KeyspaceId(number.map_err(|_| input.corrupt("a key space"))?);
+                store.trees.push((keyspace, Edit::default()));
             }
-            TAG_FORGET_BELOW => edit.forget_below = Some(FlushNumber(input.varint()?)),
-            TAG_LIVE_WAL => edit.live_wal = Some(input.varint()?),
-            TAG_NEWEST_WAL => edit.newest_wal = Some(input.varint()?),
-            TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
-            TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
-            TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
-            TAG_IMAGE => edit.images.push(decode_image(&mut input)?),
-            TAG_CUTS => edit.cuts = Some(decode_cuts(&mut input)?),
-            TAG_LAST_MERGE => edit.last_merge = Some(decode_last_merge(&mut input)?),
-            _ => return Err(input.corrupt("a tag of an edit")),
+            tag => {
+                if store.trees.is_empty() {
+                    store.trees.push((keyspace, Edit::default()));
+                }
+                let (_, edit) = store.trees.last_mut().expect("there is one");
+                decode_field(tag, edit, &mut input)?;
+            }
         }
     }
-    Ok(edit)
+    Ok(store)
+}
+
+fn decode_field(tag: u8, edit: &mut Edit, input: &mut Reader<'_>) -> Decoded<()> {
+    match tag {
+        TAG_REMOVED => edit.removed.push(input.varint()?),
+        TAG_ADDED => edit.added.push(decode_table(input)?),
+        TAG_FLUSH => {
+            let flush = FlushNumber(input.varint()?);
+            edit.flushes.push(FlushRecord { flush, first: Sequence(input.varint()?) });
+        }
+        TAG_FORGET_BELOW => edit.forget_below = Some(FlushNumber(input.varint()?)),
+        TAG_NEXT_FILE => edit.next_file = Some(input.varint()?),
+        TAG_NEXT_FLUSH => edit.next_flush = Some(FlushNumber(input.varint()?)),
+        TAG_LAST_SEQUENCE => edit.last_sequence = Some(Sequence(input.varint()?)),
+        TAG_IMAGE => edit.images.push(decode_image(input)?),
+        TAG_CUTS => edit.cuts = Some(decode_cuts(input)?),
+        TAG_LAST_MERGE => edit.last_merge = Some(decode_last_merge(input)?),
+        _ => return Err(input.corrupt("a tag of an edit")),
+    }
+    Ok(())
 }
 
 // Below, fields are named in the order of the bytes: they are read in that order.
@@ -409,8 +456,8 @@ mod tests {
         ImageRecord { lower, file, bytes, checksum, watermark, tables }
     }
 
-    fn full_edit() -> Edit {
-        Edit {
+    fn full_edit() -> StoreEdit {
+        let edit = Edit {
             removed: vec![3, 300],
             added: vec![
                 table(7, 7, 2, 0, 9),
@@ -423,15 +470,16 @@ mod tests {
             ],
             flushes: vec![FlushRecord { flush: FlushNumber(9), first: Sequence(1000) }],
             forget_below: Some(FlushNumber(8)),
-            live_wal: Some(12),
-            newest_wal: Some(12),
             next_file: Some(13),
             next_flush: Some(FlushNumber(10)),
             last_sequence: Some(Sequence(u64::MAX >> 8)),
             images: vec![image(11, 10)],
             cuts: Some(cuts()),
             last_merge: Some(last_merge()),
-        }
+        };
+        let other = Edit { removed: vec![4], ..Edit::default() };
+        let trees = vec![(KeyspaceId::DEFAULT, edit), (KeyspaceId(300), other)];
+        StoreEdit { trees, live_wal: Some(12), newest_wal: Some(12) }
     }
 
     fn cuts() -> CutsEdit {
@@ -461,25 +509,28 @@ mod tests {
         let edit = Edit {
             removed: vec![3],
             added: vec![table(7, 6, 1, 2, 4)],
-            newest_wal: Some(299),
             next_file: Some(300),
             images: vec![image(11, 4)],
             cuts: Some(cuts()),
             last_merge: Some(last_merge()),
             ..Edit::default()
         };
+        let other = (KeyspaceId(5), Edit { removed: vec![4], ..Edit::default() });
+        let trees = vec![(KeyspaceId::DEFAULT, edit), other];
+        let edit = StoreEdit { trees, newest_wal: Some(299), live_wal: None };
         let expected = [
-            1, 3, 12, 0xab, 2, 6, 0xac, 2, // removed, newest log, next file
+            12, 0xab, 2, 1, 3, 6, 0xac, 2, // newest log, removed, next file
             2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
             9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
             10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
             11, 8, 3, 9, 0xac, 2, 2, 7, 6, 1, b'm', // merge by key ranges
+            13, 5, 1, 4, // of another key space, removed
         ];
         assert_eq!(encode(&edit), expected);
     }
 
     /// What reading a manifest with these edits gives.
-    fn read_back(edits: &[Edit]) -> Result<Option<Layout>> {
+    fn read_back(edits: &[StoreEdit]) -> Result<Option<StoreLayout>> {
         let (disk, dir) = (crate::storage::memory::Memory::new(), Path::new("db"));
         crate::storage::traits::Storage::create_dir(&disk, dir).expect("makes the folder");
         let (folder, path) = (OpenFolder::on(&disk, dir), dir.join(MANIFEST_NAME));
@@ -496,16 +547,17 @@ mod tests {
             crate::storage::traits::Storage::create_dir(&disk, Path::new("db"))
                 .expect("makes the folder");
             let folder = OpenFolder::on(&disk, "db");
-            let mut layout = Layout::default();
-            let mut manifest = Manifest::create(&folder, &layout).expect("writes");
+            let mut layout = StoreLayout::default();
+            let mut manifest = Manifest::create(&folder, layout.clone()).expect("writes");
             let file_bytes = || disk.file("db/MANIFEST").expect("is there").len() as u64;
             let mut append = |disk_fails: bool| {
-                let edit = Edit { next_file: Some(layout.next_file + 1), ..Edit::default() };
+                let edit = Edit { next_file: Some(layout.next_file() + 1), ..Edit::default() };
+                let edit = StoreEdit::of(KeyspaceId::DEFAULT, edit);
                 let next = layout.apply(&edit).expect("fits");
                 if disk_fails {
                     disk.fail_at(n, crate::storage::memory::Fault::NoSpace);
                 }
-                let appended = manifest.append(&edit, &next);
+                let appended = manifest.append(&edit);
                 layout = if appended.is_ok() { next } else { layout.clone() };
                 appended
             };
@@ -533,6 +585,7 @@ mod tests {
             next_flush: Some(FlushNumber(9)),
             ..Edit::default()
         };
+        let base = StoreEdit::of(KeyspaceId::DEFAULT, base);
         assert!(read_back(std::slice::from_ref(&base)).is_ok());
         let one_cut = CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() };
         let miscounted = TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) };
@@ -542,8 +595,6 @@ mod tests {
             Edit { next_flush: Some(FlushNumber(u64::MAX)), ..Edit::default() },
             Edit { next_flush: Some(FlushNumber(8)), ..Edit::default() },
             Edit { last_sequence: Some(Sequence(u64::MAX)), ..Edit::default() },
-            Edit { live_wal: Some(21), ..Edit::default() },
-            Edit { newest_wal: Some(20), ..Edit::default() },
             Edit { added: vec![table(8, 8, 2, 9, u64::MAX)], ..Edit::default() },
             // Tables of a run that overlap.
             Edit { added: vec![table(8, 7, 1, 0, 9)], ..Edit::default() },
@@ -553,7 +604,13 @@ mod tests {
             Edit { cuts: Some(one_cut), ..Edit::default() },
             Edit { added: vec![miscounted], ..Edit::default() },
         ];
-        for edit in absurd {
+        let absurd = absurd.map(|edit| StoreEdit::of(KeyspaceId::DEFAULT, edit));
+        let of_store = [
+            StoreEdit { live_wal: Some(21), ..StoreEdit::default() },
+            StoreEdit { newest_wal: Some(20), ..StoreEdit::default() },
+            StoreEdit::of(KeyspaceId(3), Edit::default()),
+        ];
+        for edit in absurd.into_iter().chain(of_store) {
             let read = read_back(&[base.clone(), edit.clone()]);
             assert!(matches!(read, Err(Error::Corrupt { .. })), "{edit:?}: {read:?}");
         }

@@ -6,7 +6,7 @@
 //! Invariant: a number belongs to one file, whatever its kind.
 
 use crate::entries::entry::NUMBER_MAX;
-use crate::plan::layout::Layout;
+use crate::plan::store_layout::StoreLayout;
 
 /// Locked while the store is open.
 pub(crate) const LOCK_NAME: &str = "LOCK";
@@ -28,10 +28,10 @@ pub(crate) fn image_name(file: u64) -> String {
 
 /// A number that no file has, by its name or by the layout. A stray file with a huge number, which
 /// no store reaches, is ignored.
-pub(crate) fn free_number(names: &[String], layout: Option<&Layout>) -> u64 {
+pub(crate) fn free_number(names: &[String], layout: Option<&StoreLayout>) -> u64 {
     let named = names.iter().filter_map(|name| file_number(name));
     let greatest = named.filter(|&number| number < NUMBER_MAX / 2).max().unwrap_or(0);
-    layout.map_or(0, |layout| layout.next_file).max(greatest + 1)
+    layout.map_or(0, StoreLayout::next_file).max(greatest + 1)
 }
 
 /// The number in the name of a table, log or image.

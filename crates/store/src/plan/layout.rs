@@ -165,10 +165,6 @@ pub(crate) struct Edit {
     pub(crate) flushes: Vec<FlushRecord>,
     /// Flushes below this one are in the oldest run: their records are no longer needed.
     pub(crate) forget_below: Option<FlushNumber>,
-    /// Logs below this one hold nothing that is not in tables.
-    pub(crate) live_wal: Option<u64>,
-    /// This log was made, and is durable.
-    pub(crate) newest_wal: Option<u64>,
     /// No file has this number or a larger one.
     pub(crate) next_file: Option<u64>,
     /// No flush has this number or a larger one.
@@ -208,10 +204,6 @@ pub(crate) struct Layout {
     pub(crate) runs: Vec<RunRecord>,
     /// In number order.
     pub(crate) flushes: Vec<FlushRecord>,
-    pub(crate) live_wal: u64,
-    /// The newest log that is on record: it is there, unless it is below `live_wal`. 0: there was
-    /// none.
-    pub(crate) newest_wal: u64,
     pub(crate) next_file: u64,
     pub(crate) next_flush: FlushNumber,
     pub(crate) last_sequence: Sequence,
@@ -264,8 +256,6 @@ impl Layout {
         if let Some(least) = edit.forget_below {
             next.flushes.retain(|record| record.flush >= least);
         }
-        next.live_wal = edit.live_wal.unwrap_or(next.live_wal);
-        next.newest_wal = edit.newest_wal.unwrap_or(next.newest_wal);
         next.next_file = edit.next_file.unwrap_or(next.next_file);
         next.next_flush = edit.next_flush.unwrap_or(next.next_flush);
         next.last_sequence = edit.last_sequence.unwrap_or(next.last_sequence);
@@ -336,11 +326,6 @@ impl Layout {
         self.images.sort_by(|one, other| one.lower.cmp(&other.lower));
     }
 
-    /// The newest log that must be there.
-    pub(crate) fn needed_wal(&self) -> Option<u64> {
-        Some(self.newest_wal).filter(|&wal| wal > 0 && wal >= self.live_wal)
-    }
-
     /// Those of these files that it does not name. (One that was trimmed stays until its last
     /// record goes.)
     pub(crate) fn without(&self, files: &[u64]) -> FileSet {
@@ -360,7 +345,7 @@ impl Layout {
 
     /// An error if a number is greater than any that is believed.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
-        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0, self.live_wal];
+        let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0];
         let believed = numbers.into_iter().all(|number| number <= NUMBER_MAX);
         believed.then_some(()).ok_or("a number beyond all that a store gives")
     }
@@ -371,7 +356,6 @@ impl Layout {
         self.check_numbers()?;
         self.check_tables()?;
         let (next_file, next_flush) = (self.next_file, self.next_flush);
-        let logs = self.live_wal <= next_file && self.newest_wal <= next_file.saturating_sub(1);
         let tables = || self.runs.iter().flat_map(|run| &run.tables);
         let were = |image: &ImageRecord| image.file < next_file && image.watermark <= next_flush;
         let counts_fit = |table: &TableRecord| {
@@ -385,7 +369,6 @@ impl Layout {
         let sums_fit = sums.into_iter().all(|sum| sum <= u128::from(NUMBER_MAX));
         let flushes = self.flushes.iter().all(|record| record.flush < next_flush);
         let rules = [
-            (logs, "a log that was never made"),
             (tables().all(|table| table.file < next_file), "a table that was never made"),
             (tables().all(|table| table.span.hi() <= next_flush), "a flush that never was"),
             (flushes, "a record of a flush that never was"),
@@ -513,8 +496,6 @@ impl Layout {
         Edit {
             added: from_old_to_new.flat_map(|run| run.tables.iter().cloned()).collect(),
             flushes: self.flushes.clone(),
-            live_wal: Some(self.live_wal),
-            newest_wal: (self.newest_wal > 0).then_some(self.newest_wal),
             next_file: Some(self.next_file),
             next_flush: Some(self.next_flush),
             last_sequence: Some(self.last_sequence),

@@ -3,6 +3,7 @@
 pub(crate) mod background;
 pub(crate) mod flush_size;
 pub(crate) mod guard_kind;
+pub(crate) mod keyspace_id;
 pub(crate) mod layout;
 pub(crate) mod merge_job;
 pub(crate) mod options;
@@ -14,4 +15,5 @@ pub(crate) mod policy;
 mod policy_text;
 pub(crate) mod registry;
 pub(crate) mod run_limits;
+pub(crate) mod store_layout;
 pub(crate) mod sync_policy;

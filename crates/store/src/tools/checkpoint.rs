@@ -21,6 +21,7 @@ use crate::files::names::{LOCK_NAME, image_name, table_name, wal_name};
 use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
+use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::storage::link_or_copy::{link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
@@ -99,13 +100,12 @@ fn fill(tree: &OpenTree, made: &mut Made, steps: &mut Steps<'_, '_>) -> Result<(
     let mut layout = (*version.layout).clone();
     link_images(tree, made, &mut layout)?;
     let number = tree.table_files.new_file();
-    (layout.live_wal, layout.next_file) = (number, number + 1);
-    if write_log(made, number, &version, last)? {
-        layout.newest_wal = number;
-    }
+    layout.next_file = number + 1;
+    let newest = if write_log(made, number, &version, last)? { number } else { 0 };
+    let layout = StoreLayout::of(layout, LogNumbers { live: number, newest });
     made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
-    Manifest::create(&made.folder, &layout).map(drop)
+    Manifest::create(&made.folder, layout).map(drop)
 }
 
 /// The filter's images go along, except those that newer ones replaced. The parts of those are read

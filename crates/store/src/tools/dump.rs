@@ -26,9 +26,9 @@ use crate::files::record::{read_all, read_header};
 use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
-use crate::plan::layout::{
-    CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, Layout, TableRecord,
-};
+use crate::plan::keyspace_id::KeyspaceId;
+use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
+use crate::plan::store_layout::{StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
@@ -200,7 +200,7 @@ fn dump_file(
     folder: &OpenFolder,
     name: &str,
     kind: FileKind,
-    layout: Option<&Layout>,
+    layout: Option<&StoreLayout>,
     tell: &mut Tell<'_>,
 ) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
@@ -220,20 +220,21 @@ fn dump_file(
 }
 
 /// Why the store does not need a file that lies beside its manifest. None: it needs it.
-fn why_left_over(layout: &Layout, name: &str, kind: FileKind) -> Option<&'static str> {
+fn why_left_over(layout: &StoreLayout, name: &str, kind: FileKind) -> Option<&'static str> {
     let number = file_number(name);
     let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
     let number = number.unwrap_or_default();
     match kind {
         FileKind::Manifest if name == MANIFEST_NAME => None,
-        FileKind::Table if is(table_name) => (!layout.has_file(number)).then_some(
+        FileKind::Table if is(table_name) => (!layout.trees.values().any(|tree| tree.has_file(number))).then_some(
             "the manifest does not name it. A flush or merge is writing it, or was cut short; or it was merged into another",
         ),
         FileKind::Log if is(wal_name) => {
-            (number < layout.live_wal).then_some("all that it holds is in tables")
+            (number < layout.logs.live).then_some("all that it holds is in tables")
         }
         FileKind::Filter if is(image_name) => {
-            let is_named = layout.images.iter().any(|image| image.file == number);
+            let mut images = layout.trees.values().flat_map(|tree| &tree.images);
+            let is_named = images.any(|image| image.file == number);
             (!is_named).then_some("the manifest does not name it: there is a newer one, or none")
         }
         _ => Some("it never got the name of a file of the store, or was given another"),
@@ -392,11 +393,27 @@ fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
 }
 
 /// What an edit changes.
-fn edit_lines(edit: &Edit) -> Vec<String> {
+fn edit_lines(edit: &StoreEdit) -> Vec<String> {
+    let numbers =
+        [("logs are needed from", edit.live_wal), ("newest log that was made", edit.newest_wal)];
+    let mut lines = number_lines(&numbers);
+    for (keyspace, edit) in &edit.trees {
+        if *keyspace != KeyspaceId::DEFAULT {
+            lines.push(format!("of key space {}:", keyspace.0));
+        }
+        lines.extend(tree_lines(edit));
+    }
+    lines
+}
+
+fn number_lines(numbers: &[(&str, Option<u64>)]) -> Vec<String> {
+    numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))).collect()
+}
+
+/// What an edit changes of one tree.
+fn tree_lines(edit: &Edit) -> Vec<String> {
     let numbers = [
         ("flushes are forgotten below", edit.forget_below.map(|flush| flush.0)),
-        ("logs are needed from", edit.live_wal),
-        ("newest log that was made", edit.newest_wal),
         ("next file", edit.next_file),
         ("next flush", edit.next_flush.map(|flush| flush.0)),
         ("newest sequence number in tables", edit.last_sequence.map(|sequence| sequence.0)),
@@ -407,7 +424,7 @@ fn edit_lines(edit: &Edit) -> Vec<String> {
     lines.extend(edit.flushes.iter().map(|FlushRecord { flush, first }| {
         format!("flush {} begins with sequence number {}", flush.0, first.0)
     }));
-    lines.extend(numbers.iter().filter_map(|(name, n)| Some(format!("{name}: {}", (*n)?))));
+    lines.extend(number_lines(&numbers));
     lines.extend(edit.images.iter().map(image_line));
     lines.extend(edit.cuts.iter().map(cuts_line));
     lines.extend(edit.last_merge.iter().map(last_merge_line));

@@ -31,6 +31,7 @@ use crate::files::table::parts::TableParts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::Options;
+use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
@@ -123,7 +124,7 @@ struct Repair<'a, 'l> {
 
 /// The repaired tree, and the files that are to leave the folder.
 struct Plan {
-    layout: Layout,
+    layout: StoreLayout,
     aside: Vec<String>,
 }
 
@@ -146,7 +147,8 @@ impl Repair<'_, '_> {
     /// Whether the manifest describes the newest tree. A manifest that has lost its last edits may
     /// still be readable. Then tables that it names are missing, or logs do not continue where its
     /// tables end, or other tables are newer.
-    fn trusts(&self, layout: &Layout, manifest: &FoundManifest) -> Result<bool> {
+    fn trusts(&self, store: &StoreLayout, manifest: &FoundManifest) -> Result<bool> {
+        let layout = store.default_tree();
         let tables = || layout.runs.iter().flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
         let mut unknown = self.numbers(table_name);
@@ -154,7 +156,7 @@ impl Repair<'_, '_> {
         if unknown.is_empty() && !manifest.is_torn {
             return Ok(true);
         }
-        let Some(last) = self.last_in_logs(layout)?.filter(|_| all_there) else {
+        let Some(last) = self.last_in_logs(store.logs)?.filter(|_| all_there) else {
             return Ok(false);
         };
         let last = last.max(layout.last_sequence);
@@ -170,9 +172,9 @@ impl Repair<'_, '_> {
     }
 
     /// The newest sequence number in logs. None: the logs are damaged.
-    fn last_in_logs(&self, layout: &Layout) -> Result<Option<Sequence>> {
+    fn last_in_logs(&self, logs: LogNumbers) -> Result<Option<Sequence>> {
         let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
-        match replay_logs(&self.table_files.folder, &self.names, layout, size) {
+        match replay_logs(&self.table_files.folder, &self.names, logs, size) {
             Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),
@@ -180,8 +182,9 @@ impl Repair<'_, '_> {
         }
     }
 
-    fn count(&mut self, layout: &Layout) -> Result<()> {
-        let logs = LogCheck { folder: &self.table_files.folder, layout, misses_logs: false };
+    fn count(&mut self, store: &StoreLayout) -> Result<()> {
+        let layout = store.default_tree();
+        let logs = LogCheck { folder: &self.table_files.folder, layout: store, misses_logs: false };
         self.report.logs = logs.run(&self.names, &mut |_| Ok(()))?;
         self.report.tables = layout.runs.iter().map(|run| run.tables.len() as u64).sum();
         self.report.entries = layout.runs.iter().map(RunRecord::entries).sum();
@@ -202,8 +205,9 @@ impl Repair<'_, '_> {
     }
 
     /// The manifest's tree without what is lost. None: nothing needs repair.
-    fn keep(&mut self, layout: &Layout) -> Result<Option<Plan>> {
-        let mut next = layout.clone();
+    fn keep(&mut self, store: &StoreLayout) -> Result<Option<Plan>> {
+        let layout = store.default_tree();
+        let (mut next, mut logs) = (Layout::clone(layout), store.logs);
         let mut aside = Vec::new();
         self.steps.begin(layout.runs.iter().map(|run| run.tables.len() as u64).sum())?;
         for run in &mut next.runs {
@@ -215,8 +219,8 @@ impl Repair<'_, '_> {
             run.tables = tables;
         }
         next.runs.retain(|run| !run.tables.is_empty());
-        if self.last_in_logs(layout)?.is_none() {
-            self.keep_logs(&mut next, &mut aside)?;
+        if self.last_in_logs(logs)?.is_none() {
+            self.keep_logs(&mut next, &mut logs, &mut aside)?;
         }
         let was_oldest = layout.runs.last().map(|run| run.id);
         if let Some(oldest) = next.runs.last_mut().filter(|run| Some(run.id) != was_oldest) {
@@ -224,7 +228,7 @@ impl Repair<'_, '_> {
         }
         next.end_last_merge();
         self.keep_images(layout, &mut next, &mut aside)?;
-        if next == *layout {
+        if next == **layout && logs == store.logs {
             return Ok(None);
         }
         // Merges left these tables over, and opening would remove them. They may hold what is lost
@@ -232,7 +236,7 @@ impl Repair<'_, '_> {
         let left_over = self.numbers(table_name).into_iter().filter(|file| !layout.has_file(*file));
         aside.extend(left_over.map(table_name));
         next.next_file = self.table_files.next_file();
-        Ok(Some(Plan { layout: next, aside }))
+        Ok(Some(Plan { layout: StoreLayout::of(next, logs), aside }))
     }
 
     fn keep_table(
@@ -275,15 +279,21 @@ impl Repair<'_, '_> {
     }
 
     /// The readable writes of the logs become one more flush.
-    fn keep_logs(&mut self, next: &mut Layout, aside: &mut Vec<String>) -> Result<()> {
-        let (live, last) = (next.live_wal, next.last_sequence);
+    fn keep_logs(
+        &mut self,
+        next: &mut Layout,
+        logs: &mut LogNumbers,
+        aside: &mut Vec<String>,
+    ) -> Result<()> {
+        let (live, last) = (logs.live, next.last_sequence);
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
         let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
         let folder = &self.table_files.folder;
-        let writes = save_writes(folder, &numbers, Some(next), &mut self.report, &mut keeps)?;
+        let known = StoreLayout::of(next.clone(), *logs);
+        let writes = save_writes(folder, &numbers, Some(&known), &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
-        next.live_wal = self.table_files.next_file();
+        logs.live = self.table_files.next_file();
         let Some(output) = self.write_run(&writes)? else { return Ok(()) };
         let flush = next.next_flush;
         let (first, last) = sequences(&writes);
@@ -365,8 +375,8 @@ impl Repair<'_, '_> {
         self.doubt_tables(manifest, &[merged, doubtful].concat());
         layout.last_sequence = last.max(manifest.last_sequence);
         layout.next_file = self.table_files.next_file();
-        layout.live_wal = layout.next_file;
-        Ok(Plan { layout, aside })
+        let logs = LogNumbers { live: layout.next_file, newest: 0 };
+        Ok(Plan { layout: StoreLayout::of(layout, logs), aside })
     }
 
     /// Entries of logs that are in no table become tables.
@@ -457,7 +467,7 @@ impl Repair<'_, '_> {
         folder.sync()?;
         // From here on the manifest may name what was written.
         self.written.clear();
-        Manifest::create(folder, &plan.layout)?;
+        Manifest::create(folder, plan.layout)?;
         for name in &plan.aside {
             // A file that stays is in no tree, and is removed when the store is opened.
             let _ = folder.remove(name);

@@ -17,7 +17,7 @@ use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
 use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
-use crate::plan::layout::Layout;
+use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
@@ -51,7 +51,7 @@ type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
 pub(crate) fn save_writes(
     folder: &OpenFolder,
     numbers: &[u64],
-    known: Option<&Layout>,
+    known: Option<&StoreLayout>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
 ) -> Result<Vec<SavedWrite>> {
@@ -69,11 +69,12 @@ pub(crate) fn save_writes(
             befores.insert(number, before);
         }
     }
-    let mut saver = Saver { report, last: known.map(|known| known.last_sequence.0), open: None };
+    let mut saver =
+        Saver { report, last: known.map(|known| known.default_tree().last_sequence.0), open: None };
     let mut saved = Vec::new();
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
-            saver.look_for(numbers, known.map(|known| known.live_wal), number, *before);
+            saver.look_for(numbers, known.map(|known| known.logs.live), number, *before);
         }
         let counts = befores.values().find(|before| before.wal == number);
         let counts = counts.map(|before| before.valid_bytes);
@@ -87,7 +88,7 @@ pub(crate) fn save_writes(
             }
         }
     }
-    let newest = known.and_then(Layout::needed_wal);
+    let newest = known.and_then(|known| known.logs.needed());
     if let Some(gone) = newest.filter(|newest| !befores.contains_key(newest)) {
         // It is unknown how much it held.
         let begins = if numbers.contains(&gone) { "the log's beginning" } else { "the log" };

@@ -15,7 +15,8 @@ use crate::error::{Error, Result};
 use crate::files::fragments::{Fragment, manifest_fragments};
 use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MAGIC, MANIFEST_NAME};
 use crate::files::record::{read_all, version_in};
-use crate::plan::layout::{Edit, Layout, TableRecord};
+use crate::plan::layout::{Edit, TableRecord};
+use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 
 /// Later versions are taken for damage: no Trommel has had them.
@@ -27,7 +28,7 @@ pub(crate) struct FoundManifest {
     /// The file exists.
     pub(crate) is_there: bool,
     /// The layout, if all of the file but a torn end can be read.
-    pub(crate) layout: Option<Layout>,
+    pub(crate) layout: Option<StoreLayout>,
     /// The file ends in bytes without a record: after a crash, or by damage to the last edit.
     pub(crate) is_torn: bool,
     /// Where its last record ends.
@@ -61,7 +62,7 @@ impl FoundManifest {
     fn of(bytes: &[u8]) -> FoundManifest {
         let end = bytes.len() as u64;
         let mut found = FoundManifest { is_there: true, end, ..Default::default() };
-        let mut layout = Some(Layout::default());
+        let mut layout = Some(StoreLayout::default());
         let mut edits = 0;
         for fragment in manifest_fragments(bytes) {
             match fragment {
@@ -73,9 +74,7 @@ impl FoundManifest {
                         None => {}
                     }
                     edits += 1;
-                    found.follow(&edit);
-                    let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
-                    found.last_sequence = found.last_sequence.max(last.unwrap_or_default());
+                    edit.trees.iter().for_each(|(_, edit)| found.follow(edit));
                 }
                 Fragment::Damaged { bytes, what, .. } => {
                     found.damage.push((bytes.start, what));
@@ -87,7 +86,7 @@ impl FoundManifest {
         if edits == 0 {
             found.damage.push((0, "no edit can be read".into()));
         }
-        if let Some(Err(wrong)) = layout.as_ref().map(Layout::check) {
+        if let Some(Err(wrong)) = layout.as_ref().map(StoreLayout::check) {
             found.damage.push((HEADER_BYTES as u64, wrong.to_string()));
         }
         found.layout = layout.filter(|_| found.damage.is_empty());
@@ -96,6 +95,8 @@ impl FoundManifest {
 
     /// A merge of a key range removes tables from the tree. The same edit adds what stays of them.
     fn follow(&mut self, edit: &Edit) {
+        let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
+        self.last_sequence = self.last_sequence.max(last.unwrap_or_default());
         for file in &edit.removed {
             self.added.remove(file);
             self.removed.insert(*file);

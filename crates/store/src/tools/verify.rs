@@ -21,7 +21,6 @@ use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::plan::layout::{ImageRecord, Layout, RunRecord, TableRecord};
-use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::guard_image;
 use crate::tree::open_tree::OpenTree;
@@ -220,7 +219,7 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 /// Reads every log with entries that are in no table.
 fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
     let folder = &tree.table_files.folder;
-    let layout = Arc::clone(&tree.current.pin().layout);
+    let layout = tree.installer().manifest.layout().clone();
     // The walk is over the names in the folder, not over all numbers up to the next one: a damaged
     // manifest may name any.
     let check = LogCheck { folder, layout: &layout, misses_logs: false };
@@ -236,7 +235,9 @@ fn check_manifest(tree: &OpenTree) -> Result<()> {
     let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
     let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
     let now = tree.current.hold();
-    if installer.manifest.is_certain() && read != *now.layout {
+    if installer.manifest.is_certain()
+        && (read != *installer.manifest.layout() || *read.default_tree() != now.layout)
+    {
         return Err(wrong("it tells of another tree than the one that is open"));
     }
     Ok(())

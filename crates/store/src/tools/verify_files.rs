@@ -18,8 +18,9 @@ use crate::files::names::{file_number, numbers_of, table_name};
 use crate::files::store_folder::{lock_folder, manifest_missing, store_folder};
 use crate::files::table::Table;
 use crate::plan::guard_kind::GuardKind;
-use crate::plan::layout::{Layout, TableRecord};
+use crate::plan::layout::TableRecord;
 use crate::plan::options::Options;
+use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
@@ -94,9 +95,10 @@ struct FilesCheck<'a, 'l> {
 
 impl FilesCheck<'_, '_> {
     /// Checks everything that a manifest names.
-    fn tree(&mut self, layout: &Layout) -> Result<()> {
+    fn tree(&mut self, layout: &StoreLayout) -> Result<()> {
         let mut last = None;
-        let records = || layout.runs.iter().flat_map(|run| &run.tables);
+        let trees = || layout.trees.values();
+        let records = || trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
         self.steps.begin(records().count() as u64)?;
         for record in records() {
             let checked = self.table(record, last.as_ref() != Some(&record.file));
@@ -104,14 +106,14 @@ impl FilesCheck<'_, '_> {
             self.steps.advance(1)?;
             last = Some(record.file);
         }
-        for record in &layout.images {
+        for record in trees().flat_map(|tree| &tree.images) {
             let read = guard_image::read(&self.table_files.folder, record);
             self.report.note(read.map(drop))?;
         }
         self.logs(layout, true)
     }
 
-    fn logs(&mut self, layout: &Layout, misses_logs: bool) -> Result<()> {
+    fn logs(&mut self, layout: &StoreLayout, misses_logs: bool) -> Result<()> {
         let check = LogCheck { folder: &self.table_files.folder, layout, misses_logs };
         let report = &mut self.report;
         report.logs =
@@ -150,7 +152,7 @@ impl FilesCheck<'_, '_> {
         }
         // Every log that is here may be needed. A log that is missing may have been in tables: that
         // is unknown.
-        self.logs(&Layout::default(), false)
+        self.logs(&StoreLayout::default(), false)
     }
 
     fn open(&self, file: u64) -> Result<Arc<Table>> {

@@ -300,6 +300,7 @@ mod tests {
     use crate::files::manifest::Manifest;
     use crate::plan::background::Background;
     use crate::plan::options::Options;
+    use crate::plan::store_layout::StoreLayout;
     use crate::shared::environment::Environment;
     use crate::storage::memory::Memory;
     use crate::write::engine::Engine;
@@ -317,7 +318,7 @@ mod tests {
     }
 
     /// A store with one run and its image.
-    fn store() -> (Memory, Layout) {
+    fn store() -> (Memory, StoreLayout) {
         let disk = Memory::new();
         let engine = open(&disk);
         let mut batch = crate::entries::batch::Batch::new();
@@ -333,16 +334,16 @@ mod tests {
     }
 
     /// How the filter is recovered if the manifest says this of its image.
-    fn recovery_with(disk: &Memory, layout: &Layout, image: ImageRecord) -> String {
-        let layout = Layout { images: vec![image], ..layout.clone() };
-        Manifest::create(&OpenFolder::on(disk, "db"), &layout).expect("writes");
+    fn recovery_with(disk: &Memory, layout: &StoreLayout, image: ImageRecord) -> String {
+        let tree = Layout { images: vec![image], ..Layout::clone(layout.default_tree()) };
+        Manifest::create(&OpenFolder::on(disk, "db"), layout.with(tree)).expect("writes");
         open(disk).filter_recovery.to_string()
     }
 
     #[test]
     fn an_image_of_other_tables_is_of_another_round() {
         let (disk, layout) = store();
-        let image = layout.images[0].clone();
+        let image = layout.default_tree().images[0].clone();
         assert_eq!(recovery_with(&disk, &layout, image.clone()), "image");
         for tables in [vec![], vec![900], vec![image.tables[0], 900]] {
             let other = ImageRecord { tables, ..image.clone() };
@@ -355,7 +356,7 @@ mod tests {
     #[test]
     fn a_base_without_keys_is_of_another_round() {
         let (disk, layout) = store();
-        let image = layout.images[0].clone();
+        let image = layout.default_tree().images[0].clone();
         let keys = [b"drum".as_slice(), b"sieve"];
         let other_round = "rebuilt: the image is of an older round";
         for (keys, end, expected) in
@@ -375,7 +376,7 @@ mod tests {
     #[test]
     fn bytes_that_are_no_image_are_damage() {
         let (disk, layout) = store();
-        let image = layout.images[0].clone();
+        let image = layout.default_tree().images[0].clone();
         let rubbish = b"no image, but with the right checksum";
         disk.put_file(image_path(image.file), rubbish.as_slice());
         let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
@@ -388,11 +389,12 @@ mod tests {
     fn an_image_that_comes_too_late_is_not_named() {
         let (disk, layout) = store();
         let engine = open(&disk);
-        let late = ImageRecord { file: 77, tables: vec![900], ..layout.images[0].clone() };
+        let late =
+            ImageRecord { file: 77, tables: vec![900], ..layout.default_tree().images[0].clone() };
         disk.put_file(image_path(77), b"late".as_slice());
         engine.installer().install_images(&engine, vec![late]).expect("nothing is wrong");
         engine.sweep();
-        assert_eq!(engine.current.pin().layout.images, layout.images);
+        assert_eq!(engine.current.pin().layout.images, layout.default_tree().images);
         assert_eq!(disk.file(image_path(77)), None);
     }
 }

@@ -10,14 +10,16 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::entries::entry::Sequence;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::monkey::filter_bits;
+use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
+use crate::plan::store_layout::StoreEdit;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::storage::clock::Clock;
@@ -35,6 +37,7 @@ use crate::tree::version::{Active, Holder, Sealed, Version};
 
 /// The open tree.
 pub(crate) struct OpenTree {
+    pub(crate) keyspace: KeyspaceId,
     pub(crate) table_files: Arc<TableFiles>,
     pub(crate) env: Environment,
     pub(crate) current: Switch<Version>,
@@ -189,8 +192,22 @@ impl Installer {
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
+        self.install_and_free(tree, edit, None, opened, guard)
+    }
+
+    /// As `install`, of an edit after which logs below `live_wal` are no longer needed.
+    pub(crate) fn install_and_free(
+        &mut self,
+        tree: &OpenTree,
+        edit: &Edit,
+        live_wal: Option<u64>,
+        opened: &HashMap<u64, Arc<Table>>,
+        guard: Guard,
+    ) -> Result<()> {
         let now = tree.current.hold();
-        let layout = self.write_edit(tree, &now, edit)?;
+        let trees = vec![(tree.keyspace, edit.clone())];
+        self.manifest.append(&StoreEdit { trees, live_wal, ..StoreEdit::default() })?;
+        let layout = self.layout(tree);
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
@@ -200,7 +217,7 @@ impl Installer {
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
         tree.leaving.add(self.doubtful.drain(..).chain(old_images));
         self.has_changed = true;
-        if let Some(live) = edit.live_wal {
+        if let Some(live) = live_wal {
             tree.leaving.add_logs_before(live);
         }
         let next = now.apply(edit, layout, opened, guard);
@@ -215,13 +232,9 @@ impl Installer {
         Ok(())
     }
 
-    /// The layout after an edit of the newest version, which is on disk then.
-    fn write_edit(&mut self, tree: &OpenTree, now: &Version, edit: &Edit) -> Result<Layout> {
-        let misfit =
-            |wrong| Error::corrupt(tree.table_files.folder.path(), 0, format!("edit: {wrong}"));
-        let layout = now.layout.apply(edit).map_err(misfit)?;
-        self.manifest.append(edit, &layout)?;
-        Ok(layout)
+    /// The tree's layout, as the manifest has it.
+    fn layout(&self, tree: &OpenTree) -> Arc<Layout> {
+        Arc::clone(&self.manifest.layout().trees[&tree.keyspace])
     }
 
     /// Gives up the tables of a run that could not be installed. They are removed as soon as the
@@ -255,15 +268,15 @@ impl Installer {
     /// Makes the manifest name a log that was made and is durable: from then on it is an error if
     /// the log is gone. Requires: writes to it are acknowledged later.
     pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
-        let now = tree.current.hold();
-        if now.layout.newest_wal >= number {
+        if self.manifest.layout().logs.newest >= number {
             return Ok(());
         }
-        let (newest_wal, next_file) = (Some(number), Some(tree.table_files.next_file()));
-        let edit = Edit { newest_wal, next_file, ..Edit::default() };
-        let layout = self.write_edit(tree, &now, &edit)?;
-        let mut next = (*now).clone();
-        next.layout = Arc::new(layout);
+        let next_file = Some(tree.table_files.next_file());
+        let trees = vec![(tree.keyspace, Edit { next_file, ..Edit::default() })];
+        let newest_wal = Some(number);
+        self.manifest.append(&StoreEdit { trees, newest_wal, ..StoreEdit::default() })?;
+        let mut next = (*tree.current.hold()).clone();
+        next.layout = self.layout(tree);
         tree.current.store(Arc::new(next));
         Ok(())
     }

@@ -65,7 +65,7 @@ pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
         }
         opened => opened?,
     };
-    Ok(tree(&Manifest::read(&folder)?.ok_or_else(missing)?))
+    Ok(tree(Manifest::read(&folder)?.ok_or_else(missing)?.default_tree()))
 }
 
 /// The runs of a layout, for outside.

@@ -109,7 +109,7 @@ impl Version {
     pub(crate) fn apply(
         &self,
         edit: &Edit,
-        layout: Layout,
+        layout: Arc<Layout>,
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Version {
@@ -123,7 +123,7 @@ impl Version {
             sealed: self.sealed.iter().filter(|sealed| !flushed(sealed)).cloned().collect(),
             deletes_ranges: deletes_ranges(&runs),
             runs,
-            layout: Arc::new(layout),
+            layout,
             guard,
             merge_epoch: self.merge_epoch + u64::from(leave),
             holders: if leave { Arc::default() } else { Arc::clone(&self.holders) },

@@ -141,23 +141,28 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        return installer.install(tree, &edit, &output.opened, guard);
+        let live_wal = live_wal(&now, new);
+        return installer.install_and_free(tree, &edit, live_wal, &output.opened, guard);
     }
 }
 
 fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edit {
     let span = flush_span(now, new.flush);
     let run = output.tables.first().map_or(0, |(file, _)| *file);
-    let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
     Edit {
         added: output.records(run, level_of(tree, now, new, output), |_| span),
         flushes: vec![FlushRecord { flush: new.flush, first: new.first }],
-        live_wal: new.wal.map(|wal| later(wal).unwrap_or(now.active.wal)),
         next_file: Some(tree.table_files.next_file()),
         next_flush: Some(now.layout.next_flush.max(new.flush.next())),
         last_sequence: Some(now.layout.last_sequence.max(new.last)),
         ..Edit::default()
     }
+}
+
+/// The oldest log that is needed once the run is installed. None: as before.
+fn live_wal(now: &Version, new: &NewRun) -> Option<u64> {
+    let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
+    new.wal.map(|wal| later(wal).unwrap_or(now.active.wal))
 }
 
 /// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.

@@ -14,8 +14,10 @@ use trommel_filters::FlushNumber;
 
 use super::{Cost, Law, World};
 use crate::files::manifest::Manifest;
+use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
+use crate::plan::store_layout::{LogNumbers, StoreEdit, StoreLayout};
 use crate::shared::environment::Environment;
 use crate::storage::io_mode::Access;
 use crate::storage::memory::Memory;
@@ -91,7 +93,8 @@ fn cost_of_grown_manifest(tables: u64) -> Cost {
     let mut world = World::new(|options| options);
     let folder = OpenFolder::on(&world.disk, "db");
     let mut layout = wide_layout(tables);
-    let mut manifest = Manifest::create(&folder, &layout).expect("writes");
+    let manifest = StoreLayout::of(layout.clone(), LogNumbers::default());
+    let mut manifest = Manifest::create(&folder, manifest).expect("writes");
     let (mut merges, mut len) = (0, 0);
     loop {
         let old = &layout.runs[0].tables[(merges * 7 % tables) as usize];
@@ -99,7 +102,7 @@ fn cost_of_grown_manifest(tables: u64) -> Cost {
         let edit = Edit { removed: vec![old.file], added: vec![new], ..Edit::default() };
         let next = layout.clone().followed_by(&edit).expect("a merge");
         let before = world.disk.file("db/MANIFEST").expect("is there");
-        manifest.append(&edit, &next).expect("writes");
+        manifest.append(&StoreEdit::of(KeyspaceId::DEFAULT, edit)).expect("writes");
         let after = world.disk.file("db/MANIFEST").expect("is there").len();
         if after < len {
             world.disk.put_file("db/MANIFEST", before);

@@ -9,7 +9,7 @@ use crate::db::Db;
 use crate::error::Error;
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
-use crate::plan::layout::RunRecord;
+use crate::plan::layout::{Layout, RunRecord};
 use crate::plan::options::Options;
 use crate::plan::sync_policy::SyncPolicy;
 use crate::shared::environment::Environment;
@@ -41,6 +41,8 @@ fn open(disk: &Memory, guard: GuardKind) -> Result<Db> {
 /// A store with a merge that is half done, so that tables are trimmed; and two newer runs.
 struct HalfDone {
     disk: Memory,
+    store: StoreLayout,
+    /// Of its one tree.
     layout: Layout,
     contents: Contents,
 }
@@ -66,10 +68,11 @@ static HALF_DONE: LazyLock<HalfDone> = LazyLock::new(|| {
     assert!(db.stats().expect("open").trimmed_tables > 0);
     let contents = contents(&db).expect("reads");
     drop(db);
-    let layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
+    let store = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
+    let layout = Layout::clone(store.default_tree());
     let counts = [layout.runs.len(), layout.cuts.len(), layout.images.len()];
     assert!(counts.into_iter().all(|count| count > 2), "{counts:?} runs, cuts, images");
-    HalfDone { disk, layout, contents }
+    HalfDone { disk, store, layout, contents }
 });
 
 fn contents(db: &Db) -> Result<Contents> {
@@ -90,7 +93,10 @@ fn with_manifest(layout: &Layout) -> Memory {
     let file = folder.create_anew(MANIFEST_NAME).expect("creates");
     let path = folder.path_of(MANIFEST_NAME);
     let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
-    writer.append(&encode(&layout.as_edit())).and_then(|()| writer.sync()).expect("writes");
+    writer
+        .append(&encode(&HALF_DONE.store.with(layout.clone()).as_edit()))
+        .and_then(|()| writer.sync())
+        .expect("writes");
     disk
 }
 

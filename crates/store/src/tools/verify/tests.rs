@@ -10,10 +10,12 @@ use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
+use crate::plan::store_layout::StoreLayout;
 use crate::plan::sync_policy::SyncPolicy;
 use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
+use crate::sync::Arc;
 use crate::tools::progress::unheard;
 use crate::write::engine::Engine;
 
@@ -43,15 +45,19 @@ fn store() -> (Memory, Layout) {
     }
     put(&engine, "in the log");
     drop(engine);
-    let mut layout = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
+    let read = Manifest::read(&OpenFolder::on(&disk, DIR)).expect("reads").expect("is there");
+    let mut layout = Layout::clone(read.default_tree());
     layout.runs[2].tables[0].level = 1;
     layout.runs[2].level = 1;
     write_manifest(&disk, &layout);
     (disk, layout)
 }
 
+/// With the logs of the manifest that there is.
 fn write_manifest(disk: &Memory, layout: &Layout) {
-    Manifest::create(&OpenFolder::on(disk, DIR), layout).expect("writes");
+    let folder = OpenFolder::on(disk, DIR);
+    let store: StoreLayout = Manifest::read(&folder).expect("reads").expect("is there");
+    Manifest::create(&folder, store.with(layout.clone())).expect("writes");
 }
 
 fn damage(engine: &Engine) -> Vec<String> {

@@ -219,7 +219,7 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 /// Reads every log with entries that are in no table.
 fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
     let folder = &tree.table_files.folder;
-    let layout = tree.installer().manifest.layout().clone();
+    let layout = tree.manifest().layout().clone();
     // The walk is over the names in the folder, not over all numbers up to the next one: a damaged
     // manifest may name any.
     let check = LogCheck { folder, layout: &layout, misses_logs: false };
@@ -231,13 +231,12 @@ fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
 /// Whether the manifest describes the open tree. Holds the right to change it meanwhile.
 fn check_manifest(tree: &OpenTree) -> Result<()> {
     let folder = &tree.table_files.folder;
-    let installer = tree.installer();
+    let _installer = tree.installer();
+    let manifest = tree.manifest();
     let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
     let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
     let now = tree.current.hold();
-    if installer.manifest.is_certain()
-        && (read != *installer.manifest.layout() || *read.default_tree() != now.layout)
-    {
+    if manifest.is_certain() && (read != *manifest.layout() || *read.default_tree() != now.layout) {
         return Err(wrong("it tells of another tree than the one that is open"));
     }
     Ok(())

@@ -44,11 +44,13 @@ pub(crate) struct OpenTree {
     /// The epoch of the current version, for a quick look.
     pub(crate) merge_epoch: AtomicU64,
     /// Files that the newest version does not name and that are still there.
-    pub(crate) leaving: Leaving,
+    pub(crate) leaving: Arc<Leaving>,
     /// The threads that work for this store.
     pub(crate) workers: Arc<Workers>,
     pub(crate) snapshots: Arc<Snapshots>,
     pub(crate) installer: Mutex<Installer>,
+    /// Locked behind the installer.
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
     pub(crate) counters: Counters,
     pub(crate) asked: AskedRounds,
     pub(crate) asked_keys: AskedKeys,
@@ -109,6 +111,12 @@ impl OpenTree {
         lock(&self.installer)
     }
 
+    /// The store's manifest. Requires: of locks that are taken behind the installer's, the caller
+    /// has none.
+    pub(crate) fn manifest(&self) -> MutexGuard<'_, Manifest> {
+        lock(&self.manifest)
+    }
+
     /// Puts a new memtable in place of the active one.
     pub(crate) fn seal(&self, installer: &mut Installer, active: Active, last: Sequence) {
         let now = self.current.hold();
@@ -145,9 +153,16 @@ impl OpenTree {
     }
 }
 
+/// Makes an edit durable; gives the layout that the tree has then.
+fn append(tree: &OpenTree, edit: &StoreEdit) -> Result<Arc<Layout>> {
+    let mut manifest = tree.manifest();
+    manifest.append(edit)?;
+    Ok(Arc::clone(&manifest.layout().trees[&tree.keyspace]))
+}
+
 /// The right to change the version.
+#[derive(Default)]
 pub(crate) struct Installer {
-    pub(crate) manifest: Manifest,
     /// Taken when a memtable is sealed, in the order of sequence numbers (ordering rule 1).
     pub(crate) next_flush: trommel_filters::FlushNumber,
     /// Images whose edit failed, and tables that were given up while the manifest might name them.
@@ -160,8 +175,8 @@ pub(crate) struct Installer {
 }
 
 impl Installer {
-    pub(crate) fn new(manifest: Manifest, next_flush: trommel_filters::FlushNumber) -> Self {
-        Installer { manifest, next_flush, doubtful: Vec::new(), has_changed: false, follower: None }
+    pub(crate) fn new(next_flush: trommel_filters::FlushNumber) -> Self {
+        Installer { next_flush, ..Installer::default() }
     }
 
     /// Gives a follower the tree as it is now, and after every edit from now on. It replaces the
@@ -206,8 +221,7 @@ impl Installer {
     ) -> Result<()> {
         let now = tree.current.hold();
         let trees = vec![(tree.keyspace, edit.clone())];
-        self.manifest.append(&StoreEdit { trees, live_wal, ..StoreEdit::default() })?;
-        let layout = self.layout(tree);
+        let layout = append(tree, &StoreEdit { trees, live_wal, ..StoreEdit::default() })?;
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
@@ -232,17 +246,12 @@ impl Installer {
         Ok(())
     }
 
-    /// The tree's layout, as the manifest has it.
-    fn layout(&self, tree: &OpenTree) -> Arc<Layout> {
-        Arc::clone(&self.manifest.layout().trees[&tree.keyspace])
-    }
-
     /// Gives up the tables of a run that could not be installed. They are removed as soon as the
     /// manifest surely does not name them. Else each attempt of a merge would leave its tables on a
     /// full disk.
     pub(crate) fn give_up(&mut self, tree: &OpenTree, run: &RunOutput) {
         for &(file, _) in &run.tables {
-            if self.manifest.may_name(file) {
+            if tree.manifest().may_name(file) {
                 self.doubtful.push(Obsolete::Table(file));
             } else {
                 tree.leaving.add([Obsolete::Table(file)]);
@@ -268,15 +277,15 @@ impl Installer {
     /// Makes the manifest name a log that was made and is durable: from then on it is an error if
     /// the log is gone. Requires: writes to it are acknowledged later.
     pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
-        if self.manifest.layout().logs.newest >= number {
+        if tree.manifest().layout().logs.newest >= number {
             return Ok(());
         }
         let next_file = Some(tree.table_files.next_file());
         let trees = vec![(tree.keyspace, Edit { next_file, ..Edit::default() })];
         let newest_wal = Some(number);
-        self.manifest.append(&StoreEdit { trees, newest_wal, ..StoreEdit::default() })?;
+        let layout = append(tree, &StoreEdit { trees, newest_wal, ..StoreEdit::default() })?;
         let mut next = (*tree.current.hold()).clone();
-        next.layout = self.layout(tree);
+        next.layout = layout;
         tree.current.store(Arc::new(next));
         Ok(())
     }

@@ -35,7 +35,7 @@ pub(crate) struct TableFiles {
     /// Where tables are read.
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) questions: Questions,
-    next_file: AtomicU64,
+    next_file: Arc<AtomicU64>,
 }
 
 impl TableFiles {
@@ -50,7 +50,8 @@ impl TableFiles {
         // As many as the options allow, or as the process has room for.
         let files_max = options.max_open_files.unwrap_or_else(share_of_process);
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
-        let (questions, next_file) = (Questions::new(options), AtomicU64::new(next_file));
+        let next_file = Arc::new(AtomicU64::new(next_file));
+        let questions = Questions::new(options);
         TableFiles { folder, cache, options: options.clone(), io, files, questions, next_file }
     }
 

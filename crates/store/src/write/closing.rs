@@ -56,7 +56,7 @@ impl Drop for Ending<'_> {
             memory.leave();
         }
         self.engine.commit.writer().let_go_of_files();
-        self.engine.installer().manifest.let_go_of_files();
+        self.engine.manifest().let_go_of_files();
         // Readers that see this version see that the store is closed.
         let last = self.engine.current.hold();
         self.engine.current.store(Arc::new(Version::closed(&last)));

@@ -14,16 +14,17 @@ use std::time::Instant;
 use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
-use crate::files::log_check::{LogCounts, live_logs};
-use crate::files::log_replay::{Replayed, replay_logs};
+use crate::files::log_check::live_logs;
+use crate::files::log_replay::{Replayed, ReplayedLog, ReplayedMemtable, replay_logs};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table_name, wal_name};
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
+use crate::files::wal::Predecessor;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
-use crate::plan::keyspace_id::KeyspaceId;
-use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::registry;
 use crate::plan::store_layout::StoreLayout;
@@ -37,6 +38,7 @@ use crate::sync::{Arc, AtomicU64, Mutex, Switch};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
 use crate::tree::guard_image::{self};
+use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::Leaving;
 use crate::tree::open_tree::{Installer, OpenTree};
 use crate::tree::snapshots::Snapshots;
@@ -68,10 +70,19 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     let cache = Arc::clone(&resources.cache);
     let table_files = Arc::new(TableFiles::new(folder.clone(), options, cache, io, next_file));
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
-    let logs = replay_logs(&folder, &names, record, resources.memtable_size)?;
-    let nothing = || Replayed::nothing(table_files.new_file(), resources.memtable_size);
-    let Recovered { active, sealed, log, next_flush, last } =
-        Recovered::from(logs, &layout, nothing);
+    let replayed = replay_logs(&folder, &names, manifest.layout(), &|_| resources.memtable_size)?;
+    let last = replayed.last().max(layout.last_sequence);
+    let (logs, log) = (live_logs_of(&replayed), log_of(&replayed, || table_files.new_file()));
+    let memtables = replayed.trees.into_iter().next().map(|(_, memtables)| memtables);
+    let Recovered { active, sealed, next_flush } =
+        Recovered::of(memtables.unwrap_or_default(), layout.next_flush, last, || {
+            Memtable::sized(resources.memtable_size)
+        });
+    active
+        .first_log()
+        .into_iter()
+        .chain(sealed.iter().filter_map(|sealed| sealed.first_log))
+        .for_each(|first| logs.add_memtable(first));
     let version = Version {
         active,
         sealed,
@@ -104,6 +115,7 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
         leaving: Arc::new(Leaving::expecting(live_logs(&names, record))),
+        logs: Arc::new(logs),
         current: Switch::new(Arc::new(version)),
         merge_epoch: AtomicU64::new(0),
         workers: Arc::new(resources.pool.place(Arc::clone(&life))),
@@ -119,35 +131,54 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), resources, lock))
 }
 
-/// What logs bring back.
+/// What logs bring back of a tree.
 struct Recovered {
     active: Active,
     /// Newest first.
     sealed: Vec<Arc<Sealed>>,
-    log: Log,
     next_flush: FlushNumber,
-    /// The last write that there is, in logs or tables.
-    last: Sequence,
 }
 
 impl Recovered {
-    /// The newest log goes on, or if there is none, a new one: `nothing`.
-    fn from(
-        mut logs: Vec<Replayed>,
-        layout: &Layout,
-        nothing: impl FnOnce() -> Replayed,
+    /// The newest memtable goes on, or if there is none, `nothing`. `last`: the last write that
+    /// there is, in logs or tables.
+    fn of(
+        mut memtables: Vec<ReplayedMemtable>,
+        mut next_flush: FlushNumber,
+        last: Sequence,
+        nothing: impl FnOnce() -> Memtable,
     ) -> Recovered {
-        let last = logs.iter().map(|log| log.last).max().unwrap_or_default();
-        let last = last.max(layout.last_sequence);
-        let replaces = !logs.is_empty();
-        let newest = logs.pop().unwrap_or_else(nothing);
-        let first = newest.first.min(Sequence(last.0 + 1));
-        let log_bytes = Arc::new(AtomicU64::new(newest.counts.bytes));
-        let active = Active { memtable: newest.memtable, wal: newest.number, log_bytes, first };
-        let log = Log::Unmade { number: newest.number, before: newest.before, replaces };
-        let (sealed, next_flush) = seal_logs(&logs, layout.next_flush);
-        Recovered { active, sealed, log, next_flush, last }
+        let active = match memtables.pop() {
+            Some(ReplayedMemtable { memtable, first, first_log, .. }) => {
+                Active::new(memtable, first).begun_in(first_log)
+            }
+            None => Active::new(Arc::new(nothing()), Sequence(last.0 + 1)),
+        };
+        let mut sealed = Vec::new();
+        for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
+            let (first_log, flush) = (Some(first_log), next_flush);
+            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush }));
+            next_flush = next_flush.next();
+        }
+        Recovered { active, sealed, next_flush }
     }
+}
+
+/// The newest log goes on, in a file that replaces it; or if there is none, a new one.
+fn log_of(replayed: &Replayed, new_file: impl FnOnce() -> u64) -> Log {
+    match replayed.logs.last() {
+        Some(&ReplayedLog { number, before, .. }) => Log::Unmade { number, before, replaces: true },
+        None => {
+            let before = Predecessor { wal: 0, valid_bytes: 0 };
+            Log::Unmade { number: new_file(), before, replaces: false }
+        }
+    }
+}
+
+fn live_logs_of(replayed: &Replayed) -> LiveLogs {
+    let logs = LiveLogs::default();
+    replayed.logs.iter().for_each(|log| logs.begin_log(log.number, log.counts.bytes));
+    logs
 }
 
 /// Makes sure that the folder is a store or may become one, and takes it.
@@ -214,18 +245,4 @@ fn remove_orphans(folder: &OpenFolder, orphans: &[&String], keep_layout: impl Fn
         // What stays now is tried again by the next open.
         orphans.iter().for_each(|name| drop(folder.remove(name)));
     }
-}
-
-/// The memtables of older logs, newest first, with their flush numbers.
-fn seal_logs(logs: &[Replayed], mut next: FlushNumber) -> (Vec<Arc<Sealed>>, FlushNumber) {
-    let mut sealed = Vec::new();
-    for log in logs.iter().filter(|log| !log.memtable.is_empty()) {
-        let memtable = Arc::clone(&log.memtable);
-        let &Replayed {
-            number: wal, first, last, counts: LogCounts { bytes: log_bytes, .. }, ..
-        } = log;
-        sealed.insert(0, Arc::new(Sealed { memtable, wal, log_bytes, first, last, flush: next }));
-        next = next.next();
-    }
-    (sealed, next)
 }

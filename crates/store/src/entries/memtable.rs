@@ -49,6 +49,11 @@ impl MemtableSize {
         MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_MAX }
     }
 
+    /// The bytes that are expected.
+    pub(crate) fn expected_bytes(self) -> usize {
+        self.expected_bytes
+    }
+
     /// At most so many, where many stores share the memory.
     pub(crate) fn of_many(expected_bytes: usize) -> Self {
         MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_OF_MANY }

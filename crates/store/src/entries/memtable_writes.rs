@@ -9,37 +9,55 @@
 //! memtable is.
 
 use crate::entries::entry::{Entry, Kind, Sequence, WRITE_BYTES};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::RangeDelete;
 
 /// Bytes of one group, about: it has one write more than fit.
 pub(crate) const GROUP_BYTES: usize = 1 << 20;
 
-/// The writes of memtables up to a sequence number, in the order of those, where they are. A
-/// deletion of a range is an entry here, whose value is the key behind its last one.
+/// A write of a memtable. A deletion of a range is an entry here, whose value is the key behind its
+/// last one.
+#[derive(Clone, Copy)]
+pub(crate) struct MemtableWrite<'m> {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) entry: Entry<'m>,
+}
+
+impl<'m> MemtableWrite<'m> {
+    /// As a log takes it.
+    pub(crate) fn as_logged(&self) -> (KeyspaceId, Kind, &'m [u8], &'m [u8]) {
+        let Entry { kind, key, value, .. } = self.entry;
+        (self.keyspace, kind, key, value)
+    }
+}
+
+/// The writes of the memtables of key spaces up to a sequence number, in the order of those, where
+/// they are.
 pub(crate) fn writes_up_to<'m>(
-    memtables: impl Iterator<Item = &'m Memtable>,
+    memtables: impl Iterator<Item = (KeyspaceId, &'m Memtable)>,
     last: Sequence,
-) -> Vec<Entry<'m>> {
+) -> Vec<MemtableWrite<'m>> {
     let mut writes = Vec::new();
-    for memtable in memtables {
+    for (keyspace, memtable) in memtables {
         let ranges = memtable.ranges().written().map(|RangeDelete { from, to, sequence }| Entry {
             key: from,
             sequence,
             kind: Kind::DeleteRange,
             value: to,
         });
-        writes.extend(memtable.entries().chain(ranges).filter(|write| write.sequence <= last));
+        let entries = memtable.entries().chain(ranges).filter(|entry| entry.sequence <= last);
+        writes.extend(entries.map(|entry| MemtableWrite { keyspace, entry }));
     }
-    writes.sort_unstable_by_key(|write| write.sequence);
+    writes.sort_unstable_by_key(|write| write.entry.sequence);
     writes
 }
 
 /// The writes in groups that a log can take. Requires: they are in the order of their sequence
 /// numbers.
 pub(crate) fn groups<'w, 'm>(
-    mut rest: &'w [Entry<'m>],
-) -> impl Iterator<Item = &'w [Entry<'m>]> + use<'w, 'm> {
+    mut rest: &'w [MemtableWrite<'m>],
+) -> impl Iterator<Item = &'w [MemtableWrite<'m>]> + use<'w, 'm> {
     std::iter::from_fn(move || {
         let (group, later) = rest.split_at_checked(group_len(rest)?)?;
         rest = later;
@@ -49,11 +67,12 @@ pub(crate) fn groups<'w, 'm>(
 
 /// How many of the writes follow each other without a gap and fit into one group. None: there is
 /// none.
-fn group_len(writes: &[Entry<'_>]) -> Option<usize> {
+fn group_len(writes: &[MemtableWrite<'_>]) -> Option<usize> {
     let mut bytes = 0;
-    let goes_on = |pair: &&[Entry<'_>]| {
-        bytes += pair[0].key.len() + pair[0].value.len() + WRITE_BYTES;
-        pair[0].sequence.0 + 1 == pair[1].sequence.0 && bytes < GROUP_BYTES
+    let goes_on = |pair: &&[MemtableWrite<'_>]| {
+        let (one, next) = (&pair[0].entry, &pair[1].entry);
+        bytes += one.key.len() + one.value.len() + WRITE_BYTES;
+        one.sequence.0 + 1 == next.sequence.0 && bytes < GROUP_BYTES
     };
     (!writes.is_empty()).then(|| 1 + writes.windows(2).take_while(goes_on).count())
 }

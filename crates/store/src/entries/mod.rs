@@ -11,6 +11,7 @@ pub(crate) mod expiry;
 pub(crate) mod interval_tree;
 pub(crate) mod key_bounds;
 pub(crate) mod keys;
+pub(crate) mod keyspace_id;
 pub(crate) mod memtable;
 pub(crate) mod memtable_bloom;
 pub(crate) mod memtable_tombstones;

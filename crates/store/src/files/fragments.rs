@@ -160,6 +160,7 @@ fn fragments<'a, T>(
 mod tests {
     use super::*;
     use crate::entries::entry::{Kind, Sequence};
+    use crate::entries::keyspace_id::KeyspaceId;
     use crate::files::names::wal_name;
     use crate::files::wal::Wal;
     use crate::storage::memory::Memory;
@@ -175,7 +176,7 @@ mod tests {
         let folder = OpenFolder::on(&disk, dir);
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for first in 1..5 {
-            let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
+            let entry = (KeyspaceId::DEFAULT, Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
         }
         let bytes = disk.file(dir.join(wal_name(7))).expect("is there");
@@ -205,7 +206,8 @@ mod tests {
         assert_eq!(firsts(&all(&sound)), [1, 2, 3, 4]);
         for byte in 0..sound.len() {
             let mut bytes = sound.clone();
-            bytes[byte] ^= 1;
+            // Version 2 would be an older one.
+            bytes[byte] ^= 2;
             let fragments = all(&bytes);
             let hit = offsets.iter().rposition(|&offset| offset <= byte as u64);
             let kept: Vec<u64> = (1..5).filter(|&group| hit != Some(group as usize)).collect();

@@ -1,47 +1,91 @@
-//! Reads logs back: each becomes a memtable.
+//! Reads logs back: each tree's entries become memtables.
 //! ```text
-//! 000007.wal -> memtable
-//! 000009.wal, "7 has 4096 bytes" -> memtable      only the newest may have a torn tail
+//! 000007.wal                        -> memtables: a full one is closed where a log ends,
+//! 000009.wal, "7 has 4096 bytes"       the last one of each tree goes on
+//!                                      only the newest log may have a torn tail
 //! ```
+//! What tables have is left out, and what another log has repeated.
+//!
 //! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
+use std::collections::BTreeMap;
+
 use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::error::{Error, Result};
 use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::files::names::wal_name;
-use crate::files::wal::{self, Predecessor};
-use crate::plan::store_layout::LogNumbers;
+use crate::files::wal::{self, Predecessor, WalBatch};
+use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 
 /// A log that was read back.
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedLog {
     pub(crate) number: u64,
     pub(crate) before: Predecessor,
+    pub(crate) counts: LogCounts,
+    /// Its newest write.
+    last: Sequence,
+}
+
+/// Entries of one tree, in the order of their sequence numbers.
+pub(crate) struct ReplayedMemtable {
     pub(crate) memtable: Arc<Memtable>,
+    /// The log with the first of them.
+    pub(crate) first_log: u64,
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
-    pub(crate) counts: LogCounts,
+    /// It takes no more.
+    is_closed: bool,
+}
+
+/// What logs bring back.
+#[derive(Default)]
+pub(crate) struct Replayed {
+    /// Oldest first.
+    pub(crate) logs: Vec<ReplayedLog>,
+    /// Oldest first.
+    pub(crate) trees: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
 }
 
 impl Replayed {
-    pub(crate) fn nothing(number: u64, size: MemtableSize) -> Self {
-        let memtable = Arc::new(Memtable::sized(size));
-        let before = Predecessor { wal: 0, valid_bytes: 0 };
-        let (first, last, counts) = (Sequence::MAX, Sequence(0), LogCounts::default());
-        Replayed { number, before, memtable, first, last, counts }
+    /// The newest write, whether tables have it or not.
+    pub(crate) fn last(&self) -> Sequence {
+        self.logs.iter().map(|log| log.last).max().unwrap_or_default()
     }
 }
 
 /// Reads the live logs, oldest first. Each log must have all the bytes that the next one says it
-/// has. Only the last may have a torn tail.
+/// has. Only the last may have a torn tail. `size_of`: of a tree's memtables.
 pub(crate) fn replay_logs(
     folder: &OpenFolder,
     names: &[String],
+    layout: &StoreLayout,
+    size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
+) -> Result<Replayed> {
+    let mut replayed =
+        Replayed { logs: found_logs(folder, names, layout.logs)?, ..Default::default() };
+    for place in 0..replayed.logs.len() {
+        let next = replayed.logs.get(place + 1);
+        let next = next.filter(|next| next.before.wal == replayed.logs[place].number);
+        let valid = next.map(|next| next.before.valid_bytes);
+        let is_newest = place + 1 == replayed.logs.len();
+        Replay { folder, layout, size_of }.log(&mut replayed, place, valid)?;
+        if !is_newest {
+            replayed.close_full(size_of);
+        }
+    }
+    Ok(replayed)
+}
+
+/// The live logs, each with what it says of the one before it.
+fn found_logs(
+    folder: &OpenFolder,
+    names: &[String],
     record: LogNumbers,
-    size: MemtableSize,
-) -> Result<Vec<Replayed>> {
+) -> Result<Vec<ReplayedLog>> {
     let numbers = live_logs(names, record);
     let needed = record.needed();
     if let Some(gone) = needed.filter(|needed| !numbers.contains(needed)) {
@@ -49,21 +93,17 @@ pub(crate) fn replay_logs(
     }
     // A log that was torn before it could name its predecessor has no acknowledged writes, unless
     // it is on record.
-    let mut logs: Vec<Replayed> = Vec::new();
+    let mut logs: Vec<ReplayedLog> = Vec::new();
     for &number in &numbers {
         match wal::predecessor(folder, number)? {
             Some(before) => {
                 check_no_gap(folder, &numbers, &logs, (number, before), record)?;
-                logs.push(Replayed { before, ..Replayed::nothing(number, size) });
+                let (counts, last) = (LogCounts::default(), Sequence(0));
+                logs.push(ReplayedLog { number, before, counts, last });
             }
             None if needed == Some(number) => return Err(beginning_lost(folder, number)),
             None => {}
         }
-    }
-    for place in 0..logs.len() {
-        let next = logs.get(place + 1).map(|next| next.before);
-        let valid = next.filter(|next| next.wal == logs[place].number);
-        replay_log(folder, &mut logs[place], valid.map(|next| next.valid_bytes))?;
     }
     Ok(logs)
 }
@@ -72,7 +112,7 @@ pub(crate) fn replay_logs(
 fn check_no_gap(
     folder: &OpenFolder,
     numbers: &[u64],
-    logs: &[Replayed],
+    logs: &[ReplayedLog],
     (number, before): (u64, Predecessor),
     record: LogNumbers,
 ) -> Result<()> {
@@ -88,22 +128,77 @@ fn check_no_gap(
     Err(Error::corrupt(folder.path_of(&wal_name(before.wal)), 0, what))
 }
 
-fn replay_log(folder: &OpenFolder, log: &mut Replayed, valid: Option<u64>) -> Result<()> {
-    let bytes = wal::replay(folder, log.number, valid, &mut |batch| {
-        if batch.first <= log.last {
-            let what = "a group of writes that is older than the one before it";
-            return Err(Error::corrupt(folder.path_of(&wal_name(log.number)), 0, what));
-        }
-        for entry in &batch.entries {
-            log.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
-            log.first = log.first.min(entry.sequence);
-            log.last = log.last.max(entry.sequence);
-        }
-        log.counts.add_group(batch.entries.len());
+struct Replay<'a> {
+    folder: &'a OpenFolder,
+    layout: &'a StoreLayout,
+    size_of: &'a dyn Fn(KeyspaceId) -> MemtableSize,
+}
+
+impl Replay<'_> {
+    fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
+        let Replayed { logs, trees } = replayed;
+        let log = &mut logs[place];
+        let bytes = wal::replay(self.folder, log.number, valid, &mut |group| {
+            if group.first <= log.last && !group.repeats {
+                let what = "a group of writes that is older than the one before it";
+                let path = self.folder.path_of(&wal_name(log.number));
+                return Err(Error::corrupt(path, 0, what));
+            }
+            self.group(&group, log.number, trees);
+            log.last = group.entries.last().map_or(log.last, |last| log.last.max(last.sequence));
+            log.counts.add_group(group.entries.len());
+            Ok(())
+        })?;
+        (log.counts.files, log.counts.bytes) = (1, bytes);
         Ok(())
-    })?;
-    (log.counts.files, log.counts.bytes) = (1, bytes);
-    Ok(())
+    }
+
+    fn group(
+        &self,
+        group: &WalBatch<'_>,
+        log: u64,
+        trees: &mut BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    ) {
+        for (keyspace, entry) in group.writes() {
+            // Of one that was dropped.
+            let Some(tree) = self.layout.trees.get(&keyspace) else { continue };
+            let memtables = trees.entry(keyspace).or_default();
+            let known = memtables.last().map_or(Sequence(0), |memtable| memtable.last);
+            if entry.sequence <= known.max(tree.last_sequence) {
+                continue;
+            }
+            if memtables.last().is_none_or(|memtable| memtable.is_closed) {
+                memtables.push(ReplayedMemtable::new(
+                    log,
+                    entry.sequence,
+                    (self.size_of)(keyspace),
+                ));
+            }
+            let memtable = memtables.last_mut().expect("it was added");
+            memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
+            memtable.last = entry.sequence;
+        }
+    }
+}
+
+impl ReplayedMemtable {
+    fn new(first_log: u64, first: Sequence, size: MemtableSize) -> Self {
+        let memtable = Arc::new(Memtable::sized(size));
+        ReplayedMemtable { memtable, first_log, first, last: first, is_closed: false }
+    }
+}
+
+impl Replayed {
+    /// Memtables that are at least half full take no more. Smaller ones go on: a tree that is
+    /// written seldom has few entries in each log.
+    fn close_full(&mut self, size_of: &dyn Fn(KeyspaceId) -> MemtableSize) {
+        for (keyspace, memtables) in &mut self.trees {
+            let full = size_of(*keyspace).expected_bytes();
+            if let Some(newest) = memtables.last_mut() {
+                newest.is_closed |= 2 * newest.memtable.size_bytes() >= full;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -125,10 +220,10 @@ mod tests {
         let folder = OpenFolder::on(&disk, dir);
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for (first, goes_on) in [(5, true), (6, true), (6, false)] {
-            let entry = (Kind::Put, &b"key"[..], &b"value"[..]);
+            let entry = (KeyspaceId::DEFAULT, Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
             let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&folder, &names, LogNumbers::default(), size);
+            let read = replay_logs(&folder, &names, &StoreLayout::default(), &|_| size);
             assert_eq!(read.is_ok(), goes_on, "after {first}");
         }
     }

@@ -13,9 +13,9 @@ use trommel_filters::{Corrupt, FlushNumber, Reader, Span, Writer};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
-use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
 use crate::plan::store_layout::{StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;

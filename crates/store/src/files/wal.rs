@@ -3,16 +3,20 @@
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
 //! predecessor  number of the log before | how many of its bytes count
-//! payload      durable bytes | first sequence | count | entry ...
+//! payload      durable bytes | first sequence | count | item ...
 //!              (one group of batches, logged together)
-//! entry        kind u8 | key | value
+//! item         kind u8 | key | value    an entry
 //!              (a deletion has no value; that of a range has the key behind it)
+//!              64 | number              entries from here on are of that key space;
+//!                                       those before the first, of the default one
+//!              65                       the group repeats entries of earlier logs
 //! ```
 //! Numbers are varints. Keys and values follow their lengths. A closed log ends with an empty
 //! group.
 //!
-//! Invariants: entries have the sequence numbers first, first + 1, … A group is there as a whole or
-//! not at all. A log gets a successor only when all of it is durable or in tables. The successor
+//! Invariants: entries have the sequence numbers first, first + 1, … They ascend from group to
+//! group, but in groups that repeat what earlier logs have, so that those logs can go. A group is
+//! there as a whole or not at all. A log gets a successor only when all of it is durable or in tables. The successor
 //! tells its length: so a shortened log differs from one with a torn tail, and the remains of a
 //! failed write are ignored. Each group tells how many bytes of the log were durable before it.
 //! Damage to those bytes is no torn tail, although a crash may also keep later pages and lose
@@ -24,8 +28,9 @@ use trommel_filters::{Corrupt, Reader, Writer};
 
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
-use crate::entries::memtable_writes::{groups, writes_up_to};
+use crate::entries::memtable_writes::{MemtableWrite, groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::record::{self, RecordWriter};
@@ -35,8 +40,12 @@ use crate::storage::traits::Append;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+/// What is no kind of entry: the number of a key space follows.
+const KEYSPACE_TAG: u8 = 64;
+/// As above: the group repeats what is in earlier logs.
+const REPEATS_TAG: u8 = 65;
 /// How much memory is kept between groups. The rest is freed.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
@@ -54,6 +63,9 @@ pub(crate) struct Predecessor {
     /// 0: none of its bytes count any more.
     pub(crate) valid_bytes: u64,
 }
+
+/// A write as it is logged: key space, kind, key and value.
+pub(crate) type LoggedWrite<'e> = (KeyspaceId, Kind, &'e [u8], &'e [u8]);
 
 /// The log that is being written.
 pub(crate) struct Wal {
@@ -83,18 +95,26 @@ impl Wal {
         made
     }
 
-    /// Creates a log with the entries of a memtable. It gets its name when all of it is durable.
+    /// Creates a log with the entries of these memtables. It gets its name when all of it is
+    /// durable.
     pub(crate) fn create_from(
         folder: &OpenFolder,
         number: u64,
         before: Predecessor,
-        memtable: &Memtable,
+        memtables: &[(KeyspaceId, Arc<Memtable>)],
     ) -> Result<Wal> {
-        let new = format!("{}.new", wal_name(number));
-        let file = folder.create_anew(&new)?;
-        let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
-        wal.copy_entries(memtable)?;
-        folder.rename(&new, &wal_name(number))?;
+        let (name, new) = (wal_name(number), format!("{}.new", wal_name(number)));
+        let made = folder.create_anew(&new).and_then(|file| {
+            let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
+            wal.copy_entries(memtables)?;
+            folder.rename(&new, &name)?;
+            Ok(wal)
+        });
+        if made.is_err() {
+            // On a full disk it takes space.
+            let _ = folder.remove(&new);
+        }
+        let wal = made?;
         folder.sync()?;
         Ok(wal)
     }
@@ -115,24 +135,32 @@ impl Wal {
         Ok(wal)
     }
 
-    /// Adds a group of batches: kind, key and value of each of `count` entries. After an error the
-    /// log takes no more, and the bytes left in the file do not count.
+    /// Adds a group of batches, of `count` entries. After an error the log takes no more, and the
+    /// bytes left in the file do not count.
     pub(crate) fn append<'e>(
         &mut self,
         first: Sequence,
         count: usize,
-        entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
+        entries: impl Iterator<Item = LoggedWrite<'e>>,
     ) -> Result<()> {
-        self.payload.clear();
-        self.said_bytes = self.valid_bytes();
-        encode_batch(&mut self.payload, self.said_bytes, first, count, entries);
+        self.begin_group(first, count);
+        encode_writes(&mut self.payload, entries);
         self.append_payload()
     }
 
-    /// The same, of entries with sequence numbers that ascend by one: one at least.
-    pub(crate) fn append_all(&mut self, entries: &[Entry<'_>]) -> Result<()> {
-        let parts = entries.iter().map(|entry| (entry.kind, entry.key, entry.value));
-        self.append(entries[0].sequence, entries.len(), parts)
+    /// Adds a group that repeats entries of earlier logs, with sequence numbers that ascend by one:
+    /// one at least.
+    pub(crate) fn repeat(&mut self, entries: &[MemtableWrite<'_>]) -> Result<()> {
+        self.begin_group(entries[0].entry.sequence, entries.len());
+        self.payload.u8(REPEATS_TAG);
+        encode_writes(&mut self.payload, entries.iter().map(MemtableWrite::as_logged));
+        self.append_payload()
+    }
+
+    fn begin_group(&mut self, first: Sequence, count: usize) {
+        self.payload.clear();
+        self.said_bytes = self.valid_bytes();
+        [self.said_bytes, first.0, count as u64].into_iter().for_each(|it| self.payload.varint(it));
     }
 
     /// Adds an empty group if no group names all durable bytes yet. Damage to them is then no torn
@@ -158,16 +186,17 @@ impl Wal {
     /// Writes entries in the order of their sequence numbers, in groups. One batch may lie in two
     /// groups. Then the log tells that all groups were durable before it gets its name, so that
     /// damage to one is no torn tail.
-    fn copy_entries(&mut self, memtable: &Memtable) -> Result<()> {
-        let writes = writes_up_to(std::iter::once(memtable), Sequence::MAX);
+    fn copy_entries(&mut self, memtables: &[(KeyspaceId, Arc<Memtable>)]) -> Result<()> {
+        let memtables = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
+        let writes = writes_up_to(memtables, Sequence::MAX);
         let mut count = 0;
         for group in groups(&writes) {
-            self.append_all(group)?;
+            self.repeat(group)?;
             count += 1;
         }
         self.sync_alone()?;
         let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
-        self.mark_end(Sequence(last.sequence.0 + 1))?;
+        self.mark_end(Sequence(last.entry.sequence.0 + 1))?;
         self.sync_alone()
     }
 
@@ -304,8 +333,12 @@ pub(crate) struct WalBatch<'a> {
     pub(crate) durable_bytes: u64,
     /// The sequence number of the first entry.
     pub(crate) first: Sequence,
+    /// Whether earlier logs have the entries, too, or had them.
+    pub(crate) repeats: bool,
     /// The entries, with sequence numbers that ascend by one. Their keys are in any order.
     pub(crate) entries: Vec<Entry<'a>>,
+    /// Key spaces: from which entry on. Before the first one it is the default one.
+    keyspaces: Vec<(usize, KeyspaceId)>,
 }
 
 impl<'a> WalBatch<'a> {
@@ -319,21 +352,57 @@ impl<'a> WalBatch<'a> {
         if count > input.left() as u64 / 2 || first > NUMBER_MAX {
             return Err(input.corrupt("more entries than there can be"));
         }
-        let mut entries = Vec::with_capacity(count as usize);
-        for sequence in first..first + count {
-            entries.push(decode_entry(&mut input, Sequence(sequence))?);
+        let entries = Vec::with_capacity(count as usize);
+        let (repeats, keyspaces, first) = (false, Vec::new(), Sequence(first));
+        let mut batch = WalBatch { durable_bytes, first, repeats, entries, keyspaces };
+        while batch.entries.len() < count as usize {
+            batch.decode_item(&mut input)?;
         }
         input.end()?;
-        Ok(WalBatch { durable_bytes, first: Sequence(first), entries })
+        Ok(batch)
+    }
+
+    fn decode_item(&mut self, input: &mut Reader<'a>) -> std::result::Result<(), Corrupt> {
+        let place = self.entries.len();
+        match input.u8()? {
+            KEYSPACE_TAG => {
+                let number = input.varint()?;
+                let number = u32::try_from(number).map_err(|_| input.corrupt("a key space"))?;
+                if self.keyspaces.last().is_some_and(|(from, _)| *from == place) {
+                    return Err(input.corrupt("entries of a key space"));
+                }
+                self.keyspaces.push((place, KeyspaceId(number)));
+            }
+            REPEATS_TAG if place == 0 && !self.repeats && self.keyspaces.is_empty() => {
+                self.repeats = true;
+            }
+            kind => {
+                let sequence = Sequence(self.first.0 + place as u64);
+                self.entries.push(decode_entry(kind, input, sequence)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The entries, each with its key space.
+    pub(crate) fn writes(&self) -> impl Iterator<Item = (KeyspaceId, &Entry<'a>)> {
+        let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), KeyspaceId::DEFAULT);
+        self.entries.iter().enumerate().map(move |(place, entry)| {
+            while let Some((_, next)) = later.next_if(|(from, _)| *from == place) {
+                keyspace = *next;
+            }
+            (keyspace, entry)
+        })
     }
 }
 
 fn decode_entry<'a>(
+    kind: u8,
     input: &mut Reader<'a>,
     sequence: Sequence,
 ) -> std::result::Result<Entry<'a>, Corrupt> {
     let unknown = input.corrupt("a kind of entry that is not known");
-    let kind = Kind::from_number(input.u8()?).ok_or(unknown)?;
+    let kind = Kind::from_number(kind).ok_or(unknown)?;
     let too_long = input.corrupt("a key or value that is too long");
     let key = input.string()?;
     let value = if kind == Kind::Delete { &[][..] } else { input.string()? };
@@ -349,19 +418,16 @@ fn decode_entry<'a>(
     Ok(Entry { key, sequence, kind, value })
 }
 
-/// Encodes a group of batches: kind, key and value of each entry. The value of a deletion is empty.
-/// Requires: keys and values within their bounds.
-fn encode_batch<'e>(
-    out: &mut Writer,
-    durable_bytes: u64,
-    first: Sequence,
-    count: usize,
-    entries: impl Iterator<Item = (Kind, &'e [u8], &'e [u8])>,
-) {
-    out.varint(durable_bytes);
-    out.varint(first.0);
-    out.varint(count as u64);
-    for (kind, key, value) in entries {
+/// Encodes the entries of a group. The value of a deletion is empty. Requires: keys and values
+/// within their bounds.
+fn encode_writes<'e>(out: &mut Writer, entries: impl Iterator<Item = LoggedWrite<'e>>) {
+    let mut current = KeyspaceId::DEFAULT;
+    for (keyspace, kind, key, value) in entries {
+        if keyspace != current {
+            current = keyspace;
+            out.u8(KEYSPACE_TAG);
+            out.varint(u64::from(keyspace.0));
+        }
         out.u8(kind as u8);
         out.string(key);
         match kind {

@@ -3,7 +3,6 @@
 pub(crate) mod background;
 pub(crate) mod flush_size;
 pub(crate) mod guard_kind;
-pub(crate) mod keyspace_id;
 pub(crate) mod layout;
 pub(crate) mod merge_job;
 pub(crate) mod options;

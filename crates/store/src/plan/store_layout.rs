@@ -10,7 +10,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::entries::entry::NUMBER_MAX;
-use crate::plan::keyspace_id::KeyspaceId;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::Arc;
 

@@ -14,6 +14,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable_writes::{groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
@@ -126,7 +127,8 @@ fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<
 /// Writes the entries of the memtables up to `last`, durably. False: there are none, and so no log.
 fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<bool> {
     let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    let memtables = sealed.chain([&version.active.memtable]).map(|memtable| &**memtable);
+    let memtables = sealed.chain([&version.active.memtable]);
+    let memtables = memtables.map(|memtable| (KeyspaceId::DEFAULT, &**memtable));
     let writes = writes_up_to(memtables, last);
     if writes.is_empty() {
         return Ok(false);
@@ -135,7 +137,7 @@ fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) ->
     let mut log = Wal::create(&made.folder, number, none)?;
     made.names.push(wal_name(number));
     for group in groups(&writes) {
-        log.append_all(group)?;
+        log.repeat(group)?;
     }
     log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;

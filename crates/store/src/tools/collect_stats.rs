@@ -30,6 +30,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let obsolete = engine.leaving.stats(&version);
+    let (logs, log_bytes) = engine.logs.sizes();
     let unsynced = engine.commit.unsynced.oldest();
     let counters = &engine.counters;
     let (slowdowns, stops) = (counters.slowdowns.get(), counters.stops.get());
@@ -52,8 +53,8 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         memtable_entries: version.memtable_entries(),
-        logs: version.log_bytes().count() as u64,
-        log_bytes: version.log_bytes().sum(),
+        logs,
+        log_bytes,
         fence_bytes: fences.sum::<usize>() as u64,
         cache_bytes: cache_bytes(engine, &version),
         writes: count(&counters.writes),

@@ -156,7 +156,7 @@ impl Repair<'_, '_> {
         if unknown.is_empty() && !manifest.is_torn {
             return Ok(true);
         }
-        let Some(last) = self.last_in_logs(store.logs)?.filter(|_| all_there) else {
+        let Some(last) = self.last_in_logs(store)?.filter(|_| all_there) else {
             return Ok(false);
         };
         let last = last.max(layout.last_sequence);
@@ -172,10 +172,10 @@ impl Repair<'_, '_> {
     }
 
     /// The newest sequence number in logs. None: the logs are damaged.
-    fn last_in_logs(&self, logs: LogNumbers) -> Result<Option<Sequence>> {
+    fn last_in_logs(&self, store: &StoreLayout) -> Result<Option<Sequence>> {
         let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
-        match replay_logs(&self.table_files.folder, &self.names, logs, size) {
-            Ok(logs) => Ok(Some(logs.iter().map(|log| log.last).max().unwrap_or_default())),
+        match replay_logs(&self.table_files.folder, &self.names, store, &|_| size) {
+            Ok(replayed) => Ok(Some(replayed.last())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),
             Err(other) => Err(other),
@@ -219,7 +219,7 @@ impl Repair<'_, '_> {
             run.tables = tables;
         }
         next.runs.retain(|run| !run.tables.is_empty());
-        if self.last_in_logs(logs)?.is_none() {
+        if self.last_in_logs(store)?.is_none() {
             self.keep_logs(&mut next, &mut logs, &mut aside)?;
         }
         let was_oldest = layout.runs.last().map(|run| run.id);

@@ -10,6 +10,7 @@ use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::Result;
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
@@ -17,7 +18,6 @@ use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::monkey::filter_bits;
-use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::plan::store_layout::StoreEdit;
 use crate::shared::environment::Environment;
@@ -27,6 +27,7 @@ use crate::storage::life::Life;
 use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
+use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::{Leaving, Obsolete};
 use crate::tree::run_writer::RunOutput;
 use crate::tree::snapshots::Snapshots;
@@ -45,6 +46,8 @@ pub(crate) struct OpenTree {
     pub(crate) merge_epoch: AtomicU64,
     /// Files that the newest version does not name and that are still there.
     pub(crate) leaving: Arc<Leaving>,
+    /// The logs of the store.
+    pub(crate) logs: Arc<LiveLogs>,
     /// The threads that work for this store.
     pub(crate) workers: Arc<Workers>,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -124,8 +127,7 @@ impl OpenTree {
         let old = &now.active;
         let sealed = Sealed {
             memtable: Arc::clone(&old.memtable),
-            wal: old.wal,
-            log_bytes: old.log_bytes.load(Ordering::Relaxed),
+            first_log: old.first_log(),
             first: old.first,
             last,
             flush,
@@ -153,10 +155,20 @@ impl OpenTree {
     }
 }
 
-/// Makes an edit durable; gives the layout that the tree has then.
-fn append(tree: &OpenTree, edit: &StoreEdit) -> Result<Arc<Layout>> {
+/// Makes an edit durable; gives the layout that the tree has then. `first_log`: that of a memtable
+/// which is in tables then.
+fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Result<Arc<Layout>> {
     let mut manifest = tree.manifest();
-    manifest.append(edit)?;
+    // Another tree's memtable may have gone since the last edit.
+    let live = tree.logs.live_without(first_log);
+    let frees = live > manifest.layout().logs.live;
+    edit.live_wal = frees.then_some(live);
+    manifest.append(&edit)?;
+    first_log.into_iter().for_each(|first| tree.logs.end_memtable(first));
+    if frees {
+        tree.logs.forget_below(live);
+        tree.leaving.add_logs_before(live);
+    }
     Ok(Arc::clone(&manifest.layout().trees[&tree.keyspace]))
 }
 
@@ -207,21 +219,22 @@ impl Installer {
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
-        self.install_and_free(tree, edit, None, opened, guard)
+        self.install_flushed(tree, edit, None, opened, guard)
     }
 
-    /// As `install`, of an edit after which logs below `live_wal` are no longer needed.
-    pub(crate) fn install_and_free(
+    /// As `install`. `first_log`: the log with the first entry of the memtable that is in tables
+    /// then.
+    pub(crate) fn install_flushed(
         &mut self,
         tree: &OpenTree,
         edit: &Edit,
-        live_wal: Option<u64>,
+        first_log: Option<u64>,
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
         let now = tree.current.hold();
         let trees = vec![(tree.keyspace, edit.clone())];
-        let layout = append(tree, &StoreEdit { trees, live_wal, ..StoreEdit::default() })?;
+        let layout = append(tree, StoreEdit { trees, ..StoreEdit::default() }, first_log)?;
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
@@ -231,9 +244,6 @@ impl Installer {
         let old_images = old_images.map(|image| Obsolete::Image(image.file));
         tree.leaving.add(self.doubtful.drain(..).chain(old_images));
         self.has_changed = true;
-        if let Some(live) = live_wal {
-            tree.leaving.add_logs_before(live);
-        }
         let next = now.apply(edit, layout, opened, guard);
         drop(now);
         let merge_epoch = next.merge_epoch;
@@ -283,7 +293,7 @@ impl Installer {
         let next_file = Some(tree.table_files.next_file());
         let trees = vec![(tree.keyspace, Edit { next_file, ..Edit::default() })];
         let newest_wal = Some(number);
-        let layout = append(tree, &StoreEdit { trees, newest_wal, ..StoreEdit::default() })?;
+        let layout = append(tree, StoreEdit { trees, newest_wal, ..StoreEdit::default() }, None)?;
         let mut next = (*tree.current.hold()).clone();
         next.layout = layout;
         tree.current.store(Arc::new(next));

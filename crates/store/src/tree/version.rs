@@ -22,25 +22,56 @@ use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::tree::live_logs::LiveLogs;
 
 /// The memtable that takes writes.
 #[derive(Clone)]
 pub(crate) struct Active {
     pub(crate) memtable: Arc<Memtable>,
-    /// The log that rebuilds it.
-    pub(crate) wal: u64,
-    /// Bytes of that log, as far as they count. 0: it was not made yet.
-    pub(crate) log_bytes: Arc<AtomicU64>,
+    /// The log with its first entry; 0: it has none yet.
+    first_log: Arc<AtomicU64>,
     /// No entry of it has a smaller sequence number.
     pub(crate) first: Sequence,
+}
+
+impl Active {
+    /// A memtable without entries.
+    pub(crate) fn new(memtable: Arc<Memtable>, first: Sequence) -> Self {
+        Active { memtable, first_log: Arc::default(), first }
+    }
+
+    /// Its first entry is in this log.
+    pub(crate) fn begun_in(self, first_log: u64) -> Self {
+        Active { first_log: Arc::new(AtomicU64::new(first_log)), ..self }
+    }
+
+    /// The log with its first entry.
+    pub(crate) fn first_log(&self) -> Option<u64> {
+        Some(self.first_log.load(Ordering::Relaxed)).filter(|&log| log > 0)
+    }
+
+    /// It gets an entry, which the newest log has. Requires: the caller is the writer.
+    #[inline]
+    pub(crate) fn note_first_log(&self, logs: &LiveLogs) {
+        if self.first_log.load(Ordering::Relaxed) == 0 {
+            self.first_log.store(logs.begin_memtable(), Ordering::Relaxed);
+        }
+    }
+
+    /// The newest log has all of its entries. Requires: as above.
+    pub(crate) fn move_to_newest(&self, logs: &LiveLogs) {
+        if let Some(first) = self.first_log() {
+            self.first_log.store(logs.begin_memtable(), Ordering::Relaxed);
+            logs.end_memtable(first);
+        }
+    }
 }
 
 /// A full memtable with its flush number, on its way to disk.
 pub(crate) struct Sealed {
     pub(crate) memtable: Arc<Memtable>,
-    pub(crate) wal: u64,
-    /// Bytes of that log.
-    pub(crate) log_bytes: u64,
+    /// The log with its first entry.
+    pub(crate) first_log: Option<u64>,
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     pub(crate) flush: FlushNumber,
@@ -67,10 +98,8 @@ pub(crate) struct Version {
 impl Version {
     /// The version of a closed store: empty, so that memory and files are released.
     pub(crate) fn closed(last: &Version) -> Version {
-        let Active { wal, first, .. } = last.active;
-        let (memtable, log_bytes) = (Arc::new(Memtable::new(0)), Arc::default());
         Version {
-            active: Active { memtable, wal, log_bytes, first },
+            active: Active::new(Arc::new(Memtable::new(0)), last.active.first),
             sealed: Vec::new(),
             runs: Vec::new(),
             deletes_ranges: false,
@@ -85,13 +114,6 @@ impl Version {
     pub(crate) fn memtable_entries(&self) -> u64 {
         let sealed = self.sealed.iter().map(|sealed| sealed.memtable.len());
         (self.active.memtable.len() + sealed.sum::<usize>()) as u64
-    }
-
-    /// Bytes of each log whose entries are not in tables.
-    pub(crate) fn log_bytes(&self) -> impl Iterator<Item = u64> + '_ {
-        let active = self.active.log_bytes.load(Ordering::Relaxed);
-        let sealed = self.sealed.iter().map(|sealed| sealed.log_bytes);
-        sealed.chain([active]).filter(|&bytes| bytes > 0)
     }
 
     /// The version with the active memtable sealed and a new one in its place.

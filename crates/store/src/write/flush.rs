@@ -52,14 +52,16 @@ pub(crate) struct NewRun {
     /// Its least and its greatest sequence number.
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
-    /// The log that is no longer needed. None: it came from no log.
-    pub(crate) wal: Option<u64>,
+    /// Whether it was a memtable.
+    pub(crate) is_flushed: bool,
+    /// The log with its first entry. None: it came from no log.
+    pub(crate) first_log: Option<u64>,
 }
 
 impl NewRun {
     fn of(sealed: &Sealed) -> Self {
-        let Sealed { wal, first, last, flush, .. } = *sealed;
-        NewRun { flush, first, last, wal: Some(wal) }
+        let Sealed { first_log, first, last, flush, .. } = *sealed;
+        NewRun { flush, first, last, is_flushed: true, first_log }
     }
 }
 
@@ -141,8 +143,7 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        let live_wal = live_wal(&now, new);
-        return installer.install_and_free(tree, &edit, live_wal, &output.opened, guard);
+        return installer.install_flushed(tree, &edit, new.first_log, &output.opened, guard);
     }
 }
 
@@ -159,15 +160,9 @@ fn edit(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> Edi
     }
 }
 
-/// The oldest log that is needed once the run is installed. None: as before.
-fn live_wal(now: &Version, new: &NewRun) -> Option<u64> {
-    let later = |wal| now.sealed.iter().rev().map(|s| s.wal).find(|&other| other > wal);
-    new.wal.map(|wal| later(wal).unwrap_or(now.active.wal))
-}
-
 /// Level 0; but what is loaded into an empty store is its last level, whose number is by its size.
 fn level_of(tree: &OpenTree, now: &Version, new: &NewRun, output: &RunOutput) -> usize {
-    if new.wal.is_some() || !now.runs.is_empty() {
+    if new.is_flushed || !now.runs.is_empty() {
         return 0;
     }
     let options = &tree.table_files.options;

@@ -31,7 +31,8 @@ pub(crate) fn ingest<E: From<Error>>(
     let (entries, bytes) = engine.commit.write_apart(engine, |sequence| {
         let (written, bytes) = write_run(engine, sequence, entries)?;
         let flush = engine.installer().take_flush();
-        let run = NewRun { flush, first: sequence, last: sequence, wal: None };
+        let (first, last) = (sequence, sequence);
+        let run = NewRun { flush, first, last, is_flushed: false, first_log: None };
         if let Err(error) = install(engine, &run, &written) {
             engine.installer().give_up(engine, &written.output);
             drop(written);

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trommel_filters::FlushNumber;
 
 use super::{Cost, Law, World};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::files::manifest::Manifest;
-use crate::plan::keyspace_id::KeyspaceId;
 use crate::plan::layout::tests::table;
 use crate::plan::layout::{Edit, Layout, TableRecord};
 use crate::plan::store_layout::{LogNumbers, StoreEdit, StoreLayout};

@@ -8,8 +8,17 @@ use crate::storage::traits::Storage;
 type Written<'a> = (Kind, &'a [u8], &'a [u8]);
 
 fn encoded(first: u64, entries: &[Written<'_>]) -> Vec<u8> {
+    encoded_of(first, &entries.iter().map(in_default).collect::<Vec<_>>())
+}
+
+fn in_default<'e>(&(kind, key, value): &Written<'e>) -> LoggedWrite<'e> {
+    (KeyspaceId::DEFAULT, kind, key, value)
+}
+
+fn encoded_of(first: u64, entries: &[LoggedWrite<'_>]) -> Vec<u8> {
     let mut out = Writer::new();
-    encode_batch(&mut out, 9, Sequence(first), entries.len(), entries.iter().copied());
+    [9, first, entries.len() as u64].into_iter().for_each(|number| out.varint(number));
+    encode_writes(&mut out, entries.iter().copied());
     out.finish()
 }
 
@@ -47,14 +56,14 @@ fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     let _ = disk.remove(&log_path(number));
     let mut wal = Wal::create(&OpenFolder::on(disk, DIR), number, NONE).unwrap();
     for &first in firsts {
-        wal.append(Sequence(first), MIXED.len(), MIXED.iter().copied()).unwrap();
+        wal.append(Sequence(first), MIXED.len(), MIXED.iter().map(in_default)).unwrap();
     }
     wal
 }
 
 #[test]
 fn the_bytes_are_those_of_the_format() {
-    assert_eq!(header(), *b"TRMLWAL\0\x02\0\0\0");
+    assert_eq!(header(), *b"TRMLWAL\0\x03\0\0\0");
     let expected = [
         9, // durable bytes
         0xac, 0x02, 4, // first sequence 300, four entries
@@ -76,6 +85,38 @@ fn what_is_encoded_is_decoded() {
     let sequences: Vec<_> = batch.entries.iter().map(|entry| entry.sequence.0).collect();
     assert_eq!(sequences, [300, 301, 302, 303]);
     assert_eq!(WalBatch::decode(&encoded(5, &[])).unwrap().entries, []);
+}
+
+#[test]
+fn entries_of_key_spaces_are_told_apart() {
+    let [put, delete, empty, _] = MIXED;
+    let of = |number, (kind, key, value): Written<'static>| (KeyspaceId(number), kind, key, value);
+    let writes = [of(0, put), of(3, delete), of(3, empty), of(0, delete), of(300, put)];
+    let bytes = encoded_of(7, &writes);
+    let expected = [
+        9, 7, 5, // durable bytes, first sequence, five entries
+        0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // of the default one
+        64, 3, 1, 0, 0, 3, b'k', b'e', b'y', 0, // two of key space 3
+        64, 0, 1, 0, // one of the default one
+        64, 0xac, 2, 0, 3, b'k', b'e', b'y', 5, b'v', b'a', b'l', b'u', b'e', // of 300
+    ];
+    assert_eq!(bytes, expected);
+    let batch = WalBatch::decode(&bytes).unwrap();
+    let decoded: Vec<_> = batch.writes().map(|(it, e)| (it, e.kind, e.key, e.value)).collect();
+    assert_eq!(decoded, writes);
+    assert!(!batch.repeats);
+    for len in 0..bytes.len() {
+        assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
+    }
+    let put = [0, 1, b'k', 1, b'v'];
+    let group = |items: &[u8]| [&[0, 7, 1], items, &put].concat();
+    assert!(WalBatch::decode(&group(&[65])).unwrap().repeats);
+    for nonsense in
+        [&[64, 1, 64, 2][..], &[64, 1, 65], &[65, 65], &[64, 0x80, 0x80, 0x80, 0x80, 0x10]]
+    {
+        assert!(WalBatch::decode(&group(nonsense)).is_err(), "{nonsense:?}");
+    }
+    assert!(WalBatch::decode(&[&group(&[])[..], &[65]].concat()).is_err(), "behind the entries");
 }
 
 #[test]
@@ -102,11 +143,12 @@ proptest::proptest! {
     #[test]
     fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
         if let Ok(batch) = WalBatch::decode(&bytes) {
-            let parts: Vec<_> =
-                batch.entries.iter().map(|e| (e.kind, e.key, e.value)).collect();
+            let writes = batch.writes();
+            let writes: Vec<_> = writes.map(|(space, e)| (space, e.kind, e.key, e.value)).collect();
             let mut again = Writer::new();
-            let (first, count) = (batch.first, parts.len());
-            encode_batch(&mut again, batch.durable_bytes, first, count, parts.into_iter());
+            let numbers = [batch.durable_bytes, batch.first.0, writes.len() as u64];
+            numbers.into_iter().for_each(|number| again.varint(number));
+            encode_writes(&mut again, writes.into_iter());
             proptest::prop_assert_eq!(again.finish(), bytes);
         }
     }
@@ -135,7 +177,7 @@ fn a_crash_loses_a_suffix_and_never_half_a_group() {
             wal.sync_alone().unwrap();
         }
         for group in 0..5 {
-            wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().copied()).unwrap();
+            wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().map(in_default)).unwrap();
         }
         let after = disk.crash(seed);
         assert_eq!(replayed(&after, 7, None).0.len(), 1);
@@ -175,10 +217,10 @@ fn damage_and_other_versions_are_told_apart() {
         other => panic!("{other:?}"),
     }
     let mut bytes = disk.file(log_path(7)).unwrap();
-    bytes[8] = 3;
+    bytes[8] = 2;
     disk.put_file(log_path(7), bytes);
     let result = replayed(&disk, 7, None).1;
-    assert!(matches!(result, Err(Error::Version { found: 3, known: 2, .. })), "{result:?}");
+    assert!(matches!(result, Err(Error::Version { found: 2, known: 3, .. })), "{result:?}");
     disk.put_file(log_path(7), b"another kind of file".as_slice());
     assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
     disk.put_file(log_path(7), b"TRML".as_slice());
@@ -197,7 +239,8 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
         memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
     }
     let before = Predecessor { wal: 6, valid_bytes: 0 };
-    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtable).unwrap();
+    let memtables = [(KeyspaceId::DEFAULT, Arc::new(memtable))];
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtables).unwrap();
     let disk = disk.crash_hard();
     assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2), (11, 0)]);
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
@@ -216,7 +259,8 @@ fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
         memtable.insert(&key, Sequence(1 + number), Kind::Put, &vec![7; VALUE_BYTES]);
     }
     memtable.insert(b"a", Sequence(51), Kind::DeleteRange, b"b");
-    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, NONE, &memtable).unwrap();
+    let memtables = [(KeyspaceId::DEFAULT, Arc::new(memtable))];
+    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, NONE, &memtables).unwrap();
     let (groups, result) = replayed(&disk, 7, None);
     result.unwrap();
     let long = groups.iter().find(|(_, len)| len * VALUE_BYTES > GROUP_BYTES + 2 * VALUE_BYTES);

@@ -1,13 +1,14 @@
 //! The writer: into the log, then into the memtable; and what becomes of a log that fails.
 //! ```text
 //! group -> log -> sync, if asked for or due -> memtable -> published
-//! a log failed: its memtable is sealed and flushed, and the next write makes another log
+//! a log failed: the next one begins with what is in memory
 //! ```
 //! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in
-//! memory and owed to tables.
+//! memory, and then in the next log before anything else.
 
 use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -18,7 +19,7 @@ use crate::plan::run_limits::SEALED_MAX;
 use crate::plan::sync_policy::SyncPolicy;
 use crate::shared::worker_pool::WorkKind;
 use crate::storage::pauses::PausePoint;
-use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock, pause};
+use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
 use crate::write::engine::Engine;
@@ -32,16 +33,16 @@ pub(super) fn log_failure(error: &Error) -> String {
     format!("the log has failed: {error}")
 }
 
-/// The log of the active memtable.
+/// The log that takes writes.
 pub(crate) enum Log {
     Open(Wal),
-    /// The first write makes its file, with the entries of the memtable. These were read when the
-    /// store was opened, so that a store that is only read writes nothing. After a log that has
-    /// failed there are none.
+    /// The first write makes its file, with what is in active memtables. After opening that was
+    /// read from logs: a store that is only read writes nothing. Else it was in a log that has
+    /// failed.
     Unmade {
         number: u64,
         before: Predecessor,
-        /// Its entries are those of the file that has its name, which it replaces. Else the name
+        /// The file that has its name may have the same entries, and is replaced. Else the name
         /// must be free.
         replaces: bool,
     },
@@ -52,9 +53,6 @@ pub(crate) struct Writer {
     log: Log,
     /// The next log may be there, after it could not be made: no more is written to this one.
     next_failed: bool,
-    /// Entries of a log that failed are in memory only. The next log takes none before they are in
-    /// tables: a crash could otherwise lose them and keep later ones.
-    owes_flush: bool,
     log_failure: LogFailure,
     unsynced: Arc<Unsynced>,
     next: Sequence,
@@ -74,8 +72,8 @@ impl Writer {
         log_failure: LogFailure,
         unsynced: Arc<Unsynced>,
     ) -> Self {
-        let (next_failed, owes_flush, debt) = (false, false, Debt::default());
-        Writer { log, next_failed, owes_flush, log_failure, unsynced, next, debt }
+        let (next_failed, debt) = (false, Debt::default());
+        Writer { log, next_failed, log_failure, unsynced, next, debt }
     }
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
@@ -83,14 +81,9 @@ impl Writer {
         self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
     }
 
-    /// Whether something must be done before the next write.
-    fn is_stuck(&self) -> bool {
-        self.owes_flush || self.has_failed()
-    }
-
-    /// Moves on from a log that has failed, if it has, and has its entries flushed.
+    /// Moves on from a log that has failed, if it has.
     pub(crate) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
-        if self.is_stuck() { self.leave_failed_log(engine) } else { Ok(()) }
+        if self.has_failed() { self.leave_failed_log(engine) } else { Ok(()) }
     }
 
     /// Syncs the log as it is, and ends it: nothing is written after this.
@@ -111,11 +104,9 @@ impl Writer {
         self.unsynced.follow(None);
     }
 
-    /// Makes all writes so far durable: in the log, or if that has failed, in tables.
+    /// Makes all writes so far durable, in a log.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
-        if self.is_stuck() {
-            return self.leave_failed_log(engine);
-        }
+        self.leave_if_failed(engine)?;
         if !engine.current.pin().active.memtable.is_empty() {
             self.open_log(engine)?;
         }
@@ -134,14 +125,16 @@ impl Writer {
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.writes());
         let log = self.open_log(engine)?;
-        let appended = log.append(first, count, writes()).map(|()| log.len());
+        let logged = writes().map(|(kind, key, value)| (KeyspaceId::DEFAULT, kind, key, value));
+        let appended = log.append(first, count, logged).map(|()| log.len());
         let log_bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
         if sync || self.is_sync_due(engine) {
             self.sync(engine)?;
         }
+        engine.logs.note_bytes(log_bytes);
         let memtable = {
             let now = engine.current.pin();
-            now.active.log_bytes.store(log_bytes, Ordering::Relaxed);
+            now.active.note_first_log(&engine.logs);
             Arc::clone(&now.active.memtable)
         };
         for ((kind, key, value), sequence) in writes().zip(first.0..) {
@@ -172,23 +165,24 @@ impl Writer {
     fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces } = self.log {
             engine.leaving.expect_logs([number]);
-            let memtable = Arc::clone(&engine.current.pin().active.memtable);
+            let memtables = active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true };
-            let created = if replaces {
-                Wal::create_from(&engine.table_files.folder, number, before, &memtable)
-            } else {
-                let count = memtable.len();
-                assert!(memtable.is_empty(), "a new log has no entries yet, and {count}");
-                Wal::create(&engine.table_files.folder, number, before)
+            let folder = &engine.table_files.folder;
+            let created = match replaces || !memtables.is_empty() {
+                true => Wal::create_from(folder, number, before, &memtables),
+                false => Wal::create(folder, number, before),
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
                 self.log = Log::Unmade { number, before, replaces };
             }
-            let created = created.and_then(|wal| on_record(engine, wal));
+            let created = created.and_then(|wal| {
+                engine.logs.begin_log(number, wal.len());
+                engine.current.pin().active.move_to_newest(&engine.logs);
+                on_record(engine, wal)
+            });
             self.tell_failure(created.as_ref().err());
             let wal = created?;
-            engine.current.pin().active.log_bytes.store(wal.len(), Ordering::Relaxed);
             self.unsynced.follow(Some(wal.end()));
             self.log = Log::Open(wal);
         }
@@ -198,7 +192,6 @@ impl Writer {
         }
     }
 
-    /// For `stats`: what is wrong with the log. None: nothing is any more.
     fn tell_failure(&self, error: Option<&Error>) {
         *lock(&self.log_failure) = error.map(log_failure);
     }
@@ -234,9 +227,7 @@ impl Writer {
 
     /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
     fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
-        if self.is_stuck() {
-            self.leave_failed_log(engine)?;
-        }
+        self.leave_if_failed(engine)?;
         let full = engine.current.pin().active.memtable.size_bytes();
         let is_asked = engine.memory.as_ref().is_some_and(|memory| memory.asked());
         if full >= engine.table_files.options.write_buffer_bytes || is_asked {
@@ -248,21 +239,16 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves from a log whose end is unknown to a new one, and has the old one's entries flushed.
-    /// After an error the next write tries again what is left to do.
+    /// Moves from a log whose end is unknown to a new one, which begins with what is in active
+    /// memtables: what is in sealed ones was synced. Until it has its name the failed log is the
+    /// last: a process that is killed meanwhile finds all acknowledged writes there. After an error
+    /// the next write tries again.
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
-        if self.has_failed() {
-            let is_empty = engine.current.pin().active.memtable.is_empty();
-            self.owes_flush |= !is_empty;
-            if is_empty { self.replace_log(engine)? } else { self.seal_before_new_log(engine) }
-        }
-        engine.flush_sealed()?;
-        if self.owes_flush && !engine.current.pin().sealed.is_empty() {
-            return Err(Error::stopped(&Error::FlushUnderWay));
-        }
-        self.owes_flush = false;
+        let before = self.as_predecessor();
+        let number = engine.table_files.new_file();
+        self.go_on_with(Log::Unmade { number, before, replaces: false });
+        self.open_log(engine)?;
         self.unsynced.forget();
-        self.tell_failure(None);
         Ok(())
     }
 
@@ -274,36 +260,28 @@ impl Writer {
             return Ok(());
         }
         drop(now);
-        if self.has_failed() {
-            self.owes_flush = true;
-            self.seal_before_new_log(engine);
-            return Ok(());
-        }
         self.seal(engine)
     }
 
     /// Seals the active memtable if it has entries.
     pub(crate) fn seal(&mut self, engine: &Engine) -> Result<()> {
-        if self.has_failed() {
-            return self.leave_failed_log(engine);
-        }
+        self.leave_if_failed(engine)?;
         if engine.current.pin().active.memtable.is_empty() {
             return Ok(());
         }
         self.open_log(engine)?;
-        // Later logs may be synced while this one's entries are in memory only.
+        // A table may be there after a crash only if all that was written before is.
         self.sync(engine)?;
-        let (wal, active) = self.new_log(engine)?;
-        self.seal_onto(engine, Log::Open(wal), active);
+        let wal = self.new_log(engine)?;
+        self.seal_active(engine);
+        self.go_on_with(Log::Open(wal));
+        engine.work_appeared();
         Ok(())
     }
 
     /// Brings all that was written into tables, and takes a number for what is to be written past
     /// the log.
     pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
-        if self.is_stuck() {
-            self.leave_failed_log(engine)?;
-        }
         self.seal(engine)?;
         engine.flush_sealed()?;
         let _installer = engine.installer();
@@ -318,26 +296,15 @@ impl Writer {
         Ok(sequence)
     }
 
-    /// The next log is made by the write that needs it. Until then the failed one is the last: a
-    /// process that is killed meanwhile finds all acknowledged writes in it. A next log would say
-    /// that only synced ones count.
-    fn seal_before_new_log(&mut self, engine: &Engine) {
-        let before = self.as_predecessor();
-        let number = engine.table_files.new_file();
-        let active = self.new_active(engine, number, 0);
-        self.seal_onto(engine, Log::Unmade { number, before, replaces: false }, active);
-    }
-
-    fn seal_onto(&mut self, engine: &Engine, log: Log, active: Active) {
+    /// Puts a new memtable in place of the active one.
+    fn seal_active(&mut self, engine: &Engine) {
         // Before it is there to be flushed.
         if let Some(memory) = &engine.memory {
             memory.note_sealed(engine.current.pin().active.memtable.size_bytes());
         }
+        let memtable = Arc::new(Memtable::sized(engine.memtable_size));
         let mut installer = engine.installer();
-        engine.seal(&mut installer, active, Sequence(self.next.0 - 1));
-        drop(installer);
-        self.go_on_with(log);
-        engine.work_appeared();
+        engine.seal(&mut installer, Active::new(memtable, self.next), Sequence(self.next.0 - 1));
     }
 
     fn go_on_with(&mut self, log: Log) {
@@ -354,38 +321,19 @@ impl Writer {
         }
     }
 
-    /// Requires: the active memtable is empty.
-    fn replace_log(&mut self, engine: &Engine) -> Result<()> {
-        let (wal, active) = self.new_log(engine)?;
-        let _installer = engine.installer();
-        let mut next = (*engine.current.hold()).clone();
-        next.active = active;
-        engine.current.store(Arc::new(next));
-        self.go_on_with(Log::Open(wal));
-        Ok(())
-    }
-
-    fn new_log(&mut self, engine: &Engine) -> Result<(Wal, Active)> {
-        let table_files = &engine.table_files;
-        let number = table_files.new_file();
-        self.open_log(engine)?;
+    /// A log for what comes behind this one. Requires: all of this one is durable.
+    fn new_log(&mut self, engine: &Engine) -> Result<Wal> {
+        let (folder, number) = (&engine.table_files.folder, engine.table_files.new_file());
         let before = self.as_predecessor();
         // After a failure, or a panic, the new log may be there all the same. It says how long the
         // old one is, which must stay so.
         self.next_failed = true;
         engine.leaving.expect_logs([number]);
-        let created = Wal::create(&table_files.folder, number, before);
+        let created = Wal::create(folder, number, before);
         let created = created.and_then(|wal| on_record(engine, wal));
         let wal = created.inspect_err(|error| self.tell_failure(Some(error)))?;
-        let active = self.new_active(engine, number, wal.len());
-        Ok((wal, active))
-    }
-
-    /// An empty memtable for the entries of a log that has so many bytes.
-    fn new_active(&self, engine: &Engine, wal: u64, log_bytes: u64) -> Active {
-        let memtable = Arc::new(Memtable::sized(engine.memtable_size));
-        let log_bytes = Arc::new(AtomicU64::new(log_bytes));
-        Active { memtable, wal, log_bytes, first: self.next }
+        engine.logs.begin_log(number, wal.len());
+        Ok(wal)
     }
 
     /// Slows a writer down while flushes or merges lag behind.
@@ -398,4 +346,10 @@ impl Writer {
             engine.env.tell(Event::WriterSlowed { time });
         }
     }
+}
+
+/// The memtables whose entries are in logs alone.
+fn active_memtables(engine: &Engine) -> Vec<(KeyspaceId, Arc<Memtable>)> {
+    let memtable = Arc::clone(&engine.current.pin().active.memtable);
+    if memtable.is_empty() { Vec::new() } else { vec![(engine.keyspace, memtable)] }
 }

@@ -222,7 +222,7 @@ fn take_folder(
 
 /// What a crash or a reader of the last session has left: it is in no layout.
 fn orphans<'n>(names: &'n [String], layout: &StoreLayout) -> Vec<&'n String> {
-    let trees = || layout.trees.values();
+    let trees = || layout.trees();
     let tables = trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
     let images: HashSet<u64> = trees().flat_map(|it| &it.images).map(|image| image.file).collect();

@@ -161,7 +161,7 @@ impl Replay<'_> {
     ) {
         for (keyspace, entry) in group.writes() {
             // Of one that was dropped.
-            let Some(tree) = self.layout.trees.get(&keyspace) else { continue };
+            let Some(tree) = self.layout.tree(keyspace) else { continue };
             let memtables = trees.entry(keyspace).or_default();
             let known = memtables.last().map_or(Sequence(0), |memtable| memtable.last);
             if entry.sequence <= known.max(tree.last_sequence) {
@@ -208,22 +208,129 @@ mod tests {
     use super::*;
     use crate::entries::entry::Kind;
     use crate::files::wal::Wal;
+    use crate::plan::layout::Layout;
+    use crate::plan::store_layout::KeyspaceLayout;
     use crate::storage::memory::Memory;
     use crate::storage::traits::Storage as _;
 
+    const DIR: &str = "db";
+
+    fn folder(disk: &Memory) -> OpenFolder {
+        disk.create_dir(Path::new(DIR)).expect("makes the folder");
+        OpenFolder::on(disk, DIR)
+    }
+
+    /// A group of puts: of which key space, and which key.
+    fn append(log: &mut Wal, first: u64, puts: &[(u32, &str)]) -> Result<()> {
+        let writes = puts.iter().map(|(keyspace, key)| {
+            (KeyspaceId(*keyspace), Kind::Put, key.as_bytes(), &b"value"[..])
+        });
+        log.append(Sequence(first), puts.len(), writes)
+    }
+
+    fn replay(disk: &Memory, layout: &StoreLayout, full: usize) -> Result<Replayed> {
+        let (folder, names) =
+            (OpenFolder::on(disk, DIR), disk.list(Path::new(DIR)).expect("lists"));
+        replay_logs(&folder, &names, layout, &|_| MemtableSize::of(full))
+    }
+
+    /// Of each memtable of a tree: the log that it begins in, and its sequence numbers.
+    fn memtables(replayed: &Replayed, keyspace: u32) -> Vec<(u64, Vec<u64>)> {
+        let memtables = replayed.trees.get(&KeyspaceId(keyspace)).into_iter().flatten();
+        let numbers = |memtable: &ReplayedMemtable| {
+            let mut all: Vec<u64> = memtable.memtable.entries().map(|it| it.sequence.0).collect();
+            all.sort_unstable();
+            assert_eq!(all.first(), Some(&memtable.first.0));
+            assert_eq!(all.last(), Some(&memtable.last.0));
+            all
+        };
+        memtables.map(|memtable| (memtable.first_log, numbers(memtable))).collect()
+    }
+
+    /// Two trees, of which tables have what was written up to these numbers.
+    fn two_trees(last: [u64; 2]) -> StoreLayout {
+        let mut layout = StoreLayout::default();
+        for (keyspace, last) in [(0, last[0]), (3, last[1])] {
+            let tree = Layout { last_sequence: Sequence(last), ..Layout::default() };
+            let record = Arc::default();
+            let keyspace_layout = KeyspaceLayout { record, tree: Arc::new(tree) };
+            layout.keyspaces.insert(KeyspaceId(keyspace), keyspace_layout);
+        }
+        layout
+    }
+
+    #[test]
+    fn each_tree_gets_its_entries_that_tables_lack() {
+        let disk = Memory::new();
+        let folder = folder(&disk);
+        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let mut log = Wal::create(&folder, 7, none).expect("creates");
+        append(&mut log, 1, &[(0, "a"), (3, "a"), (0, "b")]).expect("appends");
+        append(&mut log, 4, &[(3, "b"), (9, "of one that was dropped")]).expect("appends");
+        log.sync_alone().expect("syncs");
+        let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes() };
+        let mut log = Wal::create(&folder, 8, before).expect("creates");
+        append(&mut log, 6, &[(0, "c"), (3, "c")]).expect("appends");
+        let all = replay(&disk, &two_trees([0, 0]), 1 << 20).expect("replays");
+        assert_eq!(memtables(&all, 0), [(7, vec![1, 3, 6])]);
+        assert_eq!(memtables(&all, 3), [(7, vec![2, 4, 7])]);
+        assert_eq!((all.last(), memtables(&all, 9)), (Sequence(7), vec![]));
+        // That of tree 0 was sealed after 3, that of tree 3 after 5: another one's entries may be
+        // between.
+        let some = replay(&disk, &two_trees([3, 5]), 1 << 20).expect("replays");
+        assert_eq!(
+            (memtables(&some, 0), memtables(&some, 3)),
+            (vec![(8, vec![6])], vec![(8, vec![7])])
+        );
+        // A memtable that is half full is closed where a log ends.
+        let small = replay(&disk, &two_trees([0, 4]), 64).expect("replays");
+        assert_eq!(memtables(&small, 0), [(7, vec![1, 3]), (8, vec![6])]);
+        assert_eq!(memtables(&small, 3), [(8, vec![7])]);
+    }
+
+    #[test]
+    fn what_a_log_repeats_is_there_once_whether_the_earlier_log_is_or_not() {
+        for has_earlier in [true, false] {
+            let disk = Memory::new();
+            let folder = folder(&disk);
+            let none = Predecessor { wal: 0, valid_bytes: 0 };
+            let mut log = Wal::create(&folder, 7, none).expect("creates");
+            append(&mut log, 1, &[(0, "a"), (3, "a")]).expect("appends");
+            log.sync_alone().expect("syncs");
+            let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes() };
+            // These are in memory, and the log has failed.
+            append(&mut log, 3, &[(0, "b"), (3, "b")]).expect("appends");
+            let memtables_of = |keyspace: u32, numbers: [u64; 2]| {
+                let memtable = Memtable::new(1 << 16);
+                for (number, key) in numbers.into_iter().zip(["a", "b"]) {
+                    memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"value");
+                }
+                (KeyspaceId(keyspace), Arc::new(memtable))
+            };
+            let active = [memtables_of(0, [1, 3]), memtables_of(3, [2, 4])];
+            let mut log = Wal::create_from(&folder, 9, before, &active).expect("creates");
+            append(&mut log, 5, &[(3, "c")]).expect("appends");
+            let mut layout = two_trees([0, 0]);
+            if !has_earlier {
+                disk.remove(&Path::new(DIR).join(wal_name(7))).expect("removes");
+                layout.logs.live = 9;
+            }
+            let replayed = replay(&disk, &layout, 1 << 20).expect("replays");
+            let first = if has_earlier { 7 } else { 9 };
+            assert_eq!(memtables(&replayed, 0), [(first, vec![1, 3])]);
+            assert_eq!(memtables(&replayed, 3), [(first, vec![2, 4, 5])]);
+        }
+    }
+
     #[test]
     fn a_log_that_repeats_itself_is_damaged() {
-        let (disk, dir) = (Memory::new(), Path::new("db"));
-        let size = MemtableSize::of(64 << 20);
-        disk.create_dir(dir).expect("makes the folder");
+        let disk = Memory::new();
         let none = Predecessor { wal: 0, valid_bytes: 0 };
-        let folder = OpenFolder::on(&disk, dir);
+        let folder = folder(&disk);
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for (first, goes_on) in [(5, true), (6, true), (6, false)] {
-            let entry = (KeyspaceId::DEFAULT, Kind::Put, &b"key"[..], &b"value"[..]);
-            log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
-            let names = disk.list(dir).expect("lists");
-            let read = replay_logs(&folder, &names, &StoreLayout::default(), &|_| size);
+            append(&mut log, first, &[(0, "key")]).expect("appends");
+            let read = replay(&disk, &StoreLayout::default(), 1 << 20);
             assert_eq!(read.is_ok(), goes_on, "after {first}");
         }
     }

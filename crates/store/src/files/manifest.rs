@@ -17,7 +17,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
 use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
-use crate::plan::store_layout::{StoreEdit, StoreLayout};
+use crate::plan::store_layout::{KeyspaceChange, KeyspaceEdit, StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
@@ -50,6 +50,11 @@ const TAG_LAST_MERGE: u8 = 11;
 const TAG_NEWEST_WAL: u8 = 12;
 /// What follows is of this key space; what is before all of them, of the default one.
 const TAG_KEYSPACE: u8 = 13;
+const TAG_CREATED: u8 = 14;
+const TAG_RENAMED: u8 = 15;
+const TAG_DROPPED: u8 = 16;
+const TAG_OPTION: u8 = 17;
+const TAG_NEXT_KEYSPACE: u8 = 18;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -250,13 +255,33 @@ fn encode(edit: &StoreEdit) -> Vec<u8> {
     let mut out = Writer::new();
     encode_number(TAG_LIVE_WAL, edit.live_wal, &mut out);
     encode_number(TAG_NEWEST_WAL, edit.newest_wal, &mut out);
-    for (keyspace, edit) in &edit.trees {
-        if *keyspace != KeyspaceId::DEFAULT {
+    encode_number(TAG_NEXT_KEYSPACE, edit.next_keyspace.map(u64::from), &mut out);
+    for (place, (keyspace, edit)) in edit.keyspaces.iter().enumerate() {
+        if place > 0 || *keyspace != KeyspaceId::DEFAULT {
             encode_number(TAG_KEYSPACE, Some(u64::from(keyspace.0)), &mut out);
         }
-        encode_tree(edit, &mut out);
+        encode_keyspace(edit, &mut out);
     }
     out.finish()
+}
+
+fn encode_keyspace(edit: &KeyspaceEdit, out: &mut Writer) {
+    match &edit.change {
+        Some(KeyspaceChange::Created { name }) => encode_text(TAG_CREATED, name, out),
+        Some(KeyspaceChange::Renamed { name }) => encode_text(TAG_RENAMED, name, out),
+        Some(KeyspaceChange::Dropped) => out.u8(TAG_DROPPED),
+        None => {}
+    }
+    for (name, text) in &edit.options {
+        encode_text(TAG_OPTION, name, out);
+        out.string(text.as_bytes());
+    }
+    encode_tree(&edit.tree, out);
+}
+
+fn encode_text(tag: u8, text: &str, out: &mut Writer) {
+    out.u8(tag);
+    out.string(text.as_bytes());
 }
 
 fn encode_number(tag: u8, value: Option<u64>, out: &mut Writer) {
@@ -344,21 +369,47 @@ pub(crate) fn decode(bytes: &[u8]) -> Decoded<StoreEdit> {
         match input.u8()? {
             TAG_LIVE_WAL => store.live_wal = Some(input.varint()?),
             TAG_NEWEST_WAL => store.newest_wal = Some(input.varint()?),
+            TAG_NEXT_KEYSPACE => store.next_keyspace = Some(decode_keyspace_id(&mut input)?),
             TAG_KEYSPACE => {
-                let number = u32::try_from(input.varint()?);
-                keyspace = KeyspaceId(number.map_err(|_| input.corrupt("a key space"))?);
-                store.trees.push((keyspace, Edit::default()));
+                keyspace = KeyspaceId(decode_keyspace_id(&mut input)?);
+                store.keyspaces.push((keyspace, KeyspaceEdit::default()));
             }
             tag => {
-                if store.trees.is_empty() {
-                    store.trees.push((keyspace, Edit::default()));
+                if store.keyspaces.is_empty() {
+                    store.keyspaces.push((keyspace, KeyspaceEdit::default()));
                 }
-                let (_, edit) = store.trees.last_mut().expect("there is one");
-                decode_field(tag, edit, &mut input)?;
+                let (_, edit) = store.keyspaces.last_mut().expect("there is one");
+                decode_of_keyspace(tag, edit, &mut input)?;
             }
         }
     }
     Ok(store)
+}
+
+fn decode_keyspace_id(input: &mut Reader<'_>) -> Decoded<u32> {
+    u32::try_from(input.varint()?).map_err(|_| input.corrupt("a key space"))
+}
+
+fn decode_text(input: &mut Reader<'_>) -> Decoded<String> {
+    let text = std::str::from_utf8(input.string()?).map(String::from);
+    text.map_err(|_| input.corrupt("text in UTF-8"))
+}
+
+fn decode_of_keyspace(tag: u8, edit: &mut KeyspaceEdit, input: &mut Reader<'_>) -> Decoded<()> {
+    let change = match tag {
+        TAG_CREATED => KeyspaceChange::Created { name: decode_text(input)? },
+        TAG_RENAMED => KeyspaceChange::Renamed { name: decode_text(input)? },
+        TAG_DROPPED => KeyspaceChange::Dropped,
+        TAG_OPTION => {
+            edit.options.push((decode_text(input)?, decode_text(input)?));
+            return Ok(());
+        }
+        _ => return decode_field(tag, &mut edit.tree, input),
+    };
+    match edit.change.replace(change) {
+        Some(_) => Err(input.corrupt("one change of a key space")),
+        None => Ok(()),
+    }
 }
 
 fn decode_field(tag: u8, edit: &mut Edit, input: &mut Reader<'_>) -> Decoded<()> {
@@ -477,9 +528,17 @@ mod tests {
             cuts: Some(cuts()),
             last_merge: Some(last_merge()),
         };
-        let other = Edit { removed: vec![4], ..Edit::default() };
-        let trees = vec![(KeyspaceId::DEFAULT, edit), (KeyspaceId(300), other)];
-        StoreEdit { trees, live_wal: Some(12), newest_wal: Some(12) }
+        let tree = Edit { removed: vec![4], ..Edit::default() };
+        let options = vec![("guard".into(), "grf".into()), ("bits_per_key".into(), "14".into())];
+        let change = Some(KeyspaceChange::Created { name: "events".into() });
+        let made = KeyspaceEdit { change, options, tree };
+        let gone = KeyspaceEdit { change: Some(KeyspaceChange::Dropped), ..Default::default() };
+        let change = Some(KeyspaceChange::Renamed { name: "users".into() });
+        let renamed = KeyspaceEdit { change, ..Default::default() };
+        let mut store = StoreEdit::of_tree(KeyspaceId::DEFAULT, edit);
+        let others = [(KeyspaceId(300), made), (KeyspaceId(2), gone), (KeyspaceId(3), renamed)];
+        store.keyspaces.extend(others);
+        StoreEdit { next_keyspace: Some(301), live_wal: Some(12), newest_wal: Some(12), ..store }
     }
 
     fn cuts() -> CutsEdit {
@@ -515,16 +574,24 @@ mod tests {
             last_merge: Some(last_merge()),
             ..Edit::default()
         };
-        let other = (KeyspaceId(5), Edit { removed: vec![4], ..Edit::default() });
-        let trees = vec![(KeyspaceId::DEFAULT, edit), other];
-        let edit = StoreEdit { trees, newest_wal: Some(299), live_wal: None };
+        let made = KeyspaceEdit {
+            change: Some(KeyspaceChange::Created { name: "ab".into() }),
+            options: vec![("g".into(), "xy".into())],
+            tree: Edit { removed: vec![4], ..Edit::default() },
+        };
+        let gone = KeyspaceEdit { change: Some(KeyspaceChange::Dropped), ..Default::default() };
+        let mut edit = StoreEdit::of_tree(KeyspaceId::DEFAULT, edit);
+        edit.keyspaces.extend([(KeyspaceId(5), made), (KeyspaceId(3), gone)]);
+        let edit = StoreEdit { newest_wal: Some(299), next_keyspace: Some(6), ..edit };
         let expected = [
-            12, 0xab, 2, 1, 3, 6, 0xac, 2, // newest log, removed, next file
+            12, 0xab, 2, 18, 6, // newest log, next key space
+            1, 3, 6, 0xac, 2, // removed, next file
             2, 7, 6, 1, 2, 4, 0, 0, 2, 2, 100, 1, b'a', 1, b'z', // added
             9, 1, b'k', 11, 0xac, 2, 0xff, 0xff, 0xff, 0xff, 0x0f, 4, 2, 7, 8, // image
             10, 1, b'c', 0, 2, 1, b'e', 1, b'g', // cuts
             11, 8, 3, 9, 0xac, 2, 2, 7, 6, 1, b'm', // merge by key ranges
-            13, 5, 1, 4, // of another key space, removed
+            13, 5, 14, 2, b'a', b'b', 17, 1, b'g', 2, b'x', b'y', 1, 4, // another one is made
+            13, 3, 16, // one is dropped
         ];
         assert_eq!(encode(&edit), expected);
     }
@@ -552,7 +619,7 @@ mod tests {
             let file_bytes = || disk.file("db/MANIFEST").expect("is there").len() as u64;
             let mut append = |disk_fails: bool| {
                 let edit = Edit { next_file: Some(layout.next_file() + 1), ..Edit::default() };
-                let edit = StoreEdit::of(KeyspaceId::DEFAULT, edit);
+                let edit = StoreEdit::of_tree(KeyspaceId::DEFAULT, edit);
                 let next = layout.apply(&edit).expect("fits");
                 if disk_fails {
                     disk.fail_at(n, crate::storage::memory::Fault::NoSpace);
@@ -585,7 +652,7 @@ mod tests {
             next_flush: Some(FlushNumber(9)),
             ..Edit::default()
         };
-        let base = StoreEdit::of(KeyspaceId::DEFAULT, base);
+        let base = StoreEdit::of_tree(KeyspaceId::DEFAULT, base);
         assert!(read_back(std::slice::from_ref(&base)).is_ok());
         let one_cut = CutsEdit { cuts: vec![b"b".to_vec()], ..cuts() };
         let miscounted = TableRecord { file_entries: 1, ..table(8, 8, 0, 0, 9) };
@@ -604,11 +671,11 @@ mod tests {
             Edit { cuts: Some(one_cut), ..Edit::default() },
             Edit { added: vec![miscounted], ..Edit::default() },
         ];
-        let absurd = absurd.map(|edit| StoreEdit::of(KeyspaceId::DEFAULT, edit));
+        let absurd = absurd.map(|edit| StoreEdit::of_tree(KeyspaceId::DEFAULT, edit));
         let of_store = [
             StoreEdit { live_wal: Some(21), ..StoreEdit::default() },
             StoreEdit { newest_wal: Some(20), ..StoreEdit::default() },
-            StoreEdit::of(KeyspaceId(3), Edit::default()),
+            StoreEdit::of_tree(KeyspaceId(3), Edit::default()),
         ];
         for edit in absurd.into_iter().chain(of_store) {
             let read = read_back(&[base.clone(), edit.clone()]);

@@ -30,10 +30,28 @@ impl LogNumbers {
     }
 }
 
+/// What the manifest knows of a key space, beside its tree.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceRecord {
+    pub(crate) name: String,
+    /// Options that were set, by name, each with its text.
+    pub(crate) options: BTreeMap<String, String>,
+}
+
+/// A key space as plain data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceLayout {
+    pub(crate) record: Arc<KeyspaceRecord>,
+    pub(crate) tree: Arc<Layout>,
+}
+
 /// The store as plain data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StoreLayout {
-    pub(crate) trees: BTreeMap<KeyspaceId, Arc<Layout>>,
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, KeyspaceLayout>,
+    names: BTreeMap<String, KeyspaceId>,
+    /// No key space has, or had, this number or a larger one.
+    pub(crate) next_keyspace: u32,
     pub(crate) logs: LogNumbers,
 }
 
@@ -43,10 +61,34 @@ impl Default for StoreLayout {
     }
 }
 
+/// What becomes of a key space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeyspaceChange {
+    /// It is made, and is empty.
+    Created {
+        name: String,
+    },
+    Renamed {
+        name: String,
+    },
+    /// It is gone, with its tree.
+    Dropped,
+}
+
+/// A change of one key space.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceEdit {
+    pub(crate) change: Option<KeyspaceChange>,
+    /// Options that are set from now on.
+    pub(crate) options: Vec<(String, String)>,
+    pub(crate) tree: Edit,
+}
+
 /// A change of the store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StoreEdit {
-    pub(crate) trees: Vec<(KeyspaceId, Edit)>,
+    pub(crate) keyspaces: Vec<(KeyspaceId, KeyspaceEdit)>,
+    pub(crate) next_keyspace: Option<u32>,
     /// Logs below this one hold nothing that is not in tables.
     pub(crate) live_wal: Option<u64>,
     /// This log was made, and is durable.
@@ -55,64 +97,148 @@ pub(crate) struct StoreEdit {
 
 impl StoreEdit {
     /// An edit of one tree.
-    #[cfg(test)]
-    pub(crate) fn of(keyspace: KeyspaceId, edit: Edit) -> Self {
-        StoreEdit { trees: vec![(keyspace, edit)], ..StoreEdit::default() }
+    pub(crate) fn of_tree(keyspace: KeyspaceId, tree: Edit) -> Self {
+        let edit = KeyspaceEdit { tree, ..KeyspaceEdit::default() };
+        StoreEdit { keyspaces: vec![(keyspace, edit)], ..StoreEdit::default() }
+    }
+
+    /// What it changes of trees.
+    pub(crate) fn trees(&self) -> impl Iterator<Item = (KeyspaceId, &Edit)> {
+        self.keyspaces.iter().map(|(keyspace, edit)| (*keyspace, &edit.tree))
     }
 
     /// The tables that join a tree.
     pub(crate) fn added(&self) -> impl Iterator<Item = u64> + '_ {
-        let added = self.trees.iter().flat_map(|(_, edit)| &edit.added);
-        added.map(|table| table.file)
+        self.trees().flat_map(|(_, edit)| &edit.added).map(|table| table.file)
     }
 }
 
 impl StoreLayout {
     /// A store with the default key space alone.
-    pub(crate) fn of(layout: Layout, logs: LogNumbers) -> Self {
-        StoreLayout { trees: BTreeMap::from([(KeyspaceId::DEFAULT, Arc::new(layout))]), logs }
+    pub(crate) fn of(tree: Layout, logs: LogNumbers) -> Self {
+        let record = KeyspaceRecord { name: DEFAULT_NAME.into(), ..KeyspaceRecord::default() };
+        let keyspace = KeyspaceLayout { record: Arc::new(record), tree: Arc::new(tree) };
+        let keyspaces = BTreeMap::from([(KeyspaceId::DEFAULT, keyspace)]);
+        let names = BTreeMap::from([(DEFAULT_NAME.into(), KeyspaceId::DEFAULT)]);
+        StoreLayout { keyspaces, names, next_keyspace: 1, logs }
     }
 
-    /// This one with another tree of the default key space.
-    #[cfg(test)]
-    pub(crate) fn with(&self, layout: Layout) -> Self {
-        StoreLayout::of(layout, self.logs)
+    /// This one with another tree of a key space. Requires: it has the key space.
+    #[must_use]
+    pub(crate) fn with(&self, keyspace: KeyspaceId, tree: Layout) -> Self {
+        let mut next = self.clone();
+        next.keyspaces.get_mut(&keyspace).expect("it is there").tree = Arc::new(tree);
+        next
+    }
+
+    pub(crate) fn trees(&self) -> impl Iterator<Item = &Arc<Layout>> {
+        self.keyspaces.values().map(|keyspace| &keyspace.tree)
+    }
+
+    /// The tree of a key space. None: there is no such key space.
+    pub(crate) fn tree(&self, keyspace: KeyspaceId) -> Option<&Arc<Layout>> {
+        self.keyspaces.get(&keyspace).map(|keyspace| &keyspace.tree)
     }
 
     /// The tree of the default key space.
     pub(crate) fn default_tree(&self) -> &Arc<Layout> {
-        &self.trees[&KeyspaceId::DEFAULT]
+        &self.keyspaces[&KeyspaceId::DEFAULT].tree
+    }
+
+    /// The key space of a name.
+    pub(crate) fn named(&self, name: &str) -> Option<KeyspaceId> {
+        self.names.get(name).copied()
     }
 
     /// No file has this number or a larger one.
     pub(crate) fn next_file(&self) -> u64 {
-        self.trees.values().map(|layout| layout.next_file).max().unwrap_or_default()
+        self.trees().map(|tree| tree.next_file).max().unwrap_or_default()
     }
 
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
     pub(crate) fn apply(&self, edit: &StoreEdit) -> Result<StoreLayout, &'static str> {
         let mut next = self.clone();
-        for (keyspace, edit) in &edit.trees {
-            let tree = next.trees.get_mut(keyspace).ok_or(NO_KEYSPACE)?;
-            *tree = Arc::new(tree.apply(edit)?);
+        for (id, edit) in &edit.keyspaces {
+            let Some(keyspace) = next.changed(*id, edit)? else { continue };
+            keyspace.tree = Arc::new(keyspace.tree.apply(&edit.tree)?);
         }
-        next.follow_logs(edit);
+        next.follow_numbers(edit);
         Ok(next)
     }
 
     /// As above, but consumes the layout and does not check tables that the edit leaves alone, so
     /// that many edits are read fast. Requires: [`check`](Self::check) follows.
     pub(crate) fn followed_by(mut self, edit: &StoreEdit) -> Result<StoreLayout, &'static str> {
-        for (keyspace, edit) in &edit.trees {
-            let tree = self.trees.get_mut(keyspace).ok_or(NO_KEYSPACE)?;
-            let layout = Arc::unwrap_or_clone(std::mem::take(tree));
-            *tree = Arc::new(layout.followed_by(edit)?);
+        for (id, edit) in &edit.keyspaces {
+            let Some(keyspace) = self.changed(*id, edit)? else { continue };
+            let tree = Arc::unwrap_or_clone(std::mem::take(&mut keyspace.tree));
+            keyspace.tree = Arc::new(tree.followed_by(&edit.tree)?);
         }
-        self.follow_logs(edit);
+        self.follow_numbers(edit);
         Ok(self)
     }
 
-    fn follow_logs(&mut self, edit: &StoreEdit) {
+    /// Does to a key space what an edit says beside its tree. None: it is gone.
+    fn changed(
+        &mut self,
+        id: KeyspaceId,
+        edit: &KeyspaceEdit,
+    ) -> Result<Option<&mut KeyspaceLayout>, &'static str> {
+        let is_there = self.keyspaces.contains_key(&id);
+        match &edit.change {
+            Some(KeyspaceChange::Created { .. }) if is_there => return Err("a key space twice"),
+            Some(KeyspaceChange::Created { name }) => self.create(id, name)?,
+            _ if !is_there => return Err("an edit of a key space that is not there"),
+            Some(KeyspaceChange::Dropped) if id == KeyspaceId::DEFAULT => {
+                return Err("the default key space cannot be dropped");
+            }
+            Some(KeyspaceChange::Dropped) => {
+                let gone = self.keyspaces.remove(&id);
+                gone.map(|keyspace| self.names.remove(&keyspace.record.name));
+                return Ok(None);
+            }
+            Some(KeyspaceChange::Renamed { name }) => self.rename(id, name)?,
+            None => {}
+        }
+        let keyspace = self.keyspaces.get_mut(&id).expect("looked at above");
+        if !edit.options.is_empty() {
+            let record = Arc::make_mut(&mut keyspace.record);
+            record.options.extend(edit.options.iter().cloned());
+        }
+        Ok(Some(keyspace))
+    }
+
+    fn create(&mut self, id: KeyspaceId, name: &str) -> Result<(), &'static str> {
+        self.check_name(name)?;
+        if id.0 < self.next_keyspace {
+            return Err("a key space with the number of an older one");
+        }
+        let record = KeyspaceRecord { name: name.to_string(), ..KeyspaceRecord::default() };
+        let keyspace = KeyspaceLayout { record: Arc::new(record), tree: Arc::default() };
+        self.keyspaces.insert(id, keyspace);
+        self.names.insert(name.to_string(), id);
+        self.next_keyspace = id.0.checked_add(1).ok_or("a key space without a successor")?;
+        Ok(())
+    }
+
+    fn rename(&mut self, id: KeyspaceId, name: &str) -> Result<(), &'static str> {
+        self.check_name(name)?;
+        let keyspace = self.keyspaces.get_mut(&id).expect("the caller has looked");
+        let before = &mut Arc::make_mut(&mut keyspace.record).name;
+        self.names.remove(&std::mem::replace(before, name.to_string()));
+        self.names.insert(name.to_string(), id);
+        Ok(())
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), &'static str> {
+        if name.is_empty() || name.len() > NAME_BYTES_MAX {
+            return Err("a name of a key space has 1 to 255 bytes");
+        }
+        if self.named(name).is_some() { Err("two key spaces of one name") } else { Ok(()) }
+    }
+
+    fn follow_numbers(&mut self, edit: &StoreEdit) {
+        self.next_keyspace = edit.next_keyspace.unwrap_or(self.next_keyspace);
         self.logs.live = edit.live_wal.unwrap_or(self.logs.live);
         self.logs.newest = edit.newest_wal.unwrap_or(self.logs.newest);
     }
@@ -122,7 +248,7 @@ impl StoreLayout {
         if self.logs.live > NUMBER_MAX {
             return Err("a log beyond all that a store makes");
         }
-        self.trees.values().try_for_each(|layout| layout.check_numbers())
+        self.trees().try_for_each(|layout| layout.check_numbers())
     }
 
     /// What a layout from disk must obey, or its store could not go on.
@@ -132,29 +258,151 @@ impl StoreLayout {
         if self.logs.live > next_file || self.logs.newest > next_file.saturating_sub(1) {
             return Err("a log that was never made");
         }
-        self.trees.values().try_for_each(|layout| layout.check())?;
+        if self.keyspaces.keys().any(|id| id.0 >= self.next_keyspace) {
+            return Err("a key space that was never made");
+        }
+        self.trees().try_for_each(|layout| layout.check())?;
+        match self.shares_files() {
+            true => Err("a file of two key spaces"),
+            false => Ok(()),
+        }
+    }
+
+    fn shares_files(&self) -> bool {
         let mut known = HashSet::new();
         let files = |layout: &Layout| {
             let tables = layout.runs.iter().flat_map(|run| &run.tables).map(|table| table.file);
             let images = layout.images.iter().map(|image| image.file);
             tables.chain(images).collect::<HashSet<u64>>()
         };
-        let mut is_shared = |layout: &Layout| files(layout).into_iter().any(|it| !known.insert(it));
-        match self.trees.len() > 1 && self.trees.values().any(|layout| is_shared(layout)) {
-            true => Err("a file of two key spaces"),
-            false => Ok(()),
-        }
+        let mut is_known = |layout: &Layout| files(layout).into_iter().any(|it| !known.insert(it));
+        self.keyspaces.len() > 1 && self.trees().any(|layout| is_known(layout))
     }
 
     /// The edit that makes this layout out of an empty one.
     pub(crate) fn as_edit(&self) -> StoreEdit {
+        let edit = |(id, keyspace): (&KeyspaceId, &KeyspaceLayout)| {
+            let KeyspaceRecord { name, options } = &*keyspace.record;
+            let change = match *id {
+                KeyspaceId::DEFAULT => None,
+                _ => Some(KeyspaceChange::Created { name: name.clone() }),
+            };
+            let options = options.iter().map(|(name, text)| (name.clone(), text.clone())).collect();
+            (*id, KeyspaceEdit { change, options, tree: keyspace.tree.as_edit() })
+        };
         StoreEdit {
-            trees: self.trees.iter().map(|(keyspace, tree)| (*keyspace, tree.as_edit())).collect(),
+            keyspaces: self.keyspaces.iter().map(edit).collect(),
+            next_keyspace: (self.next_keyspace > 1).then_some(self.next_keyspace),
             live_wal: Some(self.logs.live),
             newest_wal: (self.logs.newest > 0).then_some(self.logs.newest),
         }
     }
 }
 
-/// What is wrong with an edit.
-const NO_KEYSPACE: &str = "an edit of a key space that is not there";
+/// The name of the key space that every store has.
+pub(crate) const DEFAULT_NAME: &str = "default";
+/// The longest name of a key space.
+pub(crate) const NAME_BYTES_MAX: usize = 255;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::layout::tests::table;
+
+    fn change(id: u32, change: KeyspaceChange) -> StoreEdit {
+        let edit = KeyspaceEdit { change: Some(change), ..KeyspaceEdit::default() };
+        StoreEdit { keyspaces: vec![(KeyspaceId(id), edit)], ..StoreEdit::default() }
+    }
+
+    fn created(id: u32, name: &str) -> StoreEdit {
+        change(id, KeyspaceChange::Created { name: name.into() })
+    }
+
+    fn renamed(id: u32, name: &str) -> StoreEdit {
+        change(id, KeyspaceChange::Renamed { name: name.into() })
+    }
+
+    fn dropped(id: u32) -> StoreEdit {
+        change(id, KeyspaceChange::Dropped)
+    }
+
+    /// An edit that adds a table of this file.
+    fn adds(id: u32, file: u64) -> StoreEdit {
+        let (next_file, next_flush) = (Some(file + 1), Some(trommel_filters::FlushNumber(2)));
+        let added = vec![table(file, file, 0, 0, 1)];
+        StoreEdit::of_tree(KeyspaceId(id), Edit { added, next_file, next_flush, ..Edit::default() })
+    }
+
+    fn after(edits: &[StoreEdit]) -> Result<StoreLayout, &'static str> {
+        let all = edits.iter().try_fold(StoreLayout::default(), |store, edit| store.apply(edit));
+        let read = edits.iter().try_fold(StoreLayout::default(), StoreLayout::followed_by);
+        assert_eq!(all, read, "{edits:?}");
+        let store = all?;
+        store.check()?;
+        let again = StoreLayout::default().followed_by(&store.as_edit());
+        assert_eq!(again.as_ref(), Ok(&store));
+        Ok(store)
+    }
+
+    #[test]
+    fn key_spaces_come_and_go_by_name() {
+        let made = [created(1, "events"), created(2, "users"), adds(2, 7), adds(0, 8)];
+        let store = after(&made).expect("fits");
+        assert_eq!(store.named("users"), Some(KeyspaceId(2)));
+        assert_eq!((store.next_keyspace, store.next_file()), (3, 9));
+        let store = after(&[&made[..], &[renamed(1, "old"), dropped(2)]].concat()).expect("fits");
+        let names = ["default", "events", "old", "users"].map(|name| store.named(name));
+        assert_eq!(names, [Some(KeyspaceId(0)), None, Some(KeyspaceId(1)), None]);
+        assert_eq!((store.tree(KeyspaceId(2)), store.next_keyspace), (None, 3));
+        let anew = after(&[&made[..], &[dropped(2), created(5, "users")]].concat()).expect("fits");
+        assert_eq!((anew.named("users"), anew.next_keyspace), (Some(KeyspaceId(5)), 6));
+    }
+
+    #[test]
+    fn what_options_are_set_is_kept() {
+        let set = |text: &str| {
+            let options = vec![("bits_per_key".to_string(), text.to_string())];
+            let edit = KeyspaceEdit { options, ..KeyspaceEdit::default() };
+            StoreEdit { keyspaces: vec![(KeyspaceId::DEFAULT, edit)], ..StoreEdit::default() }
+        };
+        let store = after(&[set("12"), set("14")]).expect("fits");
+        let options = &store.keyspaces[&KeyspaceId::DEFAULT].record.options;
+        assert_eq!(options["bits_per_key"], "14");
+    }
+
+    #[test]
+    fn edits_of_key_spaces_that_do_not_fit_are_refused() {
+        let long = "n".repeat(NAME_BYTES_MAX + 1);
+        let edits = [
+            created(0, "twice"),
+            created(1, "default"),
+            created(1, ""),
+            created(1, &long),
+            created(u32::MAX, "the last one"),
+            renamed(0, ""),
+            renamed(1, "nobody"),
+            dropped(0),
+            dropped(1),
+            adds(1, 7),
+        ];
+        for edit in edits {
+            assert!(after(std::slice::from_ref(&edit)).is_err(), "{edit:?}");
+        }
+        let made = [created(1, "a"), created(2, "b")];
+        let more = [
+            created(2, "number"),
+            created(3, "a"),
+            renamed(1, "b"),
+            StoreEdit { next_keyspace: Some(2), ..StoreEdit::default() },
+        ];
+        for edit in more {
+            assert!(after(&[&made[..], &[edit.clone()]].concat()).is_err(), "{edit:?}");
+        }
+        let again = [&made[..], &[dropped(1), created(1, "an old number")]].concat();
+        assert!(after(&again).is_err());
+        assert_eq!(
+            after(&[&made[..], &[adds(1, 7), adds(2, 7)]].concat()),
+            Err("a file of two key spaces")
+        );
+    }
+}

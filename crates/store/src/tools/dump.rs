@@ -28,7 +28,7 @@ use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
 use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
-use crate::plan::store_layout::{StoreEdit, StoreLayout};
+use crate::plan::store_layout::{KeyspaceChange, StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
@@ -226,14 +226,14 @@ fn why_left_over(layout: &StoreLayout, name: &str, kind: FileKind) -> Option<&'s
     let number = number.unwrap_or_default();
     match kind {
         FileKind::Manifest if name == MANIFEST_NAME => None,
-        FileKind::Table if is(table_name) => (!layout.trees.values().any(|tree| tree.has_file(number))).then_some(
+        FileKind::Table if is(table_name) => (!layout.trees().any(|tree| tree.has_file(number))).then_some(
             "the manifest does not name it. A flush or merge is writing it, or was cut short; or it was merged into another",
         ),
         FileKind::Log if is(wal_name) => {
             (number < layout.logs.live).then_some("all that it holds is in tables")
         }
         FileKind::Filter if is(image_name) => {
-            let mut images = layout.trees.values().flat_map(|tree| &tree.images);
+            let mut images = layout.trees().flat_map(|tree| &tree.images);
             let is_named = images.any(|image| image.file == number);
             (!is_named).then_some("the manifest does not name it: there is a newer one, or none")
         }
@@ -397,13 +397,23 @@ fn edit_lines(edit: &StoreEdit) -> Vec<String> {
     let numbers =
         [("logs are needed from", edit.live_wal), ("newest log that was made", edit.newest_wal)];
     let mut lines = number_lines(&numbers);
-    for (keyspace, edit) in &edit.trees {
+    for (keyspace, edit) in &edit.keyspaces {
         if *keyspace != KeyspaceId::DEFAULT {
             lines.push(format!("of key space {}:", keyspace.0));
         }
-        lines.extend(tree_lines(edit));
+        lines.extend(edit.change.iter().map(change_line));
+        lines.extend(edit.options.iter().map(|(name, text)| format!("option {name}: {text}")));
+        lines.extend(tree_lines(&edit.tree));
     }
     lines
+}
+
+fn change_line(change: &KeyspaceChange) -> String {
+    match change {
+        KeyspaceChange::Created { name } => format!("it is made, with the name {name}"),
+        KeyspaceChange::Renamed { name } => format!("its name is {name}"),
+        KeyspaceChange::Dropped => "it is gone".into(),
+    }
 }
 
 fn number_lines(numbers: &[(&str, Option<u64>)]) -> Vec<String> {

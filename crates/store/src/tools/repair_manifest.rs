@@ -74,7 +74,7 @@ impl FoundManifest {
                         None => {}
                     }
                     edits += 1;
-                    edit.trees.iter().for_each(|(_, edit)| found.follow(edit));
+                    edit.trees().for_each(|(_, edit)| found.follow(edit));
                 }
                 Fragment::Damaged { bytes, what, .. } => {
                     found.damage.push((bytes.start, what));

@@ -97,7 +97,7 @@ impl FilesCheck<'_, '_> {
     /// Checks everything that a manifest names.
     fn tree(&mut self, layout: &StoreLayout) -> Result<()> {
         let mut last = None;
-        let trees = || layout.trees.values();
+        let trees = || layout.trees();
         let records = || trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
         self.steps.begin(records().count() as u64)?;
         for record in records() {

@@ -297,6 +297,7 @@ fn replay(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entries::keyspace_id::KeyspaceId;
     use crate::files::manifest::Manifest;
     use crate::plan::background::Background;
     use crate::plan::options::Options;
@@ -336,7 +337,8 @@ mod tests {
     /// How the filter is recovered if the manifest says this of its image.
     fn recovery_with(disk: &Memory, layout: &StoreLayout, image: ImageRecord) -> String {
         let tree = Layout { images: vec![image], ..Layout::clone(layout.default_tree()) };
-        Manifest::create(&OpenFolder::on(disk, "db"), layout.with(tree)).expect("writes");
+        Manifest::create(&OpenFolder::on(disk, "db"), layout.with(KeyspaceId::DEFAULT, tree))
+            .expect("writes");
         open(disk).filter_recovery.to_string()
     }
 

@@ -169,7 +169,8 @@ fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Resul
         tree.logs.forget_below(live);
         tree.leaving.add_logs_before(live);
     }
-    Ok(Arc::clone(&manifest.layout().trees[&tree.keyspace]))
+    let tree = manifest.layout().tree(tree.keyspace);
+    Ok(Arc::clone(tree.expect("an edit of it went well")))
 }
 
 /// The right to change the version.
@@ -233,8 +234,8 @@ impl Installer {
         guard: Guard,
     ) -> Result<()> {
         let now = tree.current.hold();
-        let trees = vec![(tree.keyspace, edit.clone())];
-        let layout = append(tree, StoreEdit { trees, ..StoreEdit::default() }, first_log)?;
+        let edit_of_store = StoreEdit::of_tree(tree.keyspace, edit.clone());
+        let layout = append(tree, edit_of_store, first_log)?;
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
@@ -291,9 +292,9 @@ impl Installer {
             return Ok(());
         }
         let next_file = Some(tree.table_files.next_file());
-        let trees = vec![(tree.keyspace, Edit { next_file, ..Edit::default() })];
-        let newest_wal = Some(number);
-        let layout = append(tree, StoreEdit { trees, newest_wal, ..StoreEdit::default() }, None)?;
+        let edit = Edit { next_file, ..Edit::default() };
+        let edit = StoreEdit::of_tree(tree.keyspace, edit);
+        let layout = append(tree, StoreEdit { newest_wal: Some(number), ..edit }, None)?;
         let mut next = (*tree.current.hold()).clone();
         next.layout = layout;
         tree.current.store(Arc::new(next));

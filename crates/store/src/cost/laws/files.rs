@@ -102,7 +102,7 @@ fn cost_of_grown_manifest(tables: u64) -> Cost {
         let edit = Edit { removed: vec![old.file], added: vec![new], ..Edit::default() };
         let next = layout.clone().followed_by(&edit).expect("a merge");
         let before = world.disk.file("db/MANIFEST").expect("is there");
-        manifest.append(&StoreEdit::of(KeyspaceId::DEFAULT, edit)).expect("writes");
+        manifest.append(&StoreEdit::of_tree(KeyspaceId::DEFAULT, edit)).expect("writes");
         let after = world.disk.file("db/MANIFEST").expect("is there").len();
         if after < len {
             world.disk.put_file("db/MANIFEST", before);

@@ -94,7 +94,7 @@ fn with_manifest(layout: &Layout) -> Memory {
     let path = folder.path_of(MANIFEST_NAME);
     let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
     writer
-        .append(&encode(&HALF_DONE.store.with(layout.clone()).as_edit()))
+        .append(&encode(&HALF_DONE.store.with(KeyspaceId::DEFAULT, layout.clone()).as_edit()))
         .and_then(|()| writer.sync())
         .expect("writes");
     disk

@@ -5,6 +5,7 @@ use std::path::Path;
 use trommel_filters::{FlushNumber, Span};
 
 use super::*;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::files::names::wal_name;
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
@@ -57,7 +58,7 @@ fn store() -> (Memory, Layout) {
 fn write_manifest(disk: &Memory, layout: &Layout) {
     let folder = OpenFolder::on(disk, DIR);
     let store: StoreLayout = Manifest::read(&folder).expect("reads").expect("is there");
-    Manifest::create(&folder, store.with(layout.clone())).expect("writes");
+    Manifest::create(&folder, store.with(KeyspaceId::DEFAULT, layout.clone())).expect("writes");
 }
 
 fn damage(engine: &Engine) -> Vec<String> {

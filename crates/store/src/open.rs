@@ -15,7 +15,7 @@ use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
-use crate::entries::memtable::Memtable;
+use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::error::{Error, Result};
 use crate::files::log_check::live_logs;
 use crate::files::log_replay::{Replayed, ReplayedLog, ReplayedMemtable, replay_logs};
@@ -25,16 +25,18 @@ use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest
 use crate::files::wal::Predecessor;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
+use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::registry;
 use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
 use crate::shared::resources::StoreResources;
+use crate::shared::worker_pool::Workers;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
-use crate::sync::{Arc, AtomicU64, Mutex, Switch};
+use crate::sync::{Arc, AtomicU64, Mutex, Switch, lock as lock_of};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
 use crate::tree::guard_image::{self};
@@ -58,31 +60,81 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     let options = &options;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
     let found = Manifest::read(&folder)?;
-    let mut manifest = match found {
+    let manifest = match found {
         Some(layout) => Manifest::open(&folder, layout),
         None => Manifest::create(&folder, StoreLayout::default())?,
     };
-    let record = manifest.layout().logs;
-    let layout = Arc::clone(manifest.layout().default_tree());
+    let layout = manifest.layout().clone();
     let names = folder.list()?;
-    let next_file = free_number(&names, Some(manifest.layout()));
+    let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
     let cache = Arc::clone(&resources.cache);
-    let table_files = Arc::new(TableFiles::new(folder.clone(), options, cache, io, next_file));
+    let table_files = TableFiles::new(folder.clone(), options, cache, io, next_file);
+    let size = resources.memtable_size;
+    let mut replayed = replay_logs(&folder, &names, &layout, &|_| size)?;
+    let in_tables = layout.trees().map(|tree| tree.last_sequence).max().unwrap_or_default();
+    let last = replayed.last().max(in_tables);
+    let life = Arc::clone(folder.life());
+    let shared = SharedByTrees {
+        env,
+        leaving: Arc::new(Leaving::expecting(live_logs(&names, layout.logs))),
+        logs: Arc::new(live_logs_of(&replayed)),
+        snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),
+        manifest: Arc::new(Mutex::new(manifest)),
+    };
+    let log = log_of(&replayed, || table_files.new_file());
+    let id = KeyspaceId::DEFAULT;
+    let memtables = replayed.trees.remove(&id).unwrap_or_default();
+    let workers = resources.pool.place(life);
+    let tree =
+        open_tree(&shared, (id, layout.default_tree()), table_files, (memtables, size), workers)?;
+    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
+    // and then something above is missing.
+    let orphans = orphans(&names, &layout);
+    remove_orphans(&folder, &orphans, || lock_of(&shared.manifest).keep().is_ok());
+    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), resources, lock))
+}
+
+/// What the trees of a store share.
+#[derive(Clone)]
+pub(crate) struct SharedByTrees {
+    env: Environment,
+    leaving: Arc<Leaving>,
+    logs: Arc<LiveLogs>,
+    snapshots: Arc<Snapshots>,
+    manifest: Arc<Mutex<Manifest>>,
+}
+
+impl SharedByTrees {
+    /// What a tree shares with the others.
+    pub(crate) fn with(tree: &OpenTree) -> Self {
+        SharedByTrees {
+            env: tree.env.clone(),
+            leaving: Arc::clone(&tree.leaving),
+            logs: Arc::clone(&tree.logs),
+            snapshots: Arc::clone(&tree.snapshots),
+            manifest: Arc::clone(&tree.manifest),
+        }
+    }
+}
+
+/// Opens the tree of a key space, with what logs have brought back.
+pub(crate) fn open_tree(
+    shared: &SharedByTrees,
+    (keyspace, layout): (KeyspaceId, &Arc<Layout>),
+    table_files: TableFiles,
+    (memtables, size): (Vec<ReplayedMemtable>, MemtableSize),
+    workers: Workers,
+) -> Result<OpenTree> {
+    let (table_files, layout) = (Arc::new(table_files), Arc::clone(layout));
+    let options = &table_files.options;
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
-    let replayed = replay_logs(&folder, &names, manifest.layout(), &|_| resources.memtable_size)?;
-    let last = replayed.last().max(layout.last_sequence);
-    let (logs, log) = (live_logs_of(&replayed), log_of(&replayed, || table_files.new_file()));
-    let memtables = replayed.trees.into_iter().next().map(|(_, memtables)| memtables);
+    let next = Sequence(shared.snapshots.visible().0 + 1);
+    let nothing = || Active::new(Arc::new(Memtable::sized(size)), next);
     let Recovered { active, sealed, next_flush } =
-        Recovered::of(memtables.unwrap_or_default(), layout.next_flush, last, || {
-            Memtable::sized(resources.memtable_size)
-        });
-    active
-        .first_log()
-        .into_iter()
-        .chain(sealed.iter().filter_map(|sealed| sealed.first_log))
-        .for_each(|first| logs.add_memtable(first));
+        Recovered::of(memtables, layout.next_flush, nothing);
+    let first_logs = sealed.iter().map(|sealed| sealed.first_log).chain([active.first_log()]);
+    first_logs.flatten().for_each(|first| shared.logs.add_memtable(first));
     let version = Version {
         active,
         sealed,
@@ -99,36 +151,31 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     let recovered = guard_image::recover(&table_files, &version)?;
     damaged_filters.extend(recovered.damage);
     let version = Version { guard: recovered.guard, ..version };
-    // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
-    // and then something above is missing.
-    let orphans = orphans(&names, manifest.layout());
-    remove_orphans(&folder, &orphans, || manifest.keep().is_ok());
     let elastic = Elastic::of(options);
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());
     }
-    let life = Arc::clone(table_files.folder.life());
-    let tree = OpenTree {
-        keyspace: KeyspaceId::DEFAULT,
-        table_files,
+    let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
+    Ok(OpenTree {
+        keyspace,
         env,
+        leaving,
+        logs,
+        snapshots,
+        manifest,
         filter_recovery: recovered.recovery,
         guard_open_seconds: start.elapsed().as_secs_f64(),
-        leaving: Arc::new(Leaving::expecting(live_logs(&names, record))),
-        logs: Arc::new(logs),
         current: Switch::new(Arc::new(version)),
         merge_epoch: AtomicU64::new(0),
-        workers: Arc::new(resources.pool.place(Arc::clone(&life))),
-        snapshots: Arc::new(Snapshots::new(last, life)),
+        workers: Arc::new(workers),
         installer: Mutex::new(Installer::new(next_flush)),
-        manifest: Arc::new(Mutex::new(manifest)),
         counters: Counters::default(),
         asked: AskedRounds::default(),
         asked_keys: AskedKeys::new(options),
         damaged_filters,
         elastic,
-    };
-    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), resources, lock))
+        table_files,
+    })
 }
 
 /// What logs bring back of a tree.
@@ -140,20 +187,16 @@ struct Recovered {
 }
 
 impl Recovered {
-    /// The newest memtable goes on, or if there is none, `nothing`. `last`: the last write that
-    /// there is, in logs or tables.
+    /// The newest memtable goes on, or if there is none, `nothing`.
     fn of(
         mut memtables: Vec<ReplayedMemtable>,
         mut next_flush: FlushNumber,
-        last: Sequence,
-        nothing: impl FnOnce() -> Memtable,
+        nothing: impl FnOnce() -> Active,
     ) -> Recovered {
-        let active = match memtables.pop() {
-            Some(ReplayedMemtable { memtable, first, first_log, .. }) => {
-                Active::new(memtable, first).begun_in(first_log)
-            }
-            None => Active::new(Arc::new(nothing()), Sequence(last.0 + 1)),
-        };
+        let newest = memtables
+            .pop()
+            .map(|newest| Active::new(newest.memtable, newest.first).begun_in(newest.first_log));
+        let active = newest.unwrap_or_else(nothing);
         let mut sealed = Vec::new();
         for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
             let (first_log, flush) = (Some(first_log), next_flush);

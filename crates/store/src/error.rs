@@ -133,6 +133,26 @@ pub enum Error {
         /// What is wrong there.
         what: String,
     },
+    /// There is no key space of that name.
+    #[error("there is no key space {name}; there are: {}", there.join(", "))]
+    NoKeyspace {
+        /// What was asked for.
+        name: String,
+        /// Those that there are.
+        there: Vec<String>,
+    },
+    /// A key space of that name is there already. Nothing has changed.
+    #[error("there is a key space {name} already")]
+    KeyspaceExists {
+        /// Its name.
+        name: String,
+    },
+    /// The key space was dropped. Nothing was written.
+    #[error("the key space {name} was dropped")]
+    KeyspaceDropped {
+        /// Its name; of a batch, its number.
+        name: String,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -213,6 +233,9 @@ impl Error {
             Error::FlushUnderWay => 19,
             Error::Malformed { .. } => 20,
             Error::Cancelled => 21,
+            Error::NoKeyspace { .. } => 22,
+            Error::KeyspaceExists { .. } => 23,
+            Error::KeyspaceDropped { .. } => 24,
         }
     }
 

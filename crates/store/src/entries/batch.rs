@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MAX, WRITE_BYTES};
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::packed;
 use crate::error::{Error, Result};
 use crate::storage::clock::Clock;
@@ -31,6 +32,8 @@ pub struct Batch {
     writes: Vec<Write>,
     /// Whether any write is kept for a while from then on when the batch is written.
     has_lifetimes: bool,
+    /// From which write on they go into which key space. None yet: into the default one.
+    keyspaces: Vec<(usize, KeyspaceId)>,
 }
 
 /// Where a write's key and value are: the key first, the value behind it.
@@ -133,6 +136,7 @@ impl Batch {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.writes.clear();
+        self.keyspaces.clear();
         self.has_lifetimes = false;
     }
 
@@ -169,6 +173,38 @@ impl Batch {
             let key = &self.bytes[write.key_at..write.value_at];
             (write.kind, key, &self.bytes[write.value_at..write.end])
         })
+    }
+
+    /// Writes from here on go into a key space.
+    pub(crate) fn go_on_in(&mut self, keyspace: KeyspaceId) {
+        let from = self.writes.len();
+        self.keyspaces.pop_if(|(place, _)| *place == from);
+        let current = self.keyspaces.last().map_or(KeyspaceId::DEFAULT, |(_, current)| *current);
+        if current != keyspace {
+            self.keyspaces.push((from, keyspace));
+        }
+    }
+
+    /// The key spaces that it writes into, beside the default one; some of them several times.
+    pub(crate) fn other_keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
+        let ids = self.keyspaces.iter().map(|(_, keyspace)| *keyspace);
+        ids.filter(|keyspace| *keyspace != KeyspaceId::DEFAULT)
+    }
+
+    /// The writes, each with its key space.
+    pub(crate) fn logged(&self) -> impl Iterator<Item = (KeyspaceId, Kind, &[u8], &[u8])> {
+        let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), KeyspaceId::DEFAULT);
+        self.writes().enumerate().map(move |(place, (kind, key, value))| {
+            while let Some((_, next)) = later.next_if(|(from, _)| *from == place) {
+                keyspace = *next;
+            }
+            (keyspace, kind, key, value)
+        })
+    }
+
+    /// Whether it writes into the default key space.
+    pub(crate) fn touches_default(&self) -> bool {
+        self.logged().any(|(keyspace, ..)| keyspace == KeyspaceId::DEFAULT)
     }
 
     /// An error if a key, a value or all together are too long, or a range ends before it begins.

@@ -49,6 +49,8 @@ pub(crate) struct Commit {
     gathered: Condvar,
     writer: Mutex<Writer>,
     log_failure: LogFailure,
+    /// Those that batches may write into.
+    pub(crate) trees: Arc<Trees>,
     /// What the writer has not synced.
     pub(crate) unsynced: Arc<Unsynced>,
 }
@@ -87,7 +89,13 @@ impl Commit {
     pub(crate) fn new(log: Log, next: Sequence) -> Self {
         let log_failure = LogFailure::default();
         let unsynced = Arc::<Unsynced>::default();
-        let writer = Writer::new(log, next, Arc::clone(&log_failure), Arc::clone(&unsynced));
+        let trees = Arc::<Trees>::default();
+        let writer = Writer::new(
+            (log, next),
+            Arc::clone(&trees),
+            Arc::clone(&log_failure),
+            Arc::clone(&unsynced),
+        );
         let (turn, gathered) = (Condvar::new(), Condvar::new());
         Commit {
             queue: Mutex::default(),
@@ -96,6 +104,7 @@ impl Commit {
             gathered,
             writer: Mutex::new(writer),
             log_failure,
+            trees,
             unsynced,
         }
     }
@@ -307,6 +316,8 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     waiting.drain(..count).collect()
 }
 
+mod trees;
 mod writer;
+use trees::Trees;
 use writer::LogFailure;
 pub(crate) use writer::{Log, Writer};

@@ -8,7 +8,6 @@
 
 use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
-use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -22,6 +21,7 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
+use crate::write::commit::trees::Trees;
 use crate::write::engine::Engine;
 
 /// Why a log has failed, until its entries are safe and another has taken its place. Read without
@@ -51,6 +51,7 @@ pub(crate) enum Log {
 /// The log and the next sequence number.
 pub(crate) struct Writer {
     log: Log,
+    trees: Arc<Trees>,
     /// The next log may be there, after it could not be made: no more is written to this one.
     next_failed: bool,
     log_failure: LogFailure,
@@ -67,13 +68,13 @@ fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
 
 impl Writer {
     pub(super) fn new(
-        log: Log,
-        next: Sequence,
+        (log, next): (Log, Sequence),
+        trees: Arc<Trees>,
         log_failure: LogFailure,
         unsynced: Arc<Unsynced>,
     ) -> Self {
         let (next_failed, debt) = (false, Debt::default());
-        Writer { log, next_failed, log_failure, unsynced, next, debt }
+        Writer { log, trees, next_failed, log_failure, unsynced, next, debt }
     }
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
@@ -107,7 +108,7 @@ impl Writer {
     /// Makes all writes so far durable, in a log.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
-        if !engine.current.pin().active.memtable.is_empty() {
+        if !self.trees.active_memtables(engine).is_empty() {
             self.open_log(engine)?;
         }
         self.sync(engine)
@@ -119,33 +120,27 @@ impl Writer {
         if count == 0 {
             return if sync { self.make_durable(engine) } else { Ok(()) };
         }
-        let bytes = batches.iter().map(|batch| batch.size_bytes()).sum();
-        self.make_room(engine, bytes)?;
+        let touched = self.trees.touched(engine, batches)?;
+        let tallies = touched.tallies(batches);
+        for (engine, tally) in touched.iter().zip(&tallies) {
+            self.make_room(engine, tally.bytes)?;
+        }
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
-        let writes = || batches.iter().flat_map(|batch| batch.writes());
+        let writes = || batches.iter().flat_map(|batch| batch.logged());
         let log = self.open_log(engine)?;
-        let logged = writes().map(|(kind, key, value)| (KeyspaceId::DEFAULT, kind, key, value));
-        let appended = log.append(first, count, logged).map(|()| log.len());
+        let appended = log.append(first, count, writes()).map(|()| log.len());
         let log_bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
         if sync || self.is_sync_due(engine) {
             self.sync(engine)?;
         }
         engine.logs.note_bytes(log_bytes);
-        let memtable = {
-            let now = engine.current.pin();
-            now.active.note_first_log(&engine.logs);
-            Arc::clone(&now.active.memtable)
-        };
-        for ((kind, key, value), sequence) in writes().zip(first.0..) {
-            memtable.insert(key, Sequence(sequence), kind, value);
-        }
-        if let Some(memory) = &engine.memory {
-            memory.note_active(memtable.size_bytes());
-        }
+        touched.insert(writes().zip(first.0..));
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
-        engine.counters.wrote(count as u64, bytes as u64);
+        for (engine, tally) in touched.iter().zip(&tallies) {
+            engine.counters.wrote(tally.writes, tally.bytes as u64);
+        }
         Ok(())
     }
 
@@ -165,7 +160,7 @@ impl Writer {
     fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces } = self.log {
             engine.leaving.expect_logs([number]);
-            let memtables = active_memtables(engine);
+            let memtables = self.trees.active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true };
             let folder = &engine.table_files.folder;
@@ -178,7 +173,7 @@ impl Writer {
             }
             let created = created.and_then(|wal| {
                 engine.logs.begin_log(number, wal.len());
-                engine.current.pin().active.move_to_newest(&engine.logs);
+                self.trees.move_to_newest(engine);
                 on_record(engine, wal)
             });
             self.tell_failure(created.as_ref().err());
@@ -346,10 +341,4 @@ impl Writer {
             engine.env.tell(Event::WriterSlowed { time });
         }
     }
-}
-
-/// The memtables whose entries are in logs alone.
-fn active_memtables(engine: &Engine) -> Vec<(KeyspaceId, Arc<Memtable>)> {
-    let memtable = Arc::clone(&engine.current.pin().active.memtable);
-    if memtable.is_empty() { Vec::new() } else { vec![(engine.keyspace, memtable)] }
 }

@@ -94,7 +94,7 @@ pub mod tools;
 mod tree;
 mod write;
 
-pub use db::{Db, Snapshot};
+pub use db::{Db, Keyspace, Snapshot};
 pub use entries::batch::Batch;
 pub use entries::expiry::Expiry;
 pub use entries::key_bounds::KeyBounds;
@@ -103,6 +103,7 @@ pub use error::{Error, Result};
 pub use plan::background::Background;
 pub use plan::guard_kind::GuardKind;
 pub use plan::options::Options;
+pub use plan::options::keyspace::KeyspaceOptions;
 pub use plan::policy::Policy;
 pub use plan::sync_policy::SyncPolicy;
 pub use read::batch_scan::BatchScan;

@@ -9,62 +9,54 @@
 use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
-use std::time::Instant;
-
-use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
-use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::error::{Error, Result};
 use crate::files::log_check::live_logs;
-use crate::files::log_replay::{Replayed, ReplayedLog, ReplayedMemtable, replay_logs};
+use crate::files::log_replay::{Replayed, ReplayedLog, replay_logs};
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table_name, wal_name};
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::files::wal::Predecessor;
-use crate::guard::Guard;
-use crate::guard::elastic::Elastic;
-use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::plan::registry;
 use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
 use crate::shared::resources::StoreResources;
-use crate::shared::worker_pool::Workers;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
-use crate::sync::{Arc, AtomicU64, Mutex, Switch, lock as lock_of};
-use crate::tree::asked::AskedRounds;
-use crate::tree::asked_keys::AskedKeys;
-use crate::tree::guard_image::{self};
+use crate::sync::{Arc, Mutex};
 use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::Leaving;
-use crate::tree::open_tree::{Installer, OpenTree};
+use crate::tree::opening::{SharedByTrees, open_tree};
 use crate::tree::snapshots::Snapshots;
-use crate::tree::stats::Counters;
-use crate::tree::table_files::{TableFiles, open_tables};
-use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
+use crate::tree::table_files::TableFiles;
 use crate::write::commit::{Commit, Log};
 use crate::write::engine::Engine;
+use crate::write::keyspaces::Keyspaces;
 
-/// Opens or makes a store, without its threads.
-pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Result<Engine> {
+/// Opens or makes a store, without its threads: the default tree, and the other key spaces.
+pub(crate) fn open_store(
+    dir: &Path,
+    options: &Options,
+    mut env: Environment,
+) -> Result<(Engine, Keyspaces)> {
     options.check()?;
     registry::register(options.guard)?;
     // Not kept: they live no longer than the store is open, whatever its readers hold.
     let shared = env.resources.take();
-    let (resources, options) = StoreResources::of(shared.as_ref(), options)?;
-    let options = &options;
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
-    let found = Manifest::read(&folder)?;
-    let manifest = match found {
+    let manifest = match Manifest::read(&folder)? {
         Some(layout) => Manifest::open(&folder, layout),
         None => Manifest::create(&folder, StoreLayout::default())?,
     };
     let layout = manifest.layout().clone();
+    let options = with_kept(options, &layout)?;
+    let (resources, options) = StoreResources::of(shared.as_ref(), &options)?;
+    let options = &options;
     let names = folder.list()?;
     let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
@@ -84,127 +76,33 @@ pub(crate) fn open(dir: &Path, options: &Options, mut env: Environment) -> Resul
     };
     let log = log_of(&replayed, || table_files.new_file());
     let id = KeyspaceId::DEFAULT;
-    let memtables = replayed.trees.remove(&id).unwrap_or_default();
-    let workers = resources.pool.place(life);
-    let tree =
-        open_tree(&shared, (id, layout.default_tree()), table_files, (memtables, size), workers)?;
+    let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);
+    let (tree, workers) = ((id, layout.default_tree()), resources.pool.place(life));
+    let tree = open_tree(&shared, tree, table_files, memtables, workers)?;
+    let commit = Arc::new(Commit::new(log, Sequence(last.0 + 1)));
+    let keyspaces = Keyspaces::new(resources.clone());
+    let main = Engine::new(tree, commit, resources, Some(lock));
+    keyspaces.open_those_with_data(&main, replayed.trees)?;
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
     // and then something above is missing.
     let orphans = orphans(&names, &layout);
-    remove_orphans(&folder, &orphans, || lock_of(&shared.manifest).keep().is_ok());
-    Ok(Engine::new(tree, Commit::new(log, Sequence(last.0 + 1)), resources, lock))
+    remove_orphans(&folder, &orphans, || main.manifest().keep().is_ok());
+    Ok((main, keyspaces))
 }
 
-/// What the trees of a store share.
-#[derive(Clone)]
-pub(crate) struct SharedByTrees {
-    env: Environment,
-    leaving: Arc<Leaving>,
-    logs: Arc<LiveLogs>,
-    snapshots: Arc<Snapshots>,
-    manifest: Arc<Mutex<Manifest>>,
+/// The options with those that the default key space has kept.
+fn with_kept(options: &Options, layout: &StoreLayout) -> Result<Options> {
+    let kept = &layout.keyspaces[&KeyspaceId::DEFAULT].record.options;
+    let options = options.with_kept(kept)?;
+    options.check()?;
+    registry::register(options.guard)?;
+    Ok(options)
 }
 
-impl SharedByTrees {
-    /// What a tree shares with the others.
-    pub(crate) fn with(tree: &OpenTree) -> Self {
-        SharedByTrees {
-            env: tree.env.clone(),
-            leaving: Arc::clone(&tree.leaving),
-            logs: Arc::clone(&tree.logs),
-            snapshots: Arc::clone(&tree.snapshots),
-            manifest: Arc::clone(&tree.manifest),
-        }
-    }
-}
-
-/// Opens the tree of a key space, with what logs have brought back.
-pub(crate) fn open_tree(
-    shared: &SharedByTrees,
-    (keyspace, layout): (KeyspaceId, &Arc<Layout>),
-    table_files: TableFiles,
-    (memtables, size): (Vec<ReplayedMemtable>, MemtableSize),
-    workers: Workers,
-) -> Result<OpenTree> {
-    let (table_files, layout) = (Arc::new(table_files), Arc::clone(layout));
-    let options = &table_files.options;
-    let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
-    let next = Sequence(shared.snapshots.visible().0 + 1);
-    let nothing = || Active::new(Arc::new(Memtable::sized(size)), next);
-    let Recovered { active, sealed, next_flush } =
-        Recovered::of(memtables, layout.next_flush, nothing);
-    let first_logs = sealed.iter().map(|sealed| sealed.first_log).chain([active.first_log()]);
-    first_logs.flatten().for_each(|first| shared.logs.add_memtable(first));
-    let version = Version {
-        active,
-        sealed,
-        runs: Vec::new(),
-        guard: Guard::empty(options, &layout.cuts),
-        deletes_ranges: false,
-        layout,
-        merge_epoch: 0,
-        holders: Arc::default(),
-    };
-    let runs = version.reopen_runs(&version.layout, &tables);
-    let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
-    let start = Instant::now();
-    let recovered = guard_image::recover(&table_files, &version)?;
-    damaged_filters.extend(recovered.damage);
-    let version = Version { guard: recovered.guard, ..version };
-    let elastic = Elastic::of(options);
-    if let Some(elastic) = &elastic {
-        elastic.follow(version.files());
-    }
-    let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
-    Ok(OpenTree {
-        keyspace,
-        env,
-        leaving,
-        logs,
-        snapshots,
-        manifest,
-        filter_recovery: recovered.recovery,
-        guard_open_seconds: start.elapsed().as_secs_f64(),
-        current: Switch::new(Arc::new(version)),
-        merge_epoch: AtomicU64::new(0),
-        workers: Arc::new(workers),
-        installer: Mutex::new(Installer::new(next_flush)),
-        counters: Counters::default(),
-        asked: AskedRounds::default(),
-        asked_keys: AskedKeys::new(options),
-        damaged_filters,
-        elastic,
-        table_files,
-    })
-}
-
-/// What logs bring back of a tree.
-struct Recovered {
-    active: Active,
-    /// Newest first.
-    sealed: Vec<Arc<Sealed>>,
-    next_flush: FlushNumber,
-}
-
-impl Recovered {
-    /// The newest memtable goes on, or if there is none, `nothing`.
-    fn of(
-        mut memtables: Vec<ReplayedMemtable>,
-        mut next_flush: FlushNumber,
-        nothing: impl FnOnce() -> Active,
-    ) -> Recovered {
-        let newest = memtables
-            .pop()
-            .map(|newest| Active::new(newest.memtable, newest.first).begun_in(newest.first_log));
-        let active = newest.unwrap_or_else(nothing);
-        let mut sealed = Vec::new();
-        for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
-            let (first_log, flush) = (Some(first_log), next_flush);
-            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush }));
-            next_flush = next_flush.next();
-        }
-        Recovered { active, sealed, next_flush }
-    }
+/// Opens a store with one key space.
+#[cfg(test)]
+pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<Engine> {
+    open_store(dir, options, env).map(|(main, _)| main)
 }
 
 /// The newest log goes on, in a file that replaces it; or if there is none, a new one.

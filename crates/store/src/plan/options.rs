@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: an option that was not set has its default, or its preset's value.
 
+pub(crate) mod keyspace;
 mod list;
 mod nearest;
 mod presets;
@@ -246,6 +247,11 @@ impl Options {
     /// Whether the option was set, by its setter or by text, to whatever. False for an unknown one.
     pub fn is_set(&self, name: &str) -> bool {
         self.set.contains(&name)
+    }
+
+    /// The names of those that were set.
+    pub(crate) fn set_names(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.set.iter().copied()
     }
 
     fn mark(&mut self, name: &'static str) {

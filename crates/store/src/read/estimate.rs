@@ -30,7 +30,7 @@ pub(crate) fn approximate_count(
 ) -> Result<CountBounds> {
     let Some(range) = bounds.closed() else { return Ok(CountBounds::default()) };
     let version = tree.current.hold();
-    tree.life().check()?;
+    tree.check_open()?;
     let mut total = count_in_runs(&version, bounds, &range);
     if version.runs.iter().any(|placed| placed.run.greatest() > at) {
         total.least = 0;
@@ -102,7 +102,7 @@ fn count_in_memtable(memtable: &Arc<Memtable>, bounds: &KeyBounds, at: Sequence)
 pub(crate) fn may_contain_range(tree: &OpenTree, bounds: &KeyBounds) -> Result<bool> {
     let Some(range) = bounds.closed() else { return Ok(false) };
     let version = tree.current.hold();
-    tree.life().check()?;
+    tree.check_open()?;
     if is_in_memory(&version, bounds)? {
         return Ok(true);
     }
@@ -113,7 +113,7 @@ pub(crate) fn may_contain_range(tree: &OpenTree, bounds: &KeyBounds) -> Result<b
 /// As above, for each of the ranges.
 pub(crate) fn multi_may_contain(tree: &OpenTree, all: &[KeyBounds]) -> Result<Vec<bool>> {
     let version = tree.current.hold();
-    tree.life().check()?;
+    tree.check_open()?;
     let mut answers = vec![false; all.len()];
     let (mut places, mut ranges) = (Vec::new(), Vec::new());
     for (place, bounds) in all.iter().enumerate() {

@@ -39,7 +39,7 @@ pub(crate) fn get_at(
     key: &[u8],
     at: Sequence,
 ) -> Result<Option<Value>> {
-    tree.life().check()?;
+    tree.check_open()?;
     let query = PointQuery { version, key, at };
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = match query.in_memory() {

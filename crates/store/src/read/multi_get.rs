@@ -53,8 +53,8 @@ pub(crate) fn multi_get_at(
     keys: &[&[u8]],
     at: Sequence,
 ) -> Vec<Answer> {
-    if tree.life().check().is_err() {
-        return keys.iter().map(|_| tree.life().check().map(|()| None)).collect();
+    if tree.check_open().is_err() {
+        return keys.iter().map(|_| tree.check_open().map(|()| None)).collect();
     }
     let mut answers = Vec::with_capacity(keys.len());
     for keys in keys.chunks(BATCH) {

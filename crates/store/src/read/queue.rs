@@ -129,7 +129,7 @@ impl Queue {
     }
 
     fn take(&mut self, wait: bool) -> Option<Answered> {
-        if self.tree.life().check().is_err() {
+        if self.tree.check_open().is_err() {
             return self.refuse();
         }
         while self.done.is_empty() {
@@ -147,7 +147,7 @@ impl Queue {
         let place = self.searches.iter().position(Option::is_some)?;
         let Search { tag, query, .. } = self.searches[place].take()?;
         self.free.push(place);
-        let error = self.tree.life().check().err()?;
+        let error = self.tree.check_open().err()?;
         let answer = match query {
             Query::Get(_) => Answer::Value(Err(error)),
             Query::Range(_) => Answer::Entries(Err(error)),

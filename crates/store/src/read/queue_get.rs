@@ -38,7 +38,7 @@ impl GetSearch {
     /// The value of a key at a registered sequence number; None: as of now.
     pub(crate) fn begin(tree: &OpenTree, key: &[u8], at: Option<Sequence>) -> Got {
         let version = tree.current.hold();
-        if let Err(error) = tree.life().check() {
+        if let Err(error) = tree.check_open() {
             return Ok(Err(error));
         }
         tree.env.pauses.at(PausePoint::GetPinned);

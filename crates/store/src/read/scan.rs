@@ -147,7 +147,7 @@ impl Scan {
     }
 
     fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
-        self.tree.life().check()?;
+        self.tree.check_open()?;
         // A scan counts as closed if it has a bound at the far end of its first step.
         let bounded = direction.far(&self.bounds).is_some();
         let kind = if bounded { QueryKind::ClosedSeek } else { QueryKind::OpenSeek };
@@ -161,7 +161,7 @@ impl Scan {
             Some(side) => side,
             None => {
                 let (version, at) = (self.tree.current.hold(), self.registered.sequence());
-                self.tree.life().check()?;
+                self.tree.check_open()?;
                 let blocks = self.blocks.clone();
                 side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
             }

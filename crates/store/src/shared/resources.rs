@@ -190,6 +190,7 @@ impl std::fmt::Debug for Resources {
 }
 
 /// What one store uses, shared or its own.
+#[derive(Clone)]
 pub(crate) struct StoreResources {
     pub(crate) cache: Arc<BlockCache>,
     /// None: its own write buffer bounds it.
@@ -234,6 +235,12 @@ impl StoreResources {
             rate_limiter: Arc::clone(&shared.rate_limiter),
         };
         Ok((resources, options))
+    }
+
+    /// As these, for another tree of the store.
+    pub(crate) fn for_tree(self, options: &Options) -> Self {
+        let memtable_size = MemtableSize::of_many(options.write_buffer_bytes);
+        StoreResources { memtable_size, ..self }
     }
 
     fn own(options: &Options) -> Self {

@@ -8,6 +8,7 @@ pub(crate) mod live_logs;
 pub(crate) mod metrics;
 pub(crate) mod obsolete_files;
 pub(crate) mod open_tree;
+pub(crate) mod opening;
 pub(crate) mod partition_stats;
 pub(crate) mod peek;
 pub(crate) mod run_writer;

@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
 use crate::guard::Guard;
@@ -24,7 +24,7 @@ use crate::shared::environment::Environment;
 use crate::shared::worker_pool::{WorkKind, Workers};
 use crate::storage::clock::Clock;
 use crate::storage::life::Life;
-use crate::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, Switch, lock};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
 use crate::tree::live_logs::LiveLogs;
@@ -62,13 +62,48 @@ pub(crate) struct OpenTree {
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Elastic>,
+    /// Whether its key space was dropped.
+    pub(crate) dropped: Dropped,
     /// Where the global filter came from at open.
     pub(crate) filter_recovery: FilterRecovery,
     /// How long that took.
     pub(crate) guard_open_seconds: f64,
 }
 
+/// Whether a key space was dropped, and what its name was.
+#[derive(Default)]
+pub(crate) struct Dropped {
+    is_set: AtomicBool,
+    name: Mutex<String>,
+}
+
+impl Dropped {
+    /// It is dropped from now on.
+    pub(crate) fn set(&self, name: &str) {
+        *lock(&self.name) = name.to_string();
+        self.is_set.store(true, Ordering::Release);
+    }
+
+    #[inline]
+    fn check(&self) -> Result<()> {
+        if self.is_set.load(Ordering::Acquire) { Err(self.error()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn error(&self) -> Error {
+        Error::KeyspaceDropped { name: lock(&self.name).clone() }
+    }
+}
+
 impl OpenTree {
+    /// Fails if it may not be used any more: the store is not open, or the key space was dropped.
+    /// Requires: a version that is read was pinned before.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        self.life().check()?;
+        self.dropped.check()
+    }
+
     /// The clock, if calls are to be timed.
     #[inline]
     pub(crate) fn timing(&self) -> Option<&dyn Clock> {
@@ -233,6 +268,7 @@ impl Installer {
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
+        tree.dropped.check()?;
         let now = tree.current.hold();
         let edit_of_store = StoreEdit::of_tree(tree.keyspace, edit.clone());
         let layout = append(tree, edit_of_store, first_log)?;

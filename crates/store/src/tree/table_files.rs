@@ -55,6 +55,19 @@ impl TableFiles {
         TableFiles { folder, cache, options: options.clone(), io, files, questions, next_file }
     }
 
+    /// As this one, for a tree with other options.
+    pub(crate) fn sharing(&self, options: &Options) -> Self {
+        TableFiles {
+            folder: self.folder.clone(),
+            cache: Arc::clone(&self.cache),
+            options: options.clone(),
+            io: self.io,
+            files: Arc::clone(&self.files),
+            questions: Questions::new(options),
+            next_file: Arc::clone(&self.next_file),
+        }
+    }
+
     /// A number that no file has.
     pub(crate) fn new_file(&self) -> u64 {
         self.next_file.fetch_add(1, Ordering::Relaxed)

@@ -14,37 +14,48 @@ use crate::sync::{Arc, lock};
 use crate::tree::guard_image;
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
+use crate::write::keyspaces::Keyspaces;
 
 /// Closes a store and ends what threads do for it; does nothing if it is closed. The error is what
-/// could not be made durable.
-pub(crate) fn close(engine: &Engine) -> Result<()> {
-    let Some(closing) = engine.life().begin_close()? else { return Ok(()) };
-    let ending = Ending { engine, closing };
+/// could not be made durable. `main`: its default tree.
+pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
+    let Some(closing) = main.life().begin_close()? else { return Ok(()) };
+    let ending = Ending { main, keyspaces, closing };
     // While the threads can flush: entries of a log that has failed are in memory only.
-    let saved = engine.commit.writer().leave_if_failed(engine);
+    let saved = main.commit.writer().leave_if_failed(main);
     ending.end_work();
-    engine.abandon_work();
-    let saved = saved.and_then(|()| engine.commit.writer().close(engine));
-    // A session that has not changed the tree writes nothing.
-    if engine.installer().has_changed {
-        // Without an image the next open reads the filter from the runs.
-        let _ = guard_image::write(engine, &KeyBounds::all());
+    let engines = ending.engines();
+    engines.iter().for_each(|engine| engine.abandon_work());
+    let saved = saved.and_then(|()| main.commit.writer().close(main));
+    for engine in &engines {
+        // A session that has not changed the tree writes nothing.
+        if engine.installer().has_changed {
+            // Without an image the next open reads the filter from the runs.
+            let _ = guard_image::write(engine, &KeyBounds::all());
+        }
     }
-    engine.sweep();
+    main.sweep();
     saved
 }
 
 /// A store that is being closed. When it is dropped, it is closed.
 struct Ending<'c> {
-    engine: &'c Engine,
+    main: &'c Arc<Engine>,
+    keyspaces: &'c Keyspaces,
     closing: Closing<'c>,
 }
 
 impl Ending<'_> {
+    fn engines(&self) -> Vec<Arc<Engine>> {
+        std::iter::once(Arc::clone(self.main)).chain(self.keyspaces.all()).collect()
+    }
+
     /// Returns when no thread works for the store any more.
     fn end_work(&self) {
-        self.engine.end_work();
+        self.engines().iter().for_each(|engine| engine.end_work());
         self.closing.wait_for_calls();
+        // A call may have opened one meanwhile.
+        self.engines().iter().for_each(|engine| engine.end_work());
     }
 }
 
@@ -52,19 +63,21 @@ impl Drop for Ending<'_> {
     fn drop(&mut self) {
         self.end_work();
         self.closing.shut();
-        if let Some(memory) = &self.engine.memory {
-            memory.leave();
+        let engines = self.engines();
+        engines.iter().for_each(|engine| engine.release());
+        self.main.commit.writer().let_go_of_files();
+        self.main.manifest().let_go_of_files();
+        for engine in &engines {
+            // Readers that see this version see that the store is closed.
+            let last = engine.current.hold();
+            engine.current.store(Arc::new(Version::closed(&last)));
         }
-        self.engine.commit.writer().let_go_of_files();
-        self.engine.manifest().let_go_of_files();
-        // Readers that see this version see that the store is closed.
-        let last = self.engine.current.hold();
-        self.engine.current.store(Arc::new(Version::closed(&last)));
-        drop(last);
+        drop(engines);
+        self.keyspaces.clear();
         // Of tables that a scan or a pinned tree still holds.
-        self.engine.table_files.files.close_all();
-        drop(lock(&self.engine.lock).take());
-        let path = self.engine.table_files.folder.path();
-        self.engine.env.tell(Event::Closed { path });
+        self.main.table_files.files.close_all();
+        drop(lock(&self.main.lock).take());
+        let path = self.main.table_files.folder.path();
+        self.main.env.tell(Event::Closed { path });
     }
 }

@@ -18,7 +18,9 @@ use crate::shared::resources::StoreResources;
 use crate::shared::worker_pool::WorkerPool;
 use crate::shared::write_memory::StoreMemory;
 use crate::sync::{Arc, Condvar, Mutex, lock};
+use crate::tree::obsolete_files::Obsolete;
 use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
 use crate::write::commit::Commit;
 use crate::write::work::Work;
 
@@ -26,7 +28,8 @@ use crate::write::work::Work;
 /// own.
 pub(crate) struct Engine {
     pub(crate) tree: Arc<OpenTree>,
-    pub(crate) commit: Commit,
+    /// Of the store.
+    pub(crate) commit: Arc<Commit>,
     pub(crate) work: Mutex<Work>,
     /// Signalled when work appears, ends or fails.
     pub(crate) work_changed: Condvar,
@@ -41,17 +44,18 @@ pub(crate) struct Engine {
     pub(crate) memtable_size: MemtableSize,
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
-    /// Held while the store is open.
+    /// Held while the store is open, by the default tree's.
     pub(crate) lock: Mutex<Option<FolderLock>>,
 }
 
 impl Engine {
-    /// Requires: `lock` is that of the folder that the tree is in.
+    /// Requires: `lock` is that of the folder that the tree is in, or another tree of the store
+    /// has it.
     pub(crate) fn new(
         tree: OpenTree,
-        commit: Commit,
+        commit: Arc<Commit>,
         resources: StoreResources,
-        lock: FolderLock,
+        lock: Option<FolderLock>,
     ) -> Self {
         let StoreResources { memory, memtable_size, pool, lanes, rate_limiter, .. } = resources;
         let is_stepped = tree.table_files.options.background == Background::Stepped;
@@ -66,11 +70,33 @@ impl Engine {
             memory,
             memtable_size,
             run_limits: RunLimits::of(&tree.table_files.options),
-            lock: Mutex::new(Some(lock)),
+            lock: Mutex::new(lock),
             tree: Arc::new(tree),
         };
         engine.note_recovered_memory();
         engine
+    }
+
+    /// Its key space was dropped: nothing is read, written or installed any more. Requires: the
+    /// caller is the writer and has the installer's lock.
+    pub(crate) fn drop_tree(&self, name: &str) {
+        let last = self.current.hold();
+        self.tree.dropped.set(name);
+        let first_logs = last.sealed.iter().map(|sealed| sealed.first_log);
+        let first_logs = first_logs.chain([last.active.first_log()]);
+        first_logs.flatten().for_each(|first| self.logs.end_memtable(first));
+        self.leaving.add_tables(&last, last.files(), Arc::clone(&self.workers) as _);
+        let images = last.layout.images.iter().map(|image| Obsolete::Image(image.file));
+        self.leaving.add(images);
+        // Readers that see this version see that it is dropped.
+        self.current.store(Arc::new(Version::closed(&last)));
+    }
+
+    /// Gives back its share of memory for writes. Requires: nothing is written any more.
+    pub(crate) fn release(&self) {
+        if let Some(memory) = &self.memory {
+            memory.leave();
+        }
     }
 
     /// Counts what logs have brought into memory.

@@ -6,6 +6,7 @@ pub(crate) mod commit;
 pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;
+pub(crate) mod keyspaces;
 pub(crate) mod locator_merge;
 pub(crate) mod merge_inputs;
 pub(crate) mod merge_install;

@@ -1,0 +1,193 @@
+//! Options of one key space, and how they are kept.
+//! ```text
+//! given     bits_per_key 14               what was set now
+//! kept      guard snarf, bits_per_key 10  what was set before, by the manifest
+//! store     direct, sync, threads, ...    of all key spaces
+//!      -->  guard snarf, bits_per_key 14, the rest by default; kept: guard snarf, bits_per_key 14
+//! ```
+//! Invariant: an option is either of the store or of each key space.
+
+use std::collections::BTreeMap;
+
+use trommel_filters::{FilterTuning, Tuning};
+
+use crate::error::{Error, Result};
+use crate::plan::guard_kind::GuardKind;
+use crate::plan::options::{OptionInfo, Options};
+use crate::plan::partitions::Granularity;
+use crate::plan::policy::Policy;
+
+/// Options of the whole store. They are not kept: each opening says them anew.
+const OF_STORE: [&str; 10] = [
+    "block_cache_bytes",
+    "direct",
+    "overlap",
+    "merge_bytes_per_second",
+    "merges_at_once",
+    "max_open_files",
+    "sync",
+    "background",
+    "time_calls",
+    "create_if_missing",
+];
+
+/// What is marked as set where filters were tuned by values: their options have names of their own.
+const FILTER: &str = "filter";
+
+/// How a key space is laid out: those of [`Options`] that each one has of its own. What is set is
+/// kept in the store, and holds for later openings until it is set anew.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct KeyspaceOptions {
+    options: Options,
+}
+
+/// Setters that both have.
+macro_rules! setters {
+    ($($name:ident: $type:ty),+ $(,)?) => {
+        /// Setters, as [`Options`] has them.
+        impl KeyspaceOptions {
+            $(#[doc = concat!("As [`Options::", stringify!($name), "`].")]
+            #[must_use]
+            pub fn $name(self, $name: $type) -> Self {
+                KeyspaceOptions { options: self.options.$name($name) }
+            })+
+        }
+    };
+}
+
+setters! {
+    size_ratio: u32,
+    policy: Policy,
+    write_buffer_bytes: usize,
+    guard: GuardKind,
+    bits_per_key: f64,
+    monkey: bool,
+    point_bits: u8,
+    learn_questions: bool,
+    block_bytes: usize,
+    compression: bool,
+    slow_down_runs: impl Into<Option<usize>>,
+    stop_runs: impl Into<Option<usize>>,
+    table_bytes: u64,
+    granularity: Granularity,
+    partition_bytes: u64,
+    eager_tombstones: bool,
+    merge_piece_bytes: u64,
+    filter: FilterTuning,
+}
+
+impl KeyspaceOptions {
+    /// The defaults.
+    pub fn new() -> Self {
+        KeyspaceOptions::default()
+    }
+
+    /// As [`Options::tune`].
+    #[must_use]
+    pub fn tune<T: Tuning>(self, change: impl FnOnce(&mut T)) -> Self {
+        KeyspaceOptions { options: self.options.tune(change) }
+    }
+
+    /// Every option that has a text.
+    pub fn list() -> impl Iterator<Item = &'static OptionInfo> {
+        Options::list().iter().filter(|option| !OF_STORE.contains(&option.name))
+    }
+
+    /// Sets an option from its text, as [`Options::set`].
+    ///
+    /// # Errors
+    /// `Option`: as there; or it is an option of the whole store.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
+        if OF_STORE.contains(&&*name.replace('-', "_")) {
+            let problem = "is of the whole store: it is set where that is opened".into();
+            return Err(Error::Option { option: name.to_string().into(), problem });
+        }
+        self.options.set(name, text)
+    }
+
+    /// The text of an option.
+    ///
+    /// # Errors
+    /// `Option`: there is no such option.
+    pub fn text_of(&self, name: &str) -> Result<String> {
+        self.options.text_of(name)
+    }
+}
+
+/// Options by name, each with its text.
+pub(crate) type Kept = BTreeMap<String, String>;
+
+impl Options {
+    /// The options of the default key space of a store that has kept these.
+    pub(crate) fn with_kept(&self, kept: &Kept) -> Result<Options> {
+        let mut options = self.clone();
+        for (name, text) in kept.iter().filter(|(name, _)| !self.is_set(name)) {
+            options.set(name, text)?;
+        }
+        Ok(options)
+    }
+
+    /// The options of a key space that has kept these. This: the store's.
+    pub(crate) fn of_keyspace(&self, kept: &Kept, given: &KeyspaceOptions) -> Result<Options> {
+        let mut options = given.options.with_kept(kept)?;
+        for name in OF_STORE {
+            options.set(name, &self.text_of(name)?)?;
+        }
+        Ok(options)
+    }
+
+    /// What is to be kept of what was set: names and texts that are not kept yet.
+    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Vec<(String, String)>> {
+        let mut new = Vec::new();
+        let of_filters = Options::filter_list().into_iter().map(|option| option.name);
+        let is_tuned = self.is_set(FILTER);
+        let names = self.set_names().filter(|name| *name != FILTER && !OF_STORE.contains(name));
+        for name in names.chain(of_filters.filter(|_| is_tuned)) {
+            let text = self.text_of(name)?;
+            if kept.get(name) != Some(&text) {
+                new.push((name.to_string(), text));
+            }
+        }
+        Ok(new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(all: &[(&str, &str)]) -> Kept {
+        all.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
+    }
+
+    #[test]
+    fn every_option_is_of_the_store_or_of_each_key_space() {
+        let known = |name: &&str| Options::list().iter().any(|option| option.name == *name);
+        assert!(OF_STORE.iter().all(known));
+        assert_eq!(KeyspaceOptions::list().count() + OF_STORE.len(), Options::list().len());
+        for option in KeyspaceOptions::list() {
+            let mut options = KeyspaceOptions::new();
+            options.set(option.name, &option.default_text()).expect("its default");
+        }
+        for name in OF_STORE {
+            let wrong = KeyspaceOptions::new().set(name, "1").expect_err("of the store");
+            assert!(wrong.to_string().contains("whole store"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_is_set_now_goes_before_what_is_kept() {
+        let store = Options::new().bits_per_key(9.0).time_calls(true);
+        let before = kept(&[("guard", "snarf"), ("bits_per_key", "10"), ("block_bytes", "8192")]);
+        let given = KeyspaceOptions::new().bits_per_key(14.0);
+        let options = store.of_keyspace(&before, &given).expect("they are options");
+        let all = (options.bits_per_key, options.block_bytes, options.time_calls);
+        assert_eq!((all, options.guard.to_string().as_str()), ((14.0, 8192, true), "snarf"));
+        let new = given.options.to_keep(&before).expect("they have texts");
+        assert_eq!(new, [("bits_per_key".to_string(), "14".to_string())]);
+        let default = store.with_kept(&before).expect("they are options");
+        assert_eq!((default.bits_per_key, default.block_bytes), (9.0, 8192));
+        assert_eq!(store.to_keep(&before).expect("they have texts")[0].0, "bits_per_key");
+        assert!(store.with_kept(&kept(&[("bits", "3")])).is_err(), "of another version");
+    }
+}

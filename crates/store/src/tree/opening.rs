@@ -1,0 +1,146 @@
+//! Opening one tree of a store: from its layout to a version.
+//! ```text
+//! layout --> tables --> guard (from its image and newer tables, or from the runs)
+//! logs   --> sealed memtables (flushed at once) and the active one
+//! ```
+//! Invariant: nothing is written.
+
+use std::time::Instant;
+
+use trommel_filters::FlushNumber;
+
+use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::memtable::{Memtable, MemtableSize};
+use crate::error::Result;
+use crate::files::log_replay::ReplayedMemtable;
+use crate::files::manifest::Manifest;
+use crate::guard::Guard;
+use crate::guard::elastic::Elastic;
+use crate::plan::layout::Layout;
+use crate::shared::environment::Environment;
+use crate::shared::worker_pool::Workers;
+use crate::sync::{Arc, AtomicU64, Mutex, Switch};
+use crate::tree::asked::AskedRounds;
+use crate::tree::asked_keys::AskedKeys;
+use crate::tree::guard_image;
+use crate::tree::live_logs::LiveLogs;
+use crate::tree::obsolete_files::Leaving;
+use crate::tree::open_tree::{Dropped, Installer, OpenTree};
+use crate::tree::snapshots::Snapshots;
+use crate::tree::stats::Counters;
+use crate::tree::table_files::{TableFiles, open_tables};
+use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
+
+/// What the trees of a store share.
+#[derive(Clone)]
+pub(crate) struct SharedByTrees {
+    pub(crate) env: Environment,
+    pub(crate) leaving: Arc<Leaving>,
+    pub(crate) logs: Arc<LiveLogs>,
+    pub(crate) snapshots: Arc<Snapshots>,
+    pub(crate) manifest: Arc<Mutex<Manifest>>,
+}
+
+impl SharedByTrees {
+    /// What a tree shares with the others.
+    pub(crate) fn with(tree: &OpenTree) -> Self {
+        SharedByTrees {
+            env: tree.env.clone(),
+            leaving: Arc::clone(&tree.leaving),
+            logs: Arc::clone(&tree.logs),
+            snapshots: Arc::clone(&tree.snapshots),
+            manifest: Arc::clone(&tree.manifest),
+        }
+    }
+}
+
+/// Opens the tree of a key space, with what logs have brought back.
+pub(crate) fn open_tree(
+    shared: &SharedByTrees,
+    (keyspace, layout): (KeyspaceId, &Arc<Layout>),
+    table_files: TableFiles,
+    (memtables, size): (Vec<ReplayedMemtable>, MemtableSize),
+    workers: Workers,
+) -> Result<OpenTree> {
+    let (table_files, layout) = (Arc::new(table_files), Arc::clone(layout));
+    let options = &table_files.options;
+    let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
+    let next = Sequence(shared.snapshots.visible().0 + 1);
+    let nothing = || Active::new(Arc::new(Memtable::sized(size)), next);
+    let Recovered { active, sealed, next_flush } =
+        Recovered::of(memtables, layout.next_flush, nothing);
+    let first_logs = sealed.iter().map(|sealed| sealed.first_log).chain([active.first_log()]);
+    first_logs.flatten().for_each(|first| shared.logs.add_memtable(first));
+    let version = Version {
+        active,
+        sealed,
+        runs: Vec::new(),
+        guard: Guard::empty(options, &layout.cuts),
+        deletes_ranges: false,
+        layout,
+        merge_epoch: 0,
+        holders: Arc::default(),
+    };
+    let runs = version.reopen_runs(&version.layout, &tables);
+    let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
+    let start = Instant::now();
+    let recovered = guard_image::recover(&table_files, &version)?;
+    damaged_filters.extend(recovered.damage);
+    let version = Version { guard: recovered.guard, ..version };
+    let elastic = Elastic::of(options);
+    if let Some(elastic) = &elastic {
+        elastic.follow(version.files());
+    }
+    let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
+    Ok(OpenTree {
+        keyspace,
+        env,
+        leaving,
+        logs,
+        snapshots,
+        manifest,
+        filter_recovery: recovered.recovery,
+        guard_open_seconds: start.elapsed().as_secs_f64(),
+        current: Switch::new(Arc::new(version)),
+        merge_epoch: AtomicU64::new(0),
+        workers: Arc::new(workers),
+        installer: Mutex::new(Installer::new(next_flush)),
+        counters: Counters::default(),
+        asked: AskedRounds::default(),
+        asked_keys: AskedKeys::new(options),
+        damaged_filters,
+        elastic,
+        dropped: Dropped::default(),
+        table_files,
+    })
+}
+
+/// What logs bring back of a tree.
+struct Recovered {
+    active: Active,
+    /// Newest first.
+    sealed: Vec<Arc<Sealed>>,
+    next_flush: FlushNumber,
+}
+
+impl Recovered {
+    /// The newest memtable goes on, or if there is none, `nothing`.
+    fn of(
+        mut memtables: Vec<ReplayedMemtable>,
+        mut next_flush: FlushNumber,
+        nothing: impl FnOnce() -> Active,
+    ) -> Recovered {
+        let newest = memtables
+            .pop()
+            .map(|newest| Active::new(newest.memtable, newest.first).begun_in(newest.first_log));
+        let active = newest.unwrap_or_else(nothing);
+        let mut sealed = Vec::new();
+        for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
+            let (first_log, flush) = (Some(first_log), next_flush);
+            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush }));
+            next_flush = next_flush.next();
+        }
+        Recovered { active, sealed, next_flush }
+    }
+}

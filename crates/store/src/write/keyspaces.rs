@@ -1,0 +1,244 @@
+//! The key spaces of an open store, beside the default one: made, opened, renamed, dropped.
+//! ```text
+//! name --> manifest: number, kept options, layout --> engine, once it is asked for or has data
+//! drop      edit -> no write finds it, no flush or merge installs -> its tables leave
+//! ```
+//! Invariants: an edit that makes or drops one is not durable before all writes before it are. A
+//! key space that is dropped is written by nobody: neither by a batch, nor by an installation.
+
+use std::collections::BTreeMap;
+
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::error::{Error, Result};
+use crate::files::log_replay::ReplayedMemtable;
+use crate::plan::layout::Layout;
+use crate::plan::options::Options;
+use crate::plan::options::keyspace::KeyspaceOptions;
+use crate::plan::registry;
+use crate::plan::store_layout::{
+    DEFAULT_NAME, KeyspaceChange, KeyspaceEdit, KeyspaceRecord, NAME_BYTES_MAX, StoreEdit,
+    StoreLayout,
+};
+use crate::shared::resources::StoreResources;
+use crate::sync::{Arc, Mutex, lock};
+use crate::tree::opening::{SharedByTrees, open_tree};
+use crate::write::engine::Engine;
+
+/// Those that are open.
+pub(crate) struct Keyspaces {
+    open: Mutex<BTreeMap<KeyspaceId, Arc<Engine>>>,
+    /// None: the store is closed.
+    resources: Mutex<Option<StoreResources>>,
+}
+
+impl Keyspaces {
+    /// Of a store with these resources. None is open.
+    pub(crate) fn new(resources: StoreResources) -> Self {
+        Keyspaces { open: Mutex::default(), resources: Mutex::new(Some(resources)) }
+    }
+
+    /// Those that are open.
+    pub(crate) fn all(&self) -> Vec<Arc<Engine>> {
+        lock(&self.open).values().cloned().collect()
+    }
+
+    /// Ends them. Requires: the store is closed.
+    pub(crate) fn clear(&self) {
+        let gone = (std::mem::take(&mut *lock(&self.open)), lock(&self.resources).take());
+        drop(gone);
+    }
+
+    /// Opens those that have something in tables or logs.
+    pub(crate) fn open_those_with_data(
+        &self,
+        main: &Engine,
+        mut memtables: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    ) -> Result<()> {
+        let layout = main.manifest().layout().clone();
+        for (id, keyspace) in layout.keyspaces {
+            let memtables = memtables.remove(&id).unwrap_or_default();
+            let is_empty = keyspace.tree.runs.is_empty() && memtables.is_empty();
+            if id != KeyspaceId::DEFAULT && !is_empty {
+                let options = self.options_of(main, &keyspace.record, &KeyspaceOptions::new())?;
+                let engine = self.engine(main, (id, &keyspace.tree), options, memtables)?;
+                lock(&self.open).insert(id, engine);
+            }
+        }
+        Ok(())
+    }
+
+    /// The key space of a name, which is made if it is not there and `makes`.
+    pub(crate) fn named(
+        &self,
+        main: &Engine,
+        name: &str,
+        given: &KeyspaceOptions,
+        makes: bool,
+    ) -> Result<Arc<Engine>> {
+        let mut open = lock(&self.open);
+        let known = known(main.manifest().layout(), name);
+        if let Some((id, ..)) = &known
+            && let Some(engine) = open.get(id)
+        {
+            return Ok(Arc::clone(engine));
+        }
+        let (id, record, tree) = match known {
+            Some(known) => known,
+            None if makes => self.make(main, name, given)?,
+            None => return Err(unknown(main.manifest().layout(), name)),
+        };
+        let options = self.options_of(main, &record, given)?;
+        let new = options.to_keep(&record.options)?;
+        if !new.is_empty() {
+            let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
+            append(main, id, edit)?;
+        }
+        let engine = self.engine(main, (id, &tree), options, Vec::new())?;
+        engine.start_work()?;
+        open.insert(id, Arc::clone(&engine));
+        Ok(engine)
+    }
+
+    fn make(
+        &self,
+        main: &Engine,
+        name: &str,
+        given: &KeyspaceOptions,
+    ) -> Result<(KeyspaceId, Arc<KeyspaceRecord>, Arc<Layout>)> {
+        check_name(name)?;
+        // What makes no sense makes no key space.
+        self.options_of(main, &KeyspaceRecord::default(), given)?;
+        let mut writer = main.commit.writer();
+        writer.make_durable(main)?;
+        let id = KeyspaceId(main.manifest().layout().next_keyspace);
+        let change = Some(KeyspaceChange::Created { name: name.to_string() });
+        append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })?;
+        drop(writer);
+        Ok(known(main.manifest().layout(), name).expect("it was made"))
+    }
+
+    fn options_of(
+        &self,
+        main: &Engine,
+        record: &KeyspaceRecord,
+        given: &KeyspaceOptions,
+    ) -> Result<Options> {
+        let options = main.table_files.options.of_keyspace(&record.options, given)?;
+        options.check()?;
+        registry::register(options.guard)?;
+        Ok(options)
+    }
+
+    fn engine(
+        &self,
+        main: &Engine,
+        tree: (KeyspaceId, &Arc<Layout>),
+        options: Options,
+        memtables: Vec<ReplayedMemtable>,
+    ) -> Result<Arc<Engine>> {
+        let resources = lock(&self.resources).clone();
+        let Some(resources) = resources.map(|all| all.for_tree(&options)) else {
+            return Err(Error::Closed { path: main.table_files.folder.path().to_path_buf() });
+        };
+        let table_files = main.table_files.sharing(&options);
+        let workers = resources.pool.place(Arc::clone(main.life()));
+        let memtables = (memtables, resources.memtable_size);
+        let tree = open_tree(&SharedByTrees::with(main), tree, table_files, memtables, workers)?;
+        let engine = Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None));
+        main.commit.trees.add(&engine);
+        Ok(engine)
+    }
+
+    /// Gives a key space another name.
+    pub(crate) fn rename(&self, main: &Engine, from: &str, to: &str) -> Result<()> {
+        let _open = lock(&self.open);
+        check_name(to)?;
+        let id = {
+            let manifest = main.manifest();
+            let (id, ..) =
+                known(manifest.layout(), from).ok_or_else(|| unknown(manifest.layout(), from))?;
+            if manifest.layout().named(to).is_some() {
+                return Err(Error::KeyspaceExists { name: to.to_string() });
+            }
+            id
+        };
+        if id == KeyspaceId::DEFAULT {
+            return Err(default_stays("renamed"));
+        }
+        main.commit.writer().make_durable(main)?;
+        let change = Some(KeyspaceChange::Renamed { name: to.to_string() });
+        append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })
+    }
+
+    /// Drops a key space with all that is in it.
+    pub(crate) fn drop_named(&self, main: &Engine, name: &str) -> Result<()> {
+        let mut open = lock(&self.open);
+        let known = known(main.manifest().layout(), name);
+        let (id, ..) = known.ok_or_else(|| unknown(main.manifest().layout(), name))?;
+        if id == KeyspaceId::DEFAULT {
+            return Err(default_stays("dropped"));
+        }
+        let engine = open.get(&id).cloned();
+        {
+            // No group is being written meanwhile.
+            let mut writer = main.commit.writer();
+            writer.make_durable(main)?;
+            let installer = engine.as_ref().map(|engine| engine.installer());
+            let change = Some(KeyspaceChange::Dropped);
+            append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })?;
+            if let Some(engine) = &engine {
+                engine.drop_tree(name);
+            }
+            drop(installer);
+            main.commit.trees.remove(id);
+        }
+        open.remove(&id);
+        drop(open);
+        if let Some(engine) = engine {
+            engine.end_work();
+            engine.abandon_work();
+            engine.release();
+        }
+        main.sweep_or_call();
+        Ok(())
+    }
+}
+
+/// The names of all key spaces.
+pub(crate) fn names(main: &Engine) -> Vec<String> {
+    names_in(main.manifest().layout())
+}
+
+fn names_in(layout: &StoreLayout) -> Vec<String> {
+    layout.keyspaces.values().map(|keyspace| keyspace.record.name.clone()).collect()
+}
+
+fn known(
+    layout: &StoreLayout,
+    name: &str,
+) -> Option<(KeyspaceId, Arc<KeyspaceRecord>, Arc<Layout>)> {
+    let id = layout.named(name)?;
+    let keyspace = &layout.keyspaces[&id];
+    Some((id, Arc::clone(&keyspace.record), Arc::clone(&keyspace.tree)))
+}
+
+fn unknown(layout: &StoreLayout, name: &str) -> Error {
+    Error::NoKeyspace { name: name.to_string(), there: names_in(layout) }
+}
+
+fn default_stays(what: &str) -> Error {
+    let problem = format!("{DEFAULT_NAME} is in every store, and is not {what}");
+    Error::Option { option: "keyspace".into(), problem }
+}
+
+fn check_name(name: &str) -> Result<()> {
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    let problem = format!("a name has 1 to {NAME_BYTES_MAX} bytes, and this has {}", name.len());
+    Err(Error::Option { option: "keyspace".into(), problem })
+}
+
+fn append(main: &Engine, id: KeyspaceId, edit: KeyspaceEdit) -> Result<()> {
+    main.manifest().append(&StoreEdit { keyspaces: vec![(id, edit)], ..StoreEdit::default() })
+}

@@ -275,7 +275,8 @@ impl Db {
     ) -> Result<()> {
         let _call = self.engine.life().enter()?;
         let steps = &mut Steps::new(listener);
-        crate::tools::checkpoint::checkpoint(&self.engine, dir.as_ref(), steps)
+        let engines = || self.owner.engines();
+        crate::tools::checkpoint::checkpoint(&self.engine, engines, dir.as_ref(), steps)
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.
@@ -289,7 +290,8 @@ impl Db {
     /// `Cancelled` if the listener stops it.
     pub fn verify_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<VerifyReport> {
         let _call = self.engine.life().enter()?;
-        crate::tools::verify::verify(&self.engine, &mut Steps::new(listener))
+        let trees: Vec<_> = self.owner.engines().iter().map(|it| Arc::clone(&it.tree)).collect();
+        crate::tools::verify::verify(&trees, &mut Steps::new(listener))
     }
 
     /// The store's folder, by the path that it was opened with. The store follows its folder when

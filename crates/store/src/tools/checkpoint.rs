@@ -14,7 +14,6 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::entries::entry::Sequence;
-use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable_writes::{groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
@@ -26,15 +25,22 @@ use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::storage::link_or_copy::{link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
+use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
+use crate::write::engine::Engine;
 
 /// Creates a store in `dir` with all writes that are visible now.
-pub(crate) fn checkpoint(tree: &OpenTree, dir: &Path, steps: &mut Steps<'_, '_>) -> Result<()> {
-    let (folder, _lock) = take_new_folder(&*tree.env.storage, dir)?;
+pub(crate) fn checkpoint(
+    main: &Engine,
+    engines: impl Fn() -> Vec<Arc<Engine>>,
+    dir: &Path,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
+    let (folder, _lock) = take_new_folder(&*main.env.storage, dir)?;
     let mut made = Made { folder, names: Vec::new() };
-    let filled = fill(tree, &mut made, steps);
+    let filled = fill(main, engines, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -87,23 +93,56 @@ impl Made {
     }
 }
 
-fn fill(tree: &OpenTree, made: &mut Made, steps: &mut Steps<'_, '_>) -> Result<()> {
-    // Rule 2: the number comes first, then the version, so that the version has all writes up to
-    // it. Tables that were flushed in between may have later writes. Then the memtables have none
-    // up to the number.
-    let last = tree.snapshots.register().sequence();
-    let version = tree.current.hold();
-    steps.begin(version.files().count() as u64)?;
-    for table in version.files() {
-        made.take(&tree.table_files.folder, table_name(table.file()))?;
-        steps.advance(1)?;
+/// The trees of a store at one moment.
+struct Moment {
+    /// The newest write that is visible.
+    last: Sequence,
+    /// Each tree, as it is then.
+    trees: Vec<(Arc<Engine>, Arc<Version>)>,
+    /// With key spaces of which nothing was read yet.
+    layout: StoreLayout,
+}
+
+impl Moment {
+    /// No group is written meanwhile: of what a batch writes, each tree has its part, or none has.
+    fn now(main: &Engine, engines: impl Fn() -> Vec<Arc<Engine>>) -> Self {
+        let writer = main.commit.writer();
+        let last = main.snapshots.visible();
+        let pinned = |engine: Arc<Engine>| {
+            let version = engine.current.hold();
+            (engine, version)
+        };
+        let trees = engines().into_iter().map(pinned).collect();
+        let layout = main.manifest().layout().clone();
+        drop(writer);
+        Moment { last, trees, layout }
     }
-    let mut layout = (*version.layout).clone();
-    link_images(tree, made, &mut layout)?;
-    let number = tree.table_files.new_file();
-    layout.next_file = number + 1;
-    let newest = if write_log(made, number, &version, last)? { number } else { 0 };
-    let layout = StoreLayout::of(layout, LogNumbers { live: number, newest });
+}
+
+fn fill(
+    main: &Engine,
+    engines: impl Fn() -> Vec<Arc<Engine>>,
+    made: &mut Made,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
+    // Its number keeps what its versions see.
+    let _registered = main.snapshots.register();
+    let Moment { last, trees, mut layout } = Moment::now(main, engines);
+    let files = |version: &Version| version.files().count() as u64;
+    steps.begin(trees.iter().map(|(_, version)| files(version)).sum())?;
+    let number = main.table_files.new_file();
+    for (engine, version) in &trees {
+        for table in version.files() {
+            made.take(&main.table_files.folder, table_name(table.file()))?;
+            steps.advance(1)?;
+        }
+        let mut tree = (*version.layout).clone();
+        link_images(engine, made, &mut tree)?;
+        tree.next_file = number + 1;
+        layout = layout.with(engine.keyspace, tree);
+    }
+    let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
+    layout.logs = LogNumbers { live: number, newest };
     made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
     Manifest::create(&made.folder, layout).map(drop)
@@ -125,10 +164,17 @@ fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<
 }
 
 /// Writes the entries of the memtables up to `last`, durably. False: there are none, and so no log.
-fn write_log(made: &mut Made, number: u64, version: &Version, last: Sequence) -> Result<bool> {
-    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    let memtables = sealed.chain([&version.active.memtable]);
-    let memtables = memtables.map(|memtable| (KeyspaceId::DEFAULT, &**memtable));
+fn write_log(
+    made: &mut Made,
+    number: u64,
+    trees: &[(Arc<Engine>, Arc<Version>)],
+    last: Sequence,
+) -> Result<bool> {
+    let memtables = trees.iter().flat_map(|(engine, version)| {
+        let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+        let memtables = sealed.chain([&version.active.memtable]);
+        memtables.map(|memtable| (engine.keyspace, &**memtable))
+    });
     let writes = writes_up_to(memtables, last);
     if writes.is_empty() {
         return Ok(false);

@@ -21,6 +21,7 @@ use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::plan::layout::{ImageRecord, Layout, RunRecord, TableRecord};
+use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::guard_image;
 use crate::tree::open_tree::OpenTree;
@@ -66,12 +67,27 @@ pub(crate) fn report_damage(list: &mut Vec<String>, error: Error) -> Result<()> 
 /// Entries between two words to the listener.
 const STEP_ENTRIES: u64 = 4096;
 
-pub(crate) fn verify(tree: &OpenTree, steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
+/// Checks the trees of a store: one at least.
+pub(crate) fn verify(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
+    let mut report = VerifyReport { memtable_entries: Some(0), ..Default::default() };
+    let entries = |tree: &Arc<OpenTree>| -> u64 {
+        tree.current.pin().layout.runs.iter().map(RunRecord::entries).sum()
+    };
+    steps.begin(trees.iter().map(entries).sum())?;
+    trees.iter().try_for_each(|tree| verify_tree(tree, &mut report, steps))?;
+    check_logs(&trees[0], &mut report)?;
+    trees.iter().try_for_each(|tree| report.note(check_manifest(tree)))?;
+    Ok(report)
+}
+
+fn verify_tree(
+    tree: &OpenTree,
+    report: &mut VerifyReport,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
     let version = tree.current.hold();
-    let damage = tree.damage_at_open(&version);
-    let memtable_entries = Some(version.memtable_entries());
-    let mut report = VerifyReport { damage, memtable_entries, ..Default::default() };
-    steps.begin(version.layout.runs.iter().map(RunRecord::entries).sum())?;
+    report.damage.extend(tree.damage_at_open(&version));
+    report.memtable_entries = report.memtable_entries.map(|all| all + version.memtable_entries());
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
@@ -88,9 +104,7 @@ pub(crate) fn verify(tree: &OpenTree, steps: &mut Steps<'_, '_>) -> Result<Verif
     for image in &version.layout.images {
         report.note(check_image(tree, image))?;
     }
-    check_logs(tree, &mut report)?;
-    report.note(check_manifest(tree))?;
-    Ok(report)
+    Ok(())
 }
 
 /// Whether a table's file is as long as the manifest says.

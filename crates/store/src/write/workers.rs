@@ -115,9 +115,16 @@ impl Engine {
 
     /// A writer has ended, beside which no memtable could be sealed.
     pub(crate) fn writer_is_free(&self) {
-        if self.memory.as_ref().is_some_and(|memory| memory.asked_meanwhile()) {
-            self.workers.call(&[WorkKind::Flush]);
+        if self.memory.is_none() {
+            return;
         }
+        let call = |engine: &Engine| {
+            if engine.memory.as_ref().is_some_and(|memory| memory.asked_meanwhile()) {
+                engine.workers.call(&[WorkKind::Flush]);
+            }
+        };
+        call(self);
+        self.commit.trees.all().iter().for_each(|engine| call(engine));
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {

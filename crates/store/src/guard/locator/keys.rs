@@ -195,9 +195,12 @@ mod tests {
         );
         assert_eq!(engine.filter_recovery.to_string(), expected);
         assert!(has_all(&engine), "no key is denied");
-        let damage = crate::tools::verify::verify(&engine, &mut Steps::new(&mut unheard))
-            .expect("verifies")
-            .damage;
+        let damage = crate::tools::verify::verify(
+            &[Arc::clone(&engine.tree)],
+            &mut Steps::new(&mut unheard),
+        )
+        .expect("verifies")
+        .damage;
         assert_eq!(damage.len(), 2, "{damage:?}");
         assert!(damage[0].contains("as many hashes as the table has keys"), "{damage:?}");
     }

@@ -64,8 +64,7 @@ pub(crate) fn open_store(
     let table_files = TableFiles::new(folder.clone(), options, cache, io, next_file);
     let size = resources.memtable_size;
     let mut replayed = replay_logs(&folder, &names, &layout, &|_| size)?;
-    let in_tables = layout.trees().map(|tree| tree.last_sequence).max().unwrap_or_default();
-    let last = replayed.last().max(in_tables);
+    let last = replayed.last().max(layout.last_sequence());
     let life = Arc::clone(folder.life());
     let shared = SharedByTrees {
         env,

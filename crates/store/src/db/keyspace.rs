@@ -245,6 +245,22 @@ impl Keyspace {
         Ok(crate::tools::collect_stats::stats(&self.engine))
     }
 
+    /// Writes everything in memory to a run on disk.
+    pub fn flush(&self) -> Result<()> {
+        let _call = self.engine.life().enter()?;
+        self.engine.check_open()?;
+        self.engine.flush_all()
+    }
+
+    /// Merges everything into one run of the last level, in one merge. Merges that are due are not
+    /// made before, and merges under way are given up.
+    pub fn compact(&self) -> Result<()> {
+        let _call = self.engine.life().enter()?;
+        self.engine.check_open()?;
+        self.engine.flush_all()?;
+        self.engine.merge_everything()
+    }
+
     /// A batch for it alone.
     fn batch(&self) -> Batch {
         let mut batch = Batch::new();

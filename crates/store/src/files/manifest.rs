@@ -17,7 +17,9 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
 use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
-use crate::plan::store_layout::{KeyspaceChange, KeyspaceEdit, StoreEdit, StoreLayout};
+use crate::plan::store_layout::{
+    GoneNumbers, KeyspaceChange, KeyspaceEdit, StoreEdit, StoreLayout,
+};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
@@ -55,6 +57,7 @@ const TAG_RENAMED: u8 = 15;
 const TAG_DROPPED: u8 = 16;
 const TAG_OPTION: u8 = 17;
 const TAG_NEXT_KEYSPACE: u8 = 18;
+const TAG_GONE: u8 = 19;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -256,6 +259,10 @@ fn encode(edit: &StoreEdit) -> Vec<u8> {
     encode_number(TAG_LIVE_WAL, edit.live_wal, &mut out);
     encode_number(TAG_NEWEST_WAL, edit.newest_wal, &mut out);
     encode_number(TAG_NEXT_KEYSPACE, edit.next_keyspace.map(u64::from), &mut out);
+    if let Some(GoneNumbers { next_file, last_sequence }) = edit.gone {
+        encode_number(TAG_GONE, Some(next_file), &mut out);
+        out.varint(last_sequence.0);
+    }
     for (place, (keyspace, edit)) in edit.keyspaces.iter().enumerate() {
         if place > 0 || *keyspace != KeyspaceId::DEFAULT {
             encode_number(TAG_KEYSPACE, Some(u64::from(keyspace.0)), &mut out);
@@ -369,6 +376,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Decoded<StoreEdit> {
         match input.u8()? {
             TAG_LIVE_WAL => store.live_wal = Some(input.varint()?),
             TAG_NEWEST_WAL => store.newest_wal = Some(input.varint()?),
+            TAG_GONE => {
+                let (next_file, last) = (input.varint()?, Sequence(input.varint()?));
+                store.gone = Some(GoneNumbers { next_file, last_sequence: last });
+            }
             TAG_NEXT_KEYSPACE => store.next_keyspace = Some(decode_keyspace_id(&mut input)?),
             TAG_KEYSPACE => {
                 keyspace = KeyspaceId(decode_keyspace_id(&mut input)?);
@@ -538,7 +549,10 @@ mod tests {
         let mut store = StoreEdit::of_tree(KeyspaceId::DEFAULT, edit);
         let others = [(KeyspaceId(300), made), (KeyspaceId(2), gone), (KeyspaceId(3), renamed)];
         store.keyspaces.extend(others);
-        StoreEdit { next_keyspace: Some(301), live_wal: Some(12), newest_wal: Some(12), ..store }
+        let gone = Some(GoneNumbers { next_file: 300, last_sequence: Sequence(70) });
+        let numbers = (Some(301), Some(12), Some(13));
+        let (next_keyspace, live_wal, newest_wal) = numbers;
+        StoreEdit { next_keyspace, live_wal, newest_wal, gone, ..store }
     }
 
     fn cuts() -> CutsEdit {

@@ -9,7 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::entries::entry::NUMBER_MAX;
+use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::Arc;
@@ -53,6 +53,15 @@ pub(crate) struct StoreLayout {
     /// No key space has, or had, this number or a larger one.
     pub(crate) next_keyspace: u32,
     pub(crate) logs: LogNumbers,
+    /// What dropped key spaces had: these numbers are not given again.
+    gone: GoneNumbers,
+}
+
+/// The numbers of files and of writes that dropped key spaces had, at most.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct GoneNumbers {
+    pub(crate) next_file: u64,
+    pub(crate) last_sequence: Sequence,
 }
 
 impl Default for StoreLayout {
@@ -93,6 +102,8 @@ pub(crate) struct StoreEdit {
     pub(crate) live_wal: Option<u64>,
     /// This log was made, and is durable.
     pub(crate) newest_wal: Option<u64>,
+    /// What key spaces had that were dropped before.
+    pub(crate) gone: Option<GoneNumbers>,
 }
 
 impl StoreEdit {
@@ -120,7 +131,7 @@ impl StoreLayout {
         let keyspace = KeyspaceLayout { record: Arc::new(record), tree: Arc::new(tree) };
         let keyspaces = BTreeMap::from([(KeyspaceId::DEFAULT, keyspace)]);
         let names = BTreeMap::from([(DEFAULT_NAME.into(), KeyspaceId::DEFAULT)]);
-        StoreLayout { keyspaces, names, next_keyspace: 1, logs }
+        StoreLayout { keyspaces, names, next_keyspace: 1, logs, gone: GoneNumbers::default() }
     }
 
     /// This one with another tree of a key space. Requires: it has the key space.
@@ -152,7 +163,14 @@ impl StoreLayout {
 
     /// No file has this number or a larger one.
     pub(crate) fn next_file(&self) -> u64 {
-        self.trees().map(|tree| tree.next_file).max().unwrap_or_default()
+        let of_trees = self.trees().map(|tree| tree.next_file);
+        of_trees.chain([self.gone.next_file]).max().unwrap_or_default()
+    }
+
+    /// No table has, or had, a write with a greater number.
+    pub(crate) fn last_sequence(&self) -> Sequence {
+        let of_trees = self.trees().map(|tree| tree.last_sequence);
+        of_trees.chain([self.gone.last_sequence]).max().unwrap_or_default()
     }
 
     /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
@@ -193,6 +211,10 @@ impl StoreLayout {
                 return Err("the default key space cannot be dropped");
             }
             Some(KeyspaceChange::Dropped) => {
+                self.gone = GoneNumbers {
+                    next_file: self.next_file(),
+                    last_sequence: self.last_sequence(),
+                };
                 let gone = self.keyspaces.remove(&id);
                 gone.map(|keyspace| self.names.remove(&keyspace.record.name));
                 return Ok(None);
@@ -241,12 +263,14 @@ impl StoreLayout {
         self.next_keyspace = edit.next_keyspace.unwrap_or(self.next_keyspace);
         self.logs.live = edit.live_wal.unwrap_or(self.logs.live);
         self.logs.newest = edit.newest_wal.unwrap_or(self.logs.newest);
+        self.gone = edit.gone.unwrap_or(self.gone);
     }
 
     /// An error if a number is greater than any that is believed.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
-        if self.logs.live > NUMBER_MAX {
-            return Err("a log beyond all that a store makes");
+        let numbers = [self.logs.live, self.gone.next_file, self.gone.last_sequence.0];
+        if numbers.into_iter().any(|number| number > NUMBER_MAX) {
+            return Err("a number beyond all that a store gives");
         }
         self.trees().try_for_each(|layout| layout.check_numbers())
     }
@@ -295,6 +319,7 @@ impl StoreLayout {
             next_keyspace: (self.next_keyspace > 1).then_some(self.next_keyspace),
             live_wal: Some(self.logs.live),
             newest_wal: (self.logs.newest > 0).then_some(self.logs.newest),
+            gone: Some(self.gone).filter(|gone| *gone != GoneNumbers::default()),
         }
     }
 }

@@ -394,9 +394,16 @@ fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
 
 /// What an edit changes.
 fn edit_lines(edit: &StoreEdit) -> Vec<String> {
-    let numbers =
-        [("logs are needed from", edit.live_wal), ("newest log that was made", edit.newest_wal)];
+    let numbers = [
+        ("logs are needed from", edit.live_wal),
+        ("newest log that was made", edit.newest_wal),
+        ("next key space", edit.next_keyspace.map(u64::from)),
+    ];
     let mut lines = number_lines(&numbers);
+    lines.extend(edit.gone.iter().map(|gone| {
+        let (file, last) = (gone.next_file, gone.last_sequence.0);
+        format!("dropped key spaces had files below {file} and writes up to {last}")
+    }));
     for (keyspace, edit) in &edit.keyspaces {
         if *keyspace != KeyspaceId::DEFAULT {
             lines.push(format!("of key space {}:", keyspace.0));

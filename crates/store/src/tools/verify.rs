@@ -250,7 +250,8 @@ fn check_manifest(tree: &OpenTree) -> Result<()> {
     let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
     let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
     let now = tree.current.hold();
-    if manifest.is_certain() && (read != *manifest.layout() || *read.default_tree() != now.layout) {
+    let is_as_open = || read.tree(tree.keyspace) == Some(&now.layout);
+    if manifest.is_certain() && (read != *manifest.layout() || !is_as_open()) {
         return Err(wrong("it tells of another tree than the one that is open"));
     }
     Ok(())

@@ -1,9 +1,9 @@
 //! Options of one key space, and how they are kept.
 //! ```text
 //! given     bits_per_key 14               what was set now
-//! kept      guard snarf, bits_per_key 10  what was set before, by the manifest
+//! kept      guard surf-real, bits_per_key 10  what was set before, by the manifest
 //! store     direct, sync, threads, ...    of all key spaces
-//!      -->  guard snarf, bits_per_key 14, the rest by default; kept: guard snarf, bits_per_key 14
+//!      -->  guard surf-real, bits_per_key 14, the rest by default; kept: guard surf-real, bits_per_key 14
 //! ```
 //! Invariant: an option is either of the store or of each key space.
 
@@ -178,11 +178,12 @@ mod tests {
     #[test]
     fn what_is_set_now_goes_before_what_is_kept() {
         let store = Options::new().bits_per_key(9.0).time_calls(true);
-        let before = kept(&[("guard", "snarf"), ("bits_per_key", "10"), ("block_bytes", "8192")]);
+        let before =
+            kept(&[("guard", "surf-real"), ("bits_per_key", "10"), ("block_bytes", "8192")]);
         let given = KeyspaceOptions::new().bits_per_key(14.0);
         let options = store.of_keyspace(&before, &given).expect("they are options");
         let all = (options.bits_per_key, options.block_bytes, options.time_calls);
-        assert_eq!((all, options.guard.to_string().as_str()), ((14.0, 8192, true), "snarf"));
+        assert_eq!((all, options.guard.to_string().as_str()), ((14.0, 8192, true), "surf-real"));
         let new = given.options.to_keep(&before).expect("they have texts");
         assert_eq!(new, [("bits_per_key".to_string(), "14".to_string())]);
         let default = store.with_kept(&before).expect("they are options");

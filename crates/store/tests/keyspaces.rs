@@ -1,0 +1,337 @@
+//! Several trees in one store: apart from each other, and written together.
+//! ```text
+//! batch       all key spaces, or none: for readers, after a crash, in a checkpoint
+//! logs        shared: they stay as long as one key space needs them
+//! options     kept for each, until they are set anew
+//! dropped     gone for all handles at once, and its files with it
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::storage::{Memory, Storage};
+use trommel::testing::Fault;
+use trommel::{
+    Background, Batch, Db, Environment, Error, Keyspace, KeyspaceOptions, Options, SyncPolicy,
+};
+
+fn options() -> Options {
+    Options::new().background(Background::Stepped).sync(SyncPolicy::Never)
+}
+
+fn try_open(disk: &Memory) -> trommel::Result<Db> {
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    Db::open_with("db", options(), environment)
+}
+
+fn open(disk: &Memory) -> Db {
+    try_open(disk).expect("opens")
+}
+
+fn keyspace(db: &Db, name: &str) -> Keyspace {
+    db.keyspace(name, KeyspaceOptions::default()).expect("makes or opens it")
+}
+
+fn value(keyspace: &Keyspace, key: &str) -> Option<String> {
+    let value = keyspace.get(key).expect("reads");
+    value.map(|value| String::from_utf8(value.to_vec()).expect("text"))
+}
+
+fn files(disk: &Memory, end: &str) -> Vec<String> {
+    let mut names = disk.list(Path::new("db")).expect("lists");
+    names.retain(|name| name.ends_with(end));
+    names
+}
+
+#[test]
+fn each_key_space_has_its_own_keys() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let (events, users) = (keyspace(&db, "events"), keyspace(&db, "users"));
+    for (space, name) in [(&*db, "default"), (&events, "events"), (&users, "users")] {
+        space.put("name", name).expect("puts");
+        space.put(format!("only {name}"), "1").expect("puts");
+        assert_eq!(space.name(), name);
+    }
+    let check = |db: &Db| {
+        let (events, users) = (keyspace(db, "events"), keyspace(db, "users"));
+        for (space, name) in [(&**db, "default"), (&events, "events"), (&users, "users")] {
+            assert_eq!(value(space, "name").as_deref(), Some(name));
+            let keys = space.iter().map(|entry| entry.expect("reads").0);
+            assert_eq!(keys.collect::<Vec<_>>(), [b"name".to_vec(), format!("only {name}").into()]);
+            assert!(space.may_contain_range("only a".."only z").expect("open"));
+        }
+        assert_eq!(db.keyspaces().expect("open"), ["default", "events", "users"]);
+    };
+    check(&db);
+    db.close().expect("closes");
+    let db = open(&disk);
+    check(&db);
+    db.flush().expect("flushes");
+    check(&db);
+    db.compact().expect("merges");
+    assert_eq!(db.verify().expect("reads").damage, [""; 0]);
+    db.close().expect("closes");
+    check(&open(&disk));
+}
+
+#[test]
+fn a_batch_over_key_spaces_is_seen_as_a_whole() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let (events, users) = (keyspace(&db, "events"), keyspace(&db, "users"));
+    let before = db.snapshot();
+    let mut batch = Batch::new();
+    batch.put("a", "0").to(&events).put("a", "1").put("b", "1").to(&users).put("a", "2");
+    batch.to(&db).put("c", "0").to(&users).delete("a").put("d", "2");
+    db.write(batch).expect("writes");
+    let after = db.snapshot();
+    assert!(before.of(&events).get("a").expect("reads").is_none());
+    let all = |space: &Keyspace| -> Vec<(String, String)> {
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+        let entries = after.of(space).iter().map(|entry| entry.expect("reads"));
+        entries.map(|(key, value)| (text(&key), text(&value))).collect()
+    };
+    let pairs = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+        all.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect()
+    };
+    for _ in 0..2 {
+        assert_eq!(all(&db), pairs(&[("a", "0"), ("c", "0")]));
+        assert_eq!(all(&events), pairs(&[("a", "1"), ("b", "1")]));
+        assert_eq!(all(&users), pairs(&[("d", "2")]));
+        events.put("a", "9").expect("puts");
+        db.flush().expect("flushes");
+        db.compact().expect("merges");
+    }
+}
+
+/// Batches over four key spaces, with flushes of one or the other; then a power cut, after which
+/// each batch is there wholly or not at all, and none without those before it.
+#[test]
+fn after_a_power_cut_no_half_of_a_batch_is_there() {
+    for seed in 0..200u64 {
+        let disk = Memory::new();
+        let db = open(&disk);
+        let spaces: Vec<Keyspace> =
+            ["default", "a", "b", "c"].iter().map(|name| keyspace(&db, name)).collect();
+        let mut random = seed;
+        let mut draw = |below: u64| {
+            random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+            (random >> 33) % below
+        };
+        let mut synced = 0;
+        let count = 1 + draw(30);
+        for number in 1..=count {
+            let mut batch = Batch::new();
+            for space in &spaces {
+                batch.to(space).put("last", number.to_string()).put(number.to_be_bytes(), "x");
+            }
+            db.write(batch).expect("writes");
+            match draw(8) {
+                0 => {
+                    db.sync().expect("syncs");
+                    synced = number;
+                }
+                1 => {
+                    spaces[draw(4) as usize].flush().expect("flushes");
+                    synced = number;
+                }
+                2 => drop(db.step().expect("steps")),
+                _ => {}
+            }
+        }
+        let after = disk.crash(seed);
+        drop((spaces, db));
+        let db = open(&after);
+        let last =
+            |name: &str| value(&keyspace(&db, name), "last").map_or(0, |it| it.parse().unwrap());
+        let lasts = ["default", "a", "b", "c"].map(last);
+        assert!(lasts.iter().all(|last: &u64| *last == lasts[0]), "seed {seed}: {lasts:?}");
+        assert!(lasts[0] >= synced && lasts[0] <= count, "seed {seed}: {lasts:?}, synced {synced}");
+        for name in ["default", "a", "b", "c"] {
+            assert_eq!(
+                keyspace(&db, name).iter().count() as u64,
+                lasts[0] + u64::from(lasts[0] > 0)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_stays_as_long_as_one_key_space_needs_it() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let (quiet, busy) = (keyspace(&db, "quiet"), keyspace(&db, "busy"));
+    quiet.put("seldom", "1").expect("puts");
+    for number in 0..5 {
+        busy.put("often", number.to_string()).expect("puts");
+        busy.flush().expect("flushes");
+    }
+    let logs = db.stats().expect("open").logs;
+    let db = {
+        db.sync().expect("syncs");
+        let after = disk.crash_hard();
+        drop((quiet, busy, db));
+        open(&after)
+    };
+    assert!(logs >= 1);
+    assert_eq!(value(&keyspace(&db, "quiet"), "seldom").as_deref(), Some("1"));
+    assert_eq!(value(&keyspace(&db, "busy"), "often").as_deref(), Some("4"));
+    db.flush().expect("flushes");
+    assert_eq!(db.stats().expect("open").logs, 1, "nobody needs an older one");
+}
+
+#[test]
+fn after_a_failed_log_all_key_spaces_have_what_was_acknowledged() {
+    for fail in 0..60 {
+        let disk = Memory::new();
+        let db = open(&disk);
+        let spaces = ["default", "a", "b"].map(|name| keyspace(&db, name));
+        let mut acknowledged = 0;
+        disk.fail_at(fail, Fault::NoSpace);
+        for number in 1..=20u64 {
+            let mut batch = Batch::new();
+            for space in &spaces {
+                batch.to(space).put("last", number.to_string());
+            }
+            if db.write_synced(batch).is_ok() {
+                acknowledged = number;
+            }
+            if number % 7 == 0 {
+                let _ = spaces[1].flush();
+            }
+        }
+        let after = disk.crash_hard();
+        drop((spaces, db));
+        let db = open(&after);
+        for name in ["default", "a", "b"] {
+            let last =
+                value(&keyspace(&db, name), "last").map_or(0, |it| it.parse::<u64>().unwrap());
+            assert!(last >= acknowledged, "operation {fail}: {name} has {last} of {acknowledged}");
+        }
+    }
+}
+
+#[test]
+fn what_is_dropped_is_gone_for_all_its_handles() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let events = keyspace(&db, "events");
+    for number in 0..100u32 {
+        events.put(number.to_be_bytes(), "x").expect("puts");
+    }
+    events.flush().expect("flushes");
+    events.put("in memory", "x").expect("puts");
+    let (tables, snapshot, mut scan) = (files(&disk, ".table"), db.snapshot(), events.iter());
+    assert_eq!(tables.len(), 1);
+    scan.next().expect("has entries").expect("reads");
+    db.drop_keyspace("events").expect("drops");
+    let is_dropped = |result: trommel::Result<()>| match result {
+        Err(Error::KeyspaceDropped { name }) => assert!(name == "events" || name == "number 1"),
+        other => panic!("{other:?}"),
+    };
+    is_dropped(events.get("in memory").map(drop));
+    is_dropped(events.put("a", "b"));
+    is_dropped(snapshot.of(&events).get("in memory").map(drop));
+    is_dropped(events.iter().next().expect("tells").map(drop));
+    is_dropped(events.flush());
+    let mut batch = Batch::new();
+    batch.put("in default", "x").to(&events).put("a", "b");
+    is_dropped(db.write(batch));
+    assert!(db.get("in default").expect("reads").is_none(), "nothing of it was written");
+    drop(scan);
+    while db.step().expect("steps") {}
+    assert_eq!(files(&disk, ".table"), [""; 0]);
+    // Another one of that name is another one.
+    let anew = keyspace(&db, "events");
+    assert!(anew.iter().next().is_none());
+    anew.put("new", "x").expect("puts");
+    is_dropped(events.get("new").map(drop));
+    db.sync().expect("syncs");
+    let after = disk.crash_hard();
+    drop((anew, events, db));
+    let db = open(&after);
+    let keys = keyspace(&db, "events").iter().map(|entry| entry.expect("reads").0);
+    assert_eq!(keys.collect::<Vec<_>>(), [b"new".to_vec()]);
+    let unknown = db.drop_keyspace("nobody").expect_err("is not there").to_string();
+    assert!(unknown.contains("default, events"), "{unknown}");
+    assert!(db.drop_keyspace("default").is_err());
+}
+
+#[test]
+fn a_key_space_keeps_what_it_has_under_another_name() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let events = keyspace(&db, "events");
+    events.put("a", "1").expect("puts");
+    db.rename_keyspace("events", "history").expect("renames");
+    assert_eq!((events.name().as_str(), value(&events, "a").as_deref()), ("history", Some("1")));
+    keyspace(&db, "events").put("a", "2").expect("puts");
+    match db.rename_keyspace("events", "history") {
+        Err(Error::KeyspaceExists { name }) => assert_eq!(name, "history"),
+        other => panic!("{other:?}"),
+    }
+    assert!(db.rename_keyspace("default", "other").is_err());
+    assert!(matches!(db.rename_keyspace("nobody", "x"), Err(Error::NoKeyspace { .. })));
+    assert!(db.keyspace("", KeyspaceOptions::default()).is_err());
+    assert!(db.keyspace("n".repeat(256), KeyspaceOptions::default()).is_err());
+    drop(events);
+    db.close().expect("closes");
+    let db = open(&disk);
+    let values = ["history", "events"].map(|name| value(&keyspace(&db, name), "a"));
+    assert_eq!(values, [Some("1".into()), Some("2".into())]);
+    assert!(matches!(db.open_keyspace("nobody"), Err(Error::NoKeyspace { .. })));
+    assert!(db.open_keyspace("history").is_ok());
+}
+
+#[test]
+fn options_of_each_key_space_are_kept() {
+    let disk = Memory::new();
+    let bits = |keyspace: &Keyspace| {
+        let stats = keyspace.stats().expect("open");
+        (stats.size_ratio, stats.guard.kind.to_string())
+    };
+    let environment = || Environment::new().storage(Arc::new(disk.clone()));
+    let own = options().size_ratio(7);
+    let db = Db::open_with("db", own, environment()).expect("opens");
+    let small = KeyspaceOptions::new().size_ratio(3).guard(trommel::GuardKind::Open);
+    let events = db.keyspace("events", small).expect("makes it");
+    assert_eq!((bits(&db).0, bits(&events)), (7, (3, "none".into())));
+    events.put("a", "1").expect("puts");
+    drop(events);
+    db.close().expect("closes");
+    let db = open(&disk);
+    assert_eq!((bits(&db).0, bits(&keyspace(&db, "events"))), (7, (3, "none".into())));
+    db.close().expect("closes");
+    let db = Db::open_with("db", options().size_ratio(9), environment()).expect("opens");
+    assert_eq!(bits(&db).0, 9);
+    db.close().expect("closes");
+    assert_eq!(bits(&open(&disk)).0, 9);
+}
+
+#[test]
+fn a_checkpoint_has_all_key_spaces_at_one_moment() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let spaces = ["default", "a", "b"].map(|name| keyspace(&db, name));
+    for number in 1..=9u64 {
+        let mut batch = Batch::new();
+        for space in &spaces {
+            batch.to(space).put("last", number.to_string());
+        }
+        db.write(batch).expect("writes");
+        if number % 3 == 0 {
+            spaces[number as usize / 3 - 1].flush().expect("flushes");
+        }
+    }
+    keyspace(&db, "empty");
+    db.checkpoint("copy").expect("makes it");
+    spaces.iter().for_each(|space| space.put("last", "later").expect("puts"));
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let copy = Db::open_with("copy", options(), environment).expect("opens");
+    assert_eq!(copy.keyspaces().expect("open"), ["default", "a", "b", "empty"]);
+    for name in ["default", "a", "b"] {
+        assert_eq!(value(&keyspace(&copy, name), "last").as_deref(), Some("9"), "{name}");
+    }
+    assert_eq!(copy.verify().expect("reads").damage, [""; 0]);
+}

@@ -25,7 +25,9 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::ReadAt;
 
 /// The version of all files of a store. A store of another version is refused.
-pub const FORMAT_VERSION: u32 = 7;
+pub const FORMAT_VERSION: u32 = 8;
+/// Older versions that can be read, but are not written: each is a part of this one.
+pub const OLDER_VERSIONS: [u32; 1] = [7];
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -90,11 +92,19 @@ impl Manifest {
 
     /// Reads the layout. None: the folder has no manifest.
     pub(crate) fn read(folder: &OpenFolder) -> Result<Option<StoreLayout>> {
+        Manifest::read_versions(folder, &[FORMAT_VERSION])
+    }
+
+    /// As `read`, of one of these versions.
+    pub(crate) fn read_versions(
+        folder: &OpenFolder,
+        versions: &[u32],
+    ) -> Result<Option<StoreLayout>> {
         let path = folder.path_of(MANIFEST_NAME);
         match with_room(|| folder.handle().open(MANIFEST_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(path)(error)),
-            Ok(file) => check_header(&*file, &path)?,
+            Ok(file) => check_header(&*file, &path, versions)?,
         }
         let (mut layout, mut edits) = (StoreLayout::default(), 0);
         let mut apply = |offset, payload: &[u8]| {
@@ -231,9 +241,9 @@ impl Manifest {
     }
 }
 
-fn check_header(file: &dyn ReadAt, path: &Path) -> Result<()> {
+fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<()> {
     match version_in(&read_header(file, path, HEADER_BYTES)?, MAGIC) {
-        Some(FORMAT_VERSION) => Ok(()),
+        Some(found) if versions.contains(&found) => Ok(()),
         Some(found) => {
             Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
         }

@@ -158,6 +158,8 @@ options! {
     /// [`Stats::gets`](crate::stats::Stats::gets) and its neighbours. Without it a get asks no
     /// clock.
     time_calls: bool = false, "true or false";
+    /// Whether options of key spaces that are set now are kept in the store, for later openings.
+    keep_options: bool = true, "true or false";
     /// Whether `open` makes a store where there is none.
     create_if_missing: bool = true, "true or false";
 }

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind};
 
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::cache::BlockCache;
 use crate::files::names::table_name;
@@ -28,6 +29,8 @@ use crate::sync::{Arc, AtomicU64, Ordering};
 /// Where tables live and how they are written.
 pub(crate) struct TableFiles {
     pub(crate) folder: OpenFolder,
+    /// The key space that its tables are of.
+    pub(crate) keyspace: KeyspaceId,
     pub(crate) cache: Arc<BlockCache>,
     pub(crate) options: Options,
     /// How tables are read and written.
@@ -52,13 +55,15 @@ impl TableFiles {
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
         let next_file = Arc::new(AtomicU64::new(next_file));
         let questions = Questions::new(options);
-        TableFiles { folder, cache, options: options.clone(), io, files, questions, next_file }
+        let (keyspace, options) = (KeyspaceId::DEFAULT, options.clone());
+        TableFiles { folder, keyspace, cache, options, io, files, questions, next_file }
     }
 
-    /// As this one, for a tree with other options.
-    pub(crate) fn sharing(&self, options: &Options) -> Self {
+    /// As this one, for the tree of another key space.
+    pub(crate) fn sharing(&self, keyspace: KeyspaceId, options: &Options) -> Self {
         TableFiles {
             folder: self.folder.clone(),
+            keyspace,
             cache: Arc::clone(&self.cache),
             options: options.clone(),
             io: self.io,
@@ -118,6 +123,7 @@ impl TableFiles {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
+            keyspace: self.keyspace,
             hashes: self.options.guard.locator().is_some_and(RunLocatorKind::takes_hashes),
             filter: filter.map(|kind| {
                 let options = FilterOptions {

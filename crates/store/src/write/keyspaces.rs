@@ -140,7 +140,7 @@ impl Keyspaces {
         let Some(resources) = resources.map(|all| all.for_tree(&options)) else {
             return Err(Error::Closed { path: main.table_files.folder.path().to_path_buf() });
         };
-        let table_files = main.table_files.sharing(&options);
+        let table_files = main.table_files.sharing(tree.0, &options);
         let workers = resources.pool.place(Arc::clone(main.life()));
         let memtables = (memtables, resources.memtable_size);
         let tree = open_tree(&SharedByTrees::with(main), tree, table_files, memtables, workers)?;

@@ -32,7 +32,7 @@ impl Table {
             Ok(hashes) => (hashes, Ok(())),
             Err(wrong) => (None, Err(wrong)),
         };
-        let mut check = Check::new(self.file(), filters, hashes);
+        let mut check = Check::new(self.properties(), filters, hashes);
         for number in 0..self.block_count() {
             let block = self.block_on_disk(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
@@ -152,8 +152,13 @@ fn goes_back(filter: &TableFilter, upper: &[u8], key: &[u8]) -> bool {
 impl Check {
     /// Nothing was seen of the file yet. Every key is to be known to all `filters`, and to have its
     /// hash among `hashes`.
-    pub(super) fn new(file: u64, filters: Vec<TableFilter>, hashes: Option<Vec<u64>>) -> Self {
-        let (seen, hashes) = (Properties::of_file(file), hashes.map(Vec::into_iter));
+    pub(super) fn new(
+        said: &Properties,
+        filters: Vec<TableFilter>,
+        hashes: Option<Vec<u64>>,
+    ) -> Self {
+        let seen = Properties::of_file(said.file, said.keyspace);
+        let hashes = hashes.map(Vec::into_iter);
         Check { filters, seen, last_sequence: Sequence::default(), hashes }
     }
 

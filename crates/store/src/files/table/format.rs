@@ -15,6 +15,7 @@ use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::tombstones::RangeTombstones;
 use crate::files::fences::Fences;
 use crate::plan::registry::FILTER_TAGS;
@@ -185,13 +186,16 @@ pub(crate) struct Properties {
     /// Of the entries. Without any, both are the first key that a range deletes.
     pub(crate) first_key: Vec<u8>,
     pub(crate) last_key: Vec<u8>,
+    /// The key space that it is of. It is there for a repair without a manifest.
+    pub(crate) keyspace: KeyspaceId,
 }
 
 impl Properties {
     /// Of a table in which there is nothing yet.
-    pub(crate) fn of_file(file: u64) -> Properties {
+    pub(crate) fn of_file(file: u64, keyspace: KeyspaceId) -> Properties {
         Properties {
             file,
+            keyspace,
             entries: 0,
             deletes: 0,
             raw_bytes: 0,
@@ -233,6 +237,9 @@ impl Properties {
         }
         out.string(&self.first_key);
         out.string(&self.last_key);
+        if self.keyspace != KeyspaceId::DEFAULT {
+            out.varint(u64::from(self.keyspace.0));
+        }
         out.finish()
     }
 
@@ -242,13 +249,25 @@ impl Properties {
         let (entries, deletes, raw_bytes) = (input.varint()?, input.varint()?, input.varint()?);
         let sequences = (Sequence(input.varint()?), Sequence(input.varint()?));
         let (first_key, last_key) = (input.string()?.to_vec(), input.string()?.to_vec());
+        let keyspace = if input.left() > 0 { input.varint()? } else { 0 };
+        let keyspace = u32::try_from(keyspace).map_err(|_| input.corrupt("a key space"))?;
+        let keyspace = KeyspaceId(keyspace);
         input.end()?;
         let in_order = sequences.0 <= sequences.1 && first_key <= last_key;
         let is_believed = sequences.1.0 <= NUMBER_MAX;
         if deletes > entries || !in_order || !is_believed {
             return Err(Corrupt { at: 0, what: "properties that no table has" });
         }
-        Ok(Properties { file, entries, deletes, raw_bytes, sequences, first_key, last_key })
+        Ok(Properties {
+            file,
+            entries,
+            deletes,
+            raw_bytes,
+            sequences,
+            first_key,
+            last_key,
+            keyspace,
+        })
     }
 }
 
@@ -535,6 +554,7 @@ mod tests {
             sequences: (Sequence(7), Sequence(9)),
             first_key: b"a".to_vec(),
             last_key: b"bc".to_vec(),
+            keyspace: KeyspaceId::DEFAULT,
         };
         let bytes = properties.encode();
         assert_eq!(bytes, [6, 0xac, 2, 2, 5, 7, 9, 1, b'a', 2, b'b', b'c']);
@@ -544,6 +564,9 @@ mod tests {
             Properties::decode(&[6, 1, 2, 0, 0, 0, 0, 0]).is_err(),
             "more deletes than entries"
         );
+        let other = Properties { keyspace: KeyspaceId(300), ..properties.clone() };
+        assert_eq!(other.encode(), [&bytes[..], &[0xac, 2]].concat());
+        assert_eq!(Properties::decode(&other.encode()).unwrap(), other);
         let greatest = Sequence(NUMBER_MAX + 1);
         let beyond = Properties { sequences: (Sequence(7), greatest), ..properties };
         assert!(Properties::decode(&beyond.encode()).is_err(), "a write that never was");

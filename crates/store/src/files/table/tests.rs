@@ -10,6 +10,7 @@ use super::*;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::{Kind, Sequence};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::io_mode::Access;
@@ -30,7 +31,13 @@ fn bloom(bits_per_key: f64) -> FilterOptions {
 
 /// Small blocks with everything that can be in a table.
 pub(crate) fn options() -> TableOptions {
-    TableOptions { block_bytes: 256, compression: true, filter: Some(bloom(10.0)), hashes: false }
+    TableOptions {
+        block_bytes: 256,
+        compression: true,
+        filter: Some(bloom(10.0)),
+        hashes: false,
+        keyspace: KeyspaceId::DEFAULT,
+    }
 }
 
 impl TableFiles {
@@ -104,7 +111,7 @@ proptest! {
     ) {
         let list = sorted(list);
         let table_files = TableFiles::new(cache_bytes);
-        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), hashes: false };
+        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), hashes: false, keyspace: KeyspaceId::DEFAULT };
         let table = table_files.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
@@ -400,7 +407,13 @@ fn entries_out_of_order_are_refused() {
 #[test]
 fn the_bytes_are_those_of_the_format() {
     let table_files = TableFiles::new(0);
-    let plain = TableOptions { block_bytes: 4096, compression: false, filter: None, hashes: false };
+    let plain = TableOptions {
+        block_bytes: 4096,
+        compression: false,
+        filter: None,
+        hashes: false,
+        keyspace: KeyspaceId::DEFAULT,
+    };
     let list =
         [TableFiles::put(b"drum", 3, b"sieve"), (b"drums".to_vec(), 4, Kind::Delete, vec![])];
     let (file, _) = table_files.write(&list, &plain);

@@ -14,6 +14,7 @@ use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyL
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::keys::successor;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::fences::separator;
@@ -37,6 +38,8 @@ pub(crate) struct TableOptions {
     pub(crate) filter: Option<FilterOptions>,
     /// Whether with a hash of each user key.
     pub(crate) hashes: bool,
+    /// The key space that they are of.
+    pub(crate) keyspace: KeyspaceId,
 }
 
 /// What was written.
@@ -148,7 +151,7 @@ impl TableWriter {
             index: IndexBuilder::default(),
             filter: options.filter.as_ref().map(FilterFeed::new),
             hashes: Vec::new(),
-            properties: Properties::of_file(number),
+            properties: Properties::of_file(number, options.keyspace),
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
             buffer: Vec::new(),

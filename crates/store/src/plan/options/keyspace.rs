@@ -18,7 +18,7 @@ use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
 /// Options of the whole store. They are not kept: each opening says them anew.
-const OF_STORE: [&str; 10] = [
+const OF_STORE: [&str; 11] = [
     "block_cache_bytes",
     "direct",
     "overlap",
@@ -28,6 +28,7 @@ const OF_STORE: [&str; 10] = [
     "sync",
     "background",
     "time_calls",
+    "keep_options",
     "create_if_missing",
 ];
 
@@ -139,6 +140,9 @@ impl Options {
     /// What is to be kept of what was set: names and texts that are not kept yet.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Vec<(String, String)>> {
         let mut new = Vec::new();
+        if !self.keep_options {
+            return Ok(new);
+        }
         let of_filters = Options::filter_list().into_iter().map(|option| option.name);
         let is_tuned = self.is_set(FILTER);
         let names = self.set_names().filter(|name| *name != FILTER && !OF_STORE.contains(name));

@@ -10,6 +10,7 @@ use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::open;
+use crate::plan::background::Background;
 use crate::plan::options::Options;
 use crate::plan::options::keyspace::KeyspaceOptions;
 use crate::plan::store_layout::{DEFAULT_NAME, KeyspaceEdit, StoreEdit};
@@ -100,6 +101,19 @@ impl Db {
         let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
         engine.env.tell(Event::Opened { path: path.as_ref(), runs, time });
         Ok(Db { main: Keyspace { engine, owner } })
+    }
+
+    /// As [`open`](Db::open), of any version that this one reads
+    /// ([`READ_VERSIONS`](crate::tools::READ_VERSIONS)), to copy what it holds into another store.
+    /// Nothing is changed, as long as nobody writes: do not.
+    ///
+    /// # Errors
+    /// As there; `Version`: it is another one.
+    #[doc(hidden)]
+    pub fn open_older(path: impl AsRef<Path>, options: Options) -> Result<Db> {
+        let environment = Environment { reads_older: true, ..Environment::default() };
+        let options = options.create_if_missing(false).background(Background::Stepped);
+        Db::open_with(path, options.keep_options(false), environment)
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.

@@ -15,7 +15,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::log_check::live_logs;
 use crate::files::log_replay::{Replayed, ReplayedLog, replay_logs};
-use crate::files::manifest::{MANIFEST_NAME, Manifest};
+use crate::files::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, READ_VERSIONS};
 use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table_name, wal_name};
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::files::wal::Predecessor;
@@ -49,7 +49,8 @@ pub(crate) fn open_store(
     // Not kept: they live no longer than the store is open, whatever its readers hold.
     let shared = env.resources.take();
     let (folder, lock) = take_folder(&*env.storage, dir, options.create_if_missing)?;
-    let manifest = match Manifest::read(&folder)? {
+    let versions = if env.reads_older { &READ_VERSIONS[..] } else { &[FORMAT_VERSION] };
+    let manifest = match Manifest::read_versions(&folder, versions)? {
         Some(layout) => Manifest::open(&folder, layout),
         None => Manifest::create(&folder, StoreLayout::default())?,
     };
@@ -84,7 +85,7 @@ pub(crate) fn open_store(
     keyspaces.open_those_with_data(&main, replayed.trees)?;
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
     // and then something above is missing.
-    let orphans = orphans(&names, &layout);
+    let orphans = if main.env.reads_older { Vec::new() } else { orphans(&names, &layout) };
     remove_orphans(&folder, &orphans, || main.manifest().keep().is_ok());
     Ok((main, keyspaces))
 }

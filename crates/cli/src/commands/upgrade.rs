@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use trommel::tools::{FORMAT_VERSION, peek};
+use trommel::tools::{FORMAT_VERSION, READ_VERSIONS, peek};
 use trommel::{Background, Db, Error, GuardKind, Options};
 
 use crate::commands::batches::{Batches, Kept};
@@ -32,9 +32,6 @@ pub(crate) struct UpgradeArgs {
     pub(crate) db: PathBuf,
 }
 
-/// The format versions whose entries can be read. The first one of which that holds is 7.
-const READ: [u32; 1] = [FORMAT_VERSION];
-
 pub(crate) fn run(arguments: &UpgradeArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let folder = &arguments.db;
     let version = version_of(folder)?;
@@ -47,7 +44,7 @@ pub(crate) fn run(arguments: &UpgradeArgs, json: bool, out: &mut dyn Write) -> O
         writeln!(out, "{}", if json { object.to_string() } else { text })?;
         return Ok(Status::Fine);
     }
-    if !READ.contains(&version) {
+    if !READ_VERSIONS.contains(&version) {
         return Err(Failure::Data(unreadable(folder, version)));
     }
     let Rewritten { keys, backup } = rewrite(folder, version)?;
@@ -75,7 +72,7 @@ fn version_of(folder: &Path) -> Result<u32, Failure> {
 
 fn unreadable(folder: &Path, version: u32) -> String {
     let which = if version > FORMAT_VERSION { "a newer" } else { "an older" };
-    let read = READ.map(|version| version.to_string()).join(", ");
+    let read = READ_VERSIONS.map(|version| version.to_string()).join(", ");
     format!(
         "{} has format version {version}; this Trommel reads {read}: export it with {which} Trommel, the one that wrote it, and import that here",
         folder.display()
@@ -100,7 +97,7 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     let words = format!("nothing has changed; {} can be removed", new.display());
     let last_words = LastWords::new(move || words.clone())?;
     // It holds the lock until the names are exchanged: nobody writes into it meanwhile.
-    let old = open(folder, false)?;
+    let old = Db::open_older(folder, options())?;
     let copied = copy(&old, &new);
     if copied.is_err() {
         // It was made here; the error says more.
@@ -113,21 +110,14 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
     Ok(Rewritten { keys, backup })
 }
 
-fn open(folder: &Path, create_if_missing: bool) -> trommel::Result<Db> {
-    let background = match create_if_missing {
-        true => Background::Threads(1),
-        false => Background::Stepped,
-    };
-    let options = Options::new()
-        .guard(GuardKind::Open)
-        .background(background)
-        .create_if_missing(create_if_missing);
-    Db::open(folder, options)
+/// Of a store that is only read or filled: its next opening makes the guard.
+fn options() -> Options {
+    Options::new().guard(GuardKind::Open).keep_options(false)
 }
 
 /// Writes all entries of a store into a new one. Returns how many they are.
 fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
-    let (db, kept) = (open(new, true)?, Kept::new("copied"));
+    let (db, kept) = (Db::open(new, options())?, Kept::new("copied"));
     let bar = count_bar("upgrading", old.estimate_count(..)?);
     let mut batches = Batches::new(&db, &kept);
     for entry in old.iter() {
@@ -176,29 +166,29 @@ mod tests {
     fn a_rewritten_store_has_the_same_entries_and_the_old_one_stays() {
         let place = tempfile::tempdir().expect("a folder");
         let folder = place.path().join("s");
-        let db = open(&folder, true).expect("opens");
+        let db = Db::open(&folder, options()).expect("opens");
         (0..2000).for_each(|i| db.put(format!("key{i:04}"), [0xff, i as u8]).expect("puts"));
         db.delete("key0007").expect("deletes");
         db.put_ttl("soon", "gone", Duration::from_secs(86_400)).expect("puts");
         db.close().expect("closes");
         let Rewritten { keys, backup } =
             rewrite(&place.path().join("s/"), FORMAT_VERSION).expect("rewrites");
-        assert_eq!((keys, &backup), (2000, &place.path().join("s.version-7")));
+        assert_eq!((keys, &backup), (2000, &place.path().join("s.version-8")));
         let entries = |folder: &Path| {
-            let db = open(folder, false).expect("opens");
+            let db = Db::open(folder, options()).expect("opens");
             let entries = db.iter().map(|entry| entry.expect("sound"));
             entries.map(|(key, value)| (key, value.to_vec(), value.expiry())).collect::<Vec<_>>()
         };
         assert_eq!(entries(&folder), entries(&backup));
         assert!(entries(&folder).iter().any(|(_, _, expiry)| expiry.is_some()));
         let again = rewrite(&folder, FORMAT_VERSION).err().expect("the name is taken");
-        assert!(matches!(again, Failure::Data(told) if told.contains("s.version-7 exists")));
+        assert!(matches!(again, Failure::Data(told) if told.contains("s.version-8 exists")));
     }
 
     #[test]
     fn a_version_that_cannot_be_read_is_told_with_the_way_out() {
         let told = unreadable(Path::new("s"), FORMAT_VERSION + 1);
-        assert!(told.contains("s has format version 8") && told.contains("a newer"), "{told}");
+        assert!(told.contains("s has format version 9") && told.contains("a newer"), "{told}");
         assert!(unreadable(Path::new("s"), 1).contains("an older Trommel"));
     }
 }

@@ -68,7 +68,7 @@ pub(crate) fn log_fragments(
         let what = format!("a log of format version {version}, which is not read here");
         (Some(Fragment::damaged(0..bytes.len(), what)), bytes.len())
     });
-    let start = older.unwrap_or_else(|| start_of(bytes, &wal::header()));
+    let start = older.unwrap_or_else(|| start_of(bytes, &wal::header_like(bytes)));
     fragments(bytes, start, number, |offset, payload| match offset == wal::HEADER_SIZE as u64 {
         true => wal::decode_predecessor(payload).map(LogRecord::Predecessor),
         false => WalBatch::decode(payload).map(LogRecord::Group),
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(firsts(&all(&sound)), [1, 2, 3, 4]);
         for byte in 0..sound.len() {
             let mut bytes = sound.clone();
-            // Of the version that makes no older one.
+            // Of the version that makes none that is read.
             bytes[byte] ^= 0x10;
             let fragments = all(&bytes);
             let hit = offsets.iter().rposition(|&offset| offset <= byte as u64);

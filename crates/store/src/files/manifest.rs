@@ -26,8 +26,8 @@ use crate::storage::traits::ReadAt;
 
 /// The version of all files of a store. A store of another version is refused.
 pub const FORMAT_VERSION: u32 = 8;
-/// Older versions that can be read, but are not written: each is a part of this one.
-pub const OLDER_VERSIONS: [u32; 1] = [7];
+/// The versions that can be read: each older one is a part of the present one.
+pub const READ_VERSIONS: [u32; 2] = [7, FORMAT_VERSION];
 /// The file that makes a folder a store.
 pub(crate) const MANIFEST_NAME: &str = "MANIFEST";
 pub(crate) const MANIFEST_NEW_NAME: &str = "MANIFEST.new";
@@ -62,9 +62,13 @@ const TAG_NEXT_KEYSPACE: u8 = 18;
 const TAG_GONE: u8 = 19;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
+    header_of(FORMAT_VERSION)
+}
+
+fn header_of(version: u32) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
     header[..MAGIC.len()].copy_from_slice(MAGIC);
-    header[MAGIC.len()..].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+    header[MAGIC.len()..].copy_from_slice(&version.to_le_bytes());
     header
 }
 
@@ -101,11 +105,11 @@ impl Manifest {
         versions: &[u32],
     ) -> Result<Option<StoreLayout>> {
         let path = folder.path_of(MANIFEST_NAME);
-        match with_room(|| folder.handle().open(MANIFEST_NAME)) {
+        let version = match with_room(|| folder.handle().open(MANIFEST_NAME)) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(Error::io(path)(error)),
             Ok(file) => check_header(&*file, &path, versions)?,
-        }
+        };
         let (mut layout, mut edits) = (StoreLayout::default(), 0);
         let mut apply = |offset, payload: &[u8]| {
             let edit = decode(payload)
@@ -115,7 +119,7 @@ impl Manifest {
             edits += 1;
             Ok(())
         };
-        read_records(folder, MANIFEST_NAME, SALT, &header(), &all_before, &mut apply)?;
+        read_records(folder, MANIFEST_NAME, SALT, &header_of(version), &all_before, &mut apply)?;
         if edits == 0 {
             let what = "the first edit is missing; it is written before the file gets its name";
             return Err(Error::corrupt(path, HEADER_BYTES as u64, what));
@@ -241,9 +245,10 @@ impl Manifest {
     }
 }
 
-fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<()> {
+/// The version that a header tells, if it is one of these.
+fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<u32> {
     match version_in(&read_header(file, path, HEADER_BYTES)?, MAGIC) {
-        Some(found) if versions.contains(&found) => Ok(()),
+        Some(found) if versions.contains(&found) => Ok(found),
         Some(found) => {
             Err(Error::Version { path: path.to_path_buf(), found, known: FORMAT_VERSION })
         }

@@ -41,6 +41,8 @@ use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 pub(crate) const VERSION: u32 = 3;
+/// The oldest version that is read: what it has is as in the present one.
+const OLDEST_VERSION: u32 = 2;
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// What is no kind of entry: the number of a key space follows.
 const KEYSPACE_TAG: u8 = 64;
@@ -50,9 +52,13 @@ const REPEATS_TAG: u8 = 65;
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
 pub(crate) fn header() -> [u8; HEADER_SIZE] {
+    header_of(VERSION)
+}
+
+fn header_of(version: u32) -> [u8; HEADER_SIZE] {
     let mut header = [0; HEADER_SIZE];
     header[..MAGIC.len()].copy_from_slice(&MAGIC);
-    header[MAGIC.len()..].copy_from_slice(&VERSION.to_le_bytes());
+    header[MAGIC.len()..].copy_from_slice(&version.to_le_bytes());
     header
 }
 
@@ -293,9 +299,10 @@ type OnLogRecord<'f> = dyn FnMut(u64, &[u8], &Path) -> Result<()> + 'f;
 fn read_log(folder: &OpenFolder, number: u64, f: &mut OnLogRecord<'_>) -> Result<u64> {
     let name = wal_name(number);
     let path = &*folder.path_of(&name);
-    check_version(path, &record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?)?;
+    let header = record::read_header(&*folder.open_file(&name)?, path, HEADER_SIZE)?;
+    let header = header_of(check_version(path, &header)?);
     let f = &mut |offset, payload: &[u8]| f(offset, payload, path);
-    record::read_records(folder, &name, number, &header(), &durable_before, f)
+    record::read_records(folder, &name, number, &header, &durable_before, f)
 }
 
 /// How many bytes were durable before a record of a log. The predecessor record tells none.
@@ -314,16 +321,23 @@ pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predeces
 }
 
 /// Tells a whole header of another version from damage. The record reader does the rest.
-fn check_version(path: &Path, header: &[u8]) -> Result<()> {
+fn check_version(path: &Path, header: &[u8]) -> Result<u32> {
     match record::version_in(header, &MAGIC) {
-        None | Some(0 | VERSION) => Ok(()),
+        None | Some(0) => Ok(VERSION),
+        Some(known @ OLDEST_VERSION..=VERSION) => Ok(known),
         Some(found) => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
     }
 }
 
+/// The header of the version that a log tells, if that is one that is read; else the present one.
+pub(crate) fn header_like(bytes: &[u8]) -> [u8; HEADER_SIZE] {
+    let known = |found: &u32| (OLDEST_VERSION..=VERSION).contains(found);
+    header_of(record::version_in(bytes, &MAGIC).filter(known).unwrap_or(VERSION))
+}
+
 /// The version of a log of an older format, whose groups cannot be read as those of this one.
 pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
-    record::version_in(bytes, &MAGIC).filter(|found| (1..VERSION).contains(found))
+    record::version_in(bytes, &MAGIC).filter(|found| (1..OLDEST_VERSION).contains(found))
 }
 
 /// A group of batches that is read in place.

@@ -25,6 +25,8 @@ pub struct Environment {
     pub pauses: Pauses,
     pub(crate) listening: Listening,
     pub(crate) resources: Option<Resources>,
+    /// Whether a store of an older version is opened, too, and then read alone.
+    pub(crate) reads_older: bool,
 }
 
 impl Default for Environment {
@@ -36,6 +38,7 @@ impl Default for Environment {
             pauses: Pauses::default(),
             listening: Listening::default(),
             resources: None,
+            reads_older: false,
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) mod verify;
 pub(crate) mod verify_files;
 
 pub use crate::files::log_check::LogCounts;
-pub use crate::files::manifest::FORMAT_VERSION;
+pub use crate::files::manifest::{FORMAT_VERSION, READ_VERSIONS};
 pub use crate::tree::peek::{RunPeek, TreePeek, peek};
 pub use dump::{DumpItem, FileKind, dump};
 pub use progress::{OnProgress, Progress};

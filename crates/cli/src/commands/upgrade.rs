@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use trommel::tools::{FORMAT_VERSION, READ_VERSIONS, peek};
-use trommel::{Background, Db, Error, GuardKind, Options};
+use trommel::{Db, Error, GuardKind, Options};
 
 use crate::commands::batches::{Batches, Kept};
 use crate::output::progress::count_bar;

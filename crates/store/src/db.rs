@@ -87,6 +87,7 @@ impl Db {
         let begun = environment.clock.now();
         let (engine, keyspaces) = open::open_store(path.as_ref(), &options, environment)?;
         let engine = Arc::new(engine);
+        engine.commit.trees.add(&engine);
         // It closes the store if what follows fails, or panics.
         let owner = Arc::new(Owner { engine: Arc::clone(&engine), keyspaces });
         // On a full disk they are not: the next opening is to say them again.

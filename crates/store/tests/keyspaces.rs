@@ -181,6 +181,53 @@ fn a_log_stays_as_long_as_one_key_space_needs_it() {
     assert_eq!(db.stats().expect("open").logs, 1, "nobody needs an older one");
 }
 
+/// Bytes of logs that there are.
+fn log_bytes(disk: &Memory) -> usize {
+    let logs = files(disk, ".wal").into_iter();
+    logs.map(|name| disk.file(Path::new("db").join(name)).expect("is there").len()).sum()
+}
+
+#[test]
+fn a_key_space_that_is_written_seldom_holds_back_no_logs() {
+    let disk = Memory::new();
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = options().max_log_bytes(1 << 20);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    let small = KeyspaceOptions::new().write_buffer_bytes(100_000);
+    let busy = db.keyspace("busy", small).expect("makes it");
+    let quiet: Vec<Keyspace> = (0..20).map(|n| keyspace(&db, &format!("quiet {n}"))).collect();
+    let mut most = 0;
+    for round in 0..400u64 {
+        if round % 40 == 0 {
+            let quiet = &quiet[(round / 40) as usize % 7];
+            quiet.put(format!("round {round:03}"), round.to_string()).expect("puts");
+        }
+        for number in 0..10u64 {
+            busy.put((round * 10 + number).to_be_bytes(), [7; 2000]).expect("puts");
+        }
+        while db.step().expect("steps") {}
+        most = most.max(log_bytes(&disk));
+    }
+    assert!(most < 2 << 20, "{most} bytes of logs, of 8 MB that were written");
+    let flushed =
+        |space: &Keyspace| space.stats().expect("open").levels.iter().any(|it| !it.runs.is_empty());
+    assert!(!quiet.iter().any(flushed), "they are small: nothing of them is flushed");
+    let check = |db: &Db| {
+        for round in (0..400u64).step_by(40) {
+            let quiet = keyspace(db, &format!("quiet {}", (round / 40) as usize % 7));
+            assert_eq!(value(&quiet, &format!("round {round:03}")), Some(round.to_string()));
+        }
+        assert_eq!(keyspace(db, "busy").iter().count(), 4000);
+    };
+    check(&db);
+    db.sync().expect("syncs");
+    let after = disk.crash_hard();
+    drop((quiet, busy, db));
+    let db = open(&after);
+    check(&db);
+    assert_eq!(db.verify().expect("reads").damage, [""; 0]);
+}
+
 #[test]
 fn after_a_failed_log_all_key_spaces_have_what_was_acknowledged() {
     for fail in 0..60 {

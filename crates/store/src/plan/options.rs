@@ -151,6 +151,10 @@ options! {
     max_open_files: Option<usize>, Option<usize> = None, "at least 1" if |it| *it != Some(0);
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";
+    /// Bytes of logs from which on those that key spaces share are made fewer: what a key space
+    /// that is written seldom has in old ones is written into the newest one again, or flushed. A
+    /// store with one key space has a log for each memtable, whatever this says.
+    max_log_bytes: u64 = 512 << 20, "at least 65536" if |it| *it >= 65536;
     /// What flushes and merges.
     background: Background = Background::Threads(1),
         "1 to 1024 threads, or stepped" if |it| it.is_sensible();

@@ -41,6 +41,11 @@ impl LiveLogs {
         }
     }
 
+    /// The log that takes what is written.
+    pub(crate) fn newest(&self) -> u64 {
+        lock(&self.state).newest
+    }
+
     /// The newest log has so many bytes.
     #[inline]
     pub(crate) fn note_bytes(&self, bytes: u64) {

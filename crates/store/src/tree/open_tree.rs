@@ -337,6 +337,15 @@ impl Installer {
         Ok(())
     }
 
+    /// Lets logs go that no memtable needs any more.
+    pub(crate) fn free_logs(&mut self, tree: &OpenTree) -> Result<()> {
+        let live = tree.logs.live_without(None);
+        if live <= tree.manifest().layout().logs.live {
+            return Ok(());
+        }
+        append(tree, StoreEdit::of_tree(tree.keyspace, Edit::default()), None).map(drop)
+    }
+
     /// Makes the manifest name images, of those parts whose base is still that of the newest
     /// version.
     pub(crate) fn install_images(

@@ -316,6 +316,7 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     waiting.drain(..count).collect()
 }
 
+mod log_room;
 mod trees;
 mod writer;
 use trees::Trees;

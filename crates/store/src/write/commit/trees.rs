@@ -51,6 +51,12 @@ impl Trees {
         memtables
     }
 
+    /// The trees that are known, with entries in active memtables.
+    pub(super) fn active_engines(&self) -> Vec<Arc<Engine>> {
+        let is_active = |engine: &Arc<Engine>| !engine.current.pin().active.memtable.is_empty();
+        self.all().into_iter().filter(is_active).collect()
+    }
+
     /// The newest log has all entries of active memtables.
     pub(super) fn move_to_newest(&self, own: &Engine) {
         self.for_all(own, |engine| engine.current.pin().active.move_to_newest(&engine.logs));

@@ -21,6 +21,7 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
+use crate::write::commit::log_room::is_long_again;
 use crate::write::commit::trees::Trees;
 use crate::write::engine::Engine;
 
@@ -51,7 +52,7 @@ pub(crate) enum Log {
 /// The log and the next sequence number.
 pub(crate) struct Writer {
     log: Log,
-    trees: Arc<Trees>,
+    pub(super) trees: Arc<Trees>,
     /// The next log may be there, after it could not be made: no more is written to this one.
     next_failed: bool,
     log_failure: LogFailure,
@@ -129,6 +130,7 @@ impl Writer {
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged());
         let log = self.open_log(engine)?;
+        let before = log.len();
         let appended = log.append(first, count, writes()).map(|()| log.len());
         let log_bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
         if sync || self.is_sync_due(engine) {
@@ -140,6 +142,10 @@ impl Writer {
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
         for (engine, tally) in touched.iter().zip(&tallies) {
             engine.counters.wrote(tally.writes, tally.bytes as u64);
+        }
+        if is_long_again(engine, before, log_bytes) {
+            // The writes are there. What fails here is tried again when the log has grown further.
+            let _ = self.make_room_in_logs(engine);
         }
         Ok(())
     }
@@ -157,7 +163,7 @@ impl Writer {
     }
 
     /// The log, ready to be written.
-    fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
+    pub(super) fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces } = self.log {
             engine.leaving.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
@@ -267,9 +273,12 @@ impl Writer {
         self.open_log(engine)?;
         // A table may be there after a crash only if all that was written before is.
         self.sync(engine)?;
-        let wal = self.new_log(engine)?;
+        let bytes = self.open_log(engine)?.len();
+        let next = self.ends_log(engine, bytes).then(|| self.new_log(engine)).transpose()?;
         self.seal_active(engine);
-        self.go_on_with(Log::Open(wal));
+        if let Some(next) = next {
+            self.go_on_with(Log::Open(next));
+        }
         engine.work_appeared();
         Ok(())
     }

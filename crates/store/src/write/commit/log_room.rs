@@ -1,0 +1,83 @@
+//! How logs that several trees share become fewer.
+//! ```text
+//! log 7        log 8      log 9, the newest      more than max_log_bytes
+//! a  b b b b   b b b b    b b b b
+//! |                       ^
+//! '--- repeated ----------'                      a is small: 7 and 8 can go when b is flushed
+//! '--- or a, or the largest tree, is sealed      much is in memory: what is repeated is long again
+//! ```
+//! Invariant: a log goes when all that it has is in tables, or in a newer log and durable there.
+
+use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::memtable::Memtable;
+use crate::entries::memtable_writes::{groups, writes_up_to};
+use crate::error::Result;
+use crate::sync::Arc;
+use crate::write::commit::Writer;
+use crate::write::engine::Engine;
+
+/// A log that has so many bytes is followed by another one at the next seal, whoever else has
+/// entries in it. Where logs are to take less, it is a quarter of that.
+const LOG_BYTES: u64 = 16 << 20;
+
+fn log_bytes_max(engine: &Engine) -> u64 {
+    LOG_BYTES.min(engine.table_files.options.max_log_bytes / 4)
+}
+
+/// Whether a log that grows is to be looked at now.
+pub(super) fn is_long_again(engine: &Engine, before: u64, now: u64) -> bool {
+    let most = log_bytes_max(engine);
+    now / most > before / most
+}
+
+impl Writer {
+    /// Whether a log of so many bytes is to end when a tree's memtable is sealed: soon nothing in
+    /// it is needed, or it is long.
+    pub(super) fn ends_log(&self, sealed: &Engine, bytes: u64) -> bool {
+        let others = self.trees.active_memtables(sealed);
+        bytes >= log_bytes_max(sealed)
+            || others.iter().all(|(keyspace, _)| *keyspace == sealed.keyspace)
+    }
+
+    /// Makes logs fewer, if they have more bytes than the options allow.
+    pub(super) fn make_room_in_logs(&mut self, engine: &Engine) -> Result<()> {
+        let most = engine.table_files.options.max_log_bytes;
+        while engine.logs.sizes().1 > most {
+            let (oldest, newest) = (engine.logs.live_without(None), engine.logs.newest());
+            let mut active = self.trees.active_engines();
+            let size = |engine: &Arc<Engine>| engine.current.pin().active.memtable.size_bytes();
+            let in_memory: usize = active.iter().map(size).sum();
+            if in_memory as u64 > most / 2 {
+                let largest = active.into_iter().max_by_key(size);
+                return largest.map_or(Ok(()), |largest| self.seal(&largest));
+            }
+            active.retain(|engine| engine.current.pin().active.first_log() == Some(oldest));
+            // Else a flush is to come, or all of it is in one log.
+            if active.is_empty() || oldest == newest {
+                return Ok(());
+            }
+            self.repeat(engine, &active)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is in these trees' memtables into the newest log once more, durably.
+    fn repeat(&mut self, main: &Engine, trees: &[Arc<Engine>]) -> Result<()> {
+        let memtable = |engine: &Arc<Engine>| {
+            (engine.keyspace, Arc::clone(&engine.current.pin().active.memtable))
+        };
+        let memtables: Vec<(KeyspaceId, Arc<Memtable>)> = trees.iter().map(memtable).collect();
+        let log = self.open_log(main)?;
+        let borrowed = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
+        let writes = writes_up_to(borrowed, Sequence::MAX);
+        groups(&writes).try_for_each(|group| log.repeat(group))?;
+        let bytes = log.len();
+        self.sync(main)?;
+        main.logs.note_bytes(bytes);
+        for engine in trees {
+            engine.current.pin().active.move_to_newest(&engine.logs);
+        }
+        main.installer().free_logs(main)
+    }
+}

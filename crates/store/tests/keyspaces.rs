@@ -382,3 +382,64 @@ fn a_checkpoint_has_all_key_spaces_at_one_moment() {
     }
     assert_eq!(copy.verify().expect("reads").damage, [""; 0]);
 }
+
+/// A store with three key spaces, of which some is in tables and some in the log.
+fn damaged(disk: &Memory, damage: impl FnOnce(&Memory)) -> Db {
+    let db = open(disk);
+    for (place, name) in ["default", "a", "b"].into_iter().enumerate() {
+        let space = keyspace(&db, name);
+        for number in 0..50 {
+            space.put(format!("{name} {number:02}"), "flushed").expect("puts");
+        }
+        space.flush().expect("flushes");
+        space.put(format!("{name} {}", 50 + place), "logged").expect("puts");
+    }
+    keyspace(&db, "dropped").put("x", "y").expect("puts");
+    db.drop_keyspace("dropped").expect("drops");
+    db.close().expect("closes");
+    damage(disk);
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    trommel::tools::repair_with("db", &environment).expect("repairs");
+    open(disk)
+}
+
+fn counts(db: &Db) -> Vec<(String, usize)> {
+    let names = db.keyspaces().expect("open");
+    names.into_iter().map(|name| (name.clone(), keyspace(db, &name).iter().count())).collect()
+}
+
+#[test]
+fn a_repair_keeps_key_spaces_apart() {
+    let disk = Memory::new();
+    let lost_log = |disk: &Memory| {
+        let logs = files(disk, ".wal");
+        let path = Path::new("db").join(logs.last().expect("there is one"));
+        let bytes = disk.file(&path).expect("is there");
+        disk.flip_bit(&path, bytes.len() as u64 / 2, 0);
+    };
+    let db = damaged(&disk, lost_log);
+    let names: Vec<String> = counts(&db).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names, ["default", "a", "b"]);
+    for (name, count) in counts(&db) {
+        assert!((50..=51).contains(&count), "{name}: {count}");
+        let own = |key: &[u8]| key.starts_with(name.as_bytes());
+        assert!(keyspace(&db, &name).iter().all(|entry| own(&entry.expect("reads").0)));
+    }
+    assert_eq!(db.verify().expect("reads").damage, [""; 0]);
+}
+
+#[test]
+fn without_a_manifest_key_spaces_are_found_by_number() {
+    let disk = Memory::new();
+    let db = damaged(&disk, |disk| {
+        disk.remove(Path::new("db/MANIFEST")).expect("removes");
+    });
+    let all = [("default", 51), ("recovered-1", 51), ("recovered-2", 51)];
+    let mut found = counts(&db);
+    // What was dropped may be in the log.
+    found.retain(|(name, _)| name != "recovered-3");
+    assert_eq!(found, all.map(|(name, count)| (name.to_string(), count)));
+    assert_eq!(db.verify().expect("reads").damage, [""; 0]);
+    keyspace(&db, "new").put("a", "b").expect("puts");
+    assert!(!keyspace(&db, "recovered-1").iter().any(|entry| entry.expect("reads").0 == b"a"));
+}

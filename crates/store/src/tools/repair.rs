@@ -13,11 +13,13 @@
 //! store is not touched. A crash on the way leaves a store that can be repaired again. A manifest
 //! that is not trusted always leaves a doubt: only a whole one tells what is missing.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use trommel_filters::{FlushNumber, Part, Span};
 
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::MemtableSize;
 use crate::error::{Error, Result};
 use crate::files::cache::BlockCache;
@@ -31,7 +33,7 @@ use crate::files::table::parts::TableParts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::plan::options::Options;
-use crate::plan::store_layout::{LogNumbers, StoreLayout};
+use crate::plan::store_layout::{KeyspaceChange, KeyspaceEdit, LogNumbers, StoreEdit, StoreLayout};
 use crate::shared::environment::Environment;
 use crate::storage::io_mode::IoStats;
 use crate::storage::link_or_copy::link_or_copy;
@@ -122,7 +124,14 @@ struct Repair<'a, 'l> {
     steps: Steps<'a, 'l>,
 }
 
-/// The repaired tree, and the files that are to leave the folder.
+/// What can be read of a tree.
+#[derive(Default)]
+struct Readable {
+    facts: Vec<TableFacts>,
+    tables: Vec<Arc<Table>>,
+}
+
+/// The repaired store, and the files that are to leave the folder.
 struct Plan {
     layout: StoreLayout,
     aside: Vec<String>,
@@ -148,8 +157,7 @@ impl Repair<'_, '_> {
     /// still be readable. Then tables that it names are missing, or logs do not continue where its
     /// tables end, or other tables are newer.
     fn trusts(&self, store: &StoreLayout, manifest: &FoundManifest) -> Result<bool> {
-        let layout = store.default_tree();
-        let tables = || layout.runs.iter().flat_map(|run| &run.tables);
+        let tables = || store.trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
         let all_there = tables().all(|table| self.has(&table_name(table.file)));
         let mut unknown = self.numbers(table_name);
         unknown.retain(|&file| !manifest.knows(file));
@@ -159,7 +167,7 @@ impl Repair<'_, '_> {
         let Some(last) = self.last_in_logs(store)?.filter(|_| all_there) else {
             return Ok(false);
         };
-        let last = last.max(layout.last_sequence);
+        let last = last.max(store.last_sequence());
         // Without a torn end such tables mean nothing: after a crash they are in no edit, and may
         // be incomplete.
         for file in unknown.into_iter().filter(|_| manifest.is_torn) {
@@ -183,11 +191,11 @@ impl Repair<'_, '_> {
     }
 
     fn count(&mut self, store: &StoreLayout) -> Result<()> {
-        let layout = store.default_tree();
+        let runs = || store.trees().flat_map(|tree| &tree.runs);
         let logs = LogCheck { folder: &self.table_files.folder, layout: store, misses_logs: false };
         self.report.logs = logs.run(&self.names, &mut |_| Ok(()))?;
-        self.report.tables = layout.runs.iter().map(|run| run.tables.len() as u64).sum();
-        self.report.entries = layout.runs.iter().map(RunRecord::entries).sum();
+        self.report.tables = runs().map(|run| run.tables.len() as u64).sum();
+        self.report.entries = runs().map(RunRecord::entries).sum();
         if !self.report.lost.is_empty() {
             let note = "older values of keys that were lost, and keys that had been deleted, may be seen again";
             self.report.notes.push(note.into());
@@ -204,43 +212,70 @@ impl Repair<'_, '_> {
         numbers_of(&self.names, name_of)
     }
 
-    /// The manifest's tree without what is lost. None: nothing needs repair.
+    /// The manifest's trees without what is lost. None: nothing needs repair.
     fn keep(&mut self, store: &StoreLayout) -> Result<Option<Plan>> {
-        let layout = store.default_tree();
-        let (mut next, mut logs) = (Layout::clone(layout), store.logs);
+        let mut next = store.clone();
         let mut aside = Vec::new();
-        self.steps.begin(layout.runs.iter().map(|run| run.tables.len() as u64).sum())?;
+        let tables = store.trees().flat_map(|tree| &tree.runs).map(|run| run.tables.len() as u64);
+        self.steps.begin(tables.sum())?;
+        for (&id, keyspace) in &store.keyspaces {
+            let tree = self.keep_tables(id, &keyspace.tree, &mut aside)?;
+            next = next.with(id, tree);
+        }
+        if self.last_in_logs(store)?.is_none() {
+            self.keep_logs(&mut next, &mut aside)?;
+        }
+        for (&id, keyspace) in &store.keyspaces {
+            let (before, mut tree) = (&keyspace.tree, Layout::clone(&next.keyspaces[&id].tree));
+            let was_oldest = before.runs.last().map(|run| run.id);
+            if let Some(oldest) = tree.runs.last_mut().filter(|run| Some(run.id) != was_oldest) {
+                oldest.tables.iter_mut().for_each(begin_at_0);
+            }
+            tree.end_last_merge();
+            self.keep_images(before, &mut tree, &mut aside)?;
+            next = next.with(id, tree);
+        }
+        if next == *store {
+            return Ok(None);
+        }
+        // Merges left these tables over, and opening would remove them. They may hold what is lost
+        // elsewhere.
+        let is_left_over = |file: &u64| !store.trees().any(|tree| tree.has_file(*file));
+        let left_over = self.numbers(table_name).into_iter().filter(is_left_over);
+        aside.extend(left_over.map(table_name));
+        let next_file = self.table_files.next_file();
+        let tree = Layout { next_file, ..Layout::clone(next.default_tree()) };
+        Ok(Some(Plan { layout: next.with(KeyspaceId::DEFAULT, tree), aside }))
+    }
+
+    /// A tree with those of its tables that can be read.
+    fn keep_tables(
+        &mut self,
+        id: KeyspaceId,
+        tree: &Layout,
+        aside: &mut Vec<String>,
+    ) -> Result<Layout> {
+        let mut next = tree.clone();
         for run in &mut next.runs {
             let mut tables = Vec::new();
             for record in std::mem::take(&mut run.tables) {
-                tables.extend(self.keep_table(layout, record, &mut aside)?);
+                tables.extend(self.keep_table(id, tree, record, aside)?);
                 self.steps.advance(1)?;
             }
             run.tables = tables;
         }
         next.runs.retain(|run| !run.tables.is_empty());
-        if self.last_in_logs(store)?.is_none() {
-            self.keep_logs(&mut next, &mut logs, &mut aside)?;
-        }
-        let was_oldest = layout.runs.last().map(|run| run.id);
-        if let Some(oldest) = next.runs.last_mut().filter(|run| Some(run.id) != was_oldest) {
-            oldest.tables.iter_mut().for_each(begin_at_0);
-        }
-        next.end_last_merge();
-        self.keep_images(layout, &mut next, &mut aside)?;
-        if next == **layout && logs == store.logs {
-            return Ok(None);
-        }
-        // Merges left these tables over, and opening would remove them. They may hold what is lost
-        // elsewhere.
-        let left_over = self.numbers(table_name).into_iter().filter(|file| !layout.has_file(*file));
-        aside.extend(left_over.map(table_name));
-        next.next_file = self.table_files.next_file();
-        Ok(Some(Plan { layout: StoreLayout::of(next, logs), aside }))
+        Ok(next)
+    }
+
+    /// How tables of a key space are read and written.
+    fn files_of(&self, id: KeyspaceId) -> Arc<TableFiles> {
+        Arc::new(self.table_files.sharing(id, &self.table_files.options))
     }
 
     fn keep_table(
         &mut self,
+        id: KeyspaceId,
         layout: &Layout,
         record: TableRecord,
         aside: &mut Vec<String>,
@@ -251,7 +286,7 @@ impl Repair<'_, '_> {
             self.lose_table(name, "the table is missing", record.entries);
             return Ok(Vec::new());
         }
-        let mended = mend(&self.table_files, record.file, Some(&record), &mut self.report)?;
+        let mended = mend(&self.files_of(id), record.file, Some(&record), &mut self.report)?;
         let is_another = !mended.belongs(layout, &record);
         if is_another {
             self.lose_table(name.clone(), "another table is in its place", record.entries);
@@ -278,31 +313,45 @@ impl Repair<'_, '_> {
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
     }
 
-    /// The readable writes of the logs become one more flush.
-    fn keep_logs(
-        &mut self,
-        next: &mut Layout,
-        logs: &mut LogNumbers,
-        aside: &mut Vec<String>,
-    ) -> Result<()> {
-        let (live, last) = (logs.live, next.last_sequence);
+    /// The readable writes of the logs become one more flush of each tree.
+    fn keep_logs(&mut self, next: &mut StoreLayout, aside: &mut Vec<String>) -> Result<()> {
+        let live = next.logs.live;
         let mut numbers = self.numbers(wal_name);
         numbers.retain(|&number| number >= live);
-        let mut keeps = |entry: &Entry<'_>| Ok(entry.sequence > last);
+        let known = next.clone();
+        let mut keeps = |id: KeyspaceId, entry: &Entry<'_>| {
+            Ok(known.tree(id).is_some_and(|tree| entry.sequence > tree.last_sequence))
+        };
         let folder = &self.table_files.folder;
-        let known = StoreLayout::of(next.clone(), *logs);
-        let writes = save_writes(folder, &numbers, Some(&known), &mut self.report, &mut keeps)?;
+        let saved = save_writes(folder, &numbers, Some(&known), &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
-        logs.live = self.table_files.next_file();
-        let Some(output) = self.write_run(&writes)? else { return Ok(()) };
-        let flush = next.next_flush;
-        let (first, last) = sequences(&writes);
+        next.logs.live = self.table_files.next_file();
+        for (id, writes) in saved {
+            let tree = next.tree(id).expect("others are not kept");
+            let mut tree = Layout::clone(tree);
+            self.add_flush(id, &mut tree, &writes)?;
+            *next = next.with(id, tree);
+        }
+        Ok(())
+    }
+
+    /// Adds a run of these writes.
+    fn add_flush(
+        &mut self,
+        id: KeyspaceId,
+        tree: &mut Layout,
+        writes: &[SavedWrite],
+    ) -> Result<()> {
+        let Some(output) = self.write_run(id, writes)? else { return Ok(()) };
+        let flush = tree.next_flush;
+        let (first, last) = sequences(writes);
         let span = Span::of_flush(flush);
         let run = output.tables[0].0;
         let tables = output.records(run, 0, |_| span);
-        next.runs.insert(0, RunRecord { id: run, level: 0, tables });
-        next.flushes.push(FlushRecord { flush, first });
-        (next.next_flush, next.last_sequence) = (flush.next(), last);
+        tree.runs.insert(0, RunRecord { id: run, level: 0, tables });
+        tree.flushes.push(FlushRecord { flush, first });
+        (tree.next_flush, tree.last_sequence) = (flush.next(), last);
+        tree.next_file = self.table_files.next_file();
         Ok(())
     }
 
@@ -336,11 +385,11 @@ impl Repair<'_, '_> {
         Ok(())
     }
 
-    /// A tree of all tables that can be read, except those that the manifest removed from it.
+    /// Trees of all tables that can be read, except those that the manifest removed from them.
     fn rebuild(&mut self, manifest: &FoundManifest) -> Result<Plan> {
         self.report.manifest_rebuilt = true;
         self.doubt_manifest(manifest);
-        let (mut tables, mut facts, mut aside) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut trees, mut aside) = (BTreeMap::<KeyspaceId, Readable>::new(), Vec::new());
         let files = self.numbers(table_name);
         self.steps.begin(files.len() as u64)?;
         for file in files {
@@ -349,44 +398,129 @@ impl Repair<'_, '_> {
                 aside.push(table_name(file));
                 continue;
             }
+            let id = self.keyspace_of(file)?;
+            let files = self.files_of(id);
+            let tree = trees.entry(id).or_default();
             for record in manifest.pieces_of(file) {
-                match mend(&self.table_files, file, record, &mut self.report)? {
+                match mend(&files, file, record, &mut self.report)? {
                     Mended::Sound(table) => {
-                        facts.push(TableFacts::of_piece(&table, record));
-                        tables.push(table);
+                        tree.facts.push(TableFacts::of_piece(&table, record));
+                        tree.tables.push(table);
                     }
                     Mended::Rewritten(output) => {
                         aside.push(table_name(file));
                         self.note_rewritten(&output);
-                        facts.extend(output.opened.values().map(|table| TableFacts::of(table)));
-                        tables.extend(output.opened.into_values());
+                        tree.facts
+                            .extend(output.opened.values().map(|table| TableFacts::of(table)));
+                        tree.tables.extend(output.opened.into_values());
                     }
                 }
             }
         }
         let logs = self.numbers(wal_name);
-        facts.extend(self.rebuild_logs(&logs, &tables)?);
+        self.rebuild_logs(&logs, &mut trees)?;
         aside.extend(logs.into_iter().map(wal_name));
         aside.extend(self.numbers(image_name).into_iter().map(image_name));
-        let last = facts.iter().map(|table| table.sequences.1).max().unwrap_or_default();
-        let Untangled { facts, merged } = untangle(&self.table_files, facts, &mut self.written)?;
-        aside.extend(merged.iter().map(|&file| table_name(file)).filter(|name| self.has(name)));
-        let (mut layout, doubtful) = layout_of(facts);
-        self.doubt_tables(manifest, &[merged, doubtful].concat());
-        layout.last_sequence = last.max(manifest.last_sequence);
-        layout.next_file = self.table_files.next_file();
-        let logs = LogNumbers { live: layout.next_file, newest: 0 };
-        Ok(Plan { layout: StoreLayout::of(layout, logs), aside })
+        let layout = self.rebuilt_layout(manifest, trees, &mut aside)?;
+        Ok(Plan { layout, aside })
+    }
+
+    /// The key space that a table names. What cannot be read is taken for one of the default one.
+    fn keyspace_of(&self, file: u64) -> Result<KeyspaceId> {
+        let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
+        Ok(parts.properties.map_or(KeyspaceId::DEFAULT, |known| known.keyspace))
+    }
+
+    fn rebuilt_layout(
+        &mut self,
+        manifest: &FoundManifest,
+        trees: BTreeMap<KeyspaceId, Readable>,
+        aside: &mut Vec<String>,
+    ) -> Result<StoreLayout> {
+        let mut store = StoreLayout::default();
+        let mut left_over = Vec::new();
+        let names = manifest.names.keys().copied();
+        let ids: BTreeSet<KeyspaceId> = names.chain(trees.keys().copied()).collect();
+        let mut trees = trees;
+        for id in ids {
+            let Readable { facts, .. } = trees.remove(&id).unwrap_or_default();
+            let last = facts.iter().map(|table| table.sequences.1).max().unwrap_or_default();
+            let Untangled { facts, merged } =
+                untangle(&self.files_of(id), facts, &mut self.written)?;
+            aside.extend(merged.iter().map(|&file| table_name(file)).filter(|it| self.has(it)));
+            let (mut tree, doubtful) = layout_of(facts);
+            left_over.extend([merged, doubtful].concat());
+            tree.last_sequence = last.max(manifest.last_sequence);
+            tree.next_file = self.table_files.next_file();
+            store = self.with_tree(store, id, tree, manifest.names.get(&id))?;
+        }
+        if store.default_tree().next_file == 0 {
+            let tree = Layout {
+                last_sequence: manifest.last_sequence,
+                next_file: self.table_files.next_file(),
+                ..Layout::default()
+            };
+            store = store.with(KeyspaceId::DEFAULT, tree);
+        }
+        self.doubt_tables(manifest, &left_over);
+        store.next_keyspace = store.next_keyspace.max(manifest.next_keyspace);
+        store.logs = LogNumbers { live: self.table_files.next_file(), newest: 0 };
+        Ok(store)
+    }
+
+    /// The store with a tree, whose key space gets a name if that is not known.
+    fn with_tree(
+        &mut self,
+        store: StoreLayout,
+        id: KeyspaceId,
+        tree: Layout,
+        name: Option<&String>,
+    ) -> Result<StoreLayout> {
+        if id == KeyspaceId::DEFAULT {
+            return Ok(store.with(id, tree));
+        }
+        let invented = || {
+            let names = (0..).map(|n| match n {
+                0 => format!("recovered-{}", id.0),
+                n => format!("recovered-{}-{n}", id.0),
+            });
+            let mut free = names.filter(|name| store.named(name).is_none());
+            free.next().expect("numbers do not end")
+        };
+        let known = name.filter(|name| store.named(name).is_none()).cloned();
+        if known.is_none() {
+            let what = format!("the name of key space {} cannot be read", id.0);
+            self.report.notes.push(format!("{what}: it is {} now", invented()));
+        }
+        let name = known.unwrap_or_else(invented);
+        let edit = KeyspaceEdit {
+            change: Some(KeyspaceChange::Created { name }),
+            ..KeyspaceEdit::default()
+        };
+        let made = StoreEdit { keyspaces: vec![(id, edit)], ..StoreEdit::default() };
+        let path = self.table_files.folder.path_of(MANIFEST_NAME);
+        let store = store.apply(&made).map_err(|wrong| Error::corrupt(path, 0, wrong))?;
+        Ok(store.with(id, tree))
     }
 
     /// Entries of logs that are in no table become tables.
-    fn rebuild_logs(&mut self, logs: &[u64], tables: &[Arc<Table>]) -> Result<Vec<TableFacts>> {
+    fn rebuild_logs(
+        &mut self,
+        logs: &[u64],
+        trees: &mut BTreeMap<KeyspaceId, Readable>,
+    ) -> Result<()> {
         let folder = &self.table_files.folder;
-        let mut keeps = |entry: &Entry<'_>| is_newer_than_all(entry, tables);
-        let writes = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
-        let Some(output) = self.write_run(&writes)? else { return Ok(Vec::new()) };
-        let facts = output.opened.values().map(|table| TableFacts::of(table));
-        Ok(facts.map(|facts| TableFacts { is_newest: true, ..facts }).collect())
+        let mut keeps = |id: KeyspaceId, entry: &Entry<'_>| {
+            trees.get(&id).map_or(Ok(true), |tree| is_newer_than_all(entry, &tree.tables))
+        };
+        let saved = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
+        for (id, writes) in saved {
+            let Some(output) = self.write_run(id, &writes)? else { continue };
+            let facts = output.opened.values().map(|table| TableFacts::of(table));
+            let newest = facts.map(|facts| TableFacts { is_newest: true, ..facts });
+            trees.entry(id).or_default().facts.extend(newest);
+        }
+        Ok(())
     }
 
     /// Only a whole manifest tells which tables and logs there were. Without one, missing files
@@ -441,8 +575,8 @@ impl Repair<'_, '_> {
     }
 
     /// Writes sorted entries as a run. None: there are none.
-    fn write_run(&mut self, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
-        let Some(output) = write_run(&self.table_files, writes)? else { return Ok(None) };
+    fn write_run(&mut self, id: KeyspaceId, writes: &[SavedWrite]) -> Result<Option<RunOutput>> {
+        let Some(output) = write_run(&self.files_of(id), writes)? else { return Ok(None) };
         self.report.saved_from_logs += writes.len() as u64;
         self.written.extend(output.tables.iter().map(|(file, _)| *file));
         Ok(Some(output))

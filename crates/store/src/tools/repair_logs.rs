@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::entries::cursor::Reads;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::tombstones::{RangeDelete, RangeTombstones};
 use crate::error::{Error, Result};
 use crate::files::fragments::{Fragment, LogRecord, log_fragments, log_fragments_that_count};
@@ -44,9 +45,12 @@ impl SavedWrite {
     }
 }
 
-type Keeps<'k> = dyn FnMut(&Entry<'_>) -> Result<bool> + 'k;
+type Keeps<'k> = dyn FnMut(KeyspaceId, &Entry<'_>) -> Result<bool> + 'k;
 
-/// The writes of these logs that `keeps` wants, in the order of entries. Losses go into the report.
+/// Writes of each key space, in the order of entries.
+pub(crate) type SavedWrites = BTreeMap<KeyspaceId, Vec<SavedWrite>>;
+
+/// The writes of these logs that `keeps` wants. Losses go into the report.
 /// `known`: what the manifest tells, if it is trusted.
 pub(crate) fn save_writes(
     folder: &OpenFolder,
@@ -54,7 +58,7 @@ pub(crate) fn save_writes(
     known: Option<&StoreLayout>,
     report: &mut RepairReport,
     keeps: &mut Keeps<'_>,
-) -> Result<Vec<SavedWrite>> {
+) -> Result<SavedWrites> {
     let mut befores = BTreeMap::new();
     for &number in numbers {
         let name = wal_name(number);
@@ -69,9 +73,8 @@ pub(crate) fn save_writes(
             befores.insert(number, before);
         }
     }
-    let mut saver =
-        Saver { report, last: known.map(|known| known.default_tree().last_sequence.0), open: None };
-    let mut saved = Vec::new();
+    let mut saver = Saver { report, last: known.map(|known| known.last_sequence().0), open: None };
+    let mut saved = SavedWrites::new();
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
             saver.look_for(numbers, known.map(|known| known.logs.live), number, *before);
@@ -81,9 +84,9 @@ pub(crate) fn save_writes(
         let bytes = read_all(folder, &wal_name(number))?;
         for fragment in log_fragments_that_count(&bytes, number, counts) {
             let Some(group) = saver.next(number, counts, fragment) else { continue };
-            for entry in &group.entries {
-                if keeps(entry)? {
-                    saved.push(SavedWrite::of(entry));
+            for (keyspace, entry) in group.writes() {
+                if keeps(keyspace, entry)? {
+                    saved.entry(keyspace).or_default().push(SavedWrite::of(entry));
                 }
             }
         }
@@ -95,8 +98,10 @@ pub(crate) fn save_writes(
         saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
     saver.drop_empty_losses();
-    saved.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
-    saved.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);
+    for writes in saved.values_mut() {
+        writes.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
+        writes.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);
+    }
     Ok(saved)
 }
 
@@ -145,6 +150,10 @@ impl Saver<'_> {
         }
         match fragment {
             Fragment::Whole { item: LogRecord::Predecessor(_), .. } => {}
+            // It has no place among the numbers.
+            Fragment::Whole { item: LogRecord::Group(group), .. } if group.repeats => {
+                return Some(group);
+            }
             Fragment::Whole { item: LogRecord::Group(group), .. } => {
                 self.close(group.first.0);
                 let end = group.first.0 + group.entries.len() as u64;

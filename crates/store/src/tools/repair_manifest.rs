@@ -11,12 +11,13 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::entries::entry::{NUMBER_MAX, Sequence};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::fragments::{Fragment, manifest_fragments};
 use crate::files::manifest::{FORMAT_VERSION, HEADER_BYTES, MAGIC, MANIFEST_NAME};
 use crate::files::record::{read_all, version_in};
 use crate::plan::layout::{Edit, TableRecord};
-use crate::plan::store_layout::StoreLayout;
+use crate::plan::store_layout::{KeyspaceChange, StoreEdit, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
 
 /// Later versions are taken for damage: no Trommel has had them.
@@ -35,6 +36,12 @@ pub(crate) struct FoundManifest {
     pub(crate) end: u64,
     /// The damage, with offsets.
     pub(crate) damage: Vec<(u64, String)>,
+    /// The names of key spaces, as far as readable edits tell them.
+    pub(crate) names: BTreeMap<KeyspaceId, String>,
+    /// No key space has this number or a larger one, as far as that can be read.
+    pub(crate) next_keyspace: u32,
+    /// The key spaces of tables.
+    owners: BTreeMap<u64, KeyspaceId>,
     /// Every table that joined the tree in a readable edit, as the last such edit describes it.
     /// Several records are pieces of one trimmed table.
     pub(crate) added: BTreeMap<u64, Vec<TableRecord>>,
@@ -74,7 +81,8 @@ impl FoundManifest {
                         None => {}
                     }
                     edits += 1;
-                    edit.trees().for_each(|(_, edit)| found.follow(edit));
+                    edit.trees().for_each(|(id, edit)| found.follow(id, edit));
+                    found.follow_names(&edit);
                 }
                 Fragment::Damaged { bytes, what, .. } => {
                     found.damage.push((bytes.start, what));
@@ -93,8 +101,29 @@ impl FoundManifest {
         found
     }
 
+    fn follow_names(&mut self, edit: &StoreEdit) {
+        for (id, edit) in &edit.keyspaces {
+            match &edit.change {
+                Some(KeyspaceChange::Created { name } | KeyspaceChange::Renamed { name }) => {
+                    self.names.insert(*id, name.clone());
+                }
+                Some(KeyspaceChange::Dropped) => {
+                    self.names.remove(id);
+                    let of_it = self.owners.iter().filter(|(_, owner)| *owner == id);
+                    for &file in of_it.map(|(file, _)| file) {
+                        self.added.remove(&file);
+                        self.removed.insert(file);
+                    }
+                }
+                None => {}
+            }
+            self.next_keyspace = self.next_keyspace.max(id.0.saturating_add(1));
+        }
+        self.next_keyspace = self.next_keyspace.max(edit.next_keyspace.unwrap_or_default());
+    }
+
     /// A merge of a key range removes tables from the tree. The same edit adds what stays of them.
-    fn follow(&mut self, edit: &Edit) {
+    fn follow(&mut self, id: KeyspaceId, edit: &Edit) {
         let last = edit.last_sequence.filter(|last| last.0 <= NUMBER_MAX);
         self.last_sequence = self.last_sequence.max(last.unwrap_or_default());
         for file in &edit.removed {
@@ -103,6 +132,7 @@ impl FoundManifest {
         }
         for table in &edit.added {
             self.removed.remove(&table.file);
+            self.owners.insert(table.file, id);
             self.added.entry(table.file).or_default().push(table.clone());
         }
     }

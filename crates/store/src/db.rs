@@ -91,7 +91,9 @@ impl Db {
         // It closes the store if what follows fails, or panics.
         let owner = Arc::new(Owner { engine: Arc::clone(&engine), keyspaces });
         // On a full disk they are not: the next opening is to say them again.
-        let _ = keep_options(&engine, &options);
+        if !engine.env.reads_older {
+            let _ = keep_options(&engine, &options);
+        }
         // If there are no threads to be had, the store is closed when its owner goes.
         owner.each(|engine| {
             // Full memtables of the last session. If the disk is full they stay in memory and in
@@ -114,7 +116,7 @@ impl Db {
     pub fn open_older(path: impl AsRef<Path>, options: Options) -> Result<Db> {
         let environment = Environment { reads_older: true, ..Environment::default() };
         let options = options.create_if_missing(false).background(Background::Stepped);
-        Db::open_with(path, options.keep_options(false), environment)
+        Db::open_with(path, options, environment)
     }
 
     /// Applies a batch: readers see all of it or nothing, and so does a recovery.

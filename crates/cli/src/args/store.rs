@@ -34,8 +34,12 @@ impl StoreArgs {
 
     /// The options that were asked for; `guard_default` if no guard was named.
     fn options(&self, guard_default: GuardKind) -> Options {
-        let options = self.options.0.clone().guard(self.guard().unwrap_or(guard_default));
-        options.filter(self.filter.tuning())
+        let options = self.options.0.clone().filter(self.filter.tuning());
+        match self.guard() {
+            Some(_) => options,
+            // Most commands need none, or another one than the store.
+            None => options.guard(guard_default).for_now("guard"),
+        }
     }
 
     fn open_with(&self, options: Options) -> trommel::Result<Db> {
@@ -61,11 +65,8 @@ impl StoreArgs {
 
     /// As [`open_to_read`](Self::open_to_read), with this guard, whatever was asked for.
     pub(crate) fn open_to_read_with(&self, guard: GuardKind) -> trommel::Result<Db> {
-        let options = self
-            .options(guard)
-            .guard(guard)
-            .create_if_missing(false)
-            .background(Background::Stepped);
+        let options = self.options(guard).guard(guard).for_now("guard");
+        let options = options.create_if_missing(false).background(Background::Stepped);
         self.open_with(options)
     }
 }

@@ -112,7 +112,7 @@ fn rewrite(folder: &Path, version: u32) -> Result<Rewritten, Failure> {
 
 /// Of a store that is only read or filled: its next opening makes the guard.
 fn options() -> Options {
-    Options::new().guard(GuardKind::Open).keep_options(false)
+    Options::new().guard(GuardKind::Open).for_now("guard")
 }
 
 /// Writes all entries of a store into a new one. Returns how many they are.

@@ -53,6 +53,8 @@ pub struct Options {
     values: OptionValues,
     /// The names of those that were set.
     set: Vec<&'static str>,
+    /// Those of them that hold for one opening.
+    for_now: Vec<String>,
 }
 
 options! {
@@ -162,8 +164,6 @@ options! {
     /// [`Stats::gets`](crate::stats::Stats::gets) and its neighbours. Without it a get asks no
     /// clock.
     time_calls: bool = false, "true or false";
-    /// Whether options of key spaces that are set now are kept in the store, for later openings.
-    keep_options: bool = true, "true or false";
     /// Whether `open` makes a store where there is none.
     create_if_missing: bool = true, "true or false";
 }
@@ -250,14 +250,22 @@ impl Options {
         })
     }
 
+    /// An option that is set holds for this opening alone: the store keeps what it kept.
+    #[must_use]
+    pub fn for_now(mut self, name: &str) -> Self {
+        self.for_now.push(name.replace('-', "_"));
+        self
+    }
+
     /// Whether the option was set, by its setter or by text, to whatever. False for an unknown one.
     pub fn is_set(&self, name: &str) -> bool {
         self.set.contains(&name)
     }
 
-    /// The names of those that were set.
-    pub(crate) fn set_names(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.set.iter().copied()
+    /// The names of those that were set, and not for one opening alone.
+    pub(crate) fn lasting(&self) -> impl Iterator<Item = &'static str> + '_ {
+        let lasts = |name: &&str| !self.for_now.iter().any(|other| other == name);
+        self.set.iter().copied().filter(lasts)
     }
 
     fn mark(&mut self, name: &'static str) {

@@ -18,7 +18,7 @@ use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
 /// Options of the whole store. They are not kept: each opening says them anew.
-const OF_STORE: [&str; 12] = [
+const OF_STORE: [&str; 11] = [
     "block_cache_bytes",
     "direct",
     "overlap",
@@ -28,7 +28,6 @@ const OF_STORE: [&str; 12] = [
     "sync",
     "background",
     "time_calls",
-    "keep_options",
     "max_log_bytes",
     "create_if_missing",
 ];
@@ -141,12 +140,9 @@ impl Options {
     /// What is to be kept of what was set: names and texts that are not kept yet.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Vec<(String, String)>> {
         let mut new = Vec::new();
-        if !self.keep_options {
-            return Ok(new);
-        }
         let of_filters = Options::filter_list().into_iter().map(|option| option.name);
-        let is_tuned = self.is_set(FILTER);
-        let names = self.set_names().filter(|name| *name != FILTER && !OF_STORE.contains(name));
+        let is_tuned = self.lasting().any(|name| name == FILTER);
+        let names = self.lasting().filter(|name| *name != FILTER && !OF_STORE.contains(name));
         for name in names.chain(of_filters.filter(|_| is_tuned)) {
             let text = self.text_of(name)?;
             if kept.get(name) != Some(&text) {
@@ -191,6 +187,8 @@ mod tests {
         assert_eq!((all, options.guard.to_string().as_str()), ((14.0, 8192, true), "surf-real"));
         let new = given.options.to_keep(&before).expect("they have texts");
         assert_eq!(new, [("bits_per_key".to_string(), "14".to_string())]);
+        let once = given.options.clone().for_now("bits-per-key");
+        assert_eq!(once.to_keep(&before).expect("they have texts"), []);
         let default = store.with_kept(&before).expect("they are options");
         assert_eq!((default.bits_per_key, default.block_bytes), (9.0, 8192));
         assert_eq!(store.to_keep(&before).expect("they have texts")[0].0, "bits_per_key");

@@ -74,6 +74,6 @@ impl Options {
     }
 
     fn of(values: OptionValues) -> Options {
-        Options { values, set: Vec::new() }
+        Options { values, ..Options::default() }
     }
 }

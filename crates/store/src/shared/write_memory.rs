@@ -144,6 +144,8 @@ impl StoreMemory {
 
     /// A sealed memtable of so much was flushed.
     pub(crate) fn note_flushed(&self, bytes: usize) {
+        // It may have been sealed before the store shared the memory.
+        let bytes = bytes.min(self.sealed.load(Ordering::Relaxed));
         self.sealed.fetch_sub(bytes, Ordering::Relaxed);
         self.all.sealed.fetch_sub(bytes, Ordering::Relaxed);
     }

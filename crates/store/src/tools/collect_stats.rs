@@ -17,7 +17,7 @@ use crate::write::engine::Engine;
 
 /// The memory of the store's cached blocks. A cache of several stores knows what all have.
 fn cache_bytes(engine: &Engine, version: &Version) -> u64 {
-    match engine.memory {
+    match engine.memory() {
         Some(_) => version.files().map(|table| table.cached_bytes()).sum(),
         None => engine.table_files.cache.size_bytes(),
     }

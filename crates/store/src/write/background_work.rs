@@ -61,7 +61,7 @@ impl Engine {
             return Next::After(left).at_latest(seal_again);
         }
         let flushed = self.flush_step();
-        if let Some(memory) = &self.memory {
+        if let Some(memory) = self.memory() {
             memory.note_stuck(flushed.is_err());
         }
         let next = match flushed {

@@ -6,6 +6,7 @@
 //! Invariant: readers have the tree alone, and never this.
 
 use std::ops::Deref;
+use std::sync::OnceLock;
 
 use crate::entries::memtable::MemtableSize;
 use crate::error::Result;
@@ -16,7 +17,7 @@ use crate::shared::merge_lanes::MergeLanes;
 use crate::shared::rate_limiter::RateLimiter;
 use crate::shared::resources::StoreResources;
 use crate::shared::worker_pool::WorkerPool;
-use crate::shared::write_memory::StoreMemory;
+use crate::shared::write_memory::{StoreMemory, WriteMemory};
 use crate::sync::{Arc, Condvar, Mutex, lock};
 use crate::tree::obsolete_files::Obsolete;
 use crate::tree::open_tree::OpenTree;
@@ -39,8 +40,8 @@ pub(crate) struct Engine {
     pub(crate) lanes: Arc<MergeLanes>,
     /// Keeps merges to their rate.
     pub(crate) rate_limiter: Arc<RateLimiter>,
-    /// Its share of memory for writes, where stores share it.
-    pub(crate) memory: Option<Arc<StoreMemory>>,
+    /// Its share of memory for writes, where stores or key spaces share it.
+    memory: OnceLock<Arc<StoreMemory>>,
     pub(crate) memtable_size: MemtableSize,
     /// Where writers are slowed down and stopped.
     pub(crate) run_limits: RunLimits,
@@ -58,8 +59,6 @@ impl Engine {
         lock: Option<FolderLock>,
     ) -> Self {
         let StoreResources { memory, memtable_size, pool, lanes, rate_limiter, .. } = resources;
-        let is_stepped = tree.table_files.options.background == Background::Stepped;
-        let memory = memory.map(|memory| memory.join(Arc::clone(&tree.workers), is_stepped));
         let engine = Engine {
             commit,
             work: Mutex::default(),
@@ -67,14 +66,31 @@ impl Engine {
             pool: Mutex::new(Some(pool)),
             lanes,
             rate_limiter,
-            memory,
+            memory: OnceLock::new(),
             memtable_size,
             run_limits: RunLimits::of(&tree.table_files.options),
             lock: Mutex::new(lock),
             tree: Arc::new(tree),
         };
-        engine.note_recovered_memory();
+        memory.iter().for_each(|memory| engine.join_memory(memory));
         engine
+    }
+
+    /// From now on its memtables count in this memory, unless they do in another. Requires: nobody
+    /// writes meanwhile.
+    pub(crate) fn join_memory(&self, memory: &Arc<WriteMemory>) {
+        if self.memory.get().is_some() {
+            return;
+        }
+        let is_stepped = self.table_files.options.background == Background::Stepped;
+        let _ = self.memory.set(memory.join(Arc::clone(&self.workers), is_stepped));
+        self.note_recovered_memory();
+    }
+
+    /// Its share of memory for writes. None: it shares none.
+    #[inline]
+    pub(crate) fn memory(&self) -> Option<&Arc<StoreMemory>> {
+        self.memory.get()
     }
 
     /// Its key space was dropped: nothing is read, written or installed any more. Requires: the
@@ -94,14 +110,14 @@ impl Engine {
 
     /// Gives back its share of memory for writes. Requires: nothing is written any more.
     pub(crate) fn release(&self) {
-        if let Some(memory) = &self.memory {
+        if let Some(memory) = self.memory() {
             memory.leave();
         }
     }
 
-    /// Counts what logs have brought into memory.
+    /// Counts what is in memory already.
     fn note_recovered_memory(&self) {
-        let Some(memory) = &self.memory else { return };
+        let Some(memory) = self.memory() else { return };
         let version = self.current.pin();
         memory.add_sealed(version.sealed.iter().map(|sealed| sealed.memtable.size_bytes()).sum());
         if !version.active.memtable.is_empty() {

@@ -7,6 +7,7 @@
 //! key space that is dropped is written by nobody: neither by a batch, nor by an installation.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
@@ -20,21 +21,28 @@ use crate::plan::store_layout::{
     StoreLayout,
 };
 use crate::shared::resources::StoreResources;
+use crate::shared::write_memory::WriteMemory;
 use crate::sync::{Arc, Mutex, lock};
 use crate::tree::opening::{SharedByTrees, open_tree};
 use crate::write::engine::Engine;
+
+/// As many write buffers as a store with one key space may have in memory.
+const BUFFERS_OF_ONE: usize = 5;
 
 /// Those that are open.
 pub(crate) struct Keyspaces {
     open: Mutex<BTreeMap<KeyspaceId, Arc<Engine>>>,
     /// None: the store is closed.
     resources: Mutex<Option<StoreResources>>,
+    /// What memtables of all key spaces take together.
+    memory: OnceLock<Arc<WriteMemory>>,
 }
 
 impl Keyspaces {
     /// Of a store with these resources. None is open.
     pub(crate) fn new(resources: StoreResources) -> Self {
-        Keyspaces { open: Mutex::default(), resources: Mutex::new(Some(resources)) }
+        let (resources, memory) = (Mutex::new(Some(resources)), OnceLock::new());
+        Keyspaces { open: Mutex::default(), resources, memory }
     }
 
     /// Those that are open.
@@ -145,6 +153,14 @@ impl Keyspaces {
         let memtables = (memtables, resources.memtable_size);
         let tree = open_tree(&SharedByTrees::with(main), tree, table_files, memtables, workers)?;
         let engine = Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None));
+        let memory = self.memory.get_or_init(|| {
+            let of_one = main.table_files.options.write_buffer_bytes;
+            Arc::new(WriteMemory::new(of_one.saturating_mul(BUFFERS_OF_ONE)))
+        });
+        {
+            let _writer = main.commit.writer();
+            [main, &engine].into_iter().for_each(|engine| engine.join_memory(memory));
+        }
         main.commit.trees.add(&engine);
         Ok(engine)
     }

@@ -75,7 +75,7 @@ impl Engine {
         // What it has written is not lost by a failure.
         match task.step(self) {
             Ok(Flushed::Installed { bytes, begun }) => {
-                if let Some(memory) = &self.memory {
+                if let Some(memory) = self.memory() {
                     memory.note_flushed(task.memory_bytes());
                 }
                 (step.task, step.failure) = (None, Some(None));
@@ -108,18 +108,18 @@ impl Engine {
     /// can be done now. False: it has failed. Where a writer is at work, or a flush, it calls when
     /// it is done.
     pub(crate) fn seal_if_asked(&self) -> bool {
-        let is_asked = self.memory.as_ref().is_some_and(|memory| memory.asked());
+        let is_asked = self.memory().is_some_and(|memory| memory.asked());
         let writer = is_asked.then(|| self.commit.try_writer()).flatten();
         writer.is_none_or(|mut writer| writer.seal_early(self).is_ok())
     }
 
     /// A writer has ended, beside which no memtable could be sealed.
     pub(crate) fn writer_is_free(&self) {
-        if self.memory.is_none() {
+        if self.memory().is_none() {
             return;
         }
         let call = |engine: &Engine| {
-            if engine.memory.as_ref().is_some_and(|memory| memory.asked_meanwhile()) {
+            if engine.memory().is_some_and(|memory| memory.asked_meanwhile()) {
                 engine.workers.call(&[WorkKind::Flush]);
             }
         };
@@ -188,7 +188,7 @@ impl Engine {
         Lag {
             sealed: now.sealed.len(),
             fullness,
-            shared: self.memory.as_ref().map_or(0.0, |memory| memory.fullness()),
+            shared: self.memory().map_or(0.0, |memory| memory.fullness()),
             runs: self.lagging_runs(&now.layout),
         }
     }

@@ -127,7 +127,7 @@ impl Touched<'_> {
             memtable.insert(key, Sequence(sequence), kind, value);
         }
         for engine in self.iter() {
-            if let Some(memory) = &engine.memory {
+            if let Some(memory) = engine.memory() {
                 memory.note_active(engine.current.pin().active.memtable.size_bytes());
             }
         }

@@ -230,7 +230,7 @@ impl Writer {
     fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
         self.leave_if_failed(engine)?;
         let full = engine.current.pin().active.memtable.size_bytes();
-        let is_asked = engine.memory.as_ref().is_some_and(|memory| memory.asked());
+        let is_asked = engine.memory().is_some_and(|memory| memory.asked());
         if full >= engine.table_files.options.write_buffer_bytes || is_asked {
             engine.wait_for_flushes()?;
             self.seal(engine)?;
@@ -303,7 +303,7 @@ impl Writer {
     /// Puts a new memtable in place of the active one.
     fn seal_active(&mut self, engine: &Engine) {
         // Before it is there to be flushed.
-        if let Some(memory) = &engine.memory {
+        if let Some(memory) = engine.memory() {
             memory.note_sealed(engine.current.pin().active.memtable.size_bytes());
         }
         let memtable = Arc::new(Memtable::sized(engine.memtable_size));

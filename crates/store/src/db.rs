@@ -22,13 +22,16 @@ use crate::shared::environment::Environment;
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
+use crate::write::commit::Write;
 use crate::write::engine::Engine;
 use crate::write::keyspaces::{self, Keyspaces};
 
 mod keyspace;
+mod single_keys;
 mod snapshot;
 
 pub use keyspace::Keyspace;
+pub use single_keys::{Swap, Update};
 pub use snapshot::Snapshot;
 
 /// A handle of an open store, which any thread may use. A clone is another handle of the same
@@ -127,12 +130,12 @@ impl Db {
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(batch.into(), sync)
+        self.owner.write(Write::of(batch.into()), sync)
     }
 
     /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
     pub fn write_synced(&self, batch: impl Into<Batch>) -> Result<()> {
-        self.owner.write(batch.into(), true)
+        self.owner.write(Write::of(batch.into()), true)
     }
 
     /// Makes all writes so far durable.
@@ -360,14 +363,14 @@ impl Owner {
         self.engines().iter().try_for_each(f)
     }
 
-    fn write(&self, mut batch: Batch, sync: bool) -> Result<()> {
+    fn write(&self, mut write: Write, sync: bool) -> Result<()> {
         let engine = &self.engine;
-        batch.check()?;
-        batch.start_lifetimes(&*engine.env.clock);
+        write.batch.check()?;
+        write.batch.start_lifetimes(&*engine.env.clock);
         // In a child the locks of writers may be held for ever.
         engine.life().check()?;
         let (commit, clock) = (&engine.commit, engine.timing());
-        engine.counters.batches.time(clock, || commit.write(engine, batch, sync))
+        engine.counters.batches.time(clock, || commit.write_if(engine, write, sync))
     }
 
     fn close(&self) -> Result<()> {

@@ -153,6 +153,22 @@ pub enum Error {
         /// Its name; of a batch, its number.
         name: String,
     },
+    /// Others have written a key since it was read, or its value has expired. Nothing was written.
+    #[error("a key was written since it was read: {key}, in key space number {keyspace}", key = key.escape_ascii())]
+    Conflict {
+        /// The number of its key space; 0 is the default one.
+        keyspace: u32,
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// A value that is to be added to is no number of 8 bytes. Nothing was written.
+    #[error("{key} is no counter: its value has {len} bytes, and a counter 8", key = key.escape_ascii())]
+    NoCounter {
+        /// The key.
+        key: Vec<u8>,
+        /// Bytes of its value.
+        len: usize,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -236,6 +252,8 @@ impl Error {
             Error::NoKeyspace { .. } => 22,
             Error::KeyspaceExists { .. } => 23,
             Error::KeyspaceDropped { .. } => 24,
+            Error::Conflict { .. } => 25,
+            Error::NoCounter { .. } => 26,
         }
     }
 

@@ -94,7 +94,7 @@ pub mod tools;
 mod tree;
 mod write;
 
-pub use db::{Db, Keyspace, Snapshot};
+pub use db::{Db, Keyspace, Snapshot, Swap, Update};
 pub use entries::batch::Batch;
 pub use entries::expiry::Expiry;
 pub use entries::key_bounds::KeyBounds;

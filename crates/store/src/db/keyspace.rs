@@ -19,6 +19,8 @@ use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
 use crate::sync::Arc;
 use crate::tree::stats::Stats;
+use crate::write::commit::Write;
+use crate::write::conflicts::Condition;
 use crate::write::engine::Engine;
 
 /// A handle of a key space: a tree of its own in a store, with its own keys, guard and options. Log,
@@ -262,7 +264,7 @@ impl Keyspace {
     }
 
     /// A batch for it alone.
-    fn batch(&self) -> Batch {
+    pub(super) fn batch(&self) -> Batch {
         let mut batch = Batch::new();
         if self.engine.keyspace != KeyspaceId::DEFAULT {
             batch.to(self);
@@ -271,7 +273,13 @@ impl Keyspace {
     }
 
     fn write_batch(&self, batch: Batch) -> Result<()> {
-        self.owner.write(batch, self.engine.table_files.options.sync == SyncPolicy::Always)
+        self.write_if(batch, Vec::new())
+    }
+
+    /// Writes a batch, if conditions hold.
+    pub(super) fn write_if(&self, batch: Batch, conditions: Vec<Condition>) -> Result<()> {
+        let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
+        self.owner.write(Write { batch, conditions }, sync)
     }
 }
 

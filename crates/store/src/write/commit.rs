@@ -22,6 +22,7 @@ use crate::files::unsynced::Unsynced;
 use crate::sync::{
     Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
 };
+use crate::write::conflicts::Condition;
 use crate::write::engine::Engine;
 
 /// Bytes of one group at most, unless one batch alone is larger.
@@ -78,9 +79,22 @@ impl Queue {
     }
 }
 
-/// A batch in the queue, and its result once a leader has written it.
+/// A batch that is to be written if its conditions hold.
+pub(crate) struct Write {
+    pub(crate) batch: Batch,
+    pub(crate) conditions: Vec<Condition>,
+}
+
+impl Write {
+    /// Without conditions.
+    pub(crate) fn of(batch: Batch) -> Self {
+        Write { batch, conditions: Vec::new() }
+    }
+}
+
+/// A write in the queue, and its result once a leader has written it.
 struct Waiting {
-    batch: Batch,
+    write: Write,
     sync: bool,
     result: Mutex<Option<Result<()>>>,
 }
@@ -116,15 +130,22 @@ impl Commit {
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
     pub(crate) fn write(&self, engine: &Engine, batch: Batch, sync: bool) -> Result<()> {
+        self.write_if(engine, Write::of(batch), sync)
+    }
+
+    /// As `write`, if conditions hold. `Conflict`: one does not.
+    pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<()> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
-            return leading.write(engine, &[&batch], sync);
+            let mut refused = None;
+            leading.write(engine, &[&write], sync, |_, error| refused = Some(error))?;
+            return refused.map_or(Ok(()), Err);
         }
-        let own = Arc::new(Waiting { batch, sync, result: Mutex::new(None) });
+        let own = Arc::new(Waiting { write, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
         if queue.waiting.len() == queue.wanted {
             self.gathered.notify_one();
@@ -154,11 +175,12 @@ impl Commit {
         let group = take_group(&mut queue.waiting);
         drop(queue);
         leading.writers = group.len();
-        let batches: Vec<&Batch> = group.iter().map(|waiting| &waiting.batch).collect();
+        let writes: Vec<&Write> = group.iter().map(|waiting| &waiting.write).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
         let panicked = Error::panicked("the thread that wrote for several");
         let mut outcome = Outcome { group: &group, result: Err(Error::stopped(&panicked)) };
-        outcome.result = leading.write(engine, &batches, sync);
+        let refuse = |place: usize, error| *lock(&group[place].result) = Some(Err(error));
+        outcome.result = leading.write(engine, &writes, sync, refuse);
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -275,9 +297,16 @@ struct Leading<'c> {
 }
 
 impl Leading<'_> {
-    fn write(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+    /// `refuse` is called with the place of each write that is left out.
+    fn write(
+        &mut self,
+        engine: &Engine,
+        writes: &[&Write],
+        sync: bool,
+        refuse: impl FnMut(usize, Error),
+    ) -> Result<()> {
         let start = engine.env.clock.now();
-        let written = self.commit.writer().commit(engine, batches, sync);
+        let written = self.commit.writer().commit(engine, writes, sync, refuse);
         engine.writer_is_free();
         self.sync_time = sync.then(|| engine.since(start));
         written
@@ -299,7 +328,7 @@ struct Outcome<'g> {
 impl Drop for Outcome<'_> {
     fn drop(&mut self) {
         for waiting in self.group {
-            *lock(&waiting.result) = Some(self.result.clone());
+            lock(&waiting.result).get_or_insert_with(|| self.result.clone());
         }
     }
 }
@@ -309,7 +338,7 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     let mut bytes = 0;
     let fits = waiting.iter().take_while(|waiting| {
         let first = bytes == 0;
-        bytes += waiting.batch.size_bytes() + 1;
+        bytes += waiting.write.batch.size_bytes() + 1;
         first || bytes <= GROUP_BYTES_MAX
     });
     let count = fits.count();

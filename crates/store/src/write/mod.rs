@@ -3,6 +3,7 @@
 pub(crate) mod background_work;
 pub(crate) mod closing;
 pub(crate) mod commit;
+pub(crate) mod conflicts;
 pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;

@@ -15,6 +15,7 @@ use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::files::wal::LoggedWrite;
 use crate::sync::{Arc, Mutex, Weak, lock};
+use crate::tree::open_tree::OpenTree;
 use crate::write::engine::Engine;
 
 /// All but the default one, and that too where it has said so.
@@ -32,6 +33,24 @@ impl Trees {
 
     fn get(&self, keyspace: KeyspaceId) -> Option<Arc<Engine>> {
         lock(&self.0).get(&keyspace)?.upgrade()
+    }
+
+    /// Fails if a key space that a batch writes into is not there any more.
+    pub(super) fn check(&self, batch: &Batch) -> Result<()> {
+        batch.other_keyspaces().try_for_each(|keyspace| self.find(keyspace).map(drop))
+    }
+
+    /// The tree of a key space. `main`: the default one.
+    pub(super) fn of(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<OpenTree>> {
+        match keyspace == main.keyspace {
+            true => Ok(Arc::clone(&main.tree)),
+            false => self.find(keyspace).map(|engine| Arc::clone(&engine.tree)),
+        }
+    }
+
+    fn find(&self, keyspace: KeyspaceId) -> Result<Arc<Engine>> {
+        let dropped = || Error::KeyspaceDropped { name: format!("number {}", keyspace.0) };
+        self.get(keyspace).ok_or_else(dropped)
     }
 
     /// All of them.
@@ -76,8 +95,7 @@ impl Trees {
         let mut others: Vec<Arc<Engine>> = Vec::new();
         for keyspace in batches.iter().flat_map(|batch| batch.other_keyspaces()) {
             if let Err(place) = others.binary_search_by_key(&keyspace, |engine| engine.keyspace) {
-                let dropped = || Error::KeyspaceDropped { name: format!("number {}", keyspace.0) };
-                others.insert(place, self.get(keyspace).ok_or_else(dropped)?);
+                others.insert(place, self.find(keyspace)?);
             }
         }
         let writes_main = |batch: &&Batch| batch.touches_default();

@@ -21,6 +21,7 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
+use crate::write::commit::Write;
 use crate::write::commit::log_room::is_long_again;
 use crate::write::commit::trees::Trees;
 use crate::write::engine::Engine;
@@ -115,8 +116,40 @@ impl Writer {
         self.sync(engine)
     }
 
-    pub(super) fn commit(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+    /// Writes a group, but those that it refuses: of a dropped key space, or with a condition that
+    /// does not hold.
+    pub(super) fn commit(
+        &mut self,
+        engine: &Engine,
+        writes: &[&Write],
+        sync: bool,
+        mut refuse: impl FnMut(usize, Error),
+    ) -> Result<()> {
         engine.life().check()?;
+        let mut batches: Vec<&Batch> = Vec::with_capacity(writes.len());
+        for (place, write) in writes.iter().enumerate() {
+            match self.accepts(engine, write, &batches) {
+                Ok(()) => batches.push(&write.batch),
+                Err(error) => refuse(place, error),
+            }
+        }
+        self.commit_all(engine, &batches, sync)
+    }
+
+    /// Whether a write may be part of a group, behind these batches. Nothing is published meanwhile.
+    fn accepts(&self, engine: &Engine, write: &Write, before: &[&Batch]) -> Result<()> {
+        self.trees.check(&write.batch)?;
+        for condition in &write.conditions {
+            let tree = self.trees.of(engine, condition.keyspace)?;
+            let is_touched = before.iter().any(|batch| condition.is_touched_by(batch));
+            if is_touched || !condition.holds(&tree)? {
+                return Err(condition.conflict());
+            }
+        }
+        Ok(())
+    }
+
+    fn commit_all(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
             return if sync { self.make_durable(engine) } else { Ok(()) };

@@ -1,0 +1,181 @@
+//! Reading a key and writing it in one step: nobody else writes it between.
+//! ```text
+//! read at a number -> what is to be written -> written, if the key has no newer entry
+//!        ^                                        '-- else: somebody was faster
+//!        '------------------------------------------------'
+//! ```
+//! Invariant: what is compared is what is there when the write takes its place among all others,
+//! whoever makes them: puts, batches, deletions of ranges, bulk loads.
+
+use crate::db::keyspace::Keyspace;
+use crate::entries::entry::Sequence;
+use crate::entries::value::Value;
+use crate::error::{Error, Result};
+use crate::read::get;
+use crate::tree::snapshots::Registered;
+use crate::write::conflicts::Condition;
+
+/// What becomes of a value that is updated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// It stays as it is: nothing is written.
+    Keep,
+    /// It has this value from then on, which does not expire.
+    Put(Vec<u8>),
+    /// It is deleted.
+    Delete,
+}
+
+/// What came of [`compare_and_swap`](Keyspace::compare_and_swap).
+#[derive(Clone, Debug)]
+pub enum Swap {
+    /// It had the value that was expected, and has the new one.
+    Done,
+    /// It has another one, or none: nothing was written.
+    Found(Option<Value>),
+}
+
+/// What a key had, and when that was so.
+struct Seen {
+    value: Option<Value>,
+    at: Sequence,
+    /// Merges respect the number meanwhile.
+    _registered: Option<Registered>,
+}
+
+impl Keyspace {
+    /// Reads a key, and writes what `change` makes of its value, if nobody else has written the key
+    /// between; else once more. Returns the value before. `change` runs outside of all locks, and
+    /// may run several times.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+    /// use trommel::Update;
+    ///
+    /// db.put("words", "a")?;
+    /// db.update("words", |old| match old {
+    ///     Some(old) => Update::Put([old, b" b"].concat()),
+    ///     None => Update::Keep,
+    /// })?;
+    /// assert_eq!(db.get("words")?.as_deref(), Some(&b"a b"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`write`](crate::Db::write).
+    pub fn update(
+        &self,
+        key: impl AsRef<[u8]>,
+        mut change: impl FnMut(Option<&[u8]>) -> Update,
+    ) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        loop {
+            let seen = self.see(key, true)?;
+            let change = change(seen.value.as_deref());
+            let new = match &change {
+                Update::Keep => return Ok(seen.value),
+                Update::Put(value) => Some(&**value),
+                Update::Delete => None,
+            };
+            if self.write_over(key, &seen, new)? {
+                return Ok(seen.value);
+            }
+        }
+    }
+
+    /// Sets the value of a key that has none. Returns the value that it has: then nothing was
+    /// written.
+    ///
+    /// # Errors
+    /// As [`write`](crate::Db::write).
+    pub fn put_if_absent(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<Option<Value>> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        loop {
+            // Whether it was there for a while is all the same: the number need not be registered.
+            let seen = self.see(key, false)?;
+            if seen.value.is_some() {
+                return Ok(seen.value);
+            }
+            if self.write_over(key, &seen, Some(value))? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Sets or deletes (`new` is None) the value of a key, if it has the value that is expected, or
+    /// none as expected.
+    ///
+    /// # Errors
+    /// As [`write`](crate::Db::write).
+    pub fn compare_and_swap(
+        &self,
+        key: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<Swap> {
+        let key = key.as_ref();
+        loop {
+            let seen = self.see(key, true)?;
+            if seen.value.as_deref() != expected {
+                return Ok(Swap::Found(seen.value));
+            }
+            if self.write_over(key, &seen, new)? {
+                return Ok(Swap::Done);
+            }
+        }
+    }
+
+    /// Adds to a counter: 8 bytes, a signed number, the low byte first. A key without a value
+    /// counts as 0. Returns the number before. It wraps around.
+    ///
+    /// # Errors
+    /// `NoCounter`: the value has another length. Else as [`write`](crate::Db::write).
+    pub fn fetch_add(&self, key: impl AsRef<[u8]>, add: i64) -> Result<i64> {
+        let key = key.as_ref();
+        loop {
+            let seen = self.see(key, true)?;
+            let number = |value: &Value| {
+                let bytes = (**value).try_into().map(i64::from_le_bytes);
+                let (key, len) = (key.to_vec(), value.len());
+                bytes.map_err(|_| Error::NoCounter { key, len })
+            };
+            let before = seen.value.as_ref().map(number).transpose()?.unwrap_or_default();
+            if self.write_over(key, &seen, Some(&before.wrapping_add(add).to_le_bytes()))? {
+                return Ok(before);
+            }
+        }
+    }
+
+    fn see(&self, key: &[u8], registers: bool) -> Result<Seen> {
+        let tree = &self.engine.tree;
+        let registered = registers.then(|| tree.snapshots.register());
+        let version = tree.current.pin();
+        let visible = || tree.snapshots.visible();
+        let at = registered.as_ref().map_or_else(visible, Registered::sequence);
+        let value = get::get_at(tree, &version, key, at)?;
+        Ok(Seen { value, at, _registered: registered })
+    }
+
+    /// Writes or deletes a key, unless it was written since it was seen: false.
+    fn write_over(&self, key: &[u8], seen: &Seen, new: Option<&[u8]>) -> Result<bool> {
+        let mut batch = self.batch();
+        match new {
+            Some(value) => batch.put(key, value),
+            None => batch.delete(key),
+        };
+        let expiry = seen.value.as_ref().and_then(|value| value.expiry());
+        let (keyspace, key) = (self.engine.keyspace, key.to_vec());
+        let condition = Condition { keyspace, key, at: seen.at, expiry };
+        match self.write_if(batch, vec![condition]) {
+            Err(Error::Conflict { .. }) => Ok(false),
+            written => written.map(|()| true),
+        }
+    }
+}

@@ -7,28 +7,48 @@
 //! Invariant: an entry in hand was given by the store's scan and not by this one.
 
 use std::cmp::Ordering;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
-use crate::read::indexed_batch::{IndexedBatch, Writes};
+use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::scan_direction::Direction;
 
 /// The entries of a range once a batch is written, in key order: from the front with `next`, from
 /// the back with `next_back` (and so `rev()`). After an error it ends.
 pub struct BatchScan<'b> {
-    batch: &'b IndexedBatch,
-    writes: Writes<'b>,
+    batch: Writes<'b>,
+    /// Keys of the batch that were not given yet.
+    left: KeyBounds,
     scan: Scan,
     /// Entries of the store that are in hand: at the front, at the back.
     in_hand: [Option<KeyValue>; 2],
     ended: bool,
 }
 
+/// The batch of a scan.
+pub(crate) enum Writes<'b> {
+    Borrowed(&'b IndexedBatch),
+    /// As it was when the scan began.
+    Shared(Arc<IndexedBatch>),
+}
+
+impl Deref for Writes<'_> {
+    type Target = IndexedBatch;
+
+    fn deref(&self) -> &IndexedBatch {
+        match self {
+            Writes::Borrowed(batch) => batch,
+            Writes::Shared(batch) => batch,
+        }
+    }
+}
+
 impl<'b> BatchScan<'b> {
-    pub(crate) fn new(batch: &'b IndexedBatch, scan: Scan, bounds: &KeyBounds) -> Self {
-        let writes = batch.writes_within(bounds);
-        BatchScan { batch, writes, scan, in_hand: [None, None], ended: false }
+    pub(crate) fn new(batch: Writes<'b>, scan: Scan, bounds: KeyBounds) -> Self {
+        BatchScan { batch, left: bounds, scan, in_hand: [None, None], ended: false }
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<KeyValue>> {
@@ -44,16 +64,13 @@ impl<'b> BatchScan<'b> {
         loop {
             self.take_in_hand(direction)?;
             let in_hand = &mut self.in_hand[direction as usize];
-            let write = match direction {
-                Direction::Forward => self.writes.first_key(),
-                Direction::Backward => self.writes.last_key(),
-            };
-            let order = match (write, &*in_hand) {
+            let write = self.batch.next_write(&self.left, direction);
+            let order = match (&write, &*in_hand) {
                 (None, _) => return Ok(in_hand.take()),
                 (Some(_), None) => Ordering::Less,
-                (Some(write), Some((key, _))) => match direction {
-                    Direction::Forward => write.cmp(key),
-                    Direction::Backward => write.cmp(key).reverse(),
+                (Some((write, _)), Some((key, _))) => match direction {
+                    Direction::Forward => (**write).cmp(&**key),
+                    Direction::Backward => (**write).cmp(&**key).reverse(),
                 },
             };
             if order == Ordering::Greater {
@@ -62,12 +79,14 @@ impl<'b> BatchScan<'b> {
             if order == Ordering::Equal {
                 *in_hand = None;
             }
-            let write = match direction {
-                Direction::Forward => self.writes.next(),
-                Direction::Backward => self.writes.next_back(),
-            };
-            if let Some((key, Some(value))) = write {
-                return Ok(Some((key.to_vec(), value)));
+            let Some((key, value)) = write else { return Ok(None) };
+            let (key, value) = (key.to_vec(), value);
+            match direction {
+                Direction::Forward => self.left.pass_front(&key),
+                Direction::Backward => self.left.pass_back(&key),
+            }
+            if let Some(value) = value {
+                return Ok(Some((key, value)));
             }
         }
     }

@@ -7,7 +7,7 @@
 //! Invariant: of a range that is deleted, only later writes of its keys are kept. So the batch is
 //! its ranges, then its writes.
 
-use std::collections::{BTreeMap, btree_map};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,9 @@ use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
 use crate::error::Result;
-use crate::read::batch_scan::BatchScan;
+use crate::read::batch_scan::{BatchScan, Writes};
 use crate::read::scan::Scan;
+use crate::read::scan_direction::Direction;
 
 /// What is read beneath a batch: a store as it is now, or a snapshot of it.
 pub trait Readable {
@@ -145,17 +146,13 @@ impl IndexedBatch {
     /// The value of a key once the batch is written to what is read beneath it.
     pub fn get(&self, beneath: &impl Readable, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
-        match self.writes.get(key) {
-            Some(write) => Ok(write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))),
-            None if self.deleted_around(key).is_some() => Ok(None),
-            None => beneath.value_of(key),
-        }
+        self.write_of(key).map_or_else(|| beneath.value_of(key), Ok)
     }
 
     /// The keys of a range and their values once the batch is written to what is read beneath it.
     pub fn range(&self, beneath: &impl Readable, bounds: impl Into<KeyBounds>) -> BatchScan<'_> {
         let bounds = bounds.into();
-        BatchScan::new(self, beneath.scan_of(bounds.clone()), &bounds)
+        BatchScan::new(Writes::Borrowed(self), beneath.scan_of(bounds.clone()), bounds)
     }
 
     /// How many writes it is: a range that is deleted is one.
@@ -173,12 +170,31 @@ impl IndexedBatch {
         *self = Self::default();
     }
 
-    /// The writes within bounds, in order: None is a deletion.
-    pub(crate) fn writes_within(&self, bounds: &KeyBounds) -> Writes<'_> {
+    /// The next write within bounds, from the front or from the back: None is a deletion.
+    pub(crate) fn next_write(
+        &self,
+        bounds: &KeyBounds,
+        direction: Direction,
+    ) -> Option<(&[u8], Option<Value>)> {
+        if !bounds.ends_after(&bounds.from) {
+            return None;
+        }
         let from = Bound::Included(bounds.from.as_slice());
         let to = bounds.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let is_empty = !bounds.ends_after(&bounds.from);
-        Writes((!is_empty).then(|| self.writes.range::<[u8], _>((from, to))))
+        let mut within = self.writes.range::<[u8], _>((from, to));
+        let (key, write) = match direction {
+            Direction::Forward => within.next(),
+            Direction::Backward => within.next_back(),
+        }?;
+        Some((key, write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))))
+    }
+
+    /// What the batch makes of a key: a value, a deletion (None); or nothing.
+    pub(crate) fn write_of(&self, key: &[u8]) -> Option<Option<Value>> {
+        match self.writes.get(key) {
+            Some(write) => Some(write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))),
+            None => self.deleted_around(key).map(|_| None),
+        }
     }
 
     /// The deleted range that a key is in.
@@ -191,40 +207,6 @@ impl IndexedBatch {
     fn set(&mut self, key: &[u8], value: &[u8], kept: Kept) -> &mut Self {
         self.writes.insert(key.to_vec(), Some(Put { value: value.into(), kept }));
         self
-    }
-}
-
-/// Writes in key order, from both ends.
-#[derive(Clone)]
-pub(crate) struct Writes<'b>(Option<btree_map::Range<'b, Vec<u8>, Option<Put>>>);
-
-impl<'b> Writes<'b> {
-    fn of((key, write): (&'b Vec<u8>, &Option<Put>)) -> (&'b [u8], Option<Value>) {
-        (key, write.as_ref().map(|put| Value::from(Arc::clone(&put.value))))
-    }
-
-    /// The next key from the front.
-    pub(crate) fn first_key(&self) -> Option<&'b [u8]> {
-        self.0.clone()?.next().map(|(key, _)| key.as_slice())
-    }
-
-    /// The next key from the back.
-    pub(crate) fn last_key(&self) -> Option<&'b [u8]> {
-        self.0.clone()?.next_back().map(|(key, _)| key.as_slice())
-    }
-}
-
-impl<'b> Iterator for Writes<'b> {
-    type Item = (&'b [u8], Option<Value>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        self.0.as_mut()?.next().map(Writes::of)
-    }
-}
-
-impl DoubleEndedIterator for Writes<'_> {
-    fn next_back(&mut self) -> Option<Self::Item> {
-        self.0.as_mut()?.next_back().map(Writes::of)
     }
 }
 

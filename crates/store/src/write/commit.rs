@@ -129,11 +129,13 @@ impl Commit {
     }
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
+    #[cfg(test)]
     pub(crate) fn write(&self, engine: &Engine, batch: Batch, sync: bool) -> Result<()> {
         self.write_if(engine, Write::of(batch), sync)
     }
 
-    /// As `write`, if conditions hold. `Conflict`: one does not.
+    /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see it;
+    /// with `sync`, it survives any crash.
     pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<()> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();

@@ -29,10 +29,12 @@ use crate::write::keyspaces::{self, Keyspaces};
 mod keyspace;
 mod single_keys;
 mod snapshot;
+mod transaction;
 
 pub use keyspace::Keyspace;
 pub use single_keys::{Swap, Update};
 pub use snapshot::Snapshot;
+pub use transaction::{Isolation, Savepoint, Transaction, TransactionIn, TransactionScan};
 
 /// A handle of an open store, which any thread may use. A clone is another handle of the same
 /// store. The store is closed by [`close`](Db::close), or when its last handle is dropped.
@@ -363,7 +365,7 @@ impl Owner {
         self.engines().iter().try_for_each(f)
     }
 
-    fn write(&self, mut write: Write, sync: bool) -> Result<()> {
+    pub(crate) fn write(&self, mut write: Write, sync: bool) -> Result<()> {
         let engine = &self.engine;
         write.batch.check()?;
         write.batch.start_lifetimes(&*engine.env.clock);

@@ -94,7 +94,10 @@ pub mod tools;
 mod tree;
 mod write;
 
-pub use db::{Db, Keyspace, Snapshot, Swap, Update};
+pub use db::{
+    Db, Isolation, Keyspace, Savepoint, Snapshot, Swap, Transaction, TransactionIn,
+    TransactionScan, Update,
+};
 pub use entries::batch::Batch;
 pub use entries::expiry::Expiry;
 pub use entries::key_bounds::KeyBounds;

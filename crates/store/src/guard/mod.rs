@@ -196,6 +196,16 @@ impl Answer<'_> {
         }
     }
 
+    /// False: the table surely has no entry for the query that came with one of these flushes. None:
+    /// there are no such flushes.
+    pub(crate) fn may_hold_within(&self, candidate: &RunTable, flushes: Option<Span>) -> bool {
+        match (self, flushes) {
+            (_, None) => false,
+            (Answer::Codes(codes), Some(span)) => codes.may_meet(span),
+            (_, Some(_)) => self.may_hold(candidate),
+        }
+    }
+
     /// False: no table of a run with this span holds an entry for the query.
     #[inline]
     pub(crate) fn may_be_in(&self, run: Span) -> bool {

@@ -213,11 +213,19 @@ impl IndexedBatch {
 impl From<IndexedBatch> for Batch {
     fn from(indexed: IndexedBatch) -> Self {
         let mut batch = Batch::new();
-        let inverted = indexed.inverted.iter().map(|(from, to)| (from, to));
-        for (from, to) in inverted.chain(&indexed.deleted) {
+        indexed.add_to(&mut batch);
+        batch
+    }
+}
+
+impl IndexedBatch {
+    /// Adds the writes to a batch.
+    pub(crate) fn add_to(&self, batch: &mut Batch) {
+        let inverted = self.inverted.iter().map(|(from, to)| (from, to));
+        for (from, to) in inverted.chain(&self.deleted) {
             batch.delete_range(from, to);
         }
-        for (key, write) in &indexed.writes {
+        for (key, write) in &self.writes {
             match write {
                 None => batch.delete(key),
                 Some(Put { value, kept: Kept::Ever }) => batch.put(key, value),
@@ -227,6 +235,5 @@ impl From<IndexedBatch> for Batch {
                 }
             };
         }
-        batch
     }
 }

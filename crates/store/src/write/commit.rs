@@ -22,7 +22,7 @@ use crate::files::unsynced::Unsynced;
 use crate::sync::{
     Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
 };
-use crate::write::conflicts::Condition;
+use crate::write::conflicts::{Condition, ReadSet};
 use crate::write::engine::Engine;
 
 /// Bytes of one group at most, unless one batch alone is larger.
@@ -83,12 +83,14 @@ impl Queue {
 pub(crate) struct Write {
     pub(crate) batch: Batch,
     pub(crate) conditions: Vec<Condition>,
+    /// Of a transaction: what must not have changed.
+    pub(crate) reads: Option<ReadSet>,
 }
 
 impl Write {
     /// Without conditions.
     pub(crate) fn of(batch: Batch) -> Self {
-        Write { batch, conditions: Vec::new() }
+        Write { batch, conditions: Vec::new(), reads: None }
     }
 }
 

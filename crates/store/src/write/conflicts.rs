@@ -9,14 +9,24 @@
 //! would hide that there were any, while the number is registered. (The newest one of a key stays.)
 //! So who asks later has registered it, or does not mind that a key was written and deleted.
 
-use trommel_filters::Query;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use trommel_filters::{FlushNumber, Query, Span};
 
 use crate::entries::batch::Batch;
-use crate::entries::cursor::Reads;
+use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Kind, Sequence};
 use crate::entries::expiry::Expiry;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::memtable::Memtable;
+use crate::entries::tombstones::RangeDelete;
 use crate::error::{Error, Result};
+use crate::files::placed_run::PlacedRun;
+use crate::files::run_table::RunTable;
+use crate::guard::Answer;
+use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
@@ -56,31 +66,235 @@ impl Condition {
     }
 }
 
+/// What a version has that is newer than a number.
+struct Since<'v> {
+    version: &'v Version,
+    at: Sequence,
+    /// The flush that has the first newer write, or an earlier one.
+    flush: FlushNumber,
+}
+
+impl<'v> Since<'v> {
+    fn new(version: &'v Version, at: Sequence) -> Self {
+        let first = Sequence(at.0.saturating_add(1));
+        let flush = version.layout.flush_of(first).unwrap_or_default();
+        Since { version, at, flush }
+    }
+
+    fn memtables(&self) -> impl Iterator<Item = &'v Arc<Memtable>> {
+        let sealed = self.version.sealed.iter().map(|sealed| &sealed.memtable);
+        std::iter::once(&self.version.active.memtable).chain(sealed)
+    }
+
+    /// The runs that may have something newer, each with whether it is the oldest one.
+    fn runs(&self) -> impl Iterator<Item = (&'v PlacedRun, bool)> {
+        let (runs, at) = (&self.version.runs, self.at);
+        let placed = runs.iter().enumerate().filter(move |(_, run)| run.run.greatest() > at);
+        placed.map(|(place, run)| (run, place + 1 == runs.len()))
+    }
+
+    /// Of a span, the flushes that may have something newer. None: there are none. In the oldest run
+    /// an entry's code is that of all that are there, whenever they came.
+    fn of_span(&self, span: Span, is_oldest: bool) -> Option<Span> {
+        if is_oldest { Some(span) } else { Span::new(span.lo().max(self.flush), span.hi()) }
+    }
+
+    /// Whether a table may have something newer that a guard's answer is for.
+    fn may_hold(&self, answer: &Answer<'_>, table: &RunTable, is_oldest: bool) -> bool {
+        let is_newer = table.table.properties().sequences.1 > self.at;
+        is_newer && answer.may_hold_within(table, self.of_span(table.span, is_oldest))
+    }
+
+    fn has_key(&self, key: &[u8]) -> Result<bool> {
+        let newest = |memtable: &Arc<Memtable>| memtable.get(key, Sequence::MAX);
+        if self.memtables().filter_map(newest).any(|found| found.sequence > self.at) {
+            return Ok(true);
+        }
+        let deleted = self.version.covering_tombstone(key, Sequence::MAX);
+        if deleted.is_some_and(|deleted| deleted > self.at) {
+            return Ok(true);
+        }
+        let mut runs = self.runs().peekable();
+        if runs.peek().is_none() {
+            return Ok(false);
+        }
+        let answer = self.version.guard.ask(&Query::Point(key));
+        for (placed, is_oldest) in runs {
+            let may_be = |span| answer.may_be_in(span);
+            if !self.of_span(placed.span(), is_oldest).is_some_and(may_be) {
+                continue;
+            }
+            let table = placed.run.find(key);
+            let Some(table) = table.filter(|it| self.may_hold(&answer, it, is_oldest)) else {
+                continue;
+            };
+            let newest = table.table.get(key, Sequence::MAX, &mut Reads::default())?;
+            if newest.is_some_and(|newest| newest.sequence > self.at) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Deletions count wherever they overlap: none is in a guard.
+    fn has_within(&self, bounds: &KeyBounds) -> Result<bool> {
+        let Some(range) = bounds.closed() else { return Ok(false) };
+        for memtable in self.memtables() {
+            let deletes = |it: RangeDelete<'_>| it.sequence > self.at && overlaps(&it, bounds);
+            if memtable.ranges().written().any(deletes) || self.comes(memtable.cursor(), bounds)? {
+                return Ok(true);
+            }
+        }
+        let answer = self.version.guard.ask(&Query::Range(range));
+        for (placed, is_oldest) in self.runs() {
+            for table in placed.run.overlapping(&bounds.from, bounds.to.as_deref()) {
+                let tombstones = table.tombstones();
+                let may_delete = tombstones.sequences().is_some_and(|(_, last)| last > self.at);
+                let deletes = |it: RangeDelete<'_>| it.sequence > self.at && overlaps(&it, bounds);
+                if may_delete && tombstones.pieces().any(deletes) {
+                    return Ok(true);
+                }
+                if self.may_hold(&answer, table, is_oldest) && self.comes(table.cursor(), bounds)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a newer entry comes within bounds, a deletion or one that has expired too.
+    fn comes(&self, mut cursor: impl Cursor, bounds: &KeyBounds) -> Result<bool> {
+        cursor.seek(&bounds.from)?;
+        while let Some(entry) = cursor.entry().filter(|entry| bounds.ends_after(entry.key)) {
+            if entry.sequence > self.at {
+                return Ok(true);
+            }
+            cursor.next()?;
+        }
+        Ok(false)
+    }
+}
+
+fn overlaps(deletion: &RangeDelete<'_>, bounds: &KeyBounds) -> bool {
+    *bounds.from < *deletion.to && bounds.ends_after(deletion.from)
+}
+
 /// Whether a version has an entry of the key, or a deletion of a range around it, that is newer
 /// than `at`.
-pub(crate) fn is_newer(version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
-    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
-    for memtable in std::iter::once(&version.active.memtable).chain(sealed) {
-        if memtable.get(key, Sequence::MAX).is_some_and(|found| found.sequence > at) {
-            return Ok(true);
+fn is_newer(version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
+    Since::new(version, at).has_key(key)
+}
+
+/// What was read of one key space.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadKeys {
+    points: BTreeSet<Vec<u8>>,
+    /// Where ranges begin, and where they end: they do not touch. None: behind all keys.
+    ranges: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+}
+
+impl ReadKeys {
+    pub(crate) fn note_point(&mut self, key: &[u8]) {
+        if !self.points.contains(key) {
+            self.points.insert(key.to_vec());
         }
     }
-    if version.covering_tombstone(key, Sequence::MAX).is_some_and(|deleted| deleted > at) {
-        return Ok(true);
+
+    /// Ranges that touch become one.
+    pub(crate) fn note_range(&mut self, bounds: &KeyBounds) {
+        if !bounds.ends_after(&bounds.from) {
+            return;
+        }
+        let KeyBounds { mut from, mut to } = bounds.clone();
+        let begins_before =
+            |from: &Vec<u8>, to: &Option<Vec<u8>>| to.as_ref().is_none_or(|to| from <= to);
+        while let Some((begin, end)) = match &to {
+            Some(to) => self.ranges.range(..=to.clone()).next_back(),
+            None => self.ranges.iter().next_back(),
+        } {
+            if !begins_before(&from, end) {
+                break;
+            }
+            let begin = begin.clone();
+            let end = self.ranges.remove(&begin).expect("it was found");
+            from = from.min(begin);
+            to = to.zip(end).map(|(one, other)| one.max(other));
+        }
+        self.ranges.insert(from, to);
     }
-    let mut runs = version.runs.iter().filter(|placed| placed.run.greatest() > at).peekable();
-    if runs.peek().is_none() {
-        return Ok(false);
-    }
-    let answer = version.guard.ask(&Query::Point(key));
-    for placed in runs.filter(|placed| answer.may_be_in(placed.span())) {
-        let Some(table) = placed.run.find(key).filter(|table| answer.may_hold(table)) else {
-            continue;
-        };
-        let newest = table.table.get(key, Sequence::MAX, &mut Reads::default())?;
-        if newest.is_some_and(|newest| newest.sequence > at) {
-            return Ok(true);
+
+    /// Whether a write is one of something that was read.
+    fn has(&self, kind: Kind, key: &[u8], value: &[u8]) -> bool {
+        let (from, to) = (Bound::Included(key), Bound::Excluded(value));
+        match kind {
+            Kind::DeleteRange => {
+                let point = self.points.range::<[u8], _>((from, to)).next().is_some();
+                let before = (Bound::Unbounded, Bound::Excluded(value));
+                let range = self.ranges.range::<[u8], _>(before).next_back();
+                point || range.is_some_and(|(_, end)| end.as_ref().is_none_or(|end| **end > *key))
+            }
+            _ => {
+                let before = (Bound::Unbounded, Bound::Included(key));
+                let range = self.ranges.range::<[u8], _>(before).next_back();
+                let within = range.filter(|(_, end)| end.as_ref().is_none_or(|end| **end > *key));
+                self.points.contains(key) || within.is_some()
+            }
         }
     }
-    Ok(false)
+
+    /// The first key or range of which there is something newer in a version.
+    fn conflict(&self, version: &Version, at: Sequence) -> Result<Option<Vec<u8>>> {
+        let since = Since::new(version, at);
+        for key in &self.points {
+            if since.has_key(key)? {
+                return Ok(Some(key.clone()));
+            }
+        }
+        for (from, to) in &self.ranges {
+            let bounds = KeyBounds { from: from.clone(), to: to.clone() };
+            if since.has_within(&bounds)? {
+                return Ok(Some(from.clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What a transaction has read, and up to which write that holds still.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ReadSet {
+    pub(crate) keyspaces: BTreeMap<KeyspaceId, ReadKeys>,
+    /// No write up to this one has changed what was read.
+    pub(crate) at: Sequence,
+    /// When the first of the values that were read expires.
+    pub(crate) expiry: Option<Expiry>,
+}
+
+impl ReadSet {
+    /// An error if a batch that was accepted before has changed what was read.
+    pub(crate) fn check_batch(&self, batch: &Batch) -> Result<()> {
+        for (keyspace, kind, key, value) in batch.logged() {
+            let read = self.keyspaces.get(&keyspace);
+            if read.is_some_and(|read| read.has(kind, key, value)) {
+                return Err(Error::Conflict { keyspace: keyspace.0, key: key.to_vec() });
+            }
+        }
+        Ok(())
+    }
+
+    /// An error if what was read has changed, or expired. `of`: the tree of a key space.
+    pub(crate) fn check(&self, of: impl Fn(KeyspaceId) -> Result<Arc<OpenTree>>) -> Result<()> {
+        for (&keyspace, read) in &self.keyspaces {
+            let tree = of(keyspace)?;
+            tree.check_open()?;
+            let now = tree.env.clock.since_epoch();
+            if self.expiry.is_some_and(|expiry| expiry.has_come(now)) {
+                return Err(Error::Conflict { keyspace: keyspace.0, key: Vec::new() });
+            }
+            if let Some(key) = read.conflict(&tree.current.hold(), self.at)? {
+                return Err(Error::Conflict { keyspace: keyspace.0, key });
+            }
+        }
+        Ok(())
+    }
 }

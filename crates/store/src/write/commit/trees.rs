@@ -41,7 +41,7 @@ impl Trees {
     }
 
     /// The tree of a key space. `main`: the default one.
-    pub(super) fn of(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<OpenTree>> {
+    pub(crate) fn of(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<OpenTree>> {
         match keyspace == main.keyspace {
             true => Ok(Arc::clone(&main.tree)),
             false => self.find(keyspace).map(|engine| Arc::clone(&engine.tree)),

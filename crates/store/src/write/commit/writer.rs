@@ -146,7 +146,9 @@ impl Writer {
                 return Err(condition.conflict());
             }
         }
-        Ok(())
+        let Some(reads) = &write.reads else { return Ok(()) };
+        before.iter().try_for_each(|batch| reads.check_batch(batch))?;
+        reads.check(|keyspace| self.trees.of(engine, keyspace))
     }
 
     fn commit_all(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {

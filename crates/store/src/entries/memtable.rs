@@ -108,6 +108,11 @@ impl Memtable {
         }
     }
 
+    /// The number of a key's newest entry with at most this one.
+    pub(crate) fn find_number(&self, key: &[u8], at: Sequence) -> Option<Sequence> {
+        self.list.find(key, at).map(|(sequence, ..)| sequence)
+    }
+
     #[inline]
     fn find(self: &Arc<Self>, key: &[u8], at: Sequence) -> Option<Found> {
         if !self.bloom.may_contain(key) {

@@ -10,9 +10,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::{Memtable, MemtableSize};
+use crate::entries::memtable_writes::writes_up_to;
 use crate::error::{Error, Result};
 use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::files::names::wal_name;
@@ -48,6 +49,7 @@ pub(crate) struct Replayed {
     pub(crate) logs: Vec<ReplayedLog>,
     /// Oldest first.
     pub(crate) trees: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    late: BTreeMap<KeyspaceId, Vec<LateWrite>>,
 }
 
 impl Replayed {
@@ -76,6 +78,10 @@ pub(crate) fn replay_logs(
         if !is_newest {
             replayed.close_full(size_of);
         }
+    }
+    for (keyspace, late) in std::mem::take(&mut replayed.late) {
+        let memtables = replayed.trees.get_mut(&keyspace).expect("there are later writes of it");
+        add_late(memtables, late, size_of(keyspace));
     }
     Ok(replayed)
 }
@@ -136,35 +142,37 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
-        let Replayed { logs, trees } = replayed;
-        let log = &mut logs[place];
-        let bytes = wal::replay(self.folder, log.number, valid, &mut |group| {
-            if group.first <= log.last && !group.repeats {
+        let ReplayedLog { number, mut counts, mut last, .. } = replayed.logs[place];
+        let bytes = wal::replay(self.folder, number, valid, &mut |group| {
+            if group.first <= last && !group.repeats {
                 let what = "a group of writes that is older than the one before it";
-                let path = self.folder.path_of(&wal_name(log.number));
+                let path = self.folder.path_of(&wal_name(number));
                 return Err(Error::corrupt(path, 0, what));
             }
-            self.group(&group, log.number, trees);
-            log.last = group.entries.last().map_or(log.last, |last| log.last.max(last.sequence));
-            log.counts.add_group(group.entries.len());
+            self.group(&group, number, replayed);
+            last = group.entries.last().map_or(last, |entry| last.max(entry.sequence));
+            counts.add_group(group.entries.len());
             Ok(())
         })?;
-        (log.counts.files, log.counts.bytes) = (1, bytes);
+        (counts.files, counts.bytes) = (1, bytes);
+        let before = replayed.logs[place].before;
+        replayed.logs[place] = ReplayedLog { number, before, counts, last };
         Ok(())
     }
 
-    fn group(
-        &self,
-        group: &WalBatch<'_>,
-        log: u64,
-        trees: &mut BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
-    ) {
+    fn group(&self, group: &WalBatch<'_>, log: u64, Replayed { trees, late, .. }: &mut Replayed) {
         for (keyspace, entry) in group.writes() {
             // Of one that was dropped.
             let Some(tree) = self.layout.tree(keyspace) else { continue };
             let memtables = trees.entry(keyspace).or_default();
             let known = memtables.last().map_or(Sequence(0), |memtable| memtable.last);
-            if entry.sequence <= known.max(tree.last_sequence) {
+            if entry.sequence <= tree.last_sequence {
+                continue;
+            }
+            if entry.sequence <= known {
+                if !memtables.iter().any(|it| has(&it.memtable, entry)) {
+                    late.entry(keyspace).or_default().push(LateWrite::of(entry));
+                }
                 continue;
             }
             if memtables.last().is_none_or(|memtable| memtable.is_closed) {
@@ -178,6 +186,61 @@ impl Replay<'_> {
             memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             memtable.last = entry.sequence;
         }
+    }
+}
+
+/// A write that a log has repeated: it may be older than what was read of its tree.
+struct LateWrite {
+    sequence: Sequence,
+    kind: Kind,
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl LateWrite {
+    fn of(entry: &Entry<'_>) -> Self {
+        let Entry { sequence, kind, key, value } = *entry;
+        LateWrite { sequence, kind, key: key.to_vec(), value: value.to_vec() }
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        let LateWrite { sequence, kind, key, value } = self;
+        Entry { sequence: *sequence, kind: *kind, key, value }
+    }
+}
+
+/// Whether a memtable has a write.
+fn has(memtable: &Arc<Memtable>, entry: &Entry<'_>) -> bool {
+    match entry.kind {
+        Kind::DeleteRange => {
+            memtable.ranges().written().any(|deletion| deletion.sequence == entry.sequence)
+        }
+        _ => memtable.find_number(entry.key, entry.sequence) == Some(entry.sequence),
+    }
+}
+
+/// Adds writes to the memtables of one tree: the logs that had them first are gone, and later ones of
+/// the tree are not.
+fn add_late(memtables: &mut [ReplayedMemtable], mut late: Vec<LateWrite>, size: MemtableSize) {
+    late.sort_unstable_by_key(|write| write.sequence);
+    late.dedup_by_key(|write| write.sequence);
+    for place in (0..memtables.len()).rev() {
+        let from = if place == 0 { Sequence(0) } else { memtables[place].first };
+        let own = late.split_off(late.partition_point(|write| write.sequence < from));
+        if own.is_empty() {
+            continue;
+        }
+        let memtable = &mut memtables[place];
+        let all = std::iter::once((KeyspaceId::DEFAULT, &*memtable.memtable));
+        let writes = writes_up_to(all, Sequence::MAX);
+        let known = writes.iter().map(|write| write.entry);
+        let mut all: Vec<Entry<'_>> = own.iter().map(LateWrite::entry).chain(known).collect();
+        // Memtables take entries in their order.
+        all.sort_unstable_by_key(|entry| entry.sequence);
+        let with = Memtable::sized(size);
+        all.iter().for_each(|it| with.insert(it.key, it.sequence, it.kind, it.value));
+        memtable.first = memtable.first.min(all[0].sequence);
+        memtable.memtable = Arc::new(with);
     }
 }
 
@@ -320,6 +383,32 @@ mod tests {
             assert_eq!(memtables(&replayed, 0), [(first, vec![1, 3])]);
             assert_eq!(memtables(&replayed, 3), [(first, vec![2, 4, 5])]);
         }
+    }
+
+    #[test] // What was repeated was taken for known, since a later write of the tree was.
+    fn what_is_repeated_is_added_to_what_later_logs_have_of_its_tree() {
+        let disk = Memory::new();
+        let folder = folder(&disk);
+        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        // Log 7 had number 1 of tree 3, and is gone.
+        let mut log = Wal::create(&folder, 8, none).expect("creates");
+        append(&mut log, 5, &[(0, "a"), (3, "later")]).expect("appends");
+        log.sync_alone().expect("syncs");
+        let before = Predecessor { wal: 8, valid_bytes: log.valid_bytes() };
+        let mut log = Wal::create(&folder, 9, before).expect("creates");
+        append(&mut log, 7, &[(0, "b")]).expect("appends");
+        let memtable = Memtable::new(1 << 16);
+        for (number, key) in [(1, "first"), (6, "later")] {
+            memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"value");
+        }
+        let all = std::iter::once((KeyspaceId(3), &memtable));
+        log.repeat(&writes_up_to(all, Sequence::MAX)).expect("appends");
+        append(&mut log, 8, &[(3, "last")]).expect("appends");
+        let replayed = replay(&disk, &two_trees([0, 0]), 1 << 20).expect("replays");
+        assert_eq!(memtables(&replayed, 0), [(8, vec![5, 7])]);
+        assert_eq!(memtables(&replayed, 3), [(8, vec![1, 6, 8])]);
+        let flushed = replay(&disk, &two_trees([0, 5]), 1 << 20).expect("replays");
+        assert_eq!(memtables(&flushed, 3), [(8, vec![6, 8])]);
     }
 
     #[test]

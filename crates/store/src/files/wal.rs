@@ -46,7 +46,7 @@ const OLDEST_VERSION: u32 = 2;
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// What is no kind of entry: the number of a key space follows.
 const KEYSPACE_TAG: u8 = 64;
-/// As above: the group repeats what is in earlier logs.
+/// As above: the group repeats what earlier logs have.
 const REPEATS_TAG: u8 = 65;
 /// How much memory is kept between groups. The rest is freed.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
@@ -154,13 +154,14 @@ impl Wal {
         self.append_payload()
     }
 
-    /// Adds a group that repeats entries of earlier logs, with sequence numbers that ascend by one:
-    /// one at least.
-    pub(crate) fn repeat(&mut self, entries: &[MemtableWrite<'_>]) -> Result<()> {
-        self.begin_group(entries[0].entry.sequence, entries.len());
-        self.payload.u8(REPEATS_TAG);
-        encode_writes(&mut self.payload, entries.iter().map(MemtableWrite::as_logged));
-        self.append_payload()
+    /// Adds groups that repeat entries of earlier logs.
+    pub(crate) fn repeat(&mut self, writes: &[MemtableWrite<'_>]) -> Result<()> {
+        groups(writes).try_for_each(|group| {
+            self.begin_group(group[0].entry.sequence, group.len());
+            self.payload.u8(REPEATS_TAG);
+            encode_writes(&mut self.payload, group.iter().map(MemtableWrite::as_logged));
+            self.append_payload()
+        })
     }
 
     fn begin_group(&mut self, first: Sequence, count: usize) {
@@ -195,13 +196,10 @@ impl Wal {
     fn copy_entries(&mut self, memtables: &[(KeyspaceId, Arc<Memtable>)]) -> Result<()> {
         let memtables = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
         let writes = writes_up_to(memtables, Sequence::MAX);
-        let mut count = 0;
-        for group in groups(&writes) {
-            self.repeat(group)?;
-            count += 1;
-        }
+        self.repeat(&writes)?;
         self.sync_alone()?;
-        let Some(last) = writes.last().filter(|_| count > 1) else { return Ok(()) };
+        let is_long = groups(&writes).nth(1).is_some();
+        let Some(last) = writes.last().filter(|_| is_long) else { return Ok(()) };
         self.mark_end(Sequence(last.entry.sequence.0 + 1))?;
         self.sync_alone()
     }

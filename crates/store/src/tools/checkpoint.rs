@@ -14,7 +14,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::entries::entry::Sequence;
-use crate::entries::memtable_writes::{groups, writes_up_to};
+use crate::entries::memtable_writes::writes_up_to;
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
 use crate::files::names::{LOCK_NAME, image_name, table_name, wal_name};
@@ -182,9 +182,7 @@ fn write_log(
     let none = Predecessor { wal: 0, valid_bytes: 0 };
     let mut log = Wal::create(&made.folder, number, none)?;
     made.names.push(wal_name(number));
-    for group in groups(&writes) {
-        log.repeat(group)?;
-    }
+    log.repeat(&writes)?;
     log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;
     log.sync_alone()?;

@@ -147,19 +147,24 @@ impl<'v> Since<'v> {
         }
         let answer = self.version.guard.ask(&Query::Range(range));
         for (placed, is_oldest) in self.runs() {
+            // A deletion may lie where the table has no entry.
+            if placed.run.tables().iter().any(|table| self.deletes_within(table, bounds)) {
+                return Ok(true);
+            }
             for table in placed.run.overlapping(&bounds.from, bounds.to.as_deref()) {
-                let tombstones = table.tombstones();
-                let may_delete = tombstones.sequences().is_some_and(|(_, last)| last > self.at);
-                let deletes = |it: RangeDelete<'_>| it.sequence > self.at && overlaps(&it, bounds);
-                if may_delete && tombstones.pieces().any(deletes) {
-                    return Ok(true);
-                }
                 if self.may_hold(&answer, table, is_oldest) && self.comes(table.cursor(), bounds)? {
                     return Ok(true);
                 }
             }
         }
         Ok(false)
+    }
+
+    fn deletes_within(&self, table: &RunTable, bounds: &KeyBounds) -> bool {
+        let tombstones = table.tombstones();
+        let may_be = tombstones.sequences().is_some_and(|(_, last)| last > self.at);
+        let deletes = |it: RangeDelete<'_>| it.sequence > self.at && overlaps(&it, bounds);
+        may_be && tombstones.pieces().any(deletes)
     }
 
     /// Whether a newer entry comes within bounds, a deletion or one that has expired too.

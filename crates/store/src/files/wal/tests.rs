@@ -217,10 +217,10 @@ fn damage_and_other_versions_are_told_apart() {
         other => panic!("{other:?}"),
     }
     let mut bytes = disk.file(log_path(7)).unwrap();
-    bytes[8] = 2;
+    bytes[8] = 4;
     disk.put_file(log_path(7), bytes);
     let result = replayed(&disk, 7, None).1;
-    assert!(matches!(result, Err(Error::Version { found: 2, known: 3, .. })), "{result:?}");
+    assert!(matches!(result, Err(Error::Version { found: 4, known: 3, .. })), "{result:?}");
     disk.put_file(log_path(7), b"another kind of file".as_slice());
     assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
     disk.put_file(log_path(7), b"TRML".as_slice());

@@ -11,7 +11,7 @@
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
-use crate::entries::memtable_writes::{groups, writes_up_to};
+use crate::entries::memtable_writes::writes_up_to;
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::write::commit::Writer;
@@ -71,7 +71,7 @@ impl Writer {
         let log = self.open_log(main)?;
         let borrowed = memtables.iter().map(|(keyspace, memtable)| (*keyspace, &**memtable));
         let writes = writes_up_to(borrowed, Sequence::MAX);
-        groups(&writes).try_for_each(|group| log.repeat(group))?;
+        log.repeat(&writes)?;
         let bytes = log.len();
         self.sync(main)?;
         main.logs.note_bytes(bytes);

@@ -97,6 +97,9 @@ pub(crate) enum Command {
     /// Read entries that were exported, or another store's: of Trommel, RocksDB, LevelDB.
     #[command(after_help = commands::import::EXAMPLES)]
     Import(commands::import::ImportArgs),
+    /// List the key spaces of a store, drop one, or give one another name.
+    #[command(after_help = commands::keyspaces::EXAMPLES)]
+    Keyspaces(commands::keyspaces::KeyspacesArgs),
     /// Mend a damaged store, out of all that can be read. Exit status 1 if something could not be
     /// saved.
     #[command(after_help = commands::repair::EXAMPLES)]
@@ -153,6 +156,7 @@ impl Command {
             Command::Verify(store) => Some(&store.db),
             Command::Dump(dump) => dump.db.as_deref(),
             Command::Checkpoint(checkpoint) => Some(&checkpoint.db),
+            Command::Keyspaces(keyspaces) => Some(&keyspaces.db),
             Command::Repair(repair) => Some(&repair.db),
             Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
             Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,

@@ -26,8 +26,8 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
     bench, checkpoint, compact, completions, count, delete, delete_range, demo, dump, export, get,
-    help_markdown, import, inspect, lab, load, man, put, repair, replay, scan, stats, stress,
-    upgrade, verify, victim,
+    help_markdown, import, inspect, keyspaces, lab, load, man, put, repair, replay, scan, stats,
+    stress, upgrade, verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message;
@@ -79,6 +79,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Verify(verify) => verify::run(verify, json, out),
         Command::Dump(dump) => dump::run(dump, json, out),
         Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),
+        Command::Keyspaces(keyspaces) => keyspaces::run(keyspaces, json, out),
         Command::Repair(repair) => repair::run(repair, json, out),
         Command::Upgrade(upgrade) => upgrade::run(upgrade, json, out),
         Command::Bench(BenchCommand::Read(read)) => bench::read::run(read, json, out),

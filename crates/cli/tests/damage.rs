@@ -185,7 +185,7 @@ fn a_store_of_another_version_is_left_alone() {
     let before = std::fs::read(&manifest).expect("read");
     let load = "load --db s keys";
     for command in ["verify --db s", "get --db s key00001", "put --db s key value", load] {
-        place.run(command).fails(3, &["MANIFEST", "format version 23", "reads version 7"]);
+        place.run(command).fails(3, &["MANIFEST", "format version 24", "reads version 8"]);
     }
     assert_eq!(std::fs::read(&manifest).expect("read"), before);
     flip_bit(&manifest, 8);

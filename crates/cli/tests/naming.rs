@@ -5,7 +5,7 @@ mod common;
 use common::Workplace;
 
 /// Every command that takes a store, and what it takes besides.
-const COMMANDS: [(&str, &str); 17] = [
+const COMMANDS: [(&str, &str); 18] = [
     ("load", "keys"),
     ("export", "--format tsv -"),
     ("import", "-"),
@@ -21,6 +21,7 @@ const COMMANDS: [(&str, &str); 17] = [
     ("verify", ""),
     ("dump", ""),
     ("checkpoint", "copy"),
+    ("keyspaces", ""),
     ("repair", ""),
     ("upgrade", ""),
 ];

@@ -161,12 +161,32 @@ fn a_store_of_the_present_version_needs_no_upgrade() {
     let place = odd();
     let before = contents(&place, "s");
     let told = place.run("upgrade --db s --json").json(0);
-    assert_eq!((&told["changed"], &told["version"]), (&false.into(), &7.into()));
+    assert_eq!((&told["changed"], &told["version"]), (&false.into(), &8.into()));
     assert!(place.run("upgrade --db s").with_status(0).starts_with("nothing to do: s has"));
     assert_eq!(contents(&place, "s"), before);
     // The version stands behind a magic of eight bytes.
     flip_bit(&place.path("s/MANIFEST"), 8);
-    place.run("upgrade --db s").fails(3, &["s has format version 23", "a newer Trommel"]);
+    place.run("upgrade --db s").fails(3, &["s has format version 24", "a newer Trommel"]);
     place.run("upgrade --db nowhere").fails(3, &["nowhere"]);
     place.run("upgrade s").fails(2, &["trommel upgrade --db s"]);
+}
+
+#[test]
+fn a_store_of_the_version_before_is_upgraded() {
+    let place = odd();
+    let golden = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../store/tests/golden_folder/version_7/plain");
+    std::fs::create_dir(place.path("old")).expect("makes");
+    for file in std::fs::read_dir(golden).expect("lists").map(|file| file.expect("a file")) {
+        std::fs::copy(file.path(), place.path("old").join(file.file_name())).expect("copies");
+    }
+    place.run("get --db old log").fails(3, &["format version 7", "trommel upgrade"]);
+    let manifest = std::fs::read(place.path("old/MANIFEST")).expect("reads");
+    let told = place.run("upgrade --db old --json").json(0);
+    assert_eq!((&told["version_before"], &told["version"]), (&7.into(), &8.into()));
+    assert_eq!(place.run("get --db old log").with_status(0), "in no table yet\n");
+    place.run("verify --db old").with_status(0);
+    let kept = std::fs::read(place.path("old.version-7/MANIFEST")).expect("reads");
+    assert_eq!(kept, manifest, "the old store is as it was");
+    assert!(place.run("upgrade --db old").with_status(0).starts_with("nothing to do"));
 }

@@ -60,8 +60,9 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// Another version of Trommel wrote this. Use that version, or load the data again.
-    #[error("{path} has format version {found}; this Trommel reads version {known}", path = path.display())]
+    /// Another version of Trommel wrote this. `trommel upgrade` rewrites older ones; a newer one
+    /// needs its own version.
+    #[error("{path} has format version {found}; this Trommel reads version {known}{advice}", path = path.display(), advice = of_version(*found, *known))]
     Version {
         /// The file that names the version.
         path: PathBuf,
@@ -332,6 +333,14 @@ pub(crate) const EXHAUSTED: [i32; 2] = [4, 1450];
 /// Whether the process or the system has run out of descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
+}
+
+/// What to do about a store of another version.
+fn of_version(found: u32, known: u32) -> &'static str {
+    match found < known {
+        true => ": `trommel upgrade` rewrites it",
+        false => ": a newer Trommel wrote it",
+    }
 }
 
 #[cfg(test)]

@@ -364,7 +364,7 @@ fn another_format_version_is_refused() {
     bytes[8] = 200;
     disk.put_file(&path, bytes);
     let error = open(&disk, GuardKind::Grf).expect_err("version 200");
-    assert!(matches!(error, Error::Version { found: 200, known: 7, .. }), "{error}");
+    assert!(matches!(error, Error::Version { found: 200, known: 8, .. }), "{error}");
 }
 
 fn copy(disk: &Memory) -> Memory {

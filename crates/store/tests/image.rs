@@ -20,7 +20,10 @@ const DIR: &str = "db";
 const KEYS: u32 = 30;
 
 fn options() -> Options {
+    // What an opening before has set is kept.
     Options::new()
+        .guard(GuardKind::Grf)
+        .bits_per_key(12.0)
         .size_ratio(3)
         .block_bytes(256)
         .table_bytes(4096)

@@ -78,7 +78,7 @@ fn a_write_of_any_kind_between_makes_an_update_run_again() {
             db.write(batch).expect("writes");
         }),
         ("range", |db| db.delete_range("a", "z").expect("deletes")),
-        ("ingest", |db| drop(db.ingest([("k", "2")]).expect("loads"))),
+        ("ingest", |db| assert_eq!(db.ingest([("k", "2")]).expect("loads"), 1)),
         ("flushed", |db| {
             db.put("k", "2").expect("puts");
             db.flush().expect("flushes");

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use trommel::{Batch, Db, Expiry};
+use trommel::{Batch, Expiry};
 
+use crate::args::store::OpenStore;
 use crate::output::table::counted;
 use crate::process::failure::Failure;
 use crate::process::signals::LastWords;
@@ -67,14 +68,14 @@ pub(crate) fn rate(keys: u64, took: Duration) -> Option<f64> {
 
 /// Entries on their way into a store.
 pub(crate) struct Batches<'a> {
-    db: &'a Db,
+    store: &'a OpenStore,
     batch: Batch,
     kept: &'a Kept,
 }
 
 impl<'a> Batches<'a> {
-    pub(crate) fn new(db: &'a Db, kept: &'a Kept) -> Self {
-        Batches { db, batch: Batch::new(), kept }
+    pub(crate) fn new(store: &'a OpenStore, kept: &'a Kept) -> Self {
+        Batches { store, batch: store.batch(), kept }
     }
 
     /// Takes an entry. True: a batch was written.
@@ -97,9 +98,9 @@ impl<'a> Batches<'a> {
 
     /// Writes what was taken.
     pub(crate) fn write(&mut self) -> Result<(), Failure> {
-        let batch = std::mem::take(&mut self.batch);
+        let batch = std::mem::replace(&mut self.batch, self.store.batch());
         let keys = batch.len() as u64;
-        self.db.write(batch).map_err(|error| {
+        self.store.db.write(batch).map_err(|error| {
             Failure::of_store(&error, format!("{error} ({})", self.kept.told()))
         })?;
         self.kept.add(keys);

@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: &CheckpointArgs, json: bool, out: &mut dyn Write) -
     // Nothing is asked of the store, and nothing is to be merged in it.
     let options = Options::new()
         .guard(GuardKind::Open)
+        .for_now("guard")
         .background(Background::Stepped)
         .create_if_missing(false);
     let db = Db::open(&arguments.db, options)?;

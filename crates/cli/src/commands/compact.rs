@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use clap::Args;
 use serde_json::json;
+use trommel::GuardKind;
 use trommel::stats::Stats;
-use trommel::tools::{TreePeek, peek};
-use trommel::{Db, GuardKind};
+use trommel::tools::TreePeek;
 
-use crate::args::store::StoreArgs;
+use crate::args::store::{OpenStore, StoreArgs};
 use crate::args::watch::WatchArgs;
 use crate::output::progress::{CallBar, merge_bar};
 use crate::output::table::{bytes, counted, whole};
@@ -24,7 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples: what a load has left to be merged; 
     trommel compact --db words\n  \
     trommel compact --db words --policy leveling --size-ratio 4\n  \
     trommel compact --db words --all --merge-threads 2\n\n\
-    A store keeps neither its policy nor its guard: name those that it is used with. Merges follow the one, and write filters for the other.";
+    A policy that is named is kept from then on.";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompactArgs {
@@ -39,7 +39,7 @@ pub(crate) struct CompactArgs {
 
 pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> Outcome {
     // Merges begin when the store is opened.
-    let before = peek(&arguments.store.db);
+    let before = arguments.store.peek();
     let db = arguments.store.open(GuardKind::Grf)?;
     let before = before?;
     let start = Instant::now();
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
     let last_words = LastWords::new(|| words.into())?;
     match Watcher::new(arguments.watch, json, out)? {
         Some(watcher) => {
-            let merge = || Ok(if arguments.all { db.compact() } else { db.settle() }?);
+            let merge = || Ok(if arguments.all { db.compact() } else { db.db.settle() }?);
             watched(watcher, &db, merge)?;
         }
         None if arguments.all => {
@@ -68,12 +68,12 @@ pub(crate) fn run(arguments: &CompactArgs, json: bool, out: &mut dyn Write) -> O
 }
 
 /// How much is due becomes known while it is merged.
-fn settle_with_bar(db: &Db) -> Result<(), Failure> {
+fn settle_with_bar(store: &OpenStore) -> Result<(), Failure> {
     let bar = merge_bar();
     let merged = beside(
-        || Ok(db.settle()?),
+        || Ok(store.db.settle()?),
         || {
-            let Ok(stats) = db.stats() else { return };
+            let Ok(stats) = store.stats() else { return };
             bar.set_position(stats.bytes_merged);
             bar.set_message(counted(stats.run_count() as u64, "run"));
         },

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use trommel::{Db, GuardKind};
+use trommel::{GuardKind, Keyspace};
 use trommel_lab::{StreamEnd, StreamForm, StreamWriter};
 
 use crate::args::store::StoreArgs;
@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &ExportArgs, json: bool, out: &mut dyn Write) -> Ou
 
 /// Writes all entries.
 fn written<W: Write>(
-    db: &Db,
+    db: &Keyspace,
     form: StreamForm,
     out: W,
     failed: impl Fn(io::Error) -> Failure,
@@ -88,7 +88,7 @@ fn written<W: Write>(
 }
 
 /// Writes a file beside the one that was named, and gives it the name once it is whole and durable.
-fn write_file(db: &Db, form: StreamForm, file: &Path) -> Result<StreamEnd, Failure> {
+fn write_file(db: &Keyspace, form: StreamForm, file: &Path) -> Result<StreamEnd, Failure> {
     let mut name = file.as_os_str().to_owned();
     name.push(".part");
     let part = PathBuf::from(name);

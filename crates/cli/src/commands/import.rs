@@ -43,8 +43,8 @@ pub(crate) struct ImportArgs {
     /// How the file is written. [default: as its first bytes tell]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FormName>,
-    /// RocksDB: the column family to read.
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    /// RocksDB: the column family to read. A Trommel store: the key space.
+    #[arg(long, visible_alias = "from-keyspace", value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
     /// The program that reads RocksDB and LevelDB. [default: trommel-peers beside this program]
     #[arg(long, value_name = "FILE")]

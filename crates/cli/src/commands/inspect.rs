@@ -8,7 +8,6 @@ use clap::Args;
 use serde_json::json;
 use trommel::GuardKind;
 use trommel::stats::Stats;
-use trommel::tools::peek;
 
 use crate::args::store::StoreArgs;
 use crate::args::watch::WatchArgs;
@@ -80,7 +79,7 @@ fn watch(arguments: &InspectArgs, mut watcher: Watcher<'_>) -> Outcome {
     let name = folder.display().to_string();
     while !watcher.is_closed() && arguments.looks.is_none_or(|most| watcher.looks() < most) {
         if watcher.is_due() {
-            watcher.show(TreeSnapshot::of_peek(&name, &peek(folder)?));
+            watcher.show(TreeSnapshot::of_peek(&name, &arguments.store.peek()?));
         } else {
             std::thread::sleep(NAP);
         }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
-use trommel::{Db, GuardKind};
+use trommel::GuardKind;
 use trommel_lab::{BadText, RunRecorder, TextLayout, TextRecords};
 
 use crate::args::record::RecordArgs;
-use crate::args::store::StoreArgs;
+use crate::args::store::{OpenStore, StoreArgs};
 use crate::args::watch::WatchArgs;
 use crate::commands::batches::{BATCH_ENTRIES, Batches, Kept, rate};
 use crate::output::keytext::show;
@@ -84,11 +84,14 @@ impl From<TextFormat> for trommel_lab::TextFormat {
 }
 
 pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if arguments.record.is_asked_for() {
+        arguments.store.only_default("--record follows the default key space")?;
+    }
     let layout = layout(arguments)?;
     let (input, size) = open_input(&arguments.file)?;
     let db = arguments.store.open_or_create(GuardKind::Grf)?;
     let recorder =
-        arguments.record.begin(arguments.hex, arguments.store.options.0.bits_per_key, &db)?;
+        arguments.record.begin(arguments.hex, arguments.store.options.0.bits_per_key, &db.db)?;
     let watcher = Watcher::new(arguments.watch, json, out)?;
     let bar = if watcher.is_some() { ProgressBar::hidden() } else { byte_bar(size) };
     let start = Instant::now();
@@ -106,7 +109,7 @@ pub(crate) fn run(arguments: &LoadArgs, json: bool, out: &mut dyn Write) -> Outc
     };
     bar.finish_and_clear();
     let (loaded, empty_lines) = (kept.keys(), load.records.empty_lines());
-    let recorded = recorder.map(|recorder| end_recording(recorder, &db));
+    let recorded = recorder.map(|recorder| end_recording(recorder, &db.db));
     result?;
     recorded.transpose()?;
     db.close()?;
@@ -149,7 +152,7 @@ impl Loaded {
 }
 
 /// Lets merges that are due end, so that the last step is a tree in shape, and ends the recording.
-fn end_recording(recorder: RunRecorder, db: &Db) -> Result<u64, Failure> {
+fn end_recording(recorder: RunRecorder, db: &trommel::Db) -> Result<u64, Failure> {
     let settled = db.settle();
     let steps = recorder.end(db)?;
     settled?;
@@ -201,7 +204,7 @@ fn open_input(path: &Path) -> Result<(Input, Option<u64>), Failure> {
 }
 
 struct Load<'a> {
-    db: &'a Db,
+    db: &'a OpenStore,
     records: TextRecords<Input>,
     kept: &'a Kept,
     file: &'a Path,

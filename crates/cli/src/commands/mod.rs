@@ -19,6 +19,7 @@ pub(crate) mod get;
 pub(crate) mod help_markdown;
 pub(crate) mod import;
 pub(crate) mod inspect;
+pub(crate) mod keyspaces;
 pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod man;

@@ -15,6 +15,7 @@ use serde_json::json;
 use trommel::tools::{FORMAT_VERSION, READ_VERSIONS, peek};
 use trommel::{Db, Error, GuardKind, Options};
 
+use crate::args::store::OpenStore;
 use crate::commands::batches::{Batches, Kept};
 use crate::output::progress::count_bar;
 use crate::output::table::counted;
@@ -117,7 +118,7 @@ fn options() -> Options {
 
 /// Writes all entries of a store into a new one. Returns how many they are.
 fn copy(old: &Db, new: &Path) -> Result<u64, Failure> {
-    let (db, kept) = (Db::open(new, options())?, Kept::new("copied"));
+    let (db, kept) = (OpenStore::from(Db::open(new, options())?), Kept::new("copied"));
     let bar = count_bar("upgrading", old.estimate_count(..)?);
     let mut batches = Batches::new(&db, &kept);
     for entry in old.iter() {

@@ -24,6 +24,7 @@ pub(crate) const EXAMPLES: &str = "Examples: all of a store, also of one that do
     trommel verify --db words --json";
 
 pub(crate) fn run(arguments: &StoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    arguments.only_default("all key spaces are checked")?;
     let checked = match check(arguments) {
         Ok(checked) => checked,
         Err(error) => {
@@ -87,7 +88,7 @@ fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
             None => arguments.open_to_read(GuardKind::Grf),
             Some(guard) => arguments.open_to_read_with(guard),
         };
-        db.and_then(|db| db.verify_with_progress(&mut bar.hear()))
+        db.and_then(|store| store.db.verify_with_progress(&mut bar.hear()))
             .map(|report| Checked { report, opens: true })
     };
     let of_files = || {

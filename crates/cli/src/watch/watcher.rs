@@ -25,6 +25,7 @@ use serde_json::json;
 use trommel::Db;
 use trommel_lab::Progress;
 
+use crate::args::store::OpenStore;
 use crate::args::watch::WatchArgs;
 use crate::output::progress::StageBar;
 use crate::process::failure::Failure;
@@ -174,10 +175,10 @@ pub(crate) fn beside<T: Send>(work: impl FnOnce() -> T + Send, mut look: impl Fn
 /// Works on a store while a watcher shows it.
 pub(crate) fn watched(
     mut watcher: Watcher<'_>,
-    db: &Db,
+    db: &OpenStore,
     work: impl FnOnce() -> Result<(), Failure> + Send,
 ) -> Result<(), Failure> {
-    let name = db.path().display().to_string();
+    let name = db.db.path().display().to_string();
     let worked = beside(work, || {
         if watcher.is_due()
             && let Ok(stats) = db.stats()

@@ -18,6 +18,7 @@ use crate::read::queue::Queue;
 use crate::read::scan::{KeyValue, Scan};
 use crate::read::{estimate, get, multi_get};
 use crate::sync::Arc;
+use crate::tools::progress::{OnProgress, Steps};
 use crate::tree::stats::Stats;
 use crate::write::commit::Write;
 use crate::write::conflicts::Condition;
@@ -261,6 +262,23 @@ impl Keyspace {
         self.engine.check_open()?;
         self.engine.flush_all()?;
         self.engine.merge_everything()
+    }
+
+    /// As [`compact`](Keyspace::compact), and tells how many entries of how many were merged.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: nothing has changed.
+    pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
+        let _call = self.engine.life().enter()?;
+        self.engine.check_open()?;
+        self.engine.flush_all()?;
+        let all = self.engine.current.pin().files().map(|table| table.entry_count()).sum();
+        let mut steps = Steps::new(listener);
+        steps.begin(all)?;
+        self.engine.merge_everything_telling(|merged| steps.reach(merged))?;
+        // It is done: there is nothing to stop.
+        let _ = steps.reach(all);
+        Ok(())
     }
 
     /// A batch for it alone.

@@ -411,7 +411,7 @@ impl std::fmt::Debug for Transaction {
 }
 
 /// Runs of a transaction before one that waits, and how long that waits at most.
-const HURRIED_RUNS: u32 = 3;
+const HURRIED_RUNS: u64 = 3;
 const PAUSE_MAX: Duration = Duration::from_millis(20);
 
 impl Db {
@@ -430,7 +430,7 @@ impl Db {
     /// # Errors
     /// What `work` returns, unless it is a `Conflict`; and as [`commit`](Transaction::commit).
     pub fn run<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
-        for runs in 0u32.. {
+        for runs in 0u64.. {
             let transaction = self.transaction();
             let done = work(&transaction).and_then(|it| transaction.commit().map(|()| it));
             match done {

@@ -40,9 +40,10 @@ use crate::storage::traits::Append;
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
-pub(crate) const VERSION: u32 = 3;
-/// The oldest version that is read: what it has is as in the present one.
-const OLDEST_VERSION: u32 = 2;
+/// Two flipped bits, at least, make it 2, or 0, which nobody has written.
+pub(crate) const VERSION: u32 = 5;
+/// Those that are read: what an older one has is as in the present one.
+const READ_VERSIONS: [u32; 2] = [2, VERSION];
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
 /// What is no kind of entry: the number of a key space follows.
 const KEYSPACE_TAG: u8 = 64;
@@ -322,20 +323,20 @@ pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predeces
 fn check_version(path: &Path, header: &[u8]) -> Result<u32> {
     match record::version_in(header, &MAGIC) {
         None | Some(0) => Ok(VERSION),
-        Some(known @ OLDEST_VERSION..=VERSION) => Ok(known),
+        Some(known) if READ_VERSIONS.contains(&known) => Ok(known),
         Some(found) => Err(Error::Version { path: path.to_path_buf(), found, known: VERSION }),
     }
 }
 
 /// The header of the version that a log tells, if that is one that is read; else the present one.
 pub(crate) fn header_like(bytes: &[u8]) -> [u8; HEADER_SIZE] {
-    let known = |found: &u32| (OLDEST_VERSION..=VERSION).contains(found);
+    let known = |found: &u32| READ_VERSIONS.contains(found);
     header_of(record::version_in(bytes, &MAGIC).filter(known).unwrap_or(VERSION))
 }
 
 /// The version of a log of an older format, whose groups cannot be read as those of this one.
 pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
-    record::version_in(bytes, &MAGIC).filter(|found| (1..OLDEST_VERSION).contains(found))
+    record::version_in(bytes, &MAGIC).filter(|found| (1..READ_VERSIONS[0]).contains(found))
 }
 
 /// A group of batches that is read in place.

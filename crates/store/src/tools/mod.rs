@@ -16,7 +16,7 @@ pub(crate) mod verify_files;
 
 pub use crate::files::log_check::LogCounts;
 pub use crate::files::manifest::{FORMAT_VERSION, READ_VERSIONS};
-pub use crate::tree::peek::{RunPeek, TreePeek, peek};
+pub use crate::tree::peek::{RunPeek, TreePeek, peek, peek_keyspaces};
 pub use dump::{DumpItem, FileKind, dump};
 pub use progress::{OnProgress, Progress};
 pub use repair::{repair, repair_with, repair_with_progress};

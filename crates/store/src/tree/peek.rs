@@ -12,6 +12,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::plan::layout::{Layout, RunRecord};
+use crate::plan::store_layout::StoreLayout;
 use crate::storage::disk::Disk;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
@@ -58,6 +59,20 @@ pub fn peek(dir: impl AsRef<Path>) -> Result<TreePeek> {
 
 /// As above, of a store on any storage.
 pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
+    Ok(tree(read(storage, dir)?.default_tree()))
+}
+
+/// As [`peek`], all key spaces by their names, the default one first.
+///
+/// # Errors
+/// As [`peek`].
+pub fn peek_keyspaces(dir: impl AsRef<Path>) -> Result<Vec<(String, TreePeek)>> {
+    let store = read(&Disk, dir.as_ref())?;
+    let keyspaces = store.keyspaces.values();
+    Ok(keyspaces.map(|it| (it.record.name.clone(), tree(&it.tree))).collect())
+}
+
+fn read(storage: &dyn Storage, dir: &Path) -> Result<StoreLayout> {
     let missing = || Error::Missing { path: dir.to_path_buf() };
     let folder = match OpenFolder::open(storage, dir) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
@@ -65,7 +80,7 @@ pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
         }
         opened => opened?,
     };
-    Ok(tree(Manifest::read(&folder)?.ok_or_else(missing)?.default_tree()))
+    Manifest::read(&folder)?.ok_or_else(missing)
 }
 
 /// The runs of a layout, for outside.

@@ -2,16 +2,18 @@
 //! ```text
 //! history -> store -> plain/*    without compression: written here byte for byte, and read
 //!                     packed/*   with LZ4, whose bytes depend on the machine: read
+//!            version_7/*, both as that format wrote them: read by `upgrade`
 //! ```
 //! Invariant: if a test here fails, stores of one machine no longer read on another, or no longer
-//! read at all. A new format is written down by the test that is ignored.
+//! read at all. A new format is written down by the test that is ignored; the folders before it
+//! become those of their version.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use trommel::filters::kinds;
-use trommel::{Background, Batch, Db, Expiry, GuardKind, Options};
+use trommel::{Background, Batch, Db, Error, Expiry, GuardKind, Options};
 
 type Files = BTreeMap<String, Vec<u8>>;
 type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -72,6 +74,11 @@ fn write(folder: &Path, name: &str) -> Rows {
 
 fn reads_as(folder: &Path, name: &str, rows: &Rows) {
     let db = Db::open(folder, options(name)).expect("opens");
+    has(&db, name, rows);
+    db.close().expect("closes");
+}
+
+fn has(db: &Db, name: &str, rows: &Rows) {
     let found: Rows = db
         .iter()
         .map(|row| row.map(|(key, value)| (key.to_vec(), value.to_vec())).expect("reads"))
@@ -84,17 +91,20 @@ fn reads_as(folder: &Path, name: &str, rows: &Rows) {
     assert_eq!(db.get([0]).expect("reads"), None, "{name}: it was deleted");
     assert_eq!(db.get([0x45]).expect("reads"), None, "{name}: its range was deleted");
     db.verify().expect("is sound");
-    db.close().expect("closes");
 }
 
 fn is_read(name: &str) {
     let (here, copy) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let rows = write(here.path(), name);
     reads_as(here.path(), name, &rows);
-    for (name, bytes) in files(&golden(name)) {
-        fs::write(copy.path().join(name), bytes).expect("copies");
-    }
+    copy_of(&golden(name), copy.path());
     reads_as(copy.path(), name, &rows);
+}
+
+fn copy_of(folder: &Path, copy: &Path) {
+    for (name, bytes) in files(folder) {
+        fs::write(copy.join(name), bytes).expect("copies");
+    }
 }
 
 #[test]
@@ -105,6 +115,24 @@ fn a_store_of_another_machine_is_read() {
 #[test]
 fn a_compressed_store_of_another_machine_is_read() {
     is_read("packed");
+}
+
+#[test]
+fn a_store_of_an_older_version_is_read_and_left_as_it_is() {
+    for name in ["plain", "packed"] {
+        let (here, old) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let rows = write(here.path(), name);
+        copy_of(&golden("version_7").join(name), old.path());
+        let before = files(old.path());
+        let refused = Db::open(old.path(), options(name)).expect_err("it is of another version");
+        assert!(matches!(refused, Error::Version { found: 7, .. }), "{refused}");
+        let db = Db::open_older(old.path(), options(name)).expect("opens");
+        has(&db, name, &rows);
+        db.close().expect("closes");
+        let after = files(old.path());
+        assert_eq!(after.get("MANIFEST"), before.get("MANIFEST"), "{name}");
+        assert!(before.iter().all(|(file, bytes)| after.get(file) == Some(bytes)), "{name}");
+    }
 }
 
 #[test]

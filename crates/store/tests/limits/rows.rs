@@ -86,6 +86,7 @@ pub(crate) fn rows() -> Vec<Row> {
         learn_questions,
         time_calls,
         max_open_files,
+        max_log_bytes,
         sync,
         background,
         create_if_missing,
@@ -100,6 +101,7 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
+        log_rows(max_log_bytes),
         policy_rows(policy),
         elastic_rows(filter.get()),
         filter_rows(&filter),
@@ -246,6 +248,11 @@ fn stall_rows(
             |o, v| o.merge_bytes_per_second(v),
         ),
     ]
+}
+
+fn log_rows(max_log_bytes: u64) -> Vec<Row> {
+    let (allowed, refused) = (vec![65536, u64::MAX], vec![0, 65535]);
+    vec![row("max_log_bytes", small(), max_log_bytes, allowed, refused, |o, v| o.max_log_bytes(v))]
 }
 
 fn question_rows(learn_questions: bool, time_calls: bool) -> Vec<Row> {

@@ -11,7 +11,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use indicatif::ProgressBar;
-use trommel::{Background, Db, GuardKind, Options};
+use trommel::{Background, Db, GuardKind, Keyspace, Options};
 use trommel_lab::{PeerTask, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter};
 
 use crate::commands::import::{ImportArgs, Stop};
@@ -23,7 +23,7 @@ pub(crate) enum Source {
     Stream(StreamReader<Box<dyn BufRead>>, ProgressBar),
     /// The end of the program tells whether it has read everything.
     Peer(StreamReader<BufReader<Box<dyn Read>>>, PeerStream, ProgressBar),
-    Store(Db),
+    Store(Keyspace),
 }
 
 impl Source {
@@ -31,7 +31,7 @@ impl Source {
         let path = &arguments.source;
         match () {
             () if !path.is_dir() => stream(arguments),
-            () if path.join("MANIFEST").is_file() => store(path),
+            () if path.join("MANIFEST").is_file() => store(path, &arguments.column_family),
             () if path.join("CURRENT").is_file() => peer(arguments),
             () => Err(Failure::Data(format!(
                 "{} is a folder, but no store that can be imported: there are Trommel, RocksDB and LevelDB",
@@ -78,7 +78,7 @@ fn read_all<R: BufRead>(
 }
 
 fn scan_all(
-    db: &Db,
+    db: &Keyspace,
     take: &mut dyn FnMut(&StreamEntry) -> Result<bool, Failure>,
 ) -> Result<(StreamEnd, bool), Stop> {
     let bar = count_bar("importing", db.estimate_count(..).map_err(of_source)?);
@@ -130,12 +130,16 @@ fn stream(arguments: &ImportArgs) -> Result<Source, Failure> {
     Ok(Source::Stream(reader, byte_bar(size)))
 }
 
-fn store(path: &Path) -> Result<Source, Failure> {
+fn store(path: &Path, keyspace: &str) -> Result<Source, Failure> {
     let options = Options::new()
         .guard(GuardKind::Open)
+        .for_now("guard")
         .background(Background::Stepped)
         .create_if_missing(false);
-    Ok(Source::Store(Db::open(path, options).map_err(|error| Failure::Data(error.to_string()))?))
+    let failed = |error: trommel::Error| Failure::Data(error.to_string());
+    let db = Db::open(path, options).map_err(failed)?;
+    let keyspace = db.open_keyspace(keyspace).map_err(failed)?;
+    Ok(Source::Store(keyspace))
 }
 
 fn peer(arguments: &ImportArgs) -> Result<Source, Failure> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use trommel_filters::Query;
 
 use super::{VALUE, World, key};
-use crate::{Batch, Expiry};
+use crate::{Batch, Expiry, Isolation, KeyspaceOptions, Update};
 
 /// An operation, of which some are done in a row; told which it is of all.
 pub(super) type Operation = (&'static str, fn(&mut World, u64));
@@ -128,6 +128,39 @@ pub(super) const OPERATIONS: &[Operation] = &[
         batch.put(key(b'z', i), VALUE);
         world.db().write_synced(batch).expect("writes");
     }),
+    ("update, compare_and_swap", |world, i| {
+        let key = key(b'z', i);
+        world.db().update(key, |_| Update::Put(VALUE.to_vec())).expect("writes");
+        world.db().compare_and_swap(key, Some(&VALUE), Some(&VALUE)).expect("writes");
+    }),
+    ("put_if_absent, fetch_add", |world, i| {
+        world.db().put_if_absent(key(b'y', i), VALUE).expect("writes");
+        world.db().delete(key(b'y', i)).expect("deletes");
+        world.db().fetch_add(key(b'y', 1 << 40), 1).expect("adds");
+    }),
+    ("transaction", |world, i| {
+        let transaction = world.db().transaction();
+        transaction.get(key(b'z', i)).expect("reads");
+        assert!(transaction.range(key(b'm', 0)..).take(3).all(|entry| entry.is_ok()));
+        transaction.put(key(b'z', i), VALUE).expect("puts");
+        let before = transaction.savepoint();
+        transaction.delete(key(b'y', i)).expect("deletes");
+        transaction.roll_back_to(&before);
+        transaction.commit().expect("nobody else writes");
+    }),
+    ("transaction_with, run", |world, i| {
+        let transaction = world.db().transaction_with(Isolation::Snapshot);
+        let part = transaction.of(world.db());
+        part.get_for_update(key(b'b', i)).expect("reads");
+        part.put_ttl(key(b'z', i), VALUE, Duration::from_secs(3600)).expect("puts");
+        part.delete_range(key(b'y', i), key(b'y', i + 1)).expect("deletes");
+        transaction.commit_synced().expect("nobody else writes");
+        world.db().run(|transaction| transaction.delete(key(b'y', i))).expect("commits");
+    }),
+    ("snapshot, of", |world, i| {
+        let snapshot = world.db().snapshot().of(world.db());
+        assert!(snapshot.get(key(b'a', i)).expect("gets").is_some());
+    }),
     ("sync", |world, i| {
         world.put(b'z', i);
         world.db().sync().expect("syncs");
@@ -158,6 +191,18 @@ pub(super) const OPERATIONS: &[Operation] = &[
 
 /// Those that go over all that there is, in this order.
 pub(super) const WHOLE: &[Operation] = &[
+    ("keyspace, open_keyspace, keyspaces, rename_keyspace, drop_keyspace", |world, _| {
+        let made = world.db().keyspace("made", KeyspaceOptions::new()).expect("makes");
+        let mut batch = Batch::new();
+        batch.to(&made).put([1], VALUE);
+        world.db().write(batch).expect("writes");
+        world.db().rename_keyspace("made", "named").expect("renames");
+        assert!(
+            world.db().open_keyspace("named").expect("opens").get([1]).expect("gets").is_some()
+        );
+        assert!(world.db().keyspaces().expect("tells").contains(&"named".into()));
+        world.db().drop_keyspace("named").expect("drops");
+    }),
     ("checkpoint", |world, _| {
         world.checkpoints += 1;
         let dir = format!("copy{}", world.checkpoints);
@@ -180,7 +225,8 @@ pub(super) const WHOLE: &[Operation] = &[
         crate::tools::dump(&world.disk, "db", &mut |_| std::ops::ControlFlow::Continue(()))
             .expect("tells");
     }),
-    ("peek", |world, _| {
+    // Of all key spaces, it reads the same file.
+    ("peek, peek_keyspaces", |world, _| {
         crate::tree::peek::peek_with(&world.disk, "db".as_ref()).expect("looks");
     }),
     ("repair", |world, _| {
@@ -249,11 +295,15 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     }),
 ];
 
-/// The names of the public methods in a source.
+/// The names of the public methods in a source, without hidden ones.
 fn methods(source: &str) -> impl Iterator<Item = &str> {
-    let rests = source.split("    pub fn ").skip(1);
-    let names =
-        rests.filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
+    let pieces: Vec<&str> = source.split("    pub fn ").collect();
+    let is_hidden = |before: &str| before.ends_with("#[doc(hidden)]\n");
+    let rests = pieces.windows(2).filter(|two| !is_hidden(two[0])).map(|two| two[1]);
+    let rests: Vec<&str> = rests.collect();
+    let names = rests
+        .into_iter()
+        .filter_map(|rest| rest.split(|c: char| !c.is_alphanumeric() && c != '_').next());
     names.filter(|name| !tells_progress(name))
 }
 
@@ -301,13 +351,16 @@ fn functions(root: &str) -> impl Iterator<Item = &str> {
 fn every_operation_is_in_the_lists() {
     let sources = [
         include_str!("../../db.rs"),
-        include_str!("../../tree/snapshots.rs"),
+        include_str!("../../db/keyspace.rs"),
+        include_str!("../../db/single_keys.rs"),
+        include_str!("../../db/snapshot.rs"),
+        include_str!("../../db/transaction.rs"),
         include_str!("../../read/scan.rs"),
         include_str!("../../read/queue.rs"),
         include_str!("../../tree/tree_view.rs"),
     ];
     // They tell what they were made with, or are what one that is here calls, or is called by.
-    let others = ["expiry_after", "path", "sequence", "try_ingest", "open_with"];
+    let others = ["expiry_after", "path", "name", "sequence", "try_ingest", "open_with"];
     let here = include_str!("operations.rs");
     let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
     let is_measured = |name: &&str| {
@@ -340,12 +393,19 @@ fn every_operation_is_in_the_lists() {
 
 #[test]
 fn every_operation_is_in_the_document() {
-    let (of_stores, of_snapshots) =
-        include_str!("../../db.rs").split_once("\nimpl Snapshot {").expect("snapshots come last");
+    let last = |source: &'static str, of: &str| source.split_once(of).expect("it comes last");
+    let (of_keyspaces, keyspaces_of_batches) =
+        last(include_str!("../../db/keyspace.rs"), "\nimpl Batch {");
+    let (of_transactions, begins_transactions) =
+        last(include_str!("../../db/transaction.rs"), "\nimpl Db {");
     let sources = [
-        ("", of_stores),
-        ("Snapshot::", of_snapshots),
-        ("Snapshot::", include_str!("../../tree/snapshots.rs")),
+        ("", include_str!("../../db.rs")),
+        ("", of_keyspaces),
+        ("Batch::", keyspaces_of_batches),
+        ("", include_str!("../../db/single_keys.rs")),
+        ("Snapshot::", include_str!("../../db/snapshot.rs")),
+        ("Transaction::", of_transactions),
+        ("", begins_transactions),
         ("Scan::", include_str!("../../read/scan.rs")),
         ("Queue::", include_str!("../../read/queue.rs")),
         ("PinnedTree::", include_str!("../../tree/tree_view.rs")),

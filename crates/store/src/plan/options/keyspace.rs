@@ -89,6 +89,12 @@ impl KeyspaceOptions {
         KeyspaceOptions { options: self.options.tune(change) }
     }
 
+    /// As [`Options::for_now`].
+    #[must_use]
+    pub fn for_now(self, name: &str) -> Self {
+        KeyspaceOptions { options: self.options.for_now(name) }
+    }
+
     /// Every option that has a text.
     pub fn list() -> impl Iterator<Item = &'static OptionInfo> {
         Options::list().iter().filter(|option| !OF_STORE.contains(&option.name))
@@ -115,6 +121,13 @@ impl KeyspaceOptions {
     }
 }
 
+/// Those among a store's options that each key space has; the others are passed over.
+impl From<Options> for KeyspaceOptions {
+    fn from(options: Options) -> Self {
+        KeyspaceOptions { options }
+    }
+}
+
 /// Options by name, each with its text.
 pub(crate) type Kept = BTreeMap<String, String>;
 
@@ -122,7 +135,11 @@ impl Options {
     /// The options of the default key space of a store that has kept these.
     pub(crate) fn with_kept(&self, kept: &Kept) -> Result<Options> {
         let mut options = self.clone();
-        for (name, text) in kept.iter().filter(|(name, _)| !self.is_set(name)) {
+        // Filters that are tuned by values are set as a whole.
+        let is_tuned = self.is_set(FILTER);
+        let of_filters = |name: &str| Options::filter_list().iter().any(|it| it.name == name);
+        let is_given = |name: &str| self.is_set(name) || is_tuned && of_filters(name);
+        for (name, text) in kept.iter().filter(|(name, _)| !is_given(name)) {
             options.set(name, text)?;
         }
         Ok(options)
@@ -174,6 +191,17 @@ mod tests {
             let wrong = KeyspaceOptions::new().set(name, "1").expect_err("of the store");
             assert!(wrong.to_string().contains("whole store"), "{wrong}");
         }
+    }
+
+    #[test] // What was kept of filters went before what was tuned now.
+    fn tuned_filters_go_before_those_that_are_kept() {
+        let before = kept(&[("surf_size_ratio", "7"), ("block_bytes", "8192")]);
+        let tune = |surf: &mut trommel_filters::SurfOptions| surf.size_ratio = 9;
+        let options = Options::new().tune(tune).with_kept(&before).expect("they are options");
+        assert_eq!(options.text_of("surf_size_ratio").expect("it is known"), "9");
+        assert_eq!(options.block_bytes, 8192);
+        let kept = Options::new().with_kept(&before).expect("they are options");
+        assert_eq!(kept.text_of("surf_size_ratio").expect("it is known"), "7");
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::shared::environment::Environment;
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
-use crate::write::commit::Write;
+use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
 use crate::write::keyspaces::{self, Keyspaces};
 

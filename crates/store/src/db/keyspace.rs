@@ -20,15 +20,14 @@ use crate::read::{estimate, get, multi_get};
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps};
 use crate::tree::stats::Stats;
-use crate::write::commit::Write;
-use crate::write::conflicts::Condition;
+use crate::write::conflicts::{Condition, Write};
 use crate::write::engine::Engine;
 
-/// A handle of a key space: a tree of its own in a store, with its own keys, guard and options. Log,
-/// sequence numbers, cache, threads and memory for writes are the store's. Any thread may use it; a
-/// clone is another handle of the same key space. [`Db::keyspace`](crate::Db::keyspace) makes it. A
-/// [`Db`](crate::Db) is a handle of the key space `default`, which every store has, and answers all
-/// that this does.
+/// A handle of a key space: a tree of its own in a store, with its own keys, guard and options.
+/// Log, sequence numbers, cache, threads and memory for writes are the store's. Any thread may use
+/// it; a clone is another handle of the same key space. [`Db::keyspace`](crate::Db::keyspace) makes
+/// it. A [`Db`](crate::Db) is a handle of the key space `default`, which every store has, and
+/// answers all that this does.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {

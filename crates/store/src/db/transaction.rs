@@ -3,8 +3,8 @@
 //! ```text
 //! begin      a snapshot, at number s
 //! get, range the snapshot beneath the transaction's own writes; what was read is noted
-//! commit     has anything that was read a write newer than s?      no -> one batch
-//!                                                                  yes -> Conflict, nothing written
+//! commit     has anything that was read a write newer than s?   no -> one batch
+//!                                                               yes -> Conflict, nothing is written
 //! ```
 //! Invariant: a transaction that commits could have run alone at the moment of its commit: all that
 //! it has read, ranges too, is then as it was read.
@@ -29,8 +29,7 @@ use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
 use crate::sync::Arc;
 use crate::tree::snapshots::Registered;
-use crate::write::commit::Write;
-use crate::write::conflicts::ReadSet;
+use crate::write::conflicts::{ReadSet, Write};
 
 /// What a commit makes sure of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,7 +53,8 @@ pub enum Isolation {
 /// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
 /// db.put("ann", "70")?;
 /// db.run(|tx| {
-///     let money = tx.get("ann")?.map_or(0, |it| String::from_utf8_lossy(&it).parse().unwrap_or(0));
+///     let money = tx.get("ann")?.unwrap_or_default();
+///     let money: u32 = String::from_utf8_lossy(&money).parse().unwrap_or(0);
 ///     tx.put("ann", (money - 20).to_string())?;
 ///     tx.put("bob", "20")
 /// })?;

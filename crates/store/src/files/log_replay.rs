@@ -219,8 +219,8 @@ fn has(memtable: &Arc<Memtable>, entry: &Entry<'_>) -> bool {
     }
 }
 
-/// Adds writes to the memtables of one tree: the logs that had them first are gone, and later ones of
-/// the tree are not.
+/// Adds writes to the memtables of one tree: the logs that had them first are gone, and later ones
+/// of the tree are not.
 fn add_late(memtables: &mut [ReplayedMemtable], mut late: Vec<LateWrite>, size: MemtableSize) {
     late.sort_unstable_by_key(|write| write.sequence);
     late.dedup_by_key(|write| write.sequence);

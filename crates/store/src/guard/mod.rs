@@ -196,8 +196,8 @@ impl Answer<'_> {
         }
     }
 
-    /// False: the table surely has no entry for the query that came with one of these flushes. None:
-    /// there are no such flushes.
+    /// False: the table surely has no entry for the query that came with one of these flushes.
+    /// None: there are no such flushes.
     pub(crate) fn may_hold_within(&self, candidate: &RunTable, flushes: Option<Span>) -> bool {
         match (self, flushes) {
             (_, None) => false,

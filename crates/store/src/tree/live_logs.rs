@@ -5,8 +5,8 @@
 //!  ^     ^                    ^
 //!  first of a's memtable, of b's, of c's      a is flushed: b needs 7 and what follows
 //! ```
-//! Invariants: a memtable needs the log that has its first entry, and all later ones. The newest log
-//! is needed, whatever it has.
+//! Invariants: a memtable needs the log that has its first entry, and all later ones. The newest
+//! log is needed, whatever it has.
 
 use std::collections::BTreeMap;
 

@@ -15,14 +15,13 @@
 
 use std::time::Duration;
 
-use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
 use crate::sync::{
     Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
 };
-use crate::write::conflicts::{Condition, ReadSet};
+use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
 
 /// Bytes of one group at most, unless one batch alone is larger.
@@ -79,21 +78,6 @@ impl Queue {
     }
 }
 
-/// A batch that is to be written if its conditions hold.
-pub(crate) struct Write {
-    pub(crate) batch: Batch,
-    pub(crate) conditions: Vec<Condition>,
-    /// Of a transaction: what must not have changed.
-    pub(crate) reads: Option<ReadSet>,
-}
-
-impl Write {
-    /// Without conditions.
-    pub(crate) fn of(batch: Batch) -> Self {
-        Write { batch, conditions: Vec::new(), reads: None }
-    }
-}
-
 /// A write in the queue, and its result once a leader has written it.
 struct Waiting {
     write: Write,
@@ -136,8 +120,8 @@ impl Commit {
         self.write_if(engine, Write::of(batch), sync)
     }
 
-    /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see it;
-    /// with `sync`, it survives any crash.
+    /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see
+    /// it; with `sync`, it survives any crash.
     pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<()> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();

@@ -66,6 +66,21 @@ impl Condition {
     }
 }
 
+/// A batch that is to be written if its conditions hold.
+pub(crate) struct Write {
+    pub(crate) batch: Batch,
+    pub(crate) conditions: Vec<Condition>,
+    /// Of a transaction: what must not have changed.
+    pub(crate) reads: Option<ReadSet>,
+}
+
+impl Write {
+    /// Without conditions.
+    pub(crate) fn of(batch: Batch) -> Self {
+        Write { batch, conditions: Vec::new(), reads: None }
+    }
+}
+
 /// What a version has that is newer than a number.
 struct Since<'v> {
     version: &'v Version,
@@ -93,8 +108,8 @@ impl<'v> Since<'v> {
         placed.map(|(place, run)| (run, place + 1 == runs.len()))
     }
 
-    /// Of a span, the flushes that may have something newer. None: there are none. In the oldest run
-    /// an entry's code is that of all that are there, whenever they came.
+    /// Of a span, the flushes that may have something newer. None: there are none. In the oldest
+    /// run an entry's code is that of all that are there, whenever they came.
     fn of_span(&self, span: Span, is_oldest: bool) -> Option<Span> {
         if is_oldest { Some(span) } else { Span::new(span.lo().max(self.flush), span.hi()) }
     }

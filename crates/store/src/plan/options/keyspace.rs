@@ -3,7 +3,8 @@
 //! given     bits_per_key 14               what was set now
 //! kept      guard surf-real, bits_per_key 10  what was set before, by the manifest
 //! store     direct, sync, threads, ...    of all key spaces
-//!      -->  guard surf-real, bits_per_key 14, the rest by default; kept: guard surf-real, bits_per_key 14
+//!      -->  guard surf-real, bits_per_key 14, the rest by default
+//!           these two are kept
 //! ```
 //! Invariant: an option is either of the store or of each key space.
 

@@ -14,7 +14,7 @@ use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::writes_up_to;
 use crate::error::Result;
 use crate::sync::Arc;
-use crate::write::commit::Writer;
+use crate::write::commit::writer::Writer;
 use crate::write::engine::Engine;
 
 /// A log that has so many bytes is followed by another one at the next seal, whoever else has
@@ -25,13 +25,13 @@ fn log_bytes_max(engine: &Engine) -> u64 {
     LOG_BYTES.min(engine.table_files.options.max_log_bytes / 4)
 }
 
-/// Whether a log that grows is to be looked at now.
-pub(super) fn is_long_again(engine: &Engine, before: u64, now: u64) -> bool {
-    let most = log_bytes_max(engine);
-    now / most > before / most
-}
-
 impl Writer {
+    /// Whether a log that grows is to be looked at now.
+    pub(super) fn is_long_again(&self, engine: &Engine, before: u64, now: u64) -> bool {
+        let most = log_bytes_max(engine);
+        now / most > before / most
+    }
+
     /// Whether a log of so many bytes is to end when a tree's memtable is sealed: soon nothing in
     /// it is needed, or it is long.
     pub(super) fn ends_log(&self, sealed: &Engine, bytes: u64) -> bool {

@@ -21,9 +21,8 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
 use crate::tree::write_stalls::Debt;
-use crate::write::commit::Write;
-use crate::write::commit::log_room::is_long_again;
 use crate::write::commit::trees::Trees;
+use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
 
 /// Why a log has failed, until its entries are safe and another has taken its place. Read without
@@ -136,7 +135,8 @@ impl Writer {
         self.commit_all(engine, &batches, sync)
     }
 
-    /// Whether a write may be part of a group, behind these batches. Nothing is published meanwhile.
+    /// Whether a write may be part of a group, behind these batches. Nothing is published
+    /// meanwhile.
     fn accepts(&self, engine: &Engine, write: &Write, before: &[&Batch]) -> Result<()> {
         self.trees.check(&write.batch)?;
         for condition in &write.conditions {
@@ -178,7 +178,7 @@ impl Writer {
         for (engine, tally) in touched.iter().zip(&tallies) {
             engine.counters.wrote(tally.writes, tally.bytes as u64);
         }
-        if is_long_again(engine, before, log_bytes) {
+        if self.is_long_again(engine, before, log_bytes) {
             // The writes are there. What fails here is tried again when the log has grown further.
             let _ = self.make_room_in_logs(engine);
         }

@@ -116,7 +116,7 @@ impl Commit {
 
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
     #[cfg(test)]
-    pub(crate) fn write(&self, engine: &Engine, batch: Batch, sync: bool) -> Result<()> {
+    pub(crate) fn write(&self, engine: &Engine, batch: crate::Batch, sync: bool) -> Result<()> {
         self.write_if(engine, Write::of(batch), sync)
     }
 

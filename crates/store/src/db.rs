@@ -372,7 +372,11 @@ impl Owner {
         // In a child the locks of writers may be held for ever.
         engine.life().check()?;
         let (commit, clock) = (&engine.commit, engine.timing());
-        engine.counters.batches.time(clock, || commit.write_if(engine, write, sync))
+        let expected = write.batch.take_expected();
+        engine.counters.batches.time(clock, || match expected.is_empty() {
+            true => commit.write_if(engine, write, sync),
+            false => single_keys::write_as_expected(engine, write, &expected, sync),
+        })
     }
 
     fn close(&self) -> Result<()> {

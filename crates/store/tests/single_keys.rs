@@ -159,3 +159,71 @@ fn what_expires_between_is_not_brought_back() {
     assert_eq!((runs, db.get("k").expect("reads").is_none()), (2, true));
     assert!(db.put_if_absent("k", "new").expect("puts").is_none());
 }
+
+#[test]
+fn a_batch_is_written_if_all_keys_are_as_it_expects() {
+    let db = open(options());
+    let names = db.keyspace("names", KeyspaceOptions::default()).expect("makes it");
+    let wins = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..8u64 {
+            let (db, names, wins) = (&db, &names, &wins);
+            scope.spawn(move || {
+                for name in 0..300u64 {
+                    let user = thread << 32 | name;
+                    let mut batch = Batch::new();
+                    batch.put(user.to_be_bytes(), name.to_be_bytes());
+                    batch.to(names).only_if(name.to_be_bytes(), None);
+                    batch.put(name.to_be_bytes(), user.to_be_bytes());
+                    match db.write(batch) {
+                        Ok(()) => wins.fetch_add(1, Ordering::Relaxed),
+                        Err(Error::Conflict { keyspace: 1, .. }) => 0,
+                        Err(other) => panic!("{other}"),
+                    };
+                }
+            });
+        }
+    });
+    assert_eq!(wins.into_inner(), 300, "each name has one user");
+    assert_eq!((db.iter().count(), names.iter().count()), (300, 300));
+    for entry in db.iter().map(|entry| entry.expect("reads")) {
+        let user = names.get(&entry.1).expect("reads");
+        assert_eq!(user.as_deref(), Some(&entry.0[..]), "both halves are of one batch");
+    }
+}
+
+#[test]
+fn what_a_batch_expects_is_looked_at_even_if_it_writes_nothing() {
+    let clock = Arc::new(ManualClock::default());
+    let environment = Environment::new().storage(Arc::new(Memory::new())).clock(clock.clone());
+    let db = Db::open_with("db", options(), environment).expect("opens");
+    db.put_ttl("k", "1", Duration::from_secs(5)).expect("puts");
+    let is_so = |value: Option<&[u8]>| {
+        let mut batch = Batch::new();
+        batch.only_if("k", value);
+        match db.write(batch) {
+            Ok(()) => true,
+            Err(Error::Conflict { keyspace: 0, key }) => key != b"k",
+            Err(other) => panic!("{other}"),
+        }
+    };
+    assert!(is_so(Some(b"1")) && !is_so(Some(b"2")) && !is_so(None));
+    clock.advance(Duration::from_secs(6));
+    assert!(!is_so(Some(b"1")) && is_so(None), "it has expired");
+    let mut batch = Batch::new();
+    batch.only_if("k", Some(b"1")).put("a", "1");
+    let copy = batch.clone();
+    assert!(matches!(db.write(&mut batch), Err(Error::Conflict { .. })));
+    assert_eq!(db.get("a").expect("reads"), None, "nothing was written");
+    batch.put("a", "2");
+    db.write(batch).expect("what a refused batch expected is forgotten with it");
+    let mut cleared = copy;
+    cleared.clear();
+    cleared.put("a", "3");
+    db.write(cleared).expect("it expects nothing any more");
+    // Its own writes do not count.
+    let mut batch = Batch::new();
+    batch.put("n", "1").only_if("n", None).put("n", "2");
+    db.write(batch).expect("there was none");
+    assert_eq!(db.get("n").expect("reads").as_deref(), Some(&b"2"[..]));
+}

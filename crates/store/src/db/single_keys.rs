@@ -8,12 +8,14 @@
 //! whoever makes them: puts, batches, deletions of ranges, bulk loads.
 
 use crate::db::keyspace::Keyspace;
+use crate::entries::batch::Expected;
 use crate::entries::entry::Sequence;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::read::get;
 use crate::tree::snapshots::Registered;
-use crate::write::conflicts::Condition;
+use crate::write::conflicts::{Condition, Write};
+use crate::write::engine::Engine;
 
 /// What becomes of a value that is updated.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,6 +43,39 @@ struct Seen {
     at: Sequence,
     /// Merges respect the number meanwhile.
     _registered: Option<Registered>,
+}
+
+/// Writes a batch if keys have what is expected. Who was faster with one of them may have left it
+/// so: then it is looked at anew.
+pub(super) fn write_as_expected(
+    engine: &Engine,
+    write: Write,
+    expected: &[Expected],
+    sync: bool,
+) -> Result<()> {
+    loop {
+        let registered = engine.snapshots.register();
+        let at = registered.sequence();
+        let mut conditions = write.conditions.clone();
+        for Expected { keyspace, key, value: expected } in expected {
+            let tree = engine.commit.trees.of(engine, *keyspace)?;
+            let value = get::get_at(&tree, &tree.current.pin(), key, at)?;
+            let expiry = value.as_ref().and_then(Value::expiry);
+            let condition = Condition { keyspace: *keyspace, key: key.clone(), at, expiry };
+            if value.as_deref() != expected.as_deref() {
+                return Err(condition.conflict());
+            }
+            conditions.push(condition);
+        }
+        if write.batch.is_empty() {
+            return Ok(());
+        }
+        let write = Write { batch: write.batch.clone(), conditions, reads: None };
+        match engine.commit.write_if(engine, write, sync) {
+            Err(Error::Conflict { .. }) => {}
+            written => return written,
+        }
+    }
 }
 
 impl Keyspace {

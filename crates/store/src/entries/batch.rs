@@ -34,6 +34,16 @@ pub struct Batch {
     has_lifetimes: bool,
     /// From which write on they go into which key space. None yet: into the default one.
     keyspaces: Vec<(usize, KeyspaceId)>,
+    expected: Vec<Expected>,
+}
+
+/// What a key must have when the batch is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    pub(crate) keyspace: KeyspaceId,
+    pub(crate) key: Vec<u8>,
+    /// None: no value.
+    pub(crate) value: Option<Vec<u8>>,
 }
 
 /// Where a write's key and value are: the key first, the value behind it.
@@ -105,6 +115,34 @@ impl Batch {
         if from == to { self } else { self.add(Kind::DeleteRange, from, &[to]) }
     }
 
+    /// The batch is written only if the key then has this value, or none; else the call gives
+    /// [`Error::Conflict`] and writes nothing. The key is of the key space into which the batch's
+    /// next write goes. What the batch itself writes does not count.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = trommel::Db::open(dir.path(), trommel::Options::default())?;
+    /// let mut batch = trommel::Batch::new();
+    /// batch.only_if("name ann", None).put("name ann", "7").put("user 7", "ann");
+    /// db.write(&mut batch)?;
+    /// batch.only_if("name ann", None).put("name ann", "8").put("user 8", "ann");
+    /// assert!(db.write(&mut batch).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn only_if(&mut self, key: impl AsRef<[u8]>, value: Option<&[u8]>) -> &mut Self {
+        let keyspace = self.keyspaces.last().map_or(KeyspaceId::DEFAULT, |(_, current)| *current);
+        let (key, value) = (key.as_ref().to_vec(), value.map(<[u8]>::to_vec));
+        self.expected.push(Expected { keyspace, key, value });
+        self
+    }
+
+    /// What it expects, which it forgets.
+    pub(crate) fn take_expected(&mut self) -> Vec<Expected> {
+        std::mem::take(&mut self.expected)
+    }
+
     /// The writes of a buffer, one behind the other, each:
     /// - a byte that says which: 1 put, 2 delete, 3 delete a range, 4 put for a while;
     /// - the length of its key, and that of its value, each in four bytes, the low one first;
@@ -122,7 +160,7 @@ impl Batch {
         self.writes.len()
     }
 
-    /// Whether it has no writes.
+    /// Whether it has no writes; it may expect something.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty()
     }
@@ -132,11 +170,12 @@ impl Batch {
         self.bytes.len()
     }
 
-    /// Forgets its writes, and keeps the memory.
+    /// Forgets its writes and what it expects, and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.writes.clear();
         self.keyspaces.clear();
+        self.expected.clear();
         self.has_lifetimes = false;
     }
 

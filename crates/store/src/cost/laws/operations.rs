@@ -286,6 +286,9 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     ("delete_range", |batch, i| {
         batch.delete_range(key(b'm', i), key(b'n', i));
     }),
+    ("only_if", |batch, i| {
+        batch.only_if(key(b'm', i), Some(&VALUE));
+    }),
     ("len", |batch, _| assert_ne!(batch.len(), 0)),
     ("is_empty", |batch, _| assert!(!batch.is_empty())),
     ("size_bytes", |batch, _| assert!(batch.size_bytes() > 0)),

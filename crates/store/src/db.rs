@@ -24,14 +24,16 @@ use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
-use crate::write::keyspaces::{self, Keyspaces};
+use crate::write::keyspaces;
 
 mod keyspace;
+mod owner;
 mod single_keys;
 mod snapshot;
 mod transaction;
 
 pub use keyspace::Keyspace;
+use owner::Owner;
 pub use single_keys::{Swap, Update};
 pub use snapshot::Snapshot;
 pub use transaction::{Isolation, Savepoint, Transaction, TransactionIn, TransactionScan};
@@ -65,13 +67,6 @@ impl Deref for Db {
     }
 }
 
-/// What all handles of a store share: it closes the store.
-pub(crate) struct Owner {
-    /// Of the default key space.
-    engine: Arc<Engine>,
-    keyspaces: Keyspaces,
-}
-
 impl Db {
     /// Opens the store in a folder, and makes one if there is none and the options allow it.
     ///
@@ -94,7 +89,7 @@ impl Db {
         let engine = Arc::new(engine);
         engine.commit.trees.add(&engine);
         // It closes the store if what follows fails, or panics.
-        let owner = Arc::new(Owner { engine: Arc::clone(&engine), keyspaces });
+        let owner = Arc::new(Owner::new(&engine, keyspaces));
         // On a full disk they are not: the next opening is to say them again.
         if !engine.env.reads_older {
             let _ = keep_options(&engine, &options);
@@ -353,46 +348,6 @@ fn keep_options(engine: &Engine, options: &Options) -> Result<()> {
     let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
     let keyspaces = vec![(KeyspaceId::DEFAULT, edit)];
     manifest.append(&StoreEdit { keyspaces, ..StoreEdit::default() })
-}
-
-impl Owner {
-    /// The trees that are open, the default one first.
-    pub(crate) fn engines(&self) -> Vec<Arc<Engine>> {
-        std::iter::once(Arc::clone(&self.engine)).chain(self.keyspaces.all()).collect()
-    }
-
-    fn each(&self, f: impl FnMut(&Arc<Engine>) -> Result<()>) -> Result<()> {
-        self.engines().iter().try_for_each(f)
-    }
-
-    pub(crate) fn write(&self, mut write: Write, sync: bool) -> Result<()> {
-        let engine = &self.engine;
-        write.batch.check()?;
-        write.batch.start_lifetimes(&*engine.env.clock);
-        // In a child the locks of writers may be held for ever.
-        engine.life().check()?;
-        let (commit, clock) = (&engine.commit, engine.timing());
-        let expected = write.batch.take_expected();
-        engine.counters.batches.time(clock, || match expected.is_empty() {
-            true => commit.write_if(engine, write, sync),
-            false => single_keys::write_as_expected(engine, write, &expected, sync),
-        })
-    }
-
-    fn close(&self) -> Result<()> {
-        crate::write::closing::close(&self.engine, &self.keyspaces)
-    }
-}
-
-impl Drop for Owner {
-    fn drop(&mut self) {
-        if self.engine.life().is_forked() {
-            // What it is made of may be locked for ever, by threads that are not in this process.
-            std::mem::forget(Arc::clone(&self.engine));
-            return;
-        }
-        let _ = self.close();
-    }
 }
 
 impl std::fmt::Debug for Db {

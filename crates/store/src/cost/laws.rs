@@ -186,7 +186,7 @@ use operations::{OF_BATCHES, OPERATIONS, Operation, WHOLE};
 mod files;
 
 /// How the operations begin that look at every run. Writes, syncs and snapshots do not.
-const OF_EACH_RUN: [&str; 17] = [
+const OF_EACH_RUN: [&str; 18] = [
     "get",
     "contains_key",
     "multi_get",
@@ -204,6 +204,7 @@ const OF_EACH_RUN: [&str; 17] = [
     "pinned_tree",
     "follow_tree",
     "stats",
+    "transaction",
 ];
 
 /// What is not a logarithm, and why.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use trommel_filters::CountBounds;
 
-use crate::db::Owner;
+use crate::db::owner::Owner;
 use crate::entries::batch::Batch;
 use crate::entries::entry::Sequence;
 use crate::entries::expiry::Expiry;

@@ -4,7 +4,7 @@
 //! begin      a snapshot, at number s
 //! get, range the snapshot beneath the transaction's own writes; what was read is noted
 //! commit     has anything that was read a write newer than s?   no -> one batch
-//!                                                               yes -> Conflict, nothing is written
+//!                                                              yes -> Conflict, nothing written
 //! ```
 //! Invariant: a transaction that commits could have run alone at the moment of its commit: all that
 //! it has read, ranges too, is then as it was read.

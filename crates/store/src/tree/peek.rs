@@ -67,7 +67,15 @@ pub(crate) fn peek_with(storage: &dyn Storage, dir: &Path) -> Result<TreePeek> {
 /// # Errors
 /// As [`peek`].
 pub fn peek_keyspaces(dir: impl AsRef<Path>) -> Result<Vec<(String, TreePeek)>> {
-    let store = read(&Disk, dir.as_ref())?;
+    peek_keyspaces_with(&Disk, dir.as_ref())
+}
+
+/// As above, of a store on any storage.
+pub(crate) fn peek_keyspaces_with(
+    storage: &dyn Storage,
+    dir: &Path,
+) -> Result<Vec<(String, TreePeek)>> {
+    let store = read(storage, dir)?;
     let keyspaces = store.keyspaces.values();
     Ok(keyspaces.map(|it| (it.record.name.clone(), tree(&it.tree))).collect())
 }

@@ -62,6 +62,10 @@ impl Condition {
     /// Whether it holds in a tree as it is. Requires: the tree is that of its key space.
     pub(crate) fn holds(&self, tree: &OpenTree) -> Result<bool> {
         let alive = self.expiry.is_none_or(|expiry| !expiry.has_come(tree.env.clock.since_epoch()));
+        // Nothing at all was written since.
+        if tree.snapshots.visible() <= self.at {
+            return Ok(alive);
+        }
         Ok(alive && !is_newer(&tree.current.hold(), &self.key, self.at)?)
     }
 }
@@ -310,6 +314,9 @@ impl ReadSet {
             let now = tree.env.clock.since_epoch();
             if self.expiry.is_some_and(|expiry| expiry.has_come(now)) {
                 return Err(Error::Conflict { keyspace: keyspace.0, key: Vec::new() });
+            }
+            if tree.snapshots.visible() <= self.at {
+                continue;
             }
             if let Some(key) = read.conflict(&tree.current.hold(), self.at)? {
                 return Err(Error::Conflict { keyspace: keyspace.0, key });

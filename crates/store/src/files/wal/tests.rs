@@ -63,7 +63,7 @@ fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
 
 #[test]
 fn the_bytes_are_those_of_the_format() {
-    assert_eq!(header(), *b"TRMLWAL\0\x03\0\0\0");
+    assert_eq!(header(), *b"TRMLWAL\0\x05\0\0\0");
     let expected = [
         9, // durable bytes
         0xac, 0x02, 4, // first sequence 300, four entries
@@ -220,7 +220,7 @@ fn damage_and_other_versions_are_told_apart() {
     bytes[8] = 4;
     disk.put_file(log_path(7), bytes);
     let result = replayed(&disk, 7, None).1;
-    assert!(matches!(result, Err(Error::Version { found: 4, known: 3, .. })), "{result:?}");
+    assert!(matches!(result, Err(Error::Version { found: 4, known: 5, .. })), "{result:?}");
     disk.put_file(log_path(7), b"another kind of file".as_slice());
     assert!(matches!(replayed(&disk, 7, None).1, Err(Error::Corrupt { .. })));
     disk.put_file(log_path(7), b"TRML".as_slice());

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use trommel::storage::Memory;
 use trommel::{
-    Background, Batch, Db, Environment, Error, Isolation, Keyspace, KeyspaceOptions, Options,
-    SyncPolicy, Transaction,
+    Background, Batch, Db, Environment, Error, GuardKind, Isolation, Keyspace, KeyspaceOptions,
+    Options, Policy, SyncPolicy, Transaction,
 };
 
 fn options() -> Options {
@@ -519,4 +519,44 @@ fn transfers_by_many_threads_keep_the_sum() {
     });
     let sum: i64 = db.iter().map(|entry| number(&entry.expect("reads").1)).sum();
     assert_eq!(sum, 100 * accounts as i64);
+}
+
+/// A key far from its neighbours.
+fn scattered(number: u64) -> [u8; 8] {
+    (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+}
+
+#[test]
+fn a_commit_asks_the_filter_and_reads_next_to_nothing() {
+    const READ: u64 = 5_000;
+    let disk = Memory::new();
+    let environment = Environment::new().storage(Arc::new(disk.clone()));
+    let options = Options::new()
+        .guard(GuardKind::Grf)
+        .policy(Policy::tiering())
+        .size_ratio(100)
+        .block_cache_bytes(0)
+        .background(Background::Stepped);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    (0..READ).for_each(|number| db.put(scattered(number), "old").expect("puts"));
+    db.compact().expect("merges");
+    let transaction = db.transaction();
+    for number in 0..READ {
+        // Every second one is there.
+        assert!(transaction.get(scattered(number)).expect("reads").is_some());
+        transaction.get(scattered(number + 1_000_000)).expect("reads");
+    }
+    for flush in 0..40u64 {
+        for number in 0..250 {
+            db.put(scattered(2_000_000 + 250 * flush + number), "new").expect("puts");
+        }
+        db.flush().expect("flushes");
+    }
+    assert!(db.stats().expect("open").run_count() > 40);
+    transaction.put("mine", "1").expect("puts");
+    let before = disk.operations();
+    transaction.commit().expect("nobody has written what it read");
+    let calls = disk.operations() - before;
+    // A hundredth of what it has read, and the log.
+    assert!(calls < 2 * READ / 100 + 10, "{calls} calls of the disk");
 }

@@ -221,7 +221,11 @@ impl MergePlan {
             last_merge: self.job.progress.clone(),
             ..Edit::default()
         };
-        let forget_below = self.is_last().then(|| least_newer(&now.layout, &edit));
+        let forget_below = self.is_last().then(|| {
+            let needed = needed_by_readers(&now.layout, tree.snapshots.oldest());
+            let least = least_newer(&now.layout, &edit);
+            needed.map_or(least, |needed| least.min(needed))
+        });
         Edit { forget_below, ..edit }
     }
 }
@@ -266,6 +270,18 @@ fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
     let of_newer = newer.iter().flat_map(|run| &run.tables);
     of_newer.chain(of_oldest).map(|table| table.span.lo()).min().unwrap_or(layout.next_flush)
 }
+
+/// The first flush that may have something newer than what the oldest reader sees. Who asks what
+/// came since then (`write::conflicts`) asks for it by this number, not by the sequence number.
+/// None: that is not known any more, or too many flushes have come.
+fn needed_by_readers(layout: &Layout, oldest: Option<Sequence>) -> Option<FlushNumber> {
+    let first = Sequence(oldest?.0.saturating_add(1));
+    let flush = layout.flush_of(first)?;
+    (layout.next_flush.0 - flush.0 <= FLUSHES_KEPT).then_some(flush)
+}
+
+/// Flushes of which it is kept, for readers, when they began. Without: more blocks are read.
+const FLUSHES_KEPT: u64 = 4096;
 
 /// The run that an edit adds: its id and span. None: none.
 pub(crate) fn run_of(edit: &Edit) -> Option<(u64, Span)> {

@@ -307,7 +307,8 @@ fn a_write_of_a_batch_costs_no_more_for_those_before_it() {
         let built = world.cost(|_| drop(batch_of(writes)));
         let doublings = 2 * u64::from((writes * 29).ilog2());
         assert!(built.allocations <= doublings, "{writes}: {} allocations", built.allocations);
-        for (name, operation) in OF_BATCHES {
+        // A condition is no write: it has memory of its own.
+        for (name, operation) in OF_BATCHES.iter().filter(|it| it.0 != "only_if") {
             let cost = of_batch(&mut world, writes, operation);
             let taken = (cost.allocations, cost.bytes);
             assert_eq!(taken, (0, 0), "{name}, {writes} writes before it");

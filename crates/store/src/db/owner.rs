@@ -1,6 +1,6 @@
 //! What all handles of a store share, whatever key space they are of.
 //! ```text
-//! Db, Keyspace, Transaction, ... --> Owner --> the trees that are open; the last handle closes them
+//! Db, Keyspace, Transaction, ... --> Owner --> the trees that are open; the last one closes them
 //! ```
 //! Invariant: a store is closed once: by a call, or when its owner goes.
 

@@ -218,8 +218,8 @@ impl Options {
     /// Sets an option from its text.
     ///
     /// # Errors
-    /// `Option`: there is no such option (the nearest one is named, or all), or the text is no value
-    /// of it. Then nothing is set. What it may be is checked by [`check`](Options::check).
+    /// `Option`: there is no such option (the nearest one is named, or all), or the text is no
+    /// value of it. Then nothing is set. What it may be is checked by [`check`](Options::check).
     pub fn set(&mut self, name: &str, text: &str) -> Result<()> {
         let name = match known(name)? {
             Known::OfStore(option) => (option.read)(&mut self.values, text).map(|()| option.name),

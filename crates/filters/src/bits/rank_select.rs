@@ -111,7 +111,7 @@ impl<'a> Ranked<'a> {
     pub fn rank_in_word(self, at: usize) -> usize {
         let index = at / WORD_BITS;
         let word = Bits::new(self.bytes).word(index) & low_ones(at % WORD_BITS);
-        self.kept_rank(index) + word.count_ones() as usize
+        self.kept_rank(index).wrapping_add(word.count_ones() as usize)
     }
 
     /// As [`Ranked::rank_in_word`], looking at the rank of each eighth word only: what finer ranks
@@ -119,13 +119,13 @@ impl<'a> Ranked<'a> {
     #[inline(always)]
     pub fn rank_from_eighth_word(self, at: usize) -> usize {
         let first = at / BLOCK_BITS * BLOCK_WORDS;
-        self.kept_rank(first) + self.ones_of_block(at)
+        self.kept_rank(first).wrapping_add(self.ones_of_block(at))
     }
 
     /// The ones before bit `at`, of bits whose ranks are kept for each block.
     #[inline(always)]
     pub fn rank_in_block(self, at: usize) -> usize {
-        self.kept_rank(at / BLOCK_BITS) + self.ones_of_block(at)
+        self.kept_rank(at / BLOCK_BITS).wrapping_add(self.ones_of_block(at))
     }
 
     /// An estimate of the ones before bit `at`, without a look at the bits: it takes the ones of a
@@ -134,7 +134,8 @@ impl<'a> Ranked<'a> {
     pub fn estimate_rank(self, at: usize) -> usize {
         let (block, within) = (at / BLOCK_BITS, at % BLOCK_BITS);
         let (before, after) = (self.kept_rank(block), self.kept_rank(block + 1));
-        before + after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS
+        let more = after.saturating_sub(before).min(BLOCK_BITS) * within / BLOCK_BITS;
+        before.wrapping_add(more)
     }
 
     /// The ones before bit `at` in its block. No branch depends on `at`: it would be mispredicted
@@ -182,11 +183,12 @@ impl<'a> Selected<'a> {
     #[inline(always)]
     pub fn estimate_select(self, rank: usize) -> Option<(usize, usize)> {
         let sample = |index: usize| {
-            self.samples.get(index).map(|sample| u32::from_le_bytes(*sample) as usize)
+            self.samples.get(index).map(|sample| u64::from(u32::from_le_bytes(*sample)))
         };
         let (from, to) = (sample(rank / SAMPLE_ONES)?, sample(rank / SAMPLE_ONES + 1)?);
         let width = to.saturating_sub(from);
-        Some((from + width * (rank % SAMPLE_ONES) / SAMPLE_ONES, width / SAMPLE_ONES))
+        let before = width * (rank % SAMPLE_ONES) as u64 / SAMPLE_ONES as u64;
+        Some(((from + before) as usize, (width / SAMPLE_ONES as u64) as usize))
     }
 
     /// Where the one with `rank` ones below it is; None: the search from the nearest sample below

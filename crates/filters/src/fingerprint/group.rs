@@ -343,7 +343,8 @@ impl<'a> Group<'a> {
     pub fn coded_at(&self, block: usize, arena: &'a [u8]) -> CodedAt<'a> {
         let [units @ .., spare, unit] =
             self.bytes[LEAD_BYTES..].first_chunk::<CODED_BYTES>().expect("a group has a header");
-        let classes = arena.get(u32::from_le_bytes(*units) as usize * GROUP_ALIGN..);
+        let classes =
+            arena.get((u32::from_le_bytes(*units) as usize).saturating_mul(GROUP_ALIGN)..);
         let (start, end) = (self.block_at(block), self.block_at(block + 1));
         CodedAt {
             bytes: self.bytes.get(start..).unwrap_or_default(),

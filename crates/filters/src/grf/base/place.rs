@@ -28,7 +28,8 @@ pub(crate) fn place(bucket: usize, fraction: u64) -> u32 {
 /// lies `across` its `list`; items are taken as evenly spread over all lists.
 #[inline(always)]
 pub(crate) fn place_about(len: usize, list: usize, across: usize) -> usize {
-    len * ((list << ACROSS_BITS) + across) / (LISTS_MAX << ACROSS_BITS)
+    let across = ((list << ACROSS_BITS) + across) as u64;
+    (len as u64 * across / (LISTS_MAX << ACROSS_BITS) as u64) as usize
 }
 
 /// The first and the last place of a bucket.

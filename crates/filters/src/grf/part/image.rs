@@ -220,8 +220,9 @@ fn read_base(input: &mut Reader<'_>) -> Result<(Base, Range<usize>), Corrupt> {
     let starts = GroupStarts { low, wraps: read_numbers(input, wraps)? };
     let len = input.string()?.len();
     let arena = input.at() - len..input.at();
-    let last = directory.offsets.last().map_or(0, |&offset| offset as usize);
-    if !directory.is_empty() && (len == 0 || last * GROUP_ALIGN >= len + WINDOW) {
+    let last = directory.offsets.last().map_or(0, |&offset| u64::from(offset));
+    let is_beyond = last * GROUP_ALIGN as u64 >= (len + WINDOW) as u64;
+    if !directory.is_empty() && (len == 0 || is_beyond) {
         return Err(input.corrupt("an arena with all groups"));
     }
     let base = Base {

@@ -73,7 +73,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let after_mark = node + usize::from(!slot.is_multiple_of(EDGES_MAX));
         let marks = (Section::DensePrefix, Section::DensePrefixRanks);
         let labels = (Section::DenseLabels, Section::DenseLabelRanks);
-        self.dense_rank(marks, after_mark) + self.dense_rank(labels, bit)
+        self.dense_rank(marks, after_mark).wrapping_add(self.dense_rank(labels, bit))
     }
 
     /// The number of leaves, marks among them, before a slot.

@@ -98,7 +98,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     #[inline(always)]
     pub(super) fn sparse_leaf(&mut self, slot: usize) -> usize {
         let before = slot.saturating_sub(self.sparse_children_before(slot));
-        self.layout.counts.dense_leaves as usize + before
+        (self.layout.counts.dense_leaves as usize).wrapping_add(before)
     }
 
     /// Prefetches a node and its edge with this label, together with the bits that tell where the
@@ -112,7 +112,7 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         let selected = Selected::new(self.bits(Section::SparseLouds), samples);
         if let Some((node, width)) = selected.estimate_select(number) {
             self.ask_for(Section::SparseLouds, node / 8);
-            self.load_edge((node, node + width), label);
+            self.load_edge((node, node.saturating_add(width)), label);
         }
     }
 
@@ -122,7 +122,8 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
     #[inline(always)]
     fn load_edge(&mut self, (node, end): (usize, usize), label: u8) {
         const EITHER_SIDE: usize = 16;
-        let slot = node + ((end.saturating_sub(node) * usize::from(label)) >> u8::BITS);
+        let before = (end.saturating_sub(node) as u64 * u64::from(label)) >> u8::BITS;
+        let slot = node.saturating_add(before as usize);
         self.ask_for(Section::SparseLabels, slot);
         self.ask_for(Section::SparseHasChild, slot / 8);
         self.ask_for(Section::SparseChildRanks, slot / BLOCK_BITS * 4);
@@ -132,9 +133,10 @@ impl<T: Trace, const EFFORT: u8> Trie<'_, T, EFFORT> {
         }
         let ranked = self.ranked(Section::SparseHasChild, Section::SparseChildRanks);
         let before = slot.saturating_sub(ranked.estimate_rank(slot));
-        let at = (self.layout.counts.dense_leaves as usize + before) * len / 8;
+        let leaf = u64::from(self.layout.counts.dense_leaves) + before as u64;
+        let at = (leaf * len as u64 / 8) as usize;
         self.ask_for(Section::Suffixes, at.saturating_sub(EITHER_SIDE));
-        self.ask_for(Section::Suffixes, at + EITHER_SIDE);
+        self.ask_for(Section::Suffixes, at.saturating_add(EITHER_SIDE));
     }
 
     #[inline(always)]

@@ -97,7 +97,9 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
     /// Tells the trace of `len` bytes of a section.
     #[inline(always)]
     pub(super) fn touch(&mut self, section: Section, at: usize, len: usize) {
-        self.trace.touch(self.bytes.as_ptr() as usize + self.layout.range(section).start + at, len);
+        // Of any bytes a place may be beyond all memory.
+        let start = self.bytes.as_ptr() as usize + self.layout.range(section).start;
+        self.trace.touch(start.wrapping_add(at), len);
     }
 
     /// Prefetches a byte of a section.
@@ -155,9 +157,10 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
     pub(super) fn number_below(&self, level: usize, children: usize) -> usize {
         let counts = &self.layout.counts;
         if self.is_dense(level) {
-            children + 1
+            children.wrapping_add(1)
         } else {
-            counts.dense_nodes as usize + counts.sparse_first as usize + children
+            let first = (counts.dense_nodes as usize).wrapping_add(counts.sparse_first as usize);
+            first.wrapping_add(children)
         }
     }
 
@@ -257,12 +260,14 @@ impl<'a, T: Trace, const EFFORT: u8> Trie<'a, T, EFFORT> {
     #[inline(always)]
     pub(super) fn suffix_of(&mut self, leaf: usize) -> u64 {
         let len = self.layout.suffix.total() as usize;
-        let bit = leaf * len;
+        // On machines of 32 bits there are more bits than a word counts.
+        let bit = leaf as u64 * len as u64;
+        let (byte, bit) = ((bit / 8) as usize, (bit % 8) as usize);
         // What is read beyond the last suffix is the trailer, which is longer.
-        let from = self.layout.range(Section::Suffixes).start + bit / 8;
-        self.touch(Section::Suffixes, bit / 8, (bit % 8 + len).div_ceil(8));
+        let from = self.layout.range(Section::Suffixes).start.wrapping_add(byte);
+        self.touch(Section::Suffixes, byte, (bit + len).div_ceil(8));
         let chunk = self.bytes.get(from..).and_then(|bytes| bytes.first_chunk::<16>());
-        let word = chunk.map_or(0, |chunk| u128::from_le_bytes(*chunk)) >> (bit % 8);
+        let word = chunk.map_or(0, |chunk| u128::from_le_bytes(*chunk)) >> bit;
         word as u64 & (u64::MAX >> (64 - len))
     }
 }

@@ -69,7 +69,8 @@ fn nothing_that_is_added_is_lost() {
 #[test]
 fn a_write_of_any_kind_between_makes_an_update_run_again() {
     let db = open(options().background(Background::Stepped));
-    let between: [(&str, fn(&Db)); 7] = [
+    type Write = (&'static str, fn(&Db));
+    let between: [Write; 7] = [
         ("put", |db| db.put("k", "2").expect("puts")),
         ("delete", |db| db.delete("k").expect("deletes")),
         ("batch", |db| {

@@ -421,7 +421,7 @@ mod tests {
             StoreEdit { next_keyspace: Some(2), ..StoreEdit::default() },
         ];
         for edit in more {
-            assert!(after(&[&made[..], &[edit.clone()]].concat()).is_err(), "{edit:?}");
+            assert!(after(&[&made[..], std::slice::from_ref(&edit)].concat()).is_err(), "{edit:?}");
         }
         let again = [&made[..], &[dropped(1), created(1, "an old number")]].concat();
         assert!(after(&again).is_err());

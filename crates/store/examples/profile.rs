@@ -33,7 +33,7 @@ fn main() {
         (Some(kind), Some(count), None) if kind.starts_with("cut-") => cut_kind(kind, count),
         (Some(kind), Some(count), None) => one_kind(kind, count),
         _ => panic!(
-            "what: get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; cut COUNT; \
+            "what: put, get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; cut COUNT; \
              cut-writes, cut-first, cut-last, cut-get, each with -spread and -ordered too, COUNT; overlap ENTRIES DIR"
         ),
     };
@@ -91,6 +91,9 @@ fn one_kind(kind: &str, count: u64) -> Result<()> {
     };
     let walk = || db.range(..).try_for_each(|entry| entry.map(drop));
     match kind {
+        "put" => {
+            return measured(|| (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE)));
+        }
         "flush" => {
             (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE))?;
             return measured(|| db.flush());

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::memtable::MemtableSize;
 use crate::error::{Error, Result};
 use crate::files::log_check::live_logs;
 use crate::files::log_replay::{Replayed, ReplayedLog, replay_logs};
@@ -20,6 +21,7 @@ use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::files::wal::Predecessor;
 use crate::plan::options::Options;
+use crate::plan::options::keyspace::kept_buffer_bytes;
 use crate::plan::registry;
 use crate::plan::store_layout::StoreLayout;
 use crate::shared::environment::Environment;
@@ -31,7 +33,7 @@ use crate::storage::traits::Storage;
 use crate::sync::{Arc, Mutex};
 use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::Leaving;
-use crate::tree::opening::{SharedByTrees, open_tree};
+use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
 use crate::tree::snapshots::Snapshots;
 use crate::tree::table_files::TableFiles;
 use crate::write::commit::{Commit, Log};
@@ -57,14 +59,19 @@ pub(crate) fn open_store(
     let layout = manifest.layout().clone();
     let options = with_kept(options, &layout)?;
     let (resources, options) = StoreResources::of(shared.as_ref(), &options)?;
-    let options = &options;
+    let tree_options = TreeOptions::new(options);
+    let options = &tree_options.options;
     let names = folder.list()?;
     let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
     let cache = Arc::clone(&resources.cache);
     let table_files = TableFiles::new(folder.clone(), options, cache, io, next_file);
     let size = resources.memtable_size;
-    let mut replayed = replay_logs(&folder, &names, &layout, &|_| size)?;
+    let size_of = |id: KeyspaceId| match id {
+        KeyspaceId::DEFAULT => size,
+        other => MemtableSize::of_many(kept_buffer_bytes(&layout.keyspaces[&other].record.options)),
+    };
+    let mut replayed = replay_logs(&folder, &names, &layout, &size_of)?;
     let last = replayed.last().max(layout.last_sequence());
     let life = Arc::clone(folder.life());
     let shared = SharedByTrees {
@@ -78,7 +85,7 @@ pub(crate) fn open_store(
     let id = KeyspaceId::DEFAULT;
     let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);
     let (tree, workers) = ((id, layout.default_tree()), resources.pool.place(life));
-    let tree = open_tree(&shared, tree, table_files, memtables, workers)?;
+    let tree = open_tree(&shared, tree, (&tree_options, table_files), memtables, workers)?;
     let commit = Arc::new(Commit::new(log, Sequence(last.0 + 1)));
     let keyspaces = Keyspaces::new(resources.clone());
     let main = Engine::new(tree, commit, resources, Some(lock));

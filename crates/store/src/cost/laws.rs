@@ -178,10 +178,10 @@ impl World {
 }
 
 mod patterns;
-use patterns::{HELD, HELD_CUT, PATTERNS, Pattern, RUNS, TOMBSTONES};
+use patterns::{HELD, HELD_CUT, OF_KEYSPACES, PATTERNS, Pattern, RUNS, TOMBSTONES};
 
 mod operations;
-use operations::{OF_BATCHES, OPERATIONS, Operation, WHOLE};
+use operations::{FLUSH_OF_ONE, OF_BATCHES, OPERATIONS, Operation, WHOLE};
 
 mod files;
 
@@ -222,6 +222,8 @@ fn law_of(pattern: &str, operation: &str) -> Law {
         (HELD | HELD_CUT, "snapshot range") => Law::Linear,
         // Each run is another place to look at.
         (RUNS, _) if looks_at_runs => Law::Linear,
+        // A flush keeps what each snapshot sees. Other key spaces are nothing to it.
+        (pattern, FLUSH_OF_ONE) if !OF_KEYSPACES.contains(&pattern) => Law::Linear,
         // One number for each table, and for each partition.
         ("partitions", "stats" | "pinned_tree, told whole") => Law::Linear,
         // Tables are counted up to those that are asked, and all of them are told.

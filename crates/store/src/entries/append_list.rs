@@ -19,10 +19,11 @@ const PER_OCTAVE_BITS: u32 = 3;
 const OCTAVES: usize = 40;
 
 type Chunk<T> = OnceLock<Box<[T]>>;
+type Octave<T> = OnceLock<Box<[Chunk<T>]>>;
 
-/// A list of items that are filled in by reference.
+/// A list of items that are filled in by reference. Empty, it takes next to no memory.
 pub(crate) struct AppendList<T> {
-    octaves: [OnceLock<Box<[Chunk<T>]>>; OCTAVES],
+    octaves: OnceLock<Box<[Octave<T>; OCTAVES]>>,
 }
 
 /// Where an item is.
@@ -49,7 +50,7 @@ impl ItemIndex {
 
 impl<T: Default> AppendList<T> {
     pub(crate) fn new() -> Self {
-        AppendList { octaves: std::array::from_fn(|_| OnceLock::new()) }
+        AppendList { octaves: OnceLock::new() }
     }
 
     /// The item at a place that is made if it is not there. Requires: a thread that makes items
@@ -57,7 +58,8 @@ impl<T: Default> AppendList<T> {
     pub(crate) fn make(&self, index: usize) -> &T {
         let ItemIndex { octave, chunk, chunk_len, at } = ItemIndex::of(index);
         let empty = || (0..1 << PER_OCTAVE_BITS).map(|_| Chunk::new()).collect();
-        let chunks = self.octaves[octave].get_or_init(empty);
+        let octaves = || Box::new(std::array::from_fn(|_| Octave::new()));
+        let chunks = self.octaves.get_or_init(octaves)[octave].get_or_init(empty);
         &chunks[chunk].get_or_init(|| (0..chunk_len).map(|_| T::default()).collect())[at]
     }
 }
@@ -67,7 +69,8 @@ impl<T> AppendList<T> {
     #[inline]
     pub(crate) fn get(&self, index: usize) -> &T {
         let ItemIndex { octave, chunk, at, .. } = ItemIndex::of(index);
-        let made = self.octaves[octave].get().and_then(|chunks| chunks[chunk].get());
+        let chunks = self.octaves.get().and_then(|octaves| octaves[octave].get());
+        let made = chunks.and_then(|chunks| chunks[chunk].get());
         &made.expect("an item that was made")[at]
     }
 }

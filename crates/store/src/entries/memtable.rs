@@ -40,13 +40,14 @@ pub(crate) struct Memtable {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemtableSize {
     expected_bytes: usize,
-    first_bloom_bytes: usize,
+    /// Whether there are many, most of which never fill.
+    is_of_many: bool,
 }
 
 impl MemtableSize {
     /// About so many bytes.
     pub(crate) fn of(expected_bytes: usize) -> Self {
-        MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_MAX }
+        MemtableSize { expected_bytes, is_of_many: false }
     }
 
     /// The bytes that are expected.
@@ -56,7 +57,7 @@ impl MemtableSize {
 
     /// At most so many, where many stores share the memory.
     pub(crate) fn of_many(expected_bytes: usize) -> Self {
-        MemtableSize { expected_bytes, first_bloom_bytes: FIRST_BYTES_OF_MANY }
+        MemtableSize { expected_bytes, is_of_many: true }
     }
 }
 
@@ -68,9 +69,12 @@ impl Memtable {
 
     /// As above.
     pub(crate) fn sized(size: MemtableSize) -> Self {
-        let MemtableSize { expected_bytes, first_bloom_bytes } = size;
+        let MemtableSize { expected_bytes, is_of_many } = size;
         Memtable {
-            bloom: Bloom::new(expected_bytes, first_bloom_bytes),
+            bloom: match is_of_many {
+                true => Bloom::new(expected_bytes, FIRST_BYTES_OF_MANY),
+                false => Bloom::new(expected_bytes, FIRST_BYTES_MAX).made(),
+            },
             list: Arc::new(SkipList::new(expected_bytes)),
             ranges: MemtableRanges::new(),
         }

@@ -4,7 +4,7 @@
 //! later    [ as much again ][ as all before ][ ...    each is made when those before it are full
 //! ```
 //! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though
-//! it may never fill.
+//! it may never fill. Where there are many memtables, nothing is made before the first key.
 //!
 //! Invariant: a key's bits are set in the newest part before its entry is linked; parts stay.
 
@@ -34,13 +34,20 @@ pub(crate) const FIRST_BYTES_OF_MANY: usize = 1 << 10;
 /// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
 /// read.
 pub(crate) struct Bloom {
-    first: Part,
-    /// What a large buffer needs when it fills, one after the other.
-    later: Box<[OnceLock<Part>]>,
+    /// None: there are no keys.
+    parts: OnceLock<Parts>,
+    /// How many lines the first part has.
+    line_count: usize,
     /// How many lines all parts may have.
     line_count_max: usize,
     /// How many keys were added, if there may be later parts. Counted by the writer alone.
     keys: AtomicU64,
+}
+
+struct Parts {
+    first: Part,
+    /// What a large buffer needs when it fills, one after the other.
+    later: Box<[OnceLock<Part>]>,
 }
 
 struct Part(Box<[Line]>);
@@ -52,44 +59,51 @@ impl Bloom {
         let bytes = (entry_count * BITS_PER_ENTRY / 8).min(expected_bytes / SHARE);
         let line_count_max = bytes.div_ceil(size_of::<Line>()).max(1);
         let line_count = line_count_max.min(first_bytes_max / size_of::<Line>());
-        // Each part is as large as all before it.
-        let part_count = line_count_max.div_ceil(line_count).next_power_of_two().ilog2();
-        Bloom {
-            first: Part::new(line_count),
-            later: (0..part_count).map(|_| OnceLock::new()).collect(),
-            line_count_max,
-            keys: AtomicU64::new(0),
-        }
+        Bloom { parts: OnceLock::new(), line_count, line_count_max, keys: AtomicU64::new(0) }
+    }
+
+    /// Makes the first part now.
+    pub(crate) fn made(self) -> Self {
+        self.parts();
+        self
+    }
+
+    fn parts(&self) -> &Parts {
+        self.parts.get_or_init(|| {
+            // Each part is as large as all before it.
+            let parts = self.line_count_max.div_ceil(self.line_count).next_power_of_two().ilog2();
+            let later = (0..parts).map(|_| OnceLock::new()).collect();
+            Parts { first: Part::new(self.line_count), later }
+        })
     }
 
     /// Requires: no other thread adds meanwhile.
     pub(crate) fn add(&self, key: &[u8]) {
         let hash = hash_key(key, HashUse::Memtable);
-        let newest = if self.later.is_empty() { &self.first } else { self.part_with_room() };
+        let parts = self.parts();
+        let newest = if parts.later.is_empty() { &parts.first } else { self.part_with_room(parts) };
         newest.add(hash);
     }
 
     #[inline]
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
+        let Some(parts) = self.parts.get() else { return false };
         let hash = hash_key(key, HashUse::Memtable);
-        self.first.may_contain(hash) || self.made_later().any(|part| part.may_contain(hash))
+        parts.first.may_contain(hash) || parts.made_later().any(|part| part.may_contain(hash))
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.first.size_bytes() + self.made_later().map(Part::size_bytes).sum::<usize>()
-    }
-
-    #[inline]
-    fn made_later(&self) -> impl Iterator<Item = &Part> {
-        self.later.iter().map_while(OnceLock::get)
+        self.parts.get().map_or(0, |parts| {
+            parts.first.size_bytes() + parts.made_later().map(Part::size_bytes).sum::<usize>()
+        })
     }
 
     /// The part of one key more.
-    fn part_with_room(&self) -> &Part {
+    fn part_with_room<'p>(&self, Parts { first, later }: &'p Parts) -> &'p Part {
         let before = self.keys.load(Ordering::Relaxed);
         self.keys.store(before + 1, Ordering::Relaxed);
-        let (mut lines, mut newest) = (self.first.0.len(), &self.first);
-        for part in &self.later {
+        let (mut lines, mut newest) = (first.0.len(), first);
+        for part in later {
             if before < (lines * size_of::<Line>() * 8 / BITS_PER_ENTRY) as u64 {
                 break;
             }
@@ -98,6 +112,13 @@ impl Bloom {
             lines += line_count;
         }
         newest
+    }
+}
+
+impl Parts {
+    #[inline]
+    fn made_later(&self) -> impl Iterator<Item = &Part> {
+        self.later.iter().map_while(OnceLock::get)
     }
 }
 
@@ -149,8 +170,9 @@ mod tests {
             // The second one is beyond 32 bits.
             let Ok(bytes) = usize::try_from(bytes) else { continue };
             let large = Bloom::new(bytes, FIRST_BYTES_MAX);
-            assert_eq!(large.size_bytes(), FIRST_BYTES_MAX);
-            assert_eq!((large.later.len(), large.line_count_max), (parts, all / size_of::<Line>()));
+            assert_eq!(large.size_bytes(), 0);
+            assert_eq!((large.parts().later.len(), large.size_bytes()), (parts, FIRST_BYTES_MAX));
+            assert_eq!(large.line_count_max, all / size_of::<Line>());
         }
         // With a first part of 4 KiB of 20.
         let bloom = Bloom::new(1 << 20, 4096);
@@ -170,8 +192,8 @@ mod tests {
     #[test]
     fn a_small_buffer_has_all_of_its_bloom_at_once() {
         for bytes in [0, 1 << 10, 1 << 20, 256 << 20] {
-            let bloom = Bloom::new(bytes, FIRST_BYTES_MAX);
-            assert!(bloom.later.is_empty(), "{bytes}");
+            let bloom = Bloom::new(bytes, FIRST_BYTES_MAX).made();
+            assert!(bloom.parts().later.is_empty(), "{bytes}");
             assert!(bloom.size_bytes() <= (bytes / SHARE).max(size_of::<Line>()), "{bytes}");
         }
     }

@@ -34,6 +34,7 @@ const _: () = assert!(ALIGN >= align_of::<Link>(), "towers follow their nodes");
 const _: () = assert!(size_of::<Node>().is_multiple_of(ALIGN) && ALIGN >= align_of::<Newest>());
 const CHUNK_BYTES_MIN: usize = 4 << 10;
 const CHUNK_BYTES_MAX: usize = 1 << 20;
+const _: () = assert!(CHUNK_BYTES_MIN.is_multiple_of(ALIGN));
 
 /// What a node begins with; its tower, its key and its value follow in the same memory.
 #[repr(C, align(8))]
@@ -52,9 +53,11 @@ type Link = AtomicPtr<Node>;
 /// A sequence number beside a link.
 type Newest = AtomicU64;
 
-/// Memory for nodes, in chunks.
+/// Memory for nodes, in chunks: each as large as all before it, up to a limit.
 struct Arena {
-    chunk_bytes: usize,
+    chunk_bytes_max: usize,
+    /// Of all chunks; a multiple of `ALIGN`.
+    all_bytes: usize,
     /// Their memory alone: no word of it is read or written as such.
     chunks: Vec<Vec<Word>>,
     free: *mut u8,
@@ -66,12 +69,13 @@ impl Arena {
     /// New memory of `size` bytes. Requires: size > 0, a multiple of `ALIGN`.
     fn take(&mut self, size: usize) -> *mut u8 {
         assert!(size > 0 && size.is_multiple_of(ALIGN), "{size} bytes for a node");
-        if size > self.chunk_bytes / 4 {
-            return self.add_chunk(size);
-        }
         if size > self.free_bytes {
-            self.free = self.add_chunk(self.chunk_bytes);
-            self.free_bytes = self.chunk_bytes;
+            let chunk_bytes = self.all_bytes.clamp(CHUNK_BYTES_MIN, self.chunk_bytes_max);
+            if size > chunk_bytes / 4 {
+                return self.add_chunk(size);
+            }
+            self.free = self.add_chunk(chunk_bytes);
+            self.free_bytes = chunk_bytes;
         }
         let taken = self.free;
         // SAFETY: `free` points into the last shared chunk, with `free_bytes` >= size bytes behind
@@ -83,6 +87,7 @@ impl Arena {
 
     /// Requires: size is a multiple of `ALIGN`.
     fn add_chunk(&mut self, size: usize) -> *mut u8 {
+        self.all_bytes += size;
         let mut chunk = Vec::with_capacity(size / ALIGN);
         let start = chunk.as_mut_ptr();
         self.chunks.push(chunk);
@@ -130,10 +135,10 @@ impl SkipList {
 
     /// The same, with another seed of its nodes' heights. Requires: it is not 0.
     pub(crate) fn with_random(expected_bytes: usize, random: u64) -> Self {
-        let chunk_bytes = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
-        let chunk_bytes = chunk_bytes.next_multiple_of(ALIGN);
+        let chunk_bytes_max = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
+        let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN);
         let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
-        let arena = Arena { chunk_bytes, chunks, free, free_bytes, random };
+        let arena = Arena { chunk_bytes_max, all_bytes: 0, chunks, free, free_bytes, random };
         SkipList {
             towers: Default::default(),
             newest: Default::default(),

@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::files::record::{RecordWriter, all_before, read_header, read_records, version_in};
 use crate::plan::layout::{CutsEdit, Edit, FlushRecord, ImageRecord, LastMerge, TableRecord};
 use crate::plan::store_layout::{
-    GoneNumbers, KeyspaceChange, KeyspaceEdit, StoreEdit, StoreLayout,
+    GoneNumbers, KeyspaceChange, KeyspaceEdit, StoreChange, StoreEdit, StoreLayout,
 };
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
@@ -149,7 +149,7 @@ impl Manifest {
 
     /// Begins a new file with the whole layout. After an error it is unchanged.
     pub(crate) fn keep(&mut self) -> Result<()> {
-        self.check_numbers(&self.layout)?;
+        self.check_numbers(self.layout.check_numbers())?;
         let writer = self.write_new(&self.layout)?;
         self.replace(writer, &StoreEdit::default())
     }
@@ -159,16 +159,19 @@ impl Manifest {
     pub(crate) fn append(&mut self, edit: &StoreEdit) -> Result<()> {
         let misfit =
             |wrong| Error::corrupt(self.folder.path_of(MANIFEST_NAME), 0, format!("edit: {wrong}"));
-        let after = self.layout.apply(edit).map_err(misfit)?;
-        self.check_numbers(&after)?;
-        self.write(edit, &after)?;
-        self.layout = after;
+        let change = self.layout.change_by(edit).map_err(misfit)?;
+        self.check_numbers(change.check_numbers())?;
+        self.write(edit, &change)?;
+        self.layout.make(change);
         Ok(())
     }
 
-    fn write(&mut self, edit: &StoreEdit, after: &StoreLayout) -> Result<()> {
+    /// Looks at all key spaces when it begins a new file, and else at those of the edit.
+    fn write(&mut self, edit: &StoreEdit, change: &StoreChange) -> Result<()> {
         if !self.writer.as_ref().is_some_and(|writer| self.goes_on(writer.len())) {
-            match self.write_new(after) {
+            let mut after = self.layout.clone();
+            after.make(change.clone());
+            match self.write_new(&after) {
                 Ok(writer) => return self.replace(writer, edit),
                 // A full disk may have room for the edit, but none for a new file.
                 Err(error) => self.writer.is_some().then_some(()).ok_or(error)?,
@@ -221,9 +224,9 @@ impl Manifest {
     }
 
     /// A layout that opening would reject is not written.
-    fn check_numbers(&self, layout: &StoreLayout) -> Result<()> {
-        let path = self.folder.path_of(MANIFEST_NAME);
-        layout.check_numbers().map_err(|wrong| Error::corrupt(path, 0, wrong))
+    fn check_numbers(&self, checked: std::result::Result<(), &'static str>) -> Result<()> {
+        let path = || self.folder.path_of(MANIFEST_NAME);
+        checked.map_err(|wrong| Error::corrupt(path(), 0, wrong))
     }
 
     /// A new file with the whole layout. It is durable, and has no name of its own yet.
@@ -649,7 +652,7 @@ mod tests {
             let mut append = |disk_fails: bool| {
                 let edit = Edit { next_file: Some(layout.next_file() + 1), ..Edit::default() };
                 let edit = StoreEdit::of_tree(KeyspaceId::DEFAULT, edit);
-                let next = layout.apply(&edit).expect("fits");
+                let next = layout.clone().followed_by(&edit).expect("fits");
                 if disk_fails {
                     disk.fail_at(n, crate::storage::memory::Fault::NoSpace);
                 }

@@ -268,6 +268,11 @@ impl Options {
         self.set.iter().copied().filter(lasts)
     }
 
+    /// Whether none of those that were set is for one opening alone.
+    pub(crate) fn all_last(&self) -> bool {
+        self.for_now.is_empty()
+    }
+
     fn mark(&mut self, name: &'static str) {
         if !self.is_set(name) {
             self.set.push(name);

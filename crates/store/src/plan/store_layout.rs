@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::cost::step;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::plan::layout::{Edit, Layout};
@@ -84,6 +85,16 @@ pub(crate) enum KeyspaceChange {
     Dropped,
 }
 
+impl KeyspaceChange {
+    /// The name that it gives.
+    fn name(&self) -> Option<&String> {
+        match self {
+            KeyspaceChange::Created { name } | KeyspaceChange::Renamed { name } => Some(name),
+            KeyspaceChange::Dropped => None,
+        }
+    }
+}
+
 /// A change of one key space.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
@@ -104,6 +115,21 @@ pub(crate) struct StoreEdit {
     pub(crate) newest_wal: Option<u64>,
     /// What key spaces had that were dropped before.
     pub(crate) gone: Option<GoneNumbers>,
+}
+
+/// What an edit makes of a layout: these key spaces, as they are then, and the store's numbers.
+#[derive(Clone)]
+pub(crate) struct StoreChange {
+    /// Those that are not in the part are gone.
+    keyspaces: Vec<KeyspaceId>,
+    part: StoreLayout,
+}
+
+impl StoreChange {
+    /// An error if a number is greater than any that is believed.
+    pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
+        self.part.check_numbers()
+    }
 }
 
 impl StoreEdit {
@@ -136,14 +162,13 @@ impl StoreLayout {
 
     /// This one with another tree of a key space. Requires: it has the key space.
     #[must_use]
-    pub(crate) fn with(&self, keyspace: KeyspaceId, tree: Layout) -> Self {
-        let mut next = self.clone();
-        next.keyspaces.get_mut(&keyspace).expect("it is there").tree = Arc::new(tree);
-        next
+    pub(crate) fn with(mut self, keyspace: KeyspaceId, tree: Layout) -> Self {
+        self.keyspaces.get_mut(&keyspace).expect("it is there").tree = Arc::new(tree);
+        self
     }
 
     pub(crate) fn trees(&self) -> impl Iterator<Item = &Arc<Layout>> {
-        self.keyspaces.values().map(|keyspace| &keyspace.tree)
+        self.keyspaces.values().inspect(|_| step()).map(|keyspace| &keyspace.tree)
     }
 
     /// The tree of a key space. None: there is no such key space.
@@ -173,19 +198,47 @@ impl StoreLayout {
         of_trees.chain([self.gone.last_sequence]).max().unwrap_or_default()
     }
 
-    /// The layout after `edit`; an error that says what does not fit, with the layout unchanged.
-    pub(crate) fn apply(&self, edit: &StoreEdit) -> Result<StoreLayout, &'static str> {
-        let mut next = self.clone();
+    /// What `edit` makes of the layout; an error that says what does not fit. The layout is
+    /// unchanged. Costs what the key spaces cost that the edit is about, however many others there
+    /// are.
+    pub(crate) fn change_by(&self, edit: &StoreEdit) -> Result<StoreChange, &'static str> {
+        let mut part = self.part_of(edit);
         for (id, edit) in &edit.keyspaces {
-            let Some(keyspace) = next.changed(*id, edit)? else { continue };
+            let Some(keyspace) = part.changed(*id, edit)? else { continue };
             keyspace.tree = Arc::new(keyspace.tree.apply(&edit.tree)?);
         }
-        next.follow_numbers(edit);
-        Ok(next)
+        part.follow_numbers(edit);
+        Ok(StoreChange { keyspaces: edit.keyspaces.iter().map(|(id, _)| *id).collect(), part })
     }
 
-    /// As above, but consumes the layout and does not check tables that the edit leaves alone, so
-    /// that many edits are read fast. Requires: [`check`](Self::check) follows.
+    /// The key spaces that an edit is about, and all names that are in it or that these have.
+    fn part_of(&self, edit: &StoreEdit) -> StoreLayout {
+        let there = edit.keyspaces.iter().filter_map(|(id, _)| self.keyspaces.get_key_value(id));
+        let keyspaces: BTreeMap<KeyspaceId, KeyspaceLayout> =
+            there.map(|(id, keyspace)| (*id, keyspace.clone())).collect();
+        let known = |name: &String| self.names.get_key_value(name);
+        let given = edit.keyspaces.iter().filter_map(|(_, edit)| edit.change.as_ref()?.name());
+        let before = keyspaces.values().map(|keyspace| &keyspace.record.name);
+        let names = before.chain(given).filter_map(known).map(|(name, id)| (name.clone(), *id));
+        let names = names.collect();
+        let StoreLayout { next_keyspace, logs, gone, .. } = *self;
+        StoreLayout { keyspaces, names, next_keyspace, logs, gone }
+    }
+
+    /// Makes a change. Requires: it is one of this layout.
+    pub(crate) fn make(&mut self, StoreChange { keyspaces, part }: StoreChange) {
+        for id in keyspaces {
+            let before = self.keyspaces.remove(&id);
+            before.map(|keyspace| self.names.remove(&keyspace.record.name));
+        }
+        let names = part.keyspaces.iter().map(|(id, it)| (it.record.name.clone(), *id));
+        self.names.extend(names);
+        self.keyspaces.extend(part.keyspaces);
+        (self.next_keyspace, self.logs, self.gone) = (part.next_keyspace, part.logs, part.gone);
+    }
+
+    /// The layout after `edit`. Consumes it, and does not check tables that the edit leaves alone,
+    /// so that many edits are read fast. Requires: [`check`](Self::check) follows.
     pub(crate) fn followed_by(mut self, edit: &StoreEdit) -> Result<StoreLayout, &'static str> {
         for (id, edit) in &edit.keyspaces {
             let Some(keyspace) = self.changed(*id, edit)? else { continue };
@@ -211,12 +264,8 @@ impl StoreLayout {
                 return Err("the default key space cannot be dropped");
             }
             Some(KeyspaceChange::Dropped) => {
-                self.gone = GoneNumbers {
-                    next_file: self.next_file(),
-                    last_sequence: self.last_sequence(),
-                };
-                let gone = self.keyspaces.remove(&id);
-                gone.map(|keyspace| self.names.remove(&keyspace.record.name));
+                let dropped = self.keyspaces.remove(&id);
+                dropped.into_iter().for_each(|keyspace| self.forget(&keyspace));
                 return Ok(None);
             }
             Some(KeyspaceChange::Renamed { name }) => self.rename(id, name)?,
@@ -228,6 +277,14 @@ impl StoreLayout {
             record.options.extend(edit.options.iter().cloned());
         }
         Ok(Some(keyspace))
+    }
+
+    /// Of a key space that was dropped.
+    fn forget(&mut self, KeyspaceLayout { record, tree }: &KeyspaceLayout) {
+        self.names.remove(&record.name);
+        let GoneNumbers { next_file, last_sequence } = &mut self.gone;
+        *next_file = tree.next_file.max(*next_file);
+        *last_sequence = tree.last_sequence.max(*last_sequence);
     }
 
     fn create(&mut self, id: KeyspaceId, name: &str) -> Result<(), &'static str> {
@@ -359,7 +416,11 @@ mod tests {
     }
 
     fn after(edits: &[StoreEdit]) -> Result<StoreLayout, &'static str> {
-        let all = edits.iter().try_fold(StoreLayout::default(), |store, edit| store.apply(edit));
+        let all = edits.iter().try_fold(StoreLayout::default(), |mut store, edit| {
+            let change = store.change_by(edit)?;
+            store.make(change);
+            Ok(store)
+        });
         let read = edits.iter().try_fold(StoreLayout::default(), StoreLayout::followed_by);
         assert_eq!(all, read, "{edits:?}");
         let store = all?;

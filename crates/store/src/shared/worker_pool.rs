@@ -12,6 +12,7 @@
 //!
 //! Invariants: no work is done while the pool's lock is held. No call is lost: a task that is
 //! called while a thread is at it is looked at again. After `leave` no thread works for that store.
+//! A store that is not called, and waits for no time, costs nothing: no thread looks at it.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,6 +38,8 @@ pub(crate) enum WorkKind {
     /// Syncs the log in time, and removes files.
     Keep,
 }
+
+const KINDS: [WorkKind; 3] = [WorkKind::Flush, WorkKind::Merge, WorkKind::Keep];
 
 impl WorkKind {
     /// The name of its threads.
@@ -138,10 +141,10 @@ struct Tasks {
 
 #[derive(Default)]
 struct State {
-    clients: BTreeMap<u64, Joined>,
+    clients: BTreeMap<u64, Box<Joined>>,
     next_id: u64,
-    /// By kind: the client that has its turn, or the first behind it.
-    turns: [u64; 3],
+    /// By kind.
+    turns: [Turns; 3],
     /// By kind: threads that sleep. To wake none costs a system call all the same.
     asleep: [usize; 3],
     is_ending: bool,
@@ -177,6 +180,17 @@ struct Taken {
     begins_anew: bool,
 }
 
+impl Joined {
+    /// Whether a thread may take a task now, and when it may later.
+    fn turn(&self, kind: WorkKind) -> (bool, Option<Instant>) {
+        let task = &self.tasks[kind as usize];
+        match !self.is_leaving && task.is_free(kind) {
+            true => (task.is_called(), task.due),
+            false => (false, None),
+        }
+    }
+}
+
 impl Task {
     fn new() -> Self {
         Task {
@@ -195,9 +209,8 @@ impl Task {
         kind == WorkKind::Merge || self.threads.is_empty()
     }
 
-    fn is_due(&self, now: Instant) -> bool {
-        let is_called = !self.is_paused && self.seen != Some(self.calls);
-        is_called || self.due.is_some_and(|due| due <= now)
+    fn is_called(&self) -> bool {
+        !self.is_paused && self.seen != Some(self.calls)
     }
 
     /// A thread takes it. Whether it begins anew after a panic.
@@ -244,24 +257,21 @@ fn pause_after(last: Duration, well: Duration) -> Duration {
 impl State {
     /// Takes a task that is due, of the client that has its turn or of the first behind it.
     fn take(&mut self, kind: WorkKind) -> Option<Taken> {
-        let (now, turn) = (now(), self.turns[kind as usize]);
-        let is_due = |joined: &Joined| {
-            let task = &joined.tasks[kind as usize];
-            !joined.is_leaving && task.is_free(kind) && task.is_due(now)
-        };
-        let round = self.clients.range(turn..).chain(self.clients.range(..turn));
-        let id = *round.filter(|(_, joined)| is_due(joined)).map(|(id, _)| id).next()?;
-        self.turns[kind as usize] = id + 1;
+        let now = now();
+        let id = self.turns[kind as usize].next(now)?;
         let joined = self.clients.get_mut(&id)?;
         let task = &mut joined.tasks[kind as usize];
         let begins_anew = task.begin(now);
-        Some(Taken { id, client: Arc::clone(&joined.client), calls: task.calls, begins_anew })
+        let taken =
+            Taken { id, client: Arc::clone(&joined.client), calls: task.calls, begins_anew };
+        self.changed(id, kind);
+        Some(taken)
     }
 
-    /// When the next task of this kind is due, if none is called.
-    fn next_due(&self, kind: WorkKind) -> Option<Instant> {
-        let tasks = self.clients.values().map(|joined| &joined.tasks[kind as usize]);
-        tasks.filter(|task| task.is_free(kind)).filter_map(|task| task.due).min()
+    /// A task of a client has changed.
+    fn changed(&mut self, id: u64, kind: WorkKind) {
+        let turn = self.clients.get(&id).map_or((false, None), |joined| joined.turn(kind));
+        self.turns[kind as usize].set(id, turn);
     }
 }
 
@@ -301,7 +311,7 @@ impl Tasks {
             }
             let called = &self.called[kind as usize];
             state.asleep[kind as usize] += 1;
-            state = match state.next_due(kind) {
+            state = match state.turns[kind as usize].next_due() {
                 Some(due) => {
                     let time = due.saturating_duration_since(now());
                     wait_for(called, &self.state, state, time).0
@@ -321,6 +331,7 @@ impl Tasks {
             if joined.is_leaving {
                 self.left.notify_all();
             }
+            state.changed(id, kind);
             // Who sleeps without knowing of that time. This thread may go on with other work.
             if is_due_later && state.asleep[kind as usize] > 0 {
                 self.called[kind as usize].notify_one();
@@ -332,6 +343,7 @@ impl Tasks {
         let mut state = self.state();
         let Some(joined) = state.clients.get_mut(&id) else { return };
         kinds.iter().for_each(|&kind| joined.tasks[kind as usize].calls += 1);
+        kinds.iter().for_each(|&kind| state.changed(id, kind));
         let wakes = |kind: &&WorkKind| state.asleep[**kind as usize] > 0;
         // Several threads may go on with the merges of one store.
         kinds.iter().filter(wakes).for_each(|&kind| match kind {
@@ -346,6 +358,8 @@ impl Tasks {
         let is_left = loop {
             let Some(joined) = state.clients.get_mut(&id) else { return };
             joined.is_leaving = true;
+            KINDS.into_iter().for_each(|kind| state.changed(id, kind));
+            let Some(joined) = state.clients.get(&id) else { return };
             let mut threads = joined.tasks.iter().flat_map(|task| &task.threads);
             // A listener that closes its store would wait for itself.
             if threads.all(|thread| *thread == current().id()) {
@@ -378,12 +392,11 @@ impl WorkerPool {
     /// # Errors
     /// A thread cannot be had: it has not joined.
     pub(crate) fn join(&self, place: &Workers, client: Arc<dyn Client>) -> Result<()> {
-        let kinds = [WorkKind::Flush, WorkKind::Merge, WorkKind::Keep];
-        kinds.into_iter().try_for_each(|kind| self.start_threads(kind))?;
-        let tasks = kinds.map(|_| Task::new());
-        let joined = Joined { client, is_leaving: false, tasks };
+        KINDS.into_iter().try_for_each(|kind| self.start_threads(kind))?;
+        let tasks = KINDS.map(|_| Task::new());
+        let joined = Box::new(Joined { client, is_leaving: false, tasks });
         self.tasks.state().clients.insert(place.id, joined);
-        place.call(&kinds);
+        place.call(&KINDS);
         Ok(())
     }
 
@@ -456,6 +469,9 @@ impl LastReader for Workers {
         self.call(&[WorkKind::Keep]);
     }
 }
+
+mod turns;
+use turns::Turns;
 
 #[cfg(test)]
 mod tests;

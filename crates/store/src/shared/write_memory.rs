@@ -6,26 +6,37 @@
 //! ```
 //! Without it, each store fills its own write buffer, and a hundred stores fill a hundred.
 //!
-//! Invariant: what a store is counted with is what its memtables hold; nothing, once it has left.
+//! Invariants: what a store is counted with is what its memtables hold; nothing, once it has left.
+//! A write looks at no other store, but where it makes the memory fuller by a step: then at those
+//! whose memtables have entries. Each of these is a kibibyte at least, so that the steps are worth
+//! it.
 
+use std::collections::BTreeMap;
+
+use crate::cost::step;
 use crate::shared::worker_pool::{WorkKind, Workers};
-use crate::sync::{Arc, AtomicBool, AtomicUsize, Mutex, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, lock};
 
 /// Steps of the memory at which the largest memtable is looked for.
 const STEPS: usize = 256;
 
-/// The memory, and the stores that share it.
+/// The memory, and the stores that share it. (A key space counts as a store.)
 pub(crate) struct WriteMemory {
     bytes_max: usize,
     /// Of all stores.
     active: AtomicUsize,
     sealed: AtomicUsize,
-    stores: Mutex<Vec<Arc<StoreMemory>>>,
+    /// Of both, what those have that are stuck.
+    stuck: AtomicUsize,
+    /// Those whose active memtables have something.
+    writing: Mutex<BTreeMap<u64, Arc<StoreMemory>>>,
+    joined: AtomicU64,
 }
 
 /// What one store has of it.
 pub(crate) struct StoreMemory {
     all: Arc<WriteMemory>,
+    id: u64,
     workers: Arc<Workers>,
     active: AtomicUsize,
     sealed: AtomicUsize,
@@ -33,12 +44,15 @@ pub(crate) struct StoreMemory {
     is_asked: AtomicBool,
     /// Its flushes fail, or nobody makes them: the others are not slowed down for what it has.
     is_stuck: AtomicBool,
+    /// What of it is counted as stuck.
+    stuck: AtomicUsize,
 }
 
 impl WriteMemory {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        let (active, sealed) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        WriteMemory { bytes_max, active, sealed, stores: Mutex::default() }
+        let [active, sealed, stuck] = [0; 3].map(AtomicUsize::new);
+        let (writing, joined) = (Mutex::default(), AtomicU64::new(0));
+        WriteMemory { bytes_max, active, sealed, stuck, writing, joined }
     }
 
     /// A store shares it from now on. `is_stepped`: no thread flushes it.
@@ -47,16 +61,17 @@ impl WriteMemory {
         workers: Arc<Workers>,
         is_stepped: bool,
     ) -> Arc<StoreMemory> {
-        let store = Arc::new(StoreMemory {
+        let [active, sealed, stuck] = [0; 3].map(AtomicUsize::new);
+        Arc::new(StoreMemory {
             all: Arc::clone(self),
+            id: self.joined.fetch_add(1, Ordering::Relaxed),
             workers,
-            active: AtomicUsize::new(0),
-            sealed: AtomicUsize::new(0),
+            active,
+            sealed,
             is_asked: AtomicBool::new(false),
             is_stuck: AtomicBool::new(is_stepped),
-        });
-        lock(&self.stores).push(Arc::clone(&store));
-        store
+            stuck,
+        })
     }
 
     /// What all memtables hold.
@@ -64,7 +79,7 @@ impl WriteMemory {
         self.active.load(Ordering::Relaxed) + self.sealed.load(Ordering::Relaxed)
     }
 
-    /// Grows at half of the memory, and at each further step: who asks looks at all stores, so not
+    /// Grows at half of the memory, and at each further step: who asks looks at many stores, so not
     /// every write asks while stores cannot flush.
     fn steps_over_half(&self, active: usize) -> usize {
         let (half, step) = (self.bytes_max / 2, self.bytes_max / STEPS + 1);
@@ -73,9 +88,9 @@ impl WriteMemory {
 
     /// Asks for the largest active memtables until the others hold at most half.
     fn ask_for_largest(&self) {
-        let stores = lock(&self.stores);
+        let writing = lock(&self.writing);
         // Their writers go on meanwhile: each is looked at once.
-        let left = stores.iter().filter(|store| !store.asked());
+        let left = writing.values().inspect(|_| step()).filter(|store| !store.asked());
         let mut left: Vec<(usize, &StoreMemory)> =
             left.map(|store| (store.active(), &**store)).collect();
         let mut bytes: usize = left.iter().map(|(active, _)| active).sum();
@@ -84,7 +99,7 @@ impl WriteMemory {
             && let Some((active, largest)) = left.pop()
         {
             bytes -= active;
-            largest.is_asked.swap(true, Ordering::AcqRel);
+            largest.is_asked.store(true, Ordering::Relaxed);
             largest.workers.call(&[WorkKind::Flush]);
         }
     }
@@ -100,24 +115,35 @@ impl StoreMemory {
         self.is_asked.load(Ordering::Relaxed)
     }
 
-    /// As `asked`, once the writer has let go of its lock: a thread that found it locked before had
-    /// asked before, so this sees it.
-    pub(crate) fn asked_meanwhile(&self) -> bool {
-        self.is_asked.fetch_or(false, Ordering::AcqRel)
-    }
-
     /// Whether flushes fail.
     pub(crate) fn note_stuck(&self, is_stuck: bool) {
-        self.is_stuck.store(is_stuck, Ordering::Relaxed);
+        self.is_stuck.store(is_stuck, Ordering::SeqCst);
+        self.count_stuck();
     }
 
     fn used_bytes(&self) -> usize {
-        self.active() + self.sealed.load(Ordering::Relaxed)
+        self.active.load(Ordering::SeqCst) + self.sealed.load(Ordering::SeqCst)
+    }
+
+    /// Counts what it has as stuck, if it is. Called after each change of either.
+    #[inline]
+    fn count_stuck(&self) {
+        let bytes = || if self.is_stuck.load(Ordering::SeqCst) { self.used_bytes() } else { 0 };
+        loop {
+            let now = bytes();
+            let before = self.stuck.swap(now, Ordering::SeqCst);
+            self.all.stuck.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
+            // Else another thread has changed it meanwhile, and its count may have come first.
+            if bytes() == now {
+                return;
+            }
+        }
     }
 
     /// The active memtable holds so much now. Requires: the caller is the store's writer.
-    pub(crate) fn note_active(&self, bytes: usize) {
-        let before = self.active.swap(bytes, Ordering::Relaxed);
+    pub(crate) fn note_active(self: &Arc<Self>, bytes: usize) {
+        let before = self.active.swap(bytes, Ordering::SeqCst);
+        self.note_changed(before, bytes);
         if bytes <= before {
             self.all.active.fetch_sub(before - bytes, Ordering::Relaxed);
             return;
@@ -129,8 +155,21 @@ impl StoreMemory {
         }
     }
 
+    /// The active memtable held, and holds, so much.
+    fn note_changed(self: &Arc<Self>, before: usize, bytes: usize) {
+        if before == 0 && bytes > 0 {
+            lock(&self.all.writing).insert(self.id, Arc::clone(self));
+        } else if before > 0 && bytes == 0 {
+            let gone = lock(&self.all.writing).remove(&self.id);
+            drop(gone);
+        }
+        if self.is_stuck.load(Ordering::Relaxed) {
+            self.count_stuck();
+        }
+    }
+
     /// A memtable of so much is sealed next, and may be flushed then. Requires: as above.
-    pub(crate) fn note_sealed(&self, bytes: usize) {
+    pub(crate) fn note_sealed(self: &Arc<Self>, bytes: usize) {
         self.add_sealed(bytes);
         self.is_asked.store(false, Ordering::Relaxed);
         self.note_active(0);
@@ -138,42 +177,42 @@ impl StoreMemory {
 
     /// So much is in sealed memtables, beside what is known.
     pub(crate) fn add_sealed(&self, bytes: usize) {
-        self.sealed.fetch_add(bytes, Ordering::Relaxed);
+        self.sealed.fetch_add(bytes, Ordering::SeqCst);
         self.all.sealed.fetch_add(bytes, Ordering::Relaxed);
+        self.count_stuck();
     }
 
     /// A sealed memtable of so much was flushed.
     pub(crate) fn note_flushed(&self, bytes: usize) {
         // It may have been sealed before the store shared the memory.
         let bytes = bytes.min(self.sealed.load(Ordering::Relaxed));
-        self.sealed.fetch_sub(bytes, Ordering::Relaxed);
+        self.sealed.fetch_sub(bytes, Ordering::SeqCst);
         self.all.sealed.fetch_sub(bytes, Ordering::Relaxed);
+        self.count_stuck();
     }
 
     /// How much of the memory is used by this store and those whose flushes go on: 1 all of it.
     pub(crate) fn fullness(&self) -> f64 {
         let (mut used, max) = (self.all.used_bytes(), self.all.bytes_max);
         if used > max {
-            let stores = lock(&self.all.stores);
-            let counts = |store: &&Arc<StoreMemory>| {
-                std::ptr::eq(&***store, self) || !store.is_stuck.load(Ordering::Relaxed)
-            };
-            used = stores.iter().filter(counts).map(|store| store.used_bytes()).sum();
+            let all = self.all.stuck.load(Ordering::Relaxed);
+            let others = all.saturating_sub(self.stuck.load(Ordering::Relaxed));
+            used = used.saturating_sub(others);
         }
         used as f64 / max as f64
     }
 
     /// The store is closed. Requires: it has no writer, and no thread, any more.
-    pub(crate) fn leave(&self) {
+    pub(crate) fn leave(self: &Arc<Self>) {
         self.note_active(0);
         self.note_flushed(self.sealed.load(Ordering::Relaxed));
-        lock(&self.all.stores).retain(|store| !std::ptr::eq(&**store, self));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::steps_of;
     use crate::shared::worker_pool::{PoolSize, WorkerPool};
     use crate::storage::life::Life;
 
@@ -222,7 +261,7 @@ mod tests {
         let (memory, stores) = stores(256_000, 2);
         stores[0].note_active(200_000);
         assert_eq!(asked(&stores), [true, false]);
-        let steps = |store: &StoreMemory, bytes| {
+        let steps = |store: &Arc<StoreMemory>, bytes| {
             store.is_asked.store(false, Ordering::Relaxed);
             store.note_active(bytes);
             store.asked()
@@ -244,7 +283,26 @@ mod tests {
         stores[0].note_active(10);
         stores[1].note_active(20);
         stores[0].leave();
-        assert_eq!((memory.used_bytes(), lock(&memory.stores).len()), (20, 1));
+        let writing: Vec<u64> = lock(&memory.writing).keys().copied().collect();
+        assert_eq!((memory.used_bytes(), writing), (20, vec![stores[1].id]));
+    }
+
+    #[test] // A write beyond the memory looked at all of them.
+    fn a_write_looks_at_no_other_store() {
+        for count in [10, 1000] {
+            let (memory, stores) = stores(1 << 20, count);
+            let (writer, others) = stores.split_first().expect("there are some");
+            others.iter().for_each(|store| store.note_stuck(store.id % 2 == 1));
+            writer.note_active(3 << 20);
+            let over = memory.steps_over_half(3 << 20);
+            let within = (1 << 19) + over * ((1 << 20) / STEPS + 1);
+            let ((), looks) = steps_of(|| writer.note_active(within));
+            assert_eq!(looks, 0, "of {count}");
+            let (fullness, looks) = steps_of(|| writer.fullness());
+            assert!(fullness > 3.0 && looks == 0, "{looks} of {count}");
+            let ((), looks) = steps_of(|| writer.note_active(within + 1));
+            assert_eq!(looks, 1, "the others have nothing, of {count}");
+        }
     }
 
     #[test] // They were slowed to a few hundred writes a second.
@@ -257,5 +315,10 @@ mod tests {
         assert_eq!((stores[0].fullness(), stores[1].fullness()), (3.1, 0.1));
         stores[0].note_stuck(false);
         assert_eq!(stores[1].fullness(), 3.1);
+        stores[0].note_stuck(true);
+        stores[0].note_sealed(2_900);
+        assert_eq!((stores[0].fullness(), stores[1].fullness()), (3.0, 0.1));
+        stores[0].note_flushed(2_900);
+        assert_eq!((stores[0].fullness(), stores[1].fullness()), (0.1, 0.1));
     }
 }

@@ -91,7 +91,7 @@ pub fn repair_with_progress(
     let manifest = FoundManifest::read(&folder)?;
     // Logs are read into memtables that are not queried. So their memory is not reserved at once.
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
-    let options = Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes);
+    let options = Arc::new(Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes));
     let next_file = free_number(&names, manifest.layout.as_ref());
     let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
     let table_files = TableFiles::new(folder, &options, cache, IoStats::default(), next_file);
@@ -330,7 +330,7 @@ impl Repair<'_, '_> {
             let tree = next.tree(id).expect("others are not kept");
             let mut tree = Layout::clone(tree);
             self.add_flush(id, &mut tree, &writes)?;
-            *next = next.with(id, tree);
+            *next = std::mem::take(next).with(id, tree);
         }
         Ok(())
     }
@@ -499,7 +499,7 @@ impl Repair<'_, '_> {
         };
         let made = StoreEdit { keyspaces: vec![(id, edit)], ..StoreEdit::default() };
         let path = self.table_files.folder.path_of(MANIFEST_NAME);
-        let store = store.apply(&made).map_err(|wrong| Error::corrupt(path, 0, wrong))?;
+        let store = store.followed_by(&made).map_err(|wrong| Error::corrupt(path, 0, wrong))?;
         Ok(store.with(id, tree))
     }
 

@@ -29,7 +29,8 @@ pub(crate) struct AskedKeys {
     kept: Mutex<Kept>,
 }
 
-/// Keys one behind the other. Its memory is taken with the first one: a get takes none.
+/// Keys one behind the other. Its memory grows to what it may be in a few steps: trees of which
+/// little is asked are many, and other gets take none.
 #[derive(Default)]
 struct Kept {
     bytes: Vec<u8>,
@@ -54,8 +55,8 @@ impl Kept {
 
     /// Requires: there is room.
     fn push(&mut self, key: &[u8], is_point: bool) {
-        self.bytes.reserve_exact(BYTES_MAX - self.bytes.len());
-        self.all.reserve_exact(KEPT_MAX - self.all.len());
+        grow(&mut self.bytes, key.len(), BYTES_MAX);
+        grow(&mut self.all, 1, KEPT_MAX);
         self.all.push(KeptKey { start: self.bytes.len(), len: key.len(), is_point });
         self.bytes.extend_from_slice(key);
     }
@@ -173,6 +174,15 @@ impl AskedKeys {
         }
         self.below.store(below, Ordering::Relaxed);
         questions
+    }
+}
+
+/// Makes room for some more, as many as there may be at most: for four times as many as before.
+fn grow<T>(list: &mut Vec<T>, more: usize, most: usize) {
+    let needed = list.len() + more;
+    if needed > list.capacity() {
+        let room = (4 * list.capacity()).max(most / 256).max(needed).min(most.max(needed));
+        list.reserve_exact(room - list.len());
     }
 }
 

@@ -337,8 +337,8 @@ mod tests {
     /// How the filter is recovered if the manifest says this of its image.
     fn recovery_with(disk: &Memory, layout: &StoreLayout, image: ImageRecord) -> String {
         let tree = Layout { images: vec![image], ..Layout::clone(layout.default_tree()) };
-        Manifest::create(&OpenFolder::on(disk, "db"), layout.with(KeyspaceId::DEFAULT, tree))
-            .expect("writes");
+        let layout = layout.clone().with(KeyspaceId::DEFAULT, tree);
+        Manifest::create(&OpenFolder::on(disk, "db"), layout).expect("writes");
         open(disk).filter_recovery.to_string()
     }
 

@@ -10,7 +10,7 @@ use std::fmt::{self, Write as _};
 use std::time::Duration;
 
 use crate::storage::clock::Clock;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, OnceLock, Ordering};
 
 /// Of so many calls one is timed.
 const SAMPLED: u32 = 32;
@@ -27,10 +27,10 @@ pub struct Latency {
     nanoseconds: u64,
 }
 
-/// The histogram of an open store.
+/// The histogram of an open store. Its memory is taken with the first call that is timed.
 #[derive(Default)]
 pub(crate) struct Recorder {
-    counts: Counts,
+    counts: OnceLock<Box<Counts>>,
     nanoseconds: AtomicU64,
 }
 
@@ -85,13 +85,17 @@ impl Recorder {
     #[cold]
     fn add(&self, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.counts.0[bucket(nanoseconds)].fetch_add(1, Ordering::Relaxed);
+        let counts = self.counts.get_or_init(Box::default);
+        counts.0[bucket(nanoseconds)].fetch_add(1, Ordering::Relaxed);
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
     pub(crate) fn get(&self) -> Latency {
+        let counted = |place: usize| {
+            self.counts.get().map_or(0, |counts| counts.0[place].load(Ordering::Relaxed))
+        };
         Latency {
-            counts: std::array::from_fn(|place| self.counts.0[place].load(Ordering::Relaxed)),
+            counts: std::array::from_fn(counted),
             nanoseconds: self.nanoseconds.load(Ordering::Relaxed),
         }
     }

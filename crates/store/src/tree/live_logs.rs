@@ -6,10 +6,13 @@
 //!  first of a's memtable, of b's, of c's      a is flushed: b needs 7 and what follows
 //! ```
 //! Invariants: a memtable needs the log that has its first entry, and all later ones. The newest
-//! log is needed, whatever it has.
+//! log is needed, whatever it has. Who asks looks at memtables with entries alone, and not at all
+//! key spaces.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cost::step;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// Which memtables need which logs.
@@ -27,6 +30,23 @@ struct State {
     older: BTreeMap<u64, u64>,
     /// How many memtables begin in a log.
     memtables: BTreeMap<u64, usize>,
+    /// Those of them that take writes: where they begin, and of which key space they are.
+    active: BTreeSet<(u64, KeyspaceId)>,
+}
+
+impl State {
+    fn add(&mut self, first: u64) {
+        *self.memtables.entry(first).or_default() += 1;
+    }
+
+    fn end(&mut self, first: u64) {
+        if let Some(count) = self.memtables.get_mut(&first) {
+            *count -= 1;
+            if *count == 0 {
+                self.memtables.remove(&first);
+            }
+        }
+    }
 }
 
 impl LiveLogs {
@@ -52,28 +72,72 @@ impl LiveLogs {
         self.newest_bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// A memtable has its first entry in this log.
-    pub(crate) fn add_memtable(&self, first: u64) {
-        *lock(&self.state).memtables.entry(first).or_default() += 1;
+    /// A sealed memtable has its first entry in this log.
+    pub(crate) fn add_sealed(&self, first: u64) {
+        lock(&self.state).add(first);
     }
 
-    /// A memtable gets its first entry, which the newest log has: its number.
-    pub(crate) fn begin_memtable(&self) -> u64 {
+    /// The active memtable of a key space has its first entry in this log.
+    pub(crate) fn add_active(&self, keyspace: KeyspaceId, first: u64) {
+        let mut state = lock(&self.state);
+        state.add(first);
+        state.active.insert((first, keyspace));
+    }
+
+    /// The active memtable of a key space gets its first entry, which the newest log has: its
+    /// number.
+    pub(crate) fn begin_memtable(&self, keyspace: KeyspaceId) -> u64 {
         let mut state = lock(&self.state);
         let newest = state.newest;
-        *state.memtables.entry(newest).or_default() += 1;
+        state.add(newest);
+        state.active.insert((newest, keyspace));
         newest
     }
 
-    /// A memtable that began in this log needs none any more.
-    pub(crate) fn end_memtable(&self, first: u64) {
+    /// The newest log has all that is in the active memtable of a key space, which began in
+    /// `first`: the number of the newest.
+    pub(crate) fn move_to_newest(&self, keyspace: KeyspaceId, first: u64) -> u64 {
+        let newest = self.begin_memtable(keyspace);
         let mut state = lock(&self.state);
-        if let Some(count) = state.memtables.get_mut(&first) {
-            *count -= 1;
-            if *count == 0 {
-                state.memtables.remove(&first);
-            }
+        if first != newest {
+            state.active.remove(&(first, keyspace));
         }
+        state.end(first);
+        newest
+    }
+
+    /// The active memtable of a key space, which began in this log, is sealed.
+    pub(crate) fn seal_memtable(&self, keyspace: KeyspaceId, first: u64) {
+        lock(&self.state).active.remove(&(first, keyspace));
+    }
+
+    /// A sealed memtable that began in this log needs none any more.
+    pub(crate) fn end_memtable(&self, first: u64) {
+        lock(&self.state).end(first);
+    }
+
+    /// The key spaces whose active memtables have entries.
+    pub(crate) fn active(&self) -> Vec<KeyspaceId> {
+        let state = lock(&self.state);
+        state.active.iter().inspect(|_| step()).map(|(_, keyspace)| *keyspace).collect()
+    }
+
+    /// Those of them that begin in this log.
+    pub(crate) fn active_in(&self, log: u64) -> Vec<KeyspaceId> {
+        let state = lock(&self.state);
+        let of_log = state.active.range((log, KeyspaceId(0))..=(log, KeyspaceId(u32::MAX)));
+        of_log.inspect(|_| step()).map(|(_, keyspace)| *keyspace).collect()
+    }
+
+    /// Whether there are any.
+    pub(crate) fn has_active(&self) -> bool {
+        !lock(&self.state).active.is_empty()
+    }
+
+    /// Whether the active memtable of another key space has entries.
+    pub(crate) fn is_active_beside(&self, keyspace: KeyspaceId) -> bool {
+        let state = lock(&self.state);
+        state.active.iter().inspect(|_| step()).any(|(_, active)| *active != keyspace)
     }
 
     /// The oldest log that is needed, when a memtable that began in `first` is in tables.
@@ -104,13 +168,17 @@ impl LiveLogs {
 mod tests {
     use super::*;
 
+    const A: KeyspaceId = KeyspaceId(0);
+    const B: KeyspaceId = KeyspaceId(7);
+
     #[test]
     fn a_log_is_needed_as_long_as_a_memtable_begins_in_it() {
         let logs = LiveLogs::default();
         logs.begin_log(7, 100);
-        let (one, other) = (logs.begin_memtable(), logs.begin_memtable());
+        let (one, other) = (logs.begin_memtable(A), logs.begin_memtable(B));
         logs.begin_log(9, 10);
-        let third = logs.begin_memtable();
+        logs.seal_memtable(A, 7);
+        let third = logs.begin_memtable(A);
         assert_eq!((one, other, third), (7, 7, 9));
         assert_eq!(logs.live_without(Some(7)), 7, "there are two");
         logs.end_memtable(7);
@@ -122,5 +190,23 @@ mod tests {
         assert_eq!(logs.sizes(), (3, 160));
         logs.forget_below(9);
         assert_eq!(logs.sizes(), (2, 60));
+    }
+    #[test]
+    fn memtables_that_take_writes_are_known_by_their_logs() {
+        let logs = LiveLogs::default();
+        logs.begin_log(7, 100);
+        logs.add_active(B, 5);
+        assert_eq!((logs.begin_memtable(A), logs.active()), (7, vec![B, A]));
+        assert_eq!((logs.active_in(5), logs.active_in(7)), (vec![B], vec![A]));
+        assert!(logs.is_active_beside(A) && logs.is_active_beside(B));
+        assert_eq!((logs.move_to_newest(B, 5), logs.live_without(None)), (7, 7));
+        assert_eq!((logs.move_to_newest(B, 7), logs.active_in(7)), (7, vec![A, B]));
+        logs.seal_memtable(B, 7);
+        assert!(!logs.is_active_beside(A) && logs.is_active_beside(B));
+        logs.begin_log(9, 10);
+        assert_eq!(logs.move_to_newest(A, 7), 9);
+        assert_eq!(logs.live_without(None), 7, "what is sealed is in no table yet");
+        logs.end_memtable(7);
+        assert_eq!((logs.live_without(None), logs.active()), (9, vec![A]));
     }
 }

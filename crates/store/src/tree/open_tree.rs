@@ -167,6 +167,7 @@ impl OpenTree {
             last,
             flush,
         };
+        sealed.first_log.into_iter().for_each(|it| self.logs.seal_memtable(self.keyspace, it));
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
     }
 

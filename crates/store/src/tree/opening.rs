@@ -18,6 +18,7 @@ use crate::files::manifest::Manifest;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::plan::layout::Layout;
+use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::Workers;
 use crate::sync::{Arc, AtomicU64, Mutex, Switch};
@@ -55,28 +56,48 @@ impl SharedByTrees {
     }
 }
 
+/// Options, and what follows from them alone. Trees with the same options share it.
+pub(crate) struct TreeOptions {
+    pub(crate) options: Arc<Options>,
+    /// Of a tree without runs, with one partition.
+    guard: Guard,
+}
+
+impl TreeOptions {
+    pub(crate) fn new(options: Options) -> Self {
+        TreeOptions { guard: Guard::empty(&options, &[]), options: Arc::new(options) }
+    }
+
+    fn empty_guard(&self, cuts: &[Vec<u8>]) -> Guard {
+        match cuts {
+            [] => self.guard.clone(),
+            cuts => Guard::empty(&self.options, cuts),
+        }
+    }
+}
+
 /// Opens the tree of a key space, with what logs have brought back.
 pub(crate) fn open_tree(
     shared: &SharedByTrees,
     (keyspace, layout): (KeyspaceId, &Arc<Layout>),
-    table_files: TableFiles,
+    (options, table_files): (&TreeOptions, TableFiles),
     (memtables, size): (Vec<ReplayedMemtable>, MemtableSize),
     workers: Workers,
 ) -> Result<OpenTree> {
     let (table_files, layout) = (Arc::new(table_files), Arc::clone(layout));
-    let options = &table_files.options;
     let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
     let next = Sequence(shared.snapshots.visible().0 + 1);
     let nothing = || Active::new(Arc::new(Memtable::sized(size)), next);
     let Recovered { active, sealed, next_flush } =
         Recovered::of(memtables, layout.next_flush, nothing);
-    let first_logs = sealed.iter().map(|sealed| sealed.first_log).chain([active.first_log()]);
-    first_logs.flatten().for_each(|first| shared.logs.add_memtable(first));
+    let of_sealed = sealed.iter().filter_map(|sealed| sealed.first_log);
+    of_sealed.for_each(|first| shared.logs.add_sealed(first));
+    active.first_log().into_iter().for_each(|first| shared.logs.add_active(keyspace, first));
     let version = Version {
         active,
         sealed,
         runs: Vec::new(),
-        guard: Guard::empty(options, &layout.cuts),
+        guard: options.empty_guard(&layout.cuts),
         deletes_ranges: false,
         layout,
         merge_epoch: 0,
@@ -88,6 +109,7 @@ pub(crate) fn open_tree(
     let recovered = guard_image::recover(&table_files, &version)?;
     damaged_filters.extend(recovered.damage);
     let version = Version { guard: recovered.guard, ..version };
+    let options = &*options.options;
     let elastic = Elastic::of(options);
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());

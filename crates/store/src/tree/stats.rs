@@ -16,7 +16,7 @@ use crate::plan::guard_kind::GuardKind;
 use crate::plan::policy::Policy;
 use crate::storage::io_mode::IoStats;
 use crate::storage::open_files::FileStats;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, OnceLock, Ordering};
 use crate::tree::latency::{Latency, Recorder};
 use crate::tree::partition_stats::{PartitionStats, UnderWay};
 use crate::tree::tree_stats::LevelStats;
@@ -117,7 +117,8 @@ thread_local! {
 /// All counters of an open store.
 #[derive(Default)]
 pub(crate) struct Counters {
-    shards: [Shard; SHARDS],
+    /// Made when a thread first asks something: of many trees most are not asked for long.
+    shards: [OnceLock<Box<Shard>>; SHARDS],
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) writes: AtomicU64,
@@ -138,7 +139,7 @@ pub(crate) struct Counters {
 impl Counters {
     /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
     pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
-        let shard = SHARD.with(|shard| &self.shards[*shard]);
+        let shard = SHARD.with(|shard| self.shards[*shard].get_or_init(Box::default));
         let [queries, counters @ ..] = &shard.fields[kind as usize];
         let [count, costs @ ..] = costs.fields();
         for (counter, cost) in counters.iter().zip(costs) {
@@ -151,7 +152,7 @@ impl Counters {
 
     pub(crate) fn query_stats(&self, kind: QueryKind) -> QueryStats {
         let sum = |place: usize| {
-            let shards = self.shards.iter();
+            let shards = self.shards.iter().filter_map(OnceLock::get);
             shards.map(|shard| shard.fields[kind as usize][place].load(Ordering::Relaxed)).sum()
         };
         QueryStats::of_fields(std::array::from_fn(sum))

@@ -32,7 +32,7 @@ pub(crate) struct TableFiles {
     /// The key space that its tables are of.
     pub(crate) keyspace: KeyspaceId,
     pub(crate) cache: Arc<BlockCache>,
-    pub(crate) options: Options,
+    pub(crate) options: Arc<Options>,
     /// How tables are read and written.
     pub(crate) io: IoStats,
     /// Where tables are read.
@@ -45,7 +45,7 @@ impl TableFiles {
     /// With tables that are read and written so. Requires: it was granted.
     pub(crate) fn new(
         folder: OpenFolder,
-        options: &Options,
+        options: &Arc<Options>,
         cache: Arc<BlockCache>,
         io: IoStats,
         next_file: u64,
@@ -55,17 +55,17 @@ impl TableFiles {
         let files = OpenFiles::new(folder.clone(), io.reads(), files_max);
         let next_file = Arc::new(AtomicU64::new(next_file));
         let questions = Questions::new(options);
-        let (keyspace, options) = (KeyspaceId::DEFAULT, options.clone());
+        let (keyspace, options) = (KeyspaceId::DEFAULT, Arc::clone(options));
         TableFiles { folder, keyspace, cache, options, io, files, questions, next_file }
     }
 
     /// As this one, for the tree of another key space.
-    pub(crate) fn sharing(&self, keyspace: KeyspaceId, options: &Options) -> Self {
+    pub(crate) fn sharing(&self, keyspace: KeyspaceId, options: &Arc<Options>) -> Self {
         TableFiles {
             folder: self.folder.clone(),
             keyspace,
             cache: Arc::clone(&self.cache),
-            options: options.clone(),
+            options: Arc::clone(options),
             io: self.io,
             files: Arc::clone(&self.files),
             questions: Questions::new(options),

@@ -13,6 +13,7 @@ use std::ops::Deref;
 use trommel_filters::FlushNumber;
 
 use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::Stretch;
 use crate::files::placed_run::PlacedRun;
@@ -52,17 +53,16 @@ impl Active {
 
     /// It gets an entry, which the newest log has. Requires: the caller is the writer.
     #[inline]
-    pub(crate) fn note_first_log(&self, logs: &LiveLogs) {
+    pub(crate) fn note_first_log(&self, logs: &LiveLogs, keyspace: KeyspaceId) {
         if self.first_log.load(Ordering::Relaxed) == 0 {
-            self.first_log.store(logs.begin_memtable(), Ordering::Relaxed);
+            self.first_log.store(logs.begin_memtable(keyspace), Ordering::Relaxed);
         }
     }
 
     /// The newest log has all of its entries. Requires: as above.
-    pub(crate) fn move_to_newest(&self, logs: &LiveLogs) {
+    pub(crate) fn move_to_newest(&self, logs: &LiveLogs, keyspace: KeyspaceId) {
         if let Some(first) = self.first_log() {
-            self.first_log.store(logs.begin_memtable(), Ordering::Relaxed);
-            logs.end_memtable(first);
+            self.first_log.store(logs.move_to_newest(keyspace, first), Ordering::Relaxed);
         }
     }
 }

@@ -11,6 +11,7 @@
 
 use std::time::Duration;
 
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::Error;
 use crate::plan::sync_policy::SyncPolicy;
 use crate::shared::worker_pool::{Client, Next, RETRY_FIRST, WorkKind};
@@ -113,9 +114,12 @@ impl Engine {
         (!self.lag().waits_for_merges(self.run_limits)).then_some(debt)
     }
 
+    /// The log is the store's: where several key spaces write it, the default one keeps it.
     fn keep(&self) -> Next {
         let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
-        Next::WhenCalled.at_latest(sweep_again).at_latest(self.keep_log())
+        let keeps_log = self.keyspace == KeyspaceId::DEFAULT;
+        let sync_again = if keeps_log { self.keep_log() } else { None };
+        Next::WhenCalled.at_latest(sweep_again).at_latest(sync_again)
     }
 
     /// Syncs the log if its oldest write is about to be as old as the interval. The time until that

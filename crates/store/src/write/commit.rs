@@ -53,6 +53,8 @@ pub(crate) struct Commit {
     pub(crate) trees: Arc<Trees>,
     /// What the writer has not synced.
     pub(crate) unsynced: Arc<Unsynced>,
+    /// Threads that wait for the writer.
+    pub(crate) missed: MissedCalls,
 }
 
 #[derive(Default)]
@@ -106,6 +108,7 @@ impl Commit {
             log_failure,
             trees,
             unsynced,
+            missed: MissedCalls::default(),
         }
     }
 
@@ -334,8 +337,10 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
 }
 
 mod log_room;
+mod missed_calls;
 mod trees;
 mod writer;
+use missed_calls::MissedCalls;
 use trees::Trees;
 use writer::LogFailure;
 pub(crate) use writer::{Log, Writer};

@@ -98,8 +98,9 @@ impl Engine {
     pub(crate) fn drop_tree(&self, name: &str) {
         let last = self.current.hold();
         self.tree.dropped.set(name);
-        let first_logs = last.sealed.iter().map(|sealed| sealed.first_log);
-        let first_logs = first_logs.chain([last.active.first_log()]);
+        let of_active = last.active.first_log();
+        of_active.into_iter().for_each(|first| self.logs.seal_memtable(self.keyspace, first));
+        let first_logs = last.sealed.iter().map(|sealed| sealed.first_log).chain([of_active]);
         first_logs.flatten().for_each(|first| self.logs.end_memtable(first));
         self.leaving.add_tables(&last, last.files(), Arc::clone(&self.workers) as _);
         let images = last.layout.images.iter().map(|image| Obsolete::Image(image.file));

@@ -9,21 +9,21 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use crate::cost::step;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::log_replay::ReplayedMemtable;
 use crate::plan::layout::Layout;
-use crate::plan::options::Options;
-use crate::plan::options::keyspace::KeyspaceOptions;
+use crate::plan::options::keyspace::{Kept, KeyspaceOptions};
 use crate::plan::registry;
 use crate::plan::store_layout::{
-    DEFAULT_NAME, KeyspaceChange, KeyspaceEdit, KeyspaceRecord, NAME_BYTES_MAX, StoreEdit,
-    StoreLayout,
+    DEFAULT_NAME, KeyspaceChange, KeyspaceEdit, KeyspaceLayout, KeyspaceRecord, NAME_BYTES_MAX,
+    StoreEdit, StoreLayout,
 };
 use crate::shared::resources::StoreResources;
 use crate::shared::write_memory::WriteMemory;
 use crate::sync::{Arc, Mutex, lock};
-use crate::tree::opening::{SharedByTrees, open_tree};
+use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
 use crate::write::engine::Engine;
 
 /// As many write buffers as a store with one key space may have in memory.
@@ -36,18 +36,20 @@ pub(crate) struct Keyspaces {
     resources: Mutex<Option<StoreResources>>,
     /// What memtables of all key spaces take together.
     memory: OnceLock<Arc<WriteMemory>>,
+    /// By what is kept of them.
+    options: Mutex<BTreeMap<Kept, Arc<TreeOptions>>>,
 }
 
 impl Keyspaces {
     /// Of a store with these resources. None is open.
     pub(crate) fn new(resources: StoreResources) -> Self {
         let (resources, memory) = (Mutex::new(Some(resources)), OnceLock::new());
-        Keyspaces { open: Mutex::default(), resources, memory }
+        Keyspaces { open: Mutex::default(), resources, memory, options: Mutex::default() }
     }
 
     /// Those that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Engine>> {
-        lock(&self.open).values().cloned().collect()
+        lock(&self.open).values().inspect(|_| step()).cloned().collect()
     }
 
     /// Ends them. Requires: the store is closed.
@@ -62,15 +64,21 @@ impl Keyspaces {
         main: &Engine,
         mut memtables: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
     ) -> Result<()> {
-        let layout = main.manifest().layout().clone();
-        for (id, keyspace) in layout.keyspaces {
+        let has_data = |id: &KeyspaceId, keyspace: &KeyspaceLayout| {
+            *id != KeyspaceId::DEFAULT
+                && (!keyspace.tree.runs.is_empty() || memtables.contains_key(id))
+        };
+        let with_data: Vec<(KeyspaceId, KeyspaceLayout)> = {
+            let manifest = main.manifest();
+            let all = manifest.layout().keyspaces.iter().inspect(|_| step());
+            all.filter(|(id, it)| has_data(id, it)).map(|(id, it)| (*id, it.clone())).collect()
+        };
+        let given = KeyspaceOptions::new();
+        for (id, keyspace) in with_data {
             let memtables = memtables.remove(&id).unwrap_or_default();
-            let is_empty = keyspace.tree.runs.is_empty() && memtables.is_empty();
-            if id != KeyspaceId::DEFAULT && !is_empty {
-                let options = self.options_of(main, &keyspace.record, &KeyspaceOptions::new())?;
-                let engine = self.engine(main, (id, &keyspace.tree), options, memtables)?;
-                lock(&self.open).insert(id, engine);
-            }
+            let (options, _) = self.options_of(main, &keyspace.record, &given)?;
+            let engine = self.engine(main, (id, &keyspace.tree), &options, memtables)?;
+            lock(&self.open).insert(id, engine);
         }
         Ok(())
     }
@@ -95,13 +103,12 @@ impl Keyspaces {
             None if makes => self.make(main, name, given)?,
             None => return Err(unknown(main.manifest().layout(), name)),
         };
-        let options = self.options_of(main, &record, given)?;
-        let new = options.to_keep(&record.options)?;
+        let (options, new) = self.options_of(main, &record, given)?;
         if !new.is_empty() {
             let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
             append(main, id, edit)?;
         }
-        let engine = self.engine(main, (id, &tree), options, Vec::new())?;
+        let engine = self.engine(main, (id, &tree), &options, Vec::new())?;
         engine.start_work()?;
         open.insert(id, Arc::clone(&engine));
         Ok(engine)
@@ -115,43 +122,59 @@ impl Keyspaces {
     ) -> Result<(KeyspaceId, Arc<KeyspaceRecord>, Arc<Layout>)> {
         check_name(name)?;
         // What makes no sense makes no key space.
-        self.options_of(main, &KeyspaceRecord::default(), given)?;
+        let (_, options) = self.options_of(main, &KeyspaceRecord::default(), given)?;
         let mut writer = main.commit.writer();
         writer.make_durable(main)?;
         let id = KeyspaceId(main.manifest().layout().next_keyspace);
         let change = Some(KeyspaceChange::Created { name: name.to_string() });
-        append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })?;
+        append(main, id, KeyspaceEdit { change, options, ..KeyspaceEdit::default() })?;
         drop(writer);
         Ok(known(main.manifest().layout(), name).expect("it was made"))
     }
 
+    /// The options of a key space, and what of them is to be kept. Key spaces that keep the same
+    /// share them.
     fn options_of(
         &self,
         main: &Engine,
         record: &KeyspaceRecord,
         given: &KeyspaceOptions,
-    ) -> Result<Options> {
+    ) -> Result<(Arc<TreeOptions>, Vec<(String, String)>)> {
+        let (new, kept) = given.to_keep(&record.options)?;
+        if let Some(known) = kept.as_ref().and_then(|kept| lock(&self.options).get(kept).cloned()) {
+            return Ok((known, new));
+        }
         let options = main.table_files.options.of_keyspace(&record.options, given)?;
         options.check()?;
         registry::register(options.guard)?;
-        Ok(options)
+        let options = Arc::new(TreeOptions::new(options));
+        if let Some(kept) = kept {
+            let mut known = lock(&self.options);
+            // Those that no key space has any more do not pile up.
+            if known.len().is_power_of_two() {
+                known.retain(|_, options| Arc::strong_count(&options.options) > 1);
+            }
+            known.insert(kept, Arc::clone(&options));
+        }
+        Ok((options, new))
     }
 
     fn engine(
         &self,
         main: &Engine,
         tree: (KeyspaceId, &Arc<Layout>),
-        options: Options,
+        options: &TreeOptions,
         memtables: Vec<ReplayedMemtable>,
     ) -> Result<Arc<Engine>> {
         let resources = lock(&self.resources).clone();
-        let Some(resources) = resources.map(|all| all.for_tree(&options)) else {
+        let Some(resources) = resources.map(|all| all.for_tree(&options.options)) else {
             return Err(Error::Closed { path: main.table_files.folder.path().to_path_buf() });
         };
-        let table_files = main.table_files.sharing(tree.0, &options);
+        let table_files = main.table_files.sharing(tree.0, &options.options);
         let workers = resources.pool.place(Arc::clone(main.life()));
         let memtables = (memtables, resources.memtable_size);
-        let tree = open_tree(&SharedByTrees::with(main), tree, table_files, memtables, workers)?;
+        let shared = SharedByTrees::with(main);
+        let tree = open_tree(&shared, tree, (options, table_files), memtables, workers)?;
         let engine = Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None));
         let memory = self.memory.get_or_init(|| {
             let of_one = main.table_files.options.write_buffer_bytes;
@@ -226,7 +249,8 @@ pub(crate) fn names(main: &Engine) -> Vec<String> {
 }
 
 fn names_in(layout: &StoreLayout) -> Vec<String> {
-    layout.keyspaces.values().map(|keyspace| keyspace.record.name.clone()).collect()
+    let all = layout.keyspaces.values().inspect(|_| step());
+    all.map(|keyspace| keyspace.record.name.clone()).collect()
 }
 
 fn known(

@@ -108,23 +108,25 @@ impl Engine {
     /// can be done now. False: it has failed. Where a writer is at work, or a flush, it calls when
     /// it is done.
     pub(crate) fn seal_if_asked(&self) -> bool {
-        let is_asked = self.memory().is_some_and(|memory| memory.asked());
-        let writer = is_asked.then(|| self.commit.try_writer()).flatten();
-        writer.is_none_or(|mut writer| writer.seal_early(self).is_ok())
+        if !self.memory().is_some_and(|memory| memory.asked()) {
+            return true;
+        }
+        let writer = self.commit.try_writer().or_else(|| {
+            self.commit.missed.note(&self.workers);
+            self.commit.try_writer()
+        });
+        let Some(mut writer) = writer else { return true };
+        let is_done = writer.seal_early(self).is_ok();
+        drop(writer);
+        self.writer_is_free();
+        is_done
     }
 
     /// A writer has ended, beside which no memtable could be sealed.
     pub(crate) fn writer_is_free(&self) {
-        if self.memory().is_none() {
-            return;
+        if self.memory().is_some() {
+            self.commit.missed.call();
         }
-        let call = |engine: &Engine| {
-            if engine.memory().is_some_and(|memory| memory.asked_meanwhile()) {
-                engine.workers.call(&[WorkKind::Flush]);
-            }
-        };
-        call(self);
-        self.commit.trees.all().iter().for_each(|engine| call(engine));
     }
 
     fn take_flush(&self) -> Option<FlushStep<'_>> {

@@ -187,11 +187,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         world.db().unfollow_tree().expect("ends it");
     }),
     ("stats", |world, _| assert!(world.db().stats().expect("open").sequence > 0)),
-];
-
-/// Those that go over all that there is, in this order.
-pub(super) const WHOLE: &[Operation] = &[
-    ("keyspace, open_keyspace, keyspaces, rename_keyspace, drop_keyspace", |world, _| {
+    ("keyspace, open_keyspace, rename_keyspace, drop_keyspace", |world, _| {
         let made = world.db().keyspace("made", KeyspaceOptions::new()).expect("makes");
         let mut batch = Batch::new();
         batch.to(&made).put([1], VALUE);
@@ -200,8 +196,22 @@ pub(super) const WHOLE: &[Operation] = &[
         assert!(
             world.db().open_keyspace("named").expect("opens").get([1]).expect("gets").is_some()
         );
-        assert!(world.db().keyspaces().expect("tells").contains(&"named".into()));
         world.db().drop_keyspace("named").expect("drops");
+    }),
+    (FLUSH_OF_ONE, |world, i| {
+        let one = world.db().keyspace("one", KeyspaceOptions::new()).expect("opens");
+        one.put(key(b'm', i), VALUE).expect("puts");
+        one.flush().expect("flushes");
+    }),
+];
+
+/// What a flush costs beside other key spaces.
+pub(super) const FLUSH_OF_ONE: &str = "flush of a key space";
+
+/// Those that go over all that there is, in this order.
+pub(super) const WHOLE: &[Operation] = &[
+    ("keyspaces", |world, _| {
+        assert!(world.db().keyspaces().expect("tells").contains(&"default".into()));
     }),
     ("checkpoint", |world, _| {
         world.checkpoints += 1;

@@ -6,8 +6,8 @@
 
 use trommel_guards::kinds;
 
-use super::{World, key};
-use crate::{GuardKind, Options};
+use super::{VALUE, World, key};
+use crate::{GuardKind, Keyspace, KeyspaceOptions, Options};
 
 /// Writes so much of something into a store.
 pub(super) type Build = fn(&mut World, u64);
@@ -30,7 +30,16 @@ pub(super) const HELD_CUT: &str = "a log is cut, snapshots held";
 const HELD_VERSIONS: &str = "versions of a key in a table, snapshots held";
 pub(super) const HELD: &str = "held snapshots";
 
-pub(super) const PATTERNS: [Pattern; 22] = [
+/// In which other key spaces than the default one are many.
+pub(super) const OF_KEYSPACES: [&str; 3] =
+    ["key spaces", "key spaces with an entry in memory each", "key spaces with a table each"];
+
+fn keyspaces(world: &World, n: u64) -> impl Iterator<Item = Keyspace> {
+    let named = |i| world.db().keyspace(format!("number {i}"), KeyspaceOptions::new());
+    (0..n).map(move |i| named(i).expect("makes it"))
+}
+
+pub(super) const PATTERNS: [Pattern; 25] = [
     pattern("a log is cut", 1000, |world, n| {
         (0..n).for_each(|i| {
             world.put(b'm', i);
@@ -165,4 +174,14 @@ pub(super) const PATTERNS: [Pattern; 22] = [
             world.db().compact().expect("compacts");
         },
     },
+    pattern(OF_KEYSPACES[0], 100, |world, n| keyspaces(world, n).for_each(drop)),
+    pattern(OF_KEYSPACES[1], 100, |world, n| {
+        keyspaces(world, n).for_each(|one| one.put(key(b'm', 0), VALUE).expect("puts"));
+    }),
+    pattern(OF_KEYSPACES[2], 100, |world, n| {
+        keyspaces(world, n).for_each(|one| {
+            one.put(key(b'm', 0), VALUE).expect("puts");
+            one.flush().expect("flushes");
+        });
+    }),
 ];

@@ -93,10 +93,8 @@ fn with_manifest(layout: &Layout) -> Memory {
     let file = folder.create_anew(MANIFEST_NAME).expect("creates");
     let path = folder.path_of(MANIFEST_NAME);
     let mut writer = RecordWriter::begin(file, path, SALT, &header()).expect("begins");
-    writer
-        .append(&encode(&HALF_DONE.store.with(KeyspaceId::DEFAULT, layout.clone()).as_edit()))
-        .and_then(|()| writer.sync())
-        .expect("writes");
+    let store = HALF_DONE.store.clone().with(KeyspaceId::DEFAULT, layout.clone());
+    writer.append(&encode(&store.as_edit())).and_then(|()| writer.sync()).expect("writes");
     disk
 }
 

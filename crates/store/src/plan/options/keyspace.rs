@@ -79,6 +79,14 @@ setters! {
 }
 
 impl KeyspaceOptions {
+    /// What is to be kept of them, and what is kept then. None: some hold for one opening alone.
+    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<(Vec<(String, String)>, Option<Kept>)> {
+        let new = self.options.to_keep(kept)?;
+        let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
+        let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
+        Ok((new, then))
+    }
+
     /// The defaults.
     pub fn new() -> Self {
         KeyspaceOptions::default()
@@ -132,6 +140,15 @@ impl From<Options> for KeyspaceOptions {
 /// Options by name, each with its text.
 pub(crate) type Kept = BTreeMap<String, String>;
 
+/// The write buffer's bytes of a key space that has kept these options.
+pub(crate) fn kept_buffer_bytes(kept: &Kept) -> usize {
+    const NAME: &str = "write_buffer_bytes";
+    let mut options = Options::new();
+    // What makes no sense is told where the key space is opened.
+    kept.get(NAME).map(|text| options.set(NAME, text));
+    options.write_buffer_bytes
+}
+
 impl Options {
     /// The options of the default key space of a store that has kept these.
     pub(crate) fn with_kept(&self, kept: &Kept) -> Result<Options> {
@@ -158,10 +175,11 @@ impl Options {
     /// What is to be kept of what was set: names and texts that are not kept yet.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Vec<(String, String)>> {
         let mut new = Vec::new();
-        let of_filters = Options::filter_list().into_iter().map(|option| option.name);
         let is_tuned = self.lasting().any(|name| name == FILTER);
+        let of_filters = if is_tuned { Options::filter_list() } else { Vec::new() };
+        let of_filters = of_filters.into_iter().map(|option| option.name);
         let names = self.lasting().filter(|name| *name != FILTER && !OF_STORE.contains(name));
-        for name in names.chain(of_filters.filter(|_| is_tuned)) {
+        for name in names.chain(of_filters) {
             let text = self.text_of(name)?;
             if kept.get(name) != Some(&text) {
                 new.push((name.to_string(), text));

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::cost::steps_of;
 use crate::sync::{AtomicUsize, Ordering};
 
 /// A client with a list of what its pieces of work come to; then it has none.
@@ -211,4 +212,60 @@ fn the_sooner_time_counts() {
     assert_eq!(Next::WhenCalled.at_latest(Some(one)), Next::After(one));
     assert_eq!(Next::WhenCalled.at_latest(None), Next::WhenCalled);
     assert_eq!(Next::Now.at_latest(Some(one)), Next::Now);
+}
+
+/// Stores without work, and no threads.
+fn idle(count: u64) -> State {
+    let mut state = State::default();
+    for id in 1..=count {
+        let mut tasks = KINDS.map(|_| Task::new());
+        tasks.iter_mut().for_each(|task| task.seen = Some(0));
+        let client = Scripted::new([]) as _;
+        state.clients.insert(id, Box::new(Joined { client, is_leaving: false, tasks }));
+        KINDS.into_iter().for_each(|kind| state.changed(id, kind));
+    }
+    state
+}
+
+#[test] // Each look went over all of them.
+fn stores_without_work_cost_nothing() {
+    const FLUSH: WorkKind = WorkKind::Flush;
+    for count in [10, 1000] {
+        let mut state = idle(count);
+        let (none, looks) = steps_of(|| state.take(FLUSH).is_none());
+        assert!(none && looks <= 1, "{looks} looks at {count}");
+        for called in [count / 2, count] {
+            let joined = state.clients.get_mut(&called).expect("it has joined");
+            joined.tasks[FLUSH as usize].calls += 1;
+            state.changed(called, FLUSH);
+        }
+        for called in [count / 2, count] {
+            let (taken, looks) = steps_of(|| state.take(FLUSH).map(|taken| taken.id));
+            assert_eq!(taken, Some(called), "the turns go round");
+            assert!(looks <= 2, "{looks} looks at {count}");
+        }
+        assert!(state.take(FLUSH).is_none(), "a thread is at each");
+    }
+}
+
+#[test]
+fn a_time_that_is_to_come_is_waited_for() {
+    const KEEP: WorkKind = WorkKind::Keep;
+    let (mut state, begun) = (idle(3), Instant::now());
+    for (id, seconds) in [(1, 50), (2, 70), (3, 60)] {
+        let joined = state.clients.get_mut(&id).expect("it has joined");
+        joined.tasks[KEEP as usize].due = Some(begun + Duration::from_secs(seconds));
+        state.changed(id, KEEP);
+    }
+    let turns = &mut state.turns[KEEP as usize];
+    let after = |seconds| begun + Duration::from_secs(seconds);
+    assert_eq!((turns.next(after(49)), turns.next_due()), (None, Some(after(50))));
+    assert_eq!((turns.next(after(60)), turns.next_due()), (Some(1), Some(after(70))));
+    turns.set(1, (false, None));
+    assert_eq!(turns.next(after(60)), Some(3), "it was ready, and still is");
+    turns.set(3, (false, Some(after(90))));
+    turns.set(2, (false, None));
+    assert_eq!((turns.next(after(89)), turns.next_due()), (None, Some(after(90))));
+    turns.set(3, (true, Some(after(90))));
+    assert_eq!((turns.next(after(89)), turns.next_due()), (Some(3), None), "it was called");
 }

@@ -35,29 +35,28 @@ impl Writer {
     /// Whether a log of so many bytes is to end when a tree's memtable is sealed: soon nothing in
     /// it is needed, or it is long.
     pub(super) fn ends_log(&self, sealed: &Engine, bytes: u64) -> bool {
-        let others = self.trees.active_memtables(sealed);
-        bytes >= log_bytes_max(sealed)
-            || others.iter().all(|(keyspace, _)| *keyspace == sealed.keyspace)
+        bytes >= log_bytes_max(sealed) || !sealed.logs.is_active_beside(sealed.keyspace)
     }
 
-    /// Makes logs fewer, if they have more bytes than the options allow.
+    /// Makes logs fewer, if they have more bytes than the options allow. Looks at all memtables
+    /// with entries, each time that the log is longer by a quarter of what is allowed.
     pub(super) fn make_room_in_logs(&mut self, engine: &Engine) -> Result<()> {
         let most = engine.table_files.options.max_log_bytes;
         while engine.logs.sizes().1 > most {
             let (oldest, newest) = (engine.logs.live_without(None), engine.logs.newest());
-            let mut active = self.trees.active_engines();
+            let active = self.trees.active_among(engine.logs.active());
             let size = |engine: &Arc<Engine>| engine.current.pin().active.memtable.size_bytes();
             let in_memory: usize = active.iter().map(size).sum();
             if in_memory as u64 > most / 2 {
                 let largest = active.into_iter().max_by_key(size);
                 return largest.map_or(Ok(()), |largest| self.seal(&largest));
             }
-            active.retain(|engine| engine.current.pin().active.first_log() == Some(oldest));
+            let of_oldest = self.trees.active_among(engine.logs.active_in(oldest));
             // Else a flush is to come, or all of it is in one log.
-            if active.is_empty() || oldest == newest {
+            if of_oldest.is_empty() || oldest == newest {
                 return Ok(());
             }
-            self.repeat(engine, &active)?;
+            self.repeat(engine, &of_oldest)?;
         }
         Ok(())
     }
@@ -76,7 +75,7 @@ impl Writer {
         self.sync(main)?;
         main.logs.note_bytes(bytes);
         for engine in trees {
-            engine.current.pin().active.move_to_newest(&engine.logs);
+            engine.current.pin().active.move_to_newest(&engine.logs, engine.keyspace);
         }
         main.installer().free_logs(main)
     }

@@ -53,15 +53,20 @@ impl Trees {
         self.get(keyspace).ok_or_else(dropped)
     }
 
-    /// All of them.
-    pub(crate) fn all(&self) -> Vec<Arc<Engine>> {
-        lock(&self.0).values().filter_map(Weak::upgrade).collect()
+    /// Those with entries in active memtables. `own`: a tree, known or not.
+    fn each_active(&self, own: &Engine, mut f: impl FnMut(&Engine)) {
+        for keyspace in own.logs.active() {
+            match keyspace == own.keyspace {
+                true => f(own),
+                false => self.get(keyspace).into_iter().for_each(|engine| f(&engine)),
+            }
+        }
     }
 
-    /// The memtables whose entries are in logs alone. `own`: a tree, known or not.
+    /// The memtables whose entries are in logs alone. `own`: as above.
     pub(super) fn active_memtables(&self, own: &Engine) -> Vec<(KeyspaceId, Arc<Memtable>)> {
         let mut memtables = Vec::new();
-        self.for_all(own, |engine| {
+        self.each_active(own, |engine| {
             let memtable = Arc::clone(&engine.current.pin().active.memtable);
             if !memtable.is_empty() {
                 memtables.push((engine.keyspace, memtable));
@@ -70,21 +75,17 @@ impl Trees {
         memtables
     }
 
-    /// The trees that are known, with entries in active memtables.
-    pub(super) fn active_engines(&self) -> Vec<Arc<Engine>> {
+    /// Those that are known of these, with entries in active memtables.
+    pub(super) fn active_among(&self, keyspaces: Vec<KeyspaceId>) -> Vec<Arc<Engine>> {
         let is_active = |engine: &Arc<Engine>| !engine.current.pin().active.memtable.is_empty();
-        self.all().into_iter().filter(is_active).collect()
+        keyspaces.into_iter().filter_map(|it| self.get(it)).filter(is_active).collect()
     }
 
     /// The newest log has all entries of active memtables.
     pub(super) fn move_to_newest(&self, own: &Engine) {
-        self.for_all(own, |engine| engine.current.pin().active.move_to_newest(&engine.logs));
-    }
-
-    fn for_all(&self, own: &Engine, mut f: impl FnMut(&Engine)) {
-        let all = self.all();
-        all.iter().filter(|engine| engine.keyspace != own.keyspace).for_each(|engine| f(engine));
-        f(own);
+        self.each_active(own, |engine| {
+            engine.current.pin().active.move_to_newest(&engine.logs, engine.keyspace);
+        });
     }
 
     /// The trees that batches write into. `main`: the default one.
@@ -156,7 +157,7 @@ impl Touched<'_> {
         let place = self.others.binary_search_by_key(&keyspace, |engine| engine.keyspace);
         let engine = place.map_or(self.main, |place| &*self.others[place]);
         let now = engine.current.pin();
-        now.active.note_first_log(&engine.logs);
+        now.active.note_first_log(&engine.logs, engine.keyspace);
         Arc::clone(&now.active.memtable)
     }
 }

@@ -109,7 +109,7 @@ impl Writer {
     /// Makes all writes so far durable, in a log.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
-        if !self.trees.active_memtables(engine).is_empty() {
+        if engine.logs.has_active() {
             self.open_log(engine)?;
         }
         self.sync(engine)

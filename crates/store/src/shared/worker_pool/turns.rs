@@ -1,0 +1,62 @@
+//! Whose turn it is: the clients with a task of one kind that a thread may take.
+//! ```text
+//! ready   2  5  9        called, or their time is over     next: from the turn on, and round
+//! timed   (10:00, 3) (10:07, 5)                            their time is to come
+//! ```
+//! Invariant: a client that is in neither list is not looked at.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
+
+use crate::cost::step;
+
+/// The clients that may have their turn, by number.
+#[derive(Default)]
+pub(super) struct Turns {
+    ready: BTreeSet<u64>,
+    timed: BTreeSet<(Instant, u64)>,
+    /// The times of those that are in `timed`.
+    times: BTreeMap<u64, Instant>,
+    /// The client that has its turn, or the first behind it.
+    turn: u64,
+}
+
+impl Turns {
+    /// The client that has its turn, or the first behind it, among those that are ready. The next
+    /// turn is that of the one behind it.
+    pub(super) fn next(&mut self, now: Instant) -> Option<u64> {
+        while let Some(&(due, id)) = self.timed.first().filter(|(due, _)| *due <= now) {
+            step();
+            self.timed.remove(&(due, id));
+            self.times.remove(&id);
+            self.ready.insert(id);
+        }
+        step();
+        let id = *self.ready.range(self.turn..).next().or(self.ready.first())?;
+        self.turn = id + 1;
+        Some(id)
+    }
+
+    /// When the first one is ready of those whose time is to come.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        self.timed.first().map(|(due, _)| *due)
+    }
+
+    /// A client is ready or not, and will be at a time. (One that is ready needs no time.)
+    pub(super) fn set(&mut self, id: u64, (is_ready, due): (bool, Option<Instant>)) {
+        let due = due.filter(|_| !is_ready);
+        let before = match due {
+            Some(due) => self.times.insert(id, due),
+            None => self.times.remove(&id),
+        };
+        if before != due {
+            before.map(|before| self.timed.remove(&(before, id)));
+            due.map(|due| self.timed.insert((due, id)));
+        }
+        if is_ready {
+            self.ready.insert(id);
+        } else {
+            self.ready.remove(&id);
+        }
+    }
+}

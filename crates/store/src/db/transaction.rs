@@ -84,7 +84,7 @@ pub struct Savepoint {
 
 impl Transaction {
     pub(super) fn new(db: &Db, isolation: Isolation) -> Self {
-        let registered = db.engine.snapshots.register();
+        let registered = db.engine.snapshots.register_to_commit();
         let reads = ReadSet { at: registered.sequence(), ..ReadSet::default() };
         let state = State { reads, ..State::default() };
         Transaction { db: db.clone(), isolation, registered, state: Mutex::new(state) }

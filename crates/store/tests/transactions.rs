@@ -52,9 +52,9 @@ fn put(transaction: &Transaction, key: &str, value: &str) {
     transaction.put(key, value).expect("puts");
 }
 
-fn is_conflict(committed: trommel::Result<()>) -> bool {
+fn is_conflict(committed: trommel::Result<u64>) -> bool {
     match committed {
-        Ok(()) => false,
+        Ok(_) => false,
         Err(Error::Conflict { .. }) => true,
         Err(other) => panic!("{other}"),
     }

@@ -6,6 +6,7 @@
 
 mod bench;
 mod bound;
+mod commits;
 mod compare;
 mod error;
 pub mod experiment;
@@ -37,6 +38,7 @@ pub use bench::readers::{ReadersPlan, ReadersReport, bench_readers};
 pub use bench::surf_steps::{SurfStep, SurfStepsPlan, surf_steps};
 pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write, bench_writes};
 pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
+pub use commits::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 pub use compare::{
     AnswerReport, AskedAnswer, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree,
     Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry,
@@ -66,7 +68,7 @@ pub use report::{
     PipelinedReport, ProbeNs, ProbeRates, ProbeReport, ReadReport, ShiftRates, ShiftReport,
     TableAsks, TurnsReport,
 };
-pub use stress::{StressFailure, StressPlan, StressReport, stress};
+pub use stress::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
 pub use transfer::{
     BadStream, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter, escaped, json_bytes,

@@ -127,12 +127,12 @@ impl Db {
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(Write::of(batch.into()), sync)
+        self.owner.write(Write::of(batch.into()), sync).map(|_| ())
     }
 
     /// As [`write`](Db::write), and on disk when it returns, whatever the options say.
     pub fn write_synced(&self, batch: impl Into<Batch>) -> Result<()> {
-        self.owner.write(Write::of(batch.into()), true)
+        self.owner.write(Write::of(batch.into()), true).map(|_| ())
     }
 
     /// Makes all writes so far durable.

@@ -18,9 +18,9 @@ pub use crate::tree::tree_view::PinnedTree;
 /// Calls of an open store that are not for its users.
 pub trait Research {
     /// In stepped mode: makes one [`step`](Db::step) of the work that `choice` picks, modulo the
-    /// number of candidates. Candidates are a flush, each open merge, and a due merge if
-    /// `merges_at_once` allows another. With one number after the other, background work
-    /// is done in any order that threads could do it in.
+    /// number of candidates, in a key space that it picks, too. Candidates are a flush, each open
+    /// merge, and a due merge if `merges_at_once` allows another. With one number after the other,
+    /// background work is done in any order that threads could do it in.
     fn step_any(&self, choice: usize) -> Result<bool>;
 
     /// Cache lines of filter memory that answering a query touches. Slow: for measurements.
@@ -42,7 +42,16 @@ pub trait Research {
 impl Research for Db {
     fn step_any(&self, choice: usize) -> Result<bool> {
         let _call = self.engine.life().enter()?;
-        self.engine.step_any(choice)
+        // Of one key space after the other, from a drawn one on.
+        let mut engines = self.owner.engines();
+        let count = engines.len();
+        engines.rotate_left(choice % count);
+        for engine in engines {
+            if engine.step_any(choice / count)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn trace_guard(&self, query: &Query<'_>) -> usize {

@@ -64,6 +64,18 @@ impl Span {
         self.lo < other.hi && other.lo < self.hi
     }
 
+    /// What is between borders that ascend, from the newest to the oldest.
+    fn divided_at(self, borders: &[FlushNumber]) -> impl Iterator<Item = Span> {
+        let within = borders.iter().rev().filter(move |border| self.lo < **border);
+        let mut hi = self.hi;
+        let los = within.copied().chain([self.lo]);
+        los.filter_map(move |lo| {
+            let part = Span::new(lo, hi);
+            hi = hi.min(lo);
+            part
+        })
+    }
+
     /// The least span that covers both.
     #[must_use]
     pub fn hull(self, other: Span) -> Span {
@@ -203,6 +215,20 @@ impl Shape {
         self.levels.iter().map(Vec::len).collect()
     }
 
+    /// This shape as if no run had flushes on both sides of one of `borders`, which ascend: codes
+    /// are not widened across them.
+    #[must_use]
+    pub fn divided_at(mut self, borders: &[FlushNumber]) -> Shape {
+        if borders.is_empty() {
+            return self;
+        }
+        for runs in &mut self.levels {
+            let divided = runs.iter().flat_map(|run| run.divided_at(borders));
+            *runs = divided.collect();
+        }
+        self
+    }
+
     /// The runs that may hold an entry with one of `codes`, newest first.
     pub fn resolve<'a>(&'a self, codes: &'a Codes) -> impl Iterator<Item = RunIndex> + 'a {
         let numbered = self.runs().enumerate();
@@ -235,6 +261,18 @@ mod tests {
         assert_eq!(ends, [&newest[..], &[(64, 128), (0, 64)]].concat());
         assert_eq!(Shape::of_round(FlushNumber(5), FlushNumber(5), 8).digits(), [1]);
         assert_eq!(Shape::of_round(FlushNumber(0), FlushNumber(2), 8).digits(), [2]);
+    }
+
+    #[test]
+    fn a_shape_is_divided_where_it_is_asked_to() {
+        let levels = vec![vec![span(20, 21)], vec![span(10, 20)], vec![span(0, 10)]];
+        let shape = Shape { levels };
+        assert_eq!(shape.clone().divided_at(&[]), shape);
+        let borders = [0, 3, 10, 13, 13, 19, 21, 30].map(FlushNumber);
+        let divided = shape.divided_at(&borders);
+        let upper = vec![span(19, 20), span(13, 19), span(10, 13)];
+        let last = vec![span(3, 10), span(0, 3)];
+        assert_eq!(divided.levels, [vec![span(20, 21)], upper, last]);
     }
 
     #[test]

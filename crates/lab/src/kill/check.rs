@@ -11,9 +11,10 @@ use std::path::Path;
 use trommel::{Background, Db, Error};
 
 use super::child::{STORE, copy_folder, options};
-use super::history::{LANES, SLOTS, bytes_of, key_of, place_of, value_of, value_text};
+use super::history::{LANES, SLOTS, place_of, value_of, value_text};
 use super::lane_models::{LaneModels, Slots};
 use super::session::SessionLog;
+use super::spaces::{Spaces, space_of};
 use crate::keys::rng::Rng;
 
 /// The store as the killed process has left it.
@@ -35,9 +36,11 @@ pub(super) fn check_store(
     }
     let opened = Db::open(folder.join(STORE), options);
     let db = opened.map_err(|error| format!("the store does not open: {error}"))?;
-    let found = contents(&db, rng)?;
+    let opened = Spaces::open(db, rng);
+    let spaces = opened.map_err(|error| format!("the key spaces do not open: {error}"))?;
+    let found = contents(&spaces, rng)?;
     let there = lanes.settle(found)?;
-    db.close().map_err(|error| format!("the store does not close: {error}"))?;
+    spaces.db.close().map_err(|error| format!("the store does not close: {error}"))?;
     Ok(there)
 }
 
@@ -59,37 +62,39 @@ pub(super) fn keep_copy(folder: &Path) -> std::io::Result<()> {
 }
 
 /// All that a store holds, read in several ways.
-fn contents(db: &Db, rng: &mut Rng) -> Result<Vec<Slots>, String> {
+fn contents(spaces: &Spaces, rng: &mut Rng) -> Result<Vec<Slots>, String> {
     let failed = |what: &str| {
         let what = what.to_string();
         move |error: Error| format!("{what}: {error}")
     };
     let mut found = vec![Slots::default(); LANES];
-    let mut keys = Vec::new();
-    for entry in db.range(..) {
-        let (key, bytes) = entry.map_err(failed("scan"))?;
-        let (lane, slot) = place_of(&key).ok_or("a key that nobody wrote")?;
-        let value = value_of(&bytes);
-        let value = value.ok_or_else(|| format!("slot {slot} of lane {lane}: nobody's value"))?;
-        found[lane].0[slot] = value;
-        keys.push(key.to_vec());
-    }
-    let back = db.range(..).rev().map(|entry| entry.map(|(key, _)| key.to_vec()));
-    let back: Vec<_> = back.collect::<trommel::Result<_>>().map_err(failed("scan backward"))?;
-    if !back.iter().rev().eq(&keys) {
-        return Err("a scan backward has other keys than forward".into());
+    for (number, space) in spaces.all().iter().enumerate() {
+        let mut keys = Vec::new();
+        for entry in space.range(..) {
+            let (key, bytes) = entry.map_err(failed("scan"))?;
+            let place = place_of(&key).filter(|(_, slot)| space_of(*slot) == number);
+            let (lane, slot) = place.ok_or("a key that nobody wrote there")?;
+            let value = value_of(&bytes);
+            let value =
+                value.ok_or_else(|| format!("slot {slot} of lane {lane}: nobody's value"))?;
+            found[lane].0[slot] = value;
+            keys.push(key.to_vec());
+        }
+        let back = space.range(..).rev().map(|entry| entry.map(|(key, _)| key.to_vec()));
+        let back: Vec<_> = back.collect::<trommel::Result<_>>().map_err(failed("scan backward"))?;
+        if !back.iter().rev().eq(&keys) {
+            return Err("a scan backward has other keys than forward".into());
+        }
     }
     for _ in 0..GETS {
         let (lane, slot) = (rng.place(LANES), rng.place(SLOTS));
-        let got = db.get(key_of(lane, slot)).map_err(failed("get"))?;
         let value = found[lane].0[slot];
-        let expected = (value != 0).then(|| bytes_of(value));
-        if got.as_deref() != expected.as_deref() {
+        if !spaces.has(lane, slot, value).map_err(failed("get"))? {
             let value = value_text(value);
             return Err(format!("slot {slot} of lane {lane}: a get does not find {value}"));
         }
     }
-    let damage = db.verify().map_err(failed("verify"))?.damage;
+    let damage = spaces.db.verify().map_err(failed("verify"))?.damage;
     if damage.is_empty() { Ok(found) } else { Err(format!("verify: {}", damage.join("; "))) }
 }
 
@@ -110,7 +115,8 @@ pub(super) fn check_copies(
         let most = copy.most.unwrap_or(heard.done);
         match Db::open(&path, options) {
             Ok(db) => {
-                let found = contents(&db, rng).map_err(told)?;
+                let opened = Spaces::open(db, rng).map_err(|error| told(error.to_string()))?;
+                let found = contents(&opened, rng).map_err(told)?;
                 let at = |done: &[u32; LANES], more: usize| {
                     std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)
                 };

@@ -5,7 +5,8 @@
 //!         keeper: flush, merge all, checkpoint, scan, verify                    other options
 //! ```
 //! Invariant: a write is reported when it is acknowledged, and the lane's next one begins after
-//! that. Any error ends the process: a victim that was not killed has failed.
+//! that. Neighbouring slots are in different key spaces: most batches are over all of them. Any
+//! error ends the process: a victim that was not killed has failed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -19,6 +20,7 @@ use trommel::options::{DirectIo, Granularity, Overlap};
 use trommel::{Background, Batch, Db, Expiry, Options, SyncPolicy};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
+use super::spaces::{SPACES, Spaces, space_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
 use crate::keys::rng::{Rng, scramble};
@@ -126,37 +128,38 @@ impl Victim<'_> {
     fn open_and_write(&self, rng: &mut Rng) -> crate::error::Result<()> {
         let options = options(rng);
         let store = self.plan.folder.join(STORE);
-        let db = self.teller.during(Activity::Open, 0, || {
+        let spaces = self.teller.during(Activity::Open, 0, || {
             let storage = Arc::new(Watched(Arc::clone(&self.teller)));
             let environment = Environment::new().storage(storage);
-            Ok(Db::open_with(store, options, environment)?)
+            Ok(Spaces::open(Db::open_with(store, options, environment)?, rng)?)
         })?;
         let (writers, seed) = (1 + rng.place(LANES), rng.next_u64());
         let writes = [30, 300, 3000][rng.place(3)];
-        self.teller.during(Activity::Write, 0, || self.write_all(&db, writers, writes, seed))?;
+        self.teller
+            .during(Activity::Write, 0, || self.write_all(&spaces, writers, writes, seed))?;
         let drops = rng.below(3) == 0;
         self.teller.during(Activity::Close, 0, || {
             if drops {
-                drop(db);
+                drop(spaces);
                 return Ok(());
             }
-            Ok(db.close()?)
+            Ok(spaces.db.close()?)
         })
     }
 
     /// So many writers, each so many writes, and the keeper beside them.
     fn write_all(
         &self,
-        db: &Db,
+        spaces: &Spaces,
         writers: usize,
         writes: u32,
         seed: u64,
     ) -> crate::error::Result<()> {
         let at_work = AtomicUsize::new(writers);
         std::thread::scope(|scope| {
-            let keeper = scope.spawn(|| self.keep(db, seed, &at_work));
+            let keeper = scope.spawn(|| self.keep(spaces, seed, &at_work));
             let write = |lane| {
-                let done = self.write_lane(db, lane, writes);
+                let done = self.write_lane(spaces, lane, writes);
                 at_work.fetch_sub(1, Ordering::SeqCst);
                 done
             };
@@ -168,7 +171,7 @@ impl Victim<'_> {
         })
     }
 
-    fn write_lane(&self, db: &Db, lane: usize, writes: u32) -> crate::error::Result<()> {
+    fn write_lane(&self, spaces: &Spaces, lane: usize, writes: u32) -> crate::error::Result<()> {
         let first = self.next[lane].load(Ordering::Relaxed);
         for number in first..first + writes {
             let is_early = self.plan.lie == Some(Lie::EarlyAck);
@@ -177,12 +180,12 @@ impl Victim<'_> {
             }
             let name = Name { session: self.plan.session, lane: lane as u8, number };
             let changes = name.changes(self.plan.seed);
-            self.write(db, lane, number, &changes)?;
+            self.write(spaces, lane, number, &changes)?;
             if !is_early {
                 self.acknowledge(lane)?;
             }
             if number.is_multiple_of(7) && self.plan.lie.is_none() {
-                read_back(db, lane, &changes)?;
+                read_back(spaces, lane, &changes)?;
             }
         }
         self.next[lane].store(first + writes, Ordering::Relaxed);
@@ -195,7 +198,7 @@ impl Victim<'_> {
 
     fn write(
         &self,
-        db: &Db,
+        spaces: &Spaces,
         lane: usize,
         number: u32,
         changes: &[Change],
@@ -204,20 +207,23 @@ impl Victim<'_> {
             Some(Lie::LostWrite) if number.is_multiple_of(LOST_EVERY) => return Ok(()),
             Some(Lie::SplitBatch) => {
                 for change in changes {
-                    db.write(batch_of(lane, std::slice::from_ref(change)))?;
+                    spaces.db.write(batch_of(spaces, lane, std::slice::from_ref(change)))?;
                 }
                 return Ok(());
             }
             _ => {}
         }
-        if number.is_multiple_of(INGEST_EVERY) && changes.iter().all(|change| change.value != 0) {
+        let space = space_of(changes[0].slot);
+        let loads = |change: &Change| change.value != 0 && space_of(change.slot) == space;
+        if number.is_multiple_of(INGEST_EVERY) && changes.iter().all(loads) {
             // The last change of a slot counts.
             let entries: BTreeMap<_, _> =
                 changes.iter().map(|change| (key_of(lane, change.slot), change.value)).collect();
-            db.ingest(entries.into_iter().map(|(key, value)| (key, bytes_of(value))))?;
+            let entries = entries.into_iter().map(|(key, value)| (key, bytes_of(value)));
+            spaces.of(changes[0].slot).ingest(entries)?;
             return Ok(());
         }
-        let batch = batch_of(lane, changes);
+        let (db, batch) = (&spaces.db, batch_of(spaces, lane, changes));
         if number.is_multiple_of(20) {
             db.write_synced(batch)?
         } else {
@@ -227,27 +233,29 @@ impl Victim<'_> {
     }
 
     /// Does everything but writing, while there are writers.
-    fn keep(&self, db: &Db, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
-        let mut rng = Rng::new(seed);
+    fn keep(&self, spaces: &Spaces, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
+        let (mut rng, db) = (Rng::new(seed), &spaces.db);
         while at_work.load(Ordering::SeqCst) > 0 {
             match rng.below(16) {
                 0..3 => db.flush()?,
-                3 => db.compact()?,
+                3 => spaces.all()[rng.place(SPACES)].compact()?,
                 // A liar makes none: the files after its kill must give it away.
-                4..7 if self.plan.lie.is_none() => self.checkpoint(db)?,
+                4..7 if self.plan.lie.is_none() => self.checkpoint(spaces)?,
                 7 => db.sync()?,
                 8 => verify(db)?,
-                9 => both_ways(db)?,
+                9 => both_ways(spaces)?,
+                10 => spaces.all()[rng.place(SPACES)].flush()?,
                 _ => std::thread::sleep(Duration::from_micros(rng.below(10_000))),
             }
         }
         Ok(())
     }
 
-    fn checkpoint(&self, db: &Db) -> crate::error::Result<()> {
+    fn checkpoint(&self, spaces: &Spaces) -> crate::error::Result<()> {
         let number = self.copies.fetch_add(1, Ordering::Relaxed);
         let folder = self.plan.folder.join(format!("{COPY}{number}"));
-        self.teller.during(Activity::Checkpoint, number.into(), || Ok(db.checkpoint(folder)?))
+        self.teller
+            .during(Activity::Checkpoint, number.into(), || Ok(spaces.db.checkpoint(folder)?))
     }
 }
 
@@ -257,11 +265,11 @@ fn wrong(what: String) -> crate::error::LabError {
 
 /// Keys are deleted in every possible way: one by one, as a range of one key, and by an expiry in
 /// the past. Others expire in a far future.
-fn batch_of(lane: usize, changes: &[Change]) -> Batch {
+fn batch_of(spaces: &Spaces, lane: usize, changes: &[Change]) -> Batch {
     let (passed, never) = (Expiry::at_milliseconds(1), Expiry::at_milliseconds(u64::MAX));
     let mut batch = Batch::new();
     for change in changes {
-        let key = key_of(lane, change.slot);
+        let key = spaces.enter(&mut batch, lane, change.slot);
         match (change.value, change.slot % 3) {
             (0, 0) => batch.delete(key),
             (0, 1) => batch.delete_range(&key, [&key[..], b"\0"].concat()),
@@ -274,11 +282,9 @@ fn batch_of(lane: usize, changes: &[Change]) -> Batch {
 }
 
 /// The last change of a batch is what its key has now: no other writer has the key.
-fn read_back(db: &Db, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
+fn read_back(spaces: &Spaces, lane: usize, changes: &[Change]) -> crate::error::Result<()> {
     let Some(last) = changes.last() else { return Ok(()) };
-    let found = db.get(key_of(lane, last.slot))?;
-    let expected = (last.value != 0).then(|| bytes_of(last.value));
-    match found.as_deref() == expected.as_deref() {
+    match spaces.has(lane, last.slot, last.value)? {
         true => Ok(()),
         false => Err(wrong(format!(
             "slot {} of lane {lane}: what was just written is not read",
@@ -293,14 +299,19 @@ fn verify(db: &Db) -> crate::error::Result<()> {
 }
 
 /// A snapshot gives the same keys in both directions.
-fn both_ways(db: &Db) -> crate::error::Result<()> {
-    let snapshot = db.snapshot();
-    let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
-    let forward: Vec<_> = snapshot.range(..).map(keys).collect::<trommel::Result<_>>()?;
-    let mut back: Vec<_> = snapshot.range(..).rev().map(keys).collect::<trommel::Result<_>>()?;
-    back.reverse();
-    let right = forward == back && forward.len() <= LANES * SLOTS;
-    if right { Ok(()) } else { Err(wrong("a scan backward has other keys than forward".into())) }
+fn both_ways(spaces: &Spaces) -> crate::error::Result<()> {
+    let snapshot = spaces.db.snapshot();
+    for space in spaces.all() {
+        let part = snapshot.of(space);
+        let keys = |entry: trommel::Result<trommel::KeyValue>| entry.map(|(key, _)| key.to_vec());
+        let forward: Vec<_> = part.range(..).map(keys).collect::<trommel::Result<_>>()?;
+        let mut back: Vec<_> = part.range(..).rev().map(keys).collect::<trommel::Result<_>>()?;
+        back.reverse();
+        if forward != back || forward.len() > LANES * SLOTS {
+            return Err(wrong("a scan backward has other keys than forward".into()));
+        }
+    }
+    Ok(())
 }
 
 /// The folder of a checkpoint of the present session.

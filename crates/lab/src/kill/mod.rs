@@ -15,6 +15,7 @@ mod child;
 mod history;
 mod lane_models;
 mod session;
+mod spaces;
 mod watched;
 mod wire;
 

@@ -18,6 +18,8 @@ pub(crate) mod ranges;
 mod rot;
 pub(crate) mod setup;
 mod shorten;
+pub(crate) mod simulation;
+mod transactions;
 pub(crate) mod world;
 pub(crate) mod writer;
 
@@ -35,8 +37,8 @@ use std::time::{Duration, Instant};
 use draw::History;
 use operation::StressStep;
 use serde::Serialize;
-use shorten::Failing;
-use world::{Done, Door, World};
+use simulation::{Failing, Simulation, run_seed, run_steps};
+use world::{Checked, Done, Door, World};
 
 use crate::progress::Progress;
 
@@ -44,6 +46,17 @@ use crate::progress::Progress;
 const SHORTEN_TIME: Duration = Duration::from_secs(60);
 /// How often the listener hears of progress.
 const TELL_EVERY: Duration = Duration::from_millis(100);
+
+/// What histories are of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HistoryKind {
+    /// One tree, with all that can be done to it.
+    #[default]
+    Tree,
+    /// Several key spaces, transactions that are open at once, conditions.
+    Transactions,
+}
 
 /// Which histories are run.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +69,8 @@ pub struct StressPlan {
     pub steps: u32,
     /// No history begins after this time.
     pub time: Option<Duration>,
+    /// What they are of.
+    pub kind: HistoryKind,
 }
 
 /// What was run, and what was found.
@@ -87,6 +102,10 @@ pub struct StressReport {
     pub flushes: u64,
     /// Merges of all stores.
     pub merges: u64,
+    /// Transactions that have committed.
+    pub commits: u64,
+    /// Transactions that had to fail, and did.
+    pub conflicts: u64,
     /// Operations of the simulated disks.
     pub disk_operations: u64,
     /// Time that all of it took.
@@ -137,32 +156,43 @@ fn open_door(disk: trommel::storage::Memory) -> Arc<dyn trommel::storage::Storag
 }
 
 /// What the threads share.
-struct SharedWork<'p> {
+struct SharedWork<'p, H: Simulation> {
     plan: &'p StressPlan,
     door: Door,
     start: Instant,
     begun: AtomicU64,
     operations: AtomicU64,
     failed: AtomicBool,
-    results: Mutex<Results>,
+    results: Mutex<Results<H::Step>>,
 }
 
-#[derive(Default)]
-struct Results {
+struct Results<S> {
     done: Done,
     seeds: u64,
-    failure: Option<(u64, Failing)>,
+    failure: Option<(u64, Failing<S>)>,
 }
 
 fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressReport {
-    let shared = SharedWork {
+    match plan.kind {
+        HistoryKind::Tree => run_all::<History>(plan, door, progress),
+        HistoryKind::Transactions => run_all::<transactions::History>(plan, door, progress),
+    }
+}
+
+fn run_all<H: Simulation>(
+    plan: &StressPlan,
+    door: Door,
+    progress: &mut dyn Progress,
+) -> StressReport {
+    let results = Results { done: Done::default(), seeds: 0, failure: None };
+    let shared = SharedWork::<H> {
         plan,
         door,
         start: Instant::now(),
         begun: AtomicU64::new(0),
         operations: AtomicU64::new(0),
         failed: AtomicBool::new(false),
-        results: Mutex::default(),
+        results: Mutex::new(results),
     };
     let total = plan.seeds.unwrap_or(0) * u64::from(plan.steps);
     progress.stage("operations", total);
@@ -180,11 +210,11 @@ fn run(plan: &StressPlan, door: Door, progress: &mut dyn Progress) -> StressRepo
     shared.report()
 }
 
-impl SharedWork<'_> {
+impl<H: Simulation> SharedWork<'_, H> {
     /// One thread: history after history.
     fn work(&self) {
         while let Some(seed) = self.next_seed() {
-            let outcome = run_seed(seed, self.plan.steps, self.door, &self.operations);
+            let outcome = run_seed::<H>(seed, self.plan.steps, self.door, &self.operations);
             let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
             match outcome {
                 Ok(done) => results.add(&done),
@@ -214,7 +244,7 @@ impl SharedWork<'_> {
         let results = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
         let (done, seconds) = (results.done, self.start.elapsed().as_secs_f64());
         let StressPlan { seed, steps, .. } = *self.plan;
-        let tell = |(seed, failing)| tell_failure(seed, steps, self.door, failing);
+        let tell = |(seed, failing)| tell_failure::<H>(seed, steps, self.door, failing);
         StressReport {
             seed,
             seeds: results.seeds,
@@ -229,6 +259,8 @@ impl SharedWork<'_> {
             repairs: done.repairs,
             flushes: done.flushes,
             merges: done.merges,
+            commits: done.commits,
+            conflicts: done.conflicts,
             disk_operations: done.disk_operations,
             seconds,
             ops_per_s: done.operations as f64 / seconds,
@@ -237,7 +269,7 @@ impl SharedWork<'_> {
     }
 }
 
-impl Results {
+impl<S> Results<S> {
     fn add(&mut self, done: &Done) {
         let sum = &mut self.done;
         self.seeds += 1;
@@ -252,52 +284,78 @@ impl Results {
         sum.flushes += done.flushes;
         sum.merges += done.merges;
         sum.disk_operations += done.disk_operations;
+        sum.commits += done.commits;
+        sum.conflicts += done.conflicts;
     }
 }
 
-/// Runs the history of a seed.
-fn run_seed(seed: u64, steps: u32, door: Door, counted: &AtomicU64) -> Result<Done, Failing> {
-    let history = draw::history(seed, steps);
-    let run = run_steps(&history, &history.steps, door, counted);
-    run.map_err(|(at, wrong)| Failing { steps: history.steps, wrong, at })
-}
+impl Simulation for History {
+    type Step = StressStep;
+    type World<'h> = World<'h>;
 
-/// Runs some steps of a history. An error says after which step, and what is wrong.
-fn run_steps(
-    history: &History,
-    steps: &[StressStep],
-    door: Door,
-    counted: &AtomicU64,
-) -> Result<Done, (u32, String)> {
-    let mut at = 0;
-    let run = panics::caught(|| {
-        let mut world = World::new(&history.keys, history.setup, door)?;
-        for step in steps {
-            at = step.number;
-            world.apply(step)?;
-            world.check_after(step)?;
-            counted.fetch_add(1, Ordering::Relaxed);
-        }
+    fn draw(seed: u64, steps: u32) -> Self {
+        draw::history(seed, steps)
+    }
+
+    fn steps(&self) -> &[StressStep] {
+        &self.steps
+    }
+
+    fn number(step: &StressStep) -> u32 {
+        step.number
+    }
+
+    fn simpler(step: &StressStep) -> Vec<StressStep> {
+        let numbered = |operation| StressStep { number: step.number, operation };
+        shorten::simpler(&step.operation).into_iter().map(numbered).collect()
+    }
+
+    fn begin(&self, door: Door) -> Checked<World<'_>> {
+        World::new(&self.keys, self.setup, door)
+    }
+
+    fn apply(world: &mut World<'_>, step: &StressStep) -> Checked<()> {
+        world.apply(step)?;
+        world.check_after(step)
+    }
+
+    fn finish(world: World<'_>) -> Checked<Done> {
         world.finish()
-    });
-    run.map_err(|wrong| (at, wrong))
+    }
+
+    fn tell(&self, step: &StressStep) -> String {
+        operation::tell(step, &self.keys)
+    }
+
+    fn tell_setup(&self) -> String {
+        setup::tell(&setup::options(self.setup))
+    }
+
+    fn again(seed: u64, steps: u32) -> String {
+        format!("trommel stress --seed {seed} --steps {steps}")
+    }
 }
 
 /// Shortens a history and tells it.
-fn tell_failure(seed: u64, steps: u32, door: Door, failing: Failing) -> StressFailure {
-    let history = draw::history(seed, steps);
+fn tell_failure<H: Simulation>(
+    seed: u64,
+    steps: u32,
+    door: Door,
+    failing: Failing<H::Step>,
+) -> StressFailure {
+    let history = H::draw(seed, steps);
     let (step, wrong) = (failing.at, failing.wrong.clone());
     let nobody = AtomicU64::new(0);
-    let short = shorten::shorten(failing, SHORTEN_TIME, &mut |steps| {
+    let short = shorten::shorten::<H>(failing, SHORTEN_TIME, &mut |steps| {
         run_steps(&history, steps, door, &nobody).err()
     });
     StressFailure {
         seed,
         step,
         wrong,
-        setup: setup::tell(&setup::options(history.setup)),
-        history: short.steps.iter().map(|step| operation::tell(step, &history.keys)).collect(),
+        setup: history.tell_setup(),
+        history: short.steps.iter().map(|step| history.tell(step)).collect(),
         wrong_in_short: short.wrong,
-        again: format!("trommel stress --seed {seed} --steps {steps}"),
+        again: H::again(seed, steps),
     }
 }

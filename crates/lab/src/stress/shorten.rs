@@ -7,54 +7,59 @@
 
 use std::time::{Duration, Instant};
 
-use super::operation::{End, Reopening, StressOperation, StressStep};
+use super::operation::{End, Reopening, StressOperation};
 use super::ranges::RangeDeletion;
-
-/// A history that fails, and what it says.
-#[derive(Clone, Debug)]
-pub(crate) struct Failing {
-    pub(crate) steps: Vec<StressStep>,
-    /// What is wrong, and the number of the step after which it was seen.
-    pub(crate) wrong: String,
-    pub(crate) at: u32,
-}
+use super::simulation::{Failing, Simulation};
 
 /// Runs steps. None: nothing is wrong; else what is, and the number of the step.
-pub(crate) type Trial<'t> = dyn FnMut(&[StressStep]) -> Option<(u32, String)> + 't;
+pub(crate) type Trial<'t, S> = dyn FnMut(&[S]) -> Option<(u32, String)> + 't;
 
 /// Drops steps while the rest still fails, for a while.
-pub(crate) fn shorten(failing: Failing, limit: Duration, trial: &mut Trial<'_>) -> Failing {
+pub(crate) fn shorten<H: Simulation>(
+    failing: Failing<H::Step>,
+    limit: Duration,
+    trial: &mut Trial<'_, H::Step>,
+) -> Failing<H::Step> {
     let deadline = Instant::now() + limit;
     let mut best = failing;
-    cut_behind(&mut best);
+    cut_behind::<H>(&mut best);
     // A power cut that loses everything needs fewer steps before it than one that is drawn.
     let last = best.steps.len().saturating_sub(1);
-    simplify(&mut best, last, deadline, trial);
-    drop_steps(&mut best, deadline, trial);
-    simplify(&mut best, 0, deadline, trial);
-    drop_steps(&mut best, deadline, trial);
+    simplify::<H>(&mut best, last, deadline, trial);
+    drop_steps::<H>(&mut best, deadline, trial);
+    simplify::<H>(&mut best, 0, deadline, trial);
+    drop_steps::<H>(&mut best, deadline, trial);
     best
 }
 
-fn drop_steps(best: &mut Failing, deadline: Instant, trial: &mut Trial<'_>) {
+fn drop_steps<H: Simulation>(
+    best: &mut Failing<H::Step>,
+    deadline: Instant,
+    trial: &mut Trial<'_, H::Step>,
+) {
     let mut chunk = best.steps.len() / 2;
     while chunk > 0 && Instant::now() < deadline {
-        let dropped = drop_chunks(best, chunk, deadline, trial);
+        let dropped = drop_chunks::<H>(best, chunk, deadline, trial);
         // Once more with single steps: what could not be dropped may be now.
         chunk = if chunk == 1 && dropped { 1 } else { chunk / 2 };
     }
 }
 
 /// Puts simpler steps in place of others, from a place on, while it still fails.
-fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Trial<'_>) {
+fn simplify<H: Simulation>(
+    best: &mut Failing<H::Step>,
+    first: usize,
+    deadline: Instant,
+    trial: &mut Trial<'_, H::Step>,
+) {
     let mut place = first;
     while place < best.steps.len() && Instant::now() < deadline {
-        let tried = simpler(&best.steps[place].operation).into_iter().any(|operation| {
+        let tried = H::simpler(&best.steps[place]).into_iter().any(|step| {
             let mut steps = best.steps.clone();
-            steps[place].operation = operation;
+            steps[place] = step;
             let Some((at, wrong)) = trial(&steps) else { return false };
             *best = Failing { steps, wrong, at };
-            cut_behind(best);
+            cut_behind::<H>(best);
             true
         });
         // A simplified step may become simpler still.
@@ -63,7 +68,7 @@ fn simplify(best: &mut Failing, first: usize, deadline: Instant, trial: &mut Tri
 }
 
 /// Operations that do less of the same.
-fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
+pub(super) fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
     match operation {
         StressOperation::Write { writes, synced } if writes.len() > 1 => {
             let without = |place| {
@@ -123,13 +128,18 @@ fn simpler_reopenings(reopening: &Reopening) -> Vec<Reopening> {
 }
 
 /// Steps after the one that shows the failure do nothing.
-fn cut_behind(failing: &mut Failing) {
+fn cut_behind<H: Simulation>(failing: &mut Failing<H::Step>) {
     let at = failing.at;
-    failing.steps.retain(|step| step.number <= at);
+    failing.steps.retain(|step| H::number(step) <= at);
 }
 
 /// Tries to drop each chunk, from the end on. True: some were dropped.
-fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut Trial<'_>) -> bool {
+fn drop_chunks<H: Simulation>(
+    best: &mut Failing<H::Step>,
+    chunk: usize,
+    deadline: Instant,
+    trial: &mut Trial<'_, H::Step>,
+) -> bool {
     let mut dropped = false;
     let mut end = best.steps.len();
     while end > 0 && Instant::now() < deadline {
@@ -137,7 +147,7 @@ fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut 
         let rest = [&best.steps[..start], &best.steps[end..]].concat();
         if let Some((at, wrong)) = trial(&rest) {
             *best = Failing { steps: rest, wrong, at };
-            cut_behind(best);
+            cut_behind::<H>(best);
             dropped = true;
         }
         end = start.min(best.steps.len());
@@ -148,7 +158,8 @@ fn drop_chunks(best: &mut Failing, chunk: usize, deadline: Instant, trial: &mut 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stress::operation::StressOperation;
+    use crate::stress::draw::History;
+    use crate::stress::operation::StressStep;
 
     #[test]
     fn steps_that_are_left_become_simpler() {
@@ -161,7 +172,7 @@ mod tests {
         ];
         let mut trial = |steps: &[StressStep]| (steps.len() == 2).then(|| (2, "two".to_string()));
         let failing = Failing { steps, wrong: "two".into(), at: 2 };
-        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let short = shorten::<History>(failing, Duration::from_secs(60), &mut trial);
         let (setup, failure, rot, repair) = (None, None, None, None);
         let simplest = Reopening { end: End::PowerCutHard, setup, failure, rot, repair };
         let left: Vec<StressOperation> =
@@ -181,7 +192,7 @@ mod tests {
             (has(17) && has(400)).then(|| (400, "both".to_string()))
         };
         let failing = Failing { steps, wrong: "first".into(), at: 700 };
-        let short = shorten(failing, Duration::from_secs(60), &mut trial);
+        let short = shorten::<History>(failing, Duration::from_secs(60), &mut trial);
         let left: Vec<u32> = short.steps.iter().map(|step| step.number).collect();
         assert_eq!((left, short.wrong.as_str()), (vec![17, 400], "both"));
         assert!(trials < 200, "{trials}");

@@ -11,7 +11,7 @@ use super::*;
 use crate::progress::Silent;
 
 fn plan(seed: u64, seeds: u64, steps: u32) -> StressPlan {
-    StressPlan { seed, seeds: Some(seeds), steps, time: None }
+    StressPlan { seed, seeds: Some(seeds), steps, time: None, kind: HistoryKind::Tree }
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn no_history_has_a_wrong_answer() {
 fn a_seed_has_one_outcome() {
     let nobody = AtomicU64::new(0);
     for seed in 0..8 {
-        let once = run_seed(seed, 1200, open_door, &nobody).expect("nothing is wrong");
-        let again = run_seed(seed, 1200, open_door, &nobody).expect("nothing is wrong");
+        let once = run_seed::<History>(seed, 1200, open_door, &nobody).expect("nothing is wrong");
+        let again = run_seed::<History>(seed, 1200, open_door, &nobody).expect("nothing is wrong");
         assert_eq!(once, again, "seed {seed}");
     }
 }
@@ -41,7 +41,7 @@ fn a_seed_has_one_outcome() {
 // not.
 #[test]
 fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {
-    run_seed(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
+    run_seed::<History>(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
 }
 
 #[test]
@@ -171,7 +171,8 @@ fn found_behind(door: Door) -> StressFailure {
     assert_eq!(failure.again, again);
     // It fails again, by its seed alone.
     let nobody = AtomicU64::new(0);
-    let failing = run_seed(failure.seed, 1500, door, &nobody).expect_err("a seed has one outcome");
+    let failing =
+        run_seed::<History>(failure.seed, 1500, door, &nobody).expect_err("a seed has one outcome");
     assert_eq!((failing.at, failing.wrong), (failure.step, failure.wrong.clone()));
     failure
 }

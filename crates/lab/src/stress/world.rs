@@ -48,6 +48,9 @@ pub(crate) struct Done {
     pub(crate) flushes: u64,
     pub(crate) merges: u64,
     pub(crate) disk_operations: u64,
+    /// Transactions that have committed, and those that had to fail.
+    pub(crate) commits: u64,
+    pub(crate) conflicts: u64,
 }
 
 /// What is wrong: the check and the difference.

@@ -48,7 +48,7 @@ use crate::write::engine::Engine;
 #[derive(Clone)]
 pub struct Keyspace {
     pub(crate) engine: Arc<Engine>,
-    pub(super) owner: Arc<Owner>,
+    pub(crate) owner: Arc<Owner>,
 }
 
 impl Keyspace {
@@ -296,7 +296,7 @@ impl Keyspace {
     /// Writes a batch, if conditions hold.
     pub(super) fn write_if(&self, batch: Batch, conditions: Vec<Condition>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(Write { batch, conditions, reads: None }, sync)
+        self.owner.write(Write { batch, conditions, reads: None }, sync).map(|_| ())
     }
 }
 

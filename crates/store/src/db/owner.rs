@@ -5,6 +5,7 @@
 //! Invariant: a store is closed once: by a call, or when its owner goes.
 
 use crate::db::single_keys;
+use crate::entries::entry::Sequence;
 use crate::error::Result;
 use crate::sync::Arc;
 use crate::write::conflicts::Write;
@@ -32,7 +33,8 @@ impl Owner {
         self.engines().iter().try_for_each(f)
     }
 
-    pub(crate) fn write(&self, mut write: Write, sync: bool) -> Result<()> {
+    /// Gives the number of the last write.
+    pub(crate) fn write(&self, mut write: Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.check()?;
         write.batch.start_lifetimes(&*engine.env.clock);

@@ -52,7 +52,7 @@ pub(super) fn write_as_expected(
     write: Write,
     expected: &[Expected],
     sync: bool,
-) -> Result<()> {
+) -> Result<Sequence> {
     loop {
         let registered = engine.snapshots.register();
         let at = registered.sequence();
@@ -68,7 +68,7 @@ pub(super) fn write_as_expected(
             conditions.push(condition);
         }
         if write.batch.is_empty() {
-            return Ok(());
+            return Ok(at);
         }
         let write = Write { batch: write.batch.clone(), conditions, reads: None };
         match engine.commit.write_if(engine, write, sync) {

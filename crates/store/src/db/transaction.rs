@@ -84,7 +84,7 @@ pub struct Savepoint {
 
 impl Transaction {
     pub(super) fn new(db: &Db, isolation: Isolation) -> Self {
-        let registered = db.engine.snapshots.register();
+        let registered = db.engine.snapshots.register_to_commit();
         let reads = ReadSet { at: registered.sequence(), ..ReadSet::default() };
         let state = State { reads, ..State::default() };
         Transaction { db: db.clone(), isolation, registered, state: Mutex::new(state) }
@@ -156,32 +156,34 @@ impl Transaction {
     }
 
     /// Writes what it has written, all of it or nothing. One that has written nothing never fails.
+    /// Gives the number of its last write, by which commits are in the order of their effects; or,
+    /// of one that has written nothing, that of the moment that it has read.
     ///
     /// # Errors
     /// `Conflict`: others have written something that it has read (with [`Isolation::Snapshot`]:
     /// that it writes), or a value that it has read has expired. Else as [`write`](Db::write).
-    pub fn commit(self) -> Result<()> {
+    pub fn commit(self) -> Result<u64> {
         let sync = self.db.engine.table_files.options.sync == SyncPolicy::Always;
         self.commit_with(sync)
     }
 
     /// As [`commit`](Transaction::commit), and on disk when it returns.
-    pub fn commit_synced(self) -> Result<()> {
+    pub fn commit_synced(self) -> Result<u64> {
         self.commit_with(true)
     }
 
-    fn commit_with(self, sync: bool) -> Result<()> {
+    fn commit_with(self, sync: bool) -> Result<u64> {
         let State { writes, mut reads } = std::mem::take(&mut *self.state());
         let batch = batch_of(writes);
         if batch.is_empty() {
-            return Ok(());
+            return Ok(self.sequence());
         }
         if self.isolation == Isolation::Snapshot {
             note_writes(&batch, &mut reads);
         }
         self.look_ahead(&mut reads)?;
         let write = Write { batch, conditions: Vec::new(), reads: Some(reads) };
-        self.db.owner.write(write, sync)
+        self.db.owner.write(write, sync).map(|last| last.0)
     }
 
     /// Looks at what has come until now, so that little is left to be looked at while nobody else
@@ -432,7 +434,7 @@ impl Db {
     pub fn run<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
         for runs in 0u64.. {
             let transaction = self.transaction();
-            let done = work(&transaction).and_then(|it| transaction.commit().map(|()| it));
+            let done = work(&transaction).and_then(|it| transaction.commit().map(|_| it));
             match done {
                 Err(Error::Conflict { .. }) => {}
                 done => return done,

@@ -12,13 +12,14 @@
 use std::ops::Range;
 
 use trommel_filters::{
-    Codes, Cursor as PartCursor, GrfOptions, KeyList, KeyRange, Part, PartSize, Query, Span, Trace,
-    Untraced,
+    Codes, Cursor as PartCursor, FlushNumber, GrfOptions, KeyList, KeyRange, Part, PartSize, Query,
+    Span, Trace, Untraced,
 };
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::first_not;
 use crate::files::distinct_keys::Keys;
+use crate::guard::base_ages::BaseAges;
 use crate::sync::Arc;
 
 /// Keys that are asked for together.
@@ -35,6 +36,8 @@ struct PlacedPart {
 #[derive(Clone)]
 pub(crate) struct Parts {
     places: Arc<[PlacedPart]>,
+    /// How old what their bases have may be.
+    pub(crate) ages: BaseAges,
 }
 
 /// A part that takes the place of another one.
@@ -50,16 +53,19 @@ impl Parts {
         let part = Arc::new(Part::empty(options));
         let place = |lower: &[u8]| PlacedPart { lower: lower.into(), part: Arc::clone(&part) };
         let lowers = std::iter::once(&[][..]).chain(cuts.iter().map(Vec::as_slice));
-        Parts { places: lowers.map(place).collect() }
+        let ages = BaseAges::known_from(FlushNumber(0));
+        Parts { places: lowers.map(place).collect(), ages }
     }
 
-    /// Requires: the first begins at the first key, and they ascend.
-    pub(crate) fn of(parts: Vec<(Vec<u8>, Part)>) -> Self {
+    /// With flushes below `next`, and those alone. Requires: the first begins at the first key, and
+    /// they ascend.
+    pub(crate) fn of(parts: Vec<(Vec<u8>, Part)>, next: FlushNumber) -> Self {
         assert!(
             parts.first().is_some_and(|(lower, _)| lower.is_empty()),
             "a part for the first key"
         );
-        Parts { places: parts.into_iter().map(PlacedPart::of).collect() }
+        let places = parts.into_iter().map(PlacedPart::of).collect();
+        Parts { places, ages: BaseAges::known_from(next) }
     }
 
     /// The options that every part was made with.
@@ -215,7 +221,7 @@ impl Parts {
                 places[at].part = Arc::clone(&change.new);
             }
         }
-        Parts { places: places.into() }
+        Parts { places: places.into(), ages: self.ages.clone() }
     }
 
     fn fits(&self, change: &PartChange) -> Option<usize> {
@@ -223,15 +229,24 @@ impl Parts {
         Arc::ptr_eq(&self.places[at].part, &change.old).then_some(at)
     }
 
-    /// These parts with others in the place of those in a range. Requires: parts begin at its ends,
-    /// the first of `new` at `from`.
+    /// These parts, which have all flushes below `until`, with others in the place of those in a
+    /// range. `keep`: whether someone keeps a part for what it tells of ages. Requires: parts begin
+    /// at the range's ends, the first of `new` at `from`.
     #[must_use]
-    pub(crate) fn replaced(&self, bounds: &KeyBounds, new: Vec<(Vec<u8>, Part)>) -> Parts {
+    pub(crate) fn replaced(
+        &self,
+        bounds: &KeyBounds,
+        new: Vec<(Vec<u8>, Part)>,
+        until: FlushNumber,
+        keep: impl Fn(&Arc<Part>) -> bool,
+    ) -> Parts {
         let first = self.places.partition_point(|place| *place.lower < *bounds.from);
         let after = self.places.partition_point(|place| bounds.ends_after(&place.lower));
+        let old = (first..after).map(|at| (self.bounds(at), Arc::clone(&self.places[at].part)));
+        let ages = self.ages.replacing(old, until, keep);
         let mut places = self.places.to_vec();
         places.splice(first..after, new.into_iter().map(PlacedPart::of));
-        Parts { places: places.into() }
+        Parts { places: places.into(), ages }
     }
 
     fn bounds(&self, at: usize) -> KeyBounds {
@@ -305,7 +320,7 @@ impl<const BACK: bool> PartsCursor<BACK> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trommel_filters::{FlushNumber, PartBuilder};
+    use trommel_filters::PartBuilder;
 
     fn part(keys: &[&str], end: u64) -> Part {
         let mut builder = PartBuilder::new(&GrfOptions::default());
@@ -315,11 +330,14 @@ mod tests {
 
     /// Three parts; the one in the middle has no key.
     fn parts() -> Parts {
-        Parts::of(vec![
-            (Vec::new(), part(&["a", "c"], 3)),
-            (b"d".to_vec(), part(&[], 4)),
-            (b"p".to_vec(), part(&["q", "z"], 5)),
-        ])
+        Parts::of(
+            vec![
+                (Vec::new(), part(&["a", "c"], 3)),
+                (b"d".to_vec(), part(&[], 4)),
+                (b"p".to_vec(), part(&["q", "z"], 5)),
+            ],
+            FlushNumber(5),
+        )
     }
 
     fn keys(list: &[&str]) -> KeyList {
@@ -366,6 +384,8 @@ mod tests {
         let cut = after.replaced(
             &bounds,
             vec![(b"d".to_vec(), part(&["e"], 8)), (b"h".to_vec(), part(&["i"], 9))],
+            FlushNumber(9),
+            |_| false,
         );
         assert!(cut.begin_at(&[b"d".to_vec(), b"h".to_vec(), b"p".to_vec()]));
         assert_eq!(codes(&cut, &Query::Point(b"i")), [9]);

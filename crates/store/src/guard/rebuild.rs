@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: every entry of the runs in the part's range is in it.
 
-use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder};
+use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder, Shape};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
@@ -37,21 +37,20 @@ pub(crate) fn part_builder(
     }
 }
 
-/// The part of this range with a run's keys, of flushes from `from` on, each with its own flush as
-/// its code. Requires: the run lies in the range.
+/// The part with a run's keys, of flushes from `from` on, each with its own flush as
+/// its code. Codes are widened as `shape` says. Requires: the run lies in the part's range.
 pub(crate) fn insert_run(
     part: &Part,
     run: &Arc<Run>,
-    (layout, bounds): (&Layout, &KeyBounds),
+    (layout, shape): (&Layout, &Shape),
     from: FlushNumber,
 ) -> Result<Part> {
     let mut lists = keys_by_flush(run, |sequence| {
         let what = "an entry of a flush that is not on record";
         layout.flush_of(sequence).ok_or_else(|| Error::corrupt(run.path(), 0, what))
     })?;
-    let shape = layout.shape_within(bounds);
     let insert = |part: Part, (flush, keys): (FlushNumber, KeyList)| {
-        let mut inserter = part.inserter(flush, &shape);
+        let mut inserter = part.inserter(flush, shape);
         Keys { list: &keys, places: 0..keys.len() }.give_to(&mut inserter);
         inserter.finish()
     };
@@ -89,7 +88,8 @@ pub(crate) fn rebuild_part(
     let newer =
         newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
     let overlay = newer_tables.map(Ok).into_iter().chain(newer);
+    let shape = layout.shape_within(bounds);
     overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
-        insert_run(&part, &run?, (layout, bounds), FlushNumber(0))
+        insert_run(&part, &run?, (layout, &shape), FlushNumber(0))
     })
 }

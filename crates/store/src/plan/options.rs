@@ -157,6 +157,10 @@ options! {
     /// that is written seldom has in old ones is written into the newest one again, or flushed. A
     /// store with one key space has a log for each memtable, whatever this says.
     max_log_bytes: u64 = 512 << 20, "at least 65536" if |it| *it >= 65536;
+    /// Memory for what transactions need of filters that merges have replaced since they began.
+    /// With it, a commit knows without reading that what it has read is not newer. More: less to
+    /// read for transactions that last while the last level is merged.
+    transaction_memory: u64 = 64 << 20, "any number";
     /// What flushes and merges.
     background: Background = Background::Threads(1),
         "1 to 1024 threads, or stepped" if |it| it.is_sensible();

@@ -70,6 +70,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         stall_seconds: slowdowns.seconds + stops.seconds,
         sequence: engine.snapshots.visible().0,
         oldest_pin: engine.snapshots.oldest().map(|sequence| sequence.0),
+        transaction_bytes: engine.snapshots.kept_bytes(),
         leaving_tables: obsolete.tables,
         obsolete,
         unsynced_seconds: unsynced.map(|since| engine.since(since).as_secs_f64()),

@@ -235,7 +235,8 @@ fn recover_parts(
             FilterRecovery::Mixed { parts: parts.len() as u64, rebuilt, replayed_tables, why }
         }
     };
-    Ok(Recovered { guard: Guard::Global(Parts::of(parts)), recovery, damage })
+    let guard = Guard::Global(Parts::of(parts, version.layout.next_flush));
+    Ok(Recovered { guard, recovery, damage })
 }
 
 fn image_of<'l>(layout: &'l Layout, bounds: &KeyBounds) -> Option<&'l ImageRecord> {
@@ -288,7 +289,8 @@ fn replay(
             continue;
         }
         let Some(run) = table.clip(bounds)?.and_then(Run::of_table) else { continue };
-        part = insert_run(&part, &run, (&version.layout, bounds), record.watermark)?;
+        let shape = version.layout.shape_within(bounds);
+        part = insert_run(&part, &run, (&version.layout, &shape), record.watermark)?;
         replayed += 1;
     }
     Ok((part, replayed))

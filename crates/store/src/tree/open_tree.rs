@@ -9,7 +9,10 @@
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use trommel_filters::{FlushNumber, Shape};
+
 use crate::entries::entry::Sequence;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
@@ -169,6 +172,15 @@ impl OpenTree {
         };
         sealed.first_log.into_iter().for_each(|it| self.logs.seal_memtable(self.keyspace, it));
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
+    }
+
+    /// The runs that have keys in a range, as widely as codes of their entries may become. A
+    /// transaction that commits asks what came since it began: no code becomes one of both sides.
+    pub(crate) fn shape_within(&self, layout: &Layout, bounds: &KeyBounds) -> Shape {
+        let begun = self.snapshots.committing().into_iter();
+        let first = begun.map(|at| layout.flush_of(Sequence(at.0.saturating_add(1))));
+        let borders: Vec<FlushNumber> = first.flatten().collect();
+        layout.shape_within(bounds).divided_at(&borders)
     }
 
     /// Removes obsolete files. If that cannot be done now, a thread tries again.

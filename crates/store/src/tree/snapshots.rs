@@ -2,11 +2,15 @@
 //! ```text
 //! snapshot, scan   register(): take the visible number and note it   } one lock
 //! merge            copy(): the noted numbers and the visible one     }
+//! transaction      register_to_commit(): it will ask what is newer. Parts of filters that tell so
+//!                  are kept until all numbers are gone that were there when they were replaced.
 //! ```
 //! Invariant (ordering rule 2): a number is noted in the step in which it is taken. So a merge
 //! either sees it noted, or counts a visible number that is not larger.
 
 use std::collections::BTreeMap;
+
+use trommel_filters::Part;
 
 use crate::entries::entry::Sequence;
 use crate::storage::life::Life;
@@ -15,13 +19,53 @@ use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
 /// The registered sequence numbers, and the newest visible one.
 pub(crate) struct Snapshots {
     visible: AtomicU64,
-    registered: Mutex<BTreeMap<Sequence, usize>>,
+    noted: Mutex<Noted>,
     life: Arc<Life>,
+}
+
+#[derive(Default)]
+struct Noted {
+    /// Each with how often.
+    registered: BTreeMap<Sequence, usize>,
+    /// Those of them that are of transactions.
+    committing: BTreeMap<Sequence, usize>,
+    /// Parts that were replaced, each with the visible number of that time.
+    kept: Vec<(Sequence, Arc<Part>)>,
+}
+
+impl Noted {
+    fn note(&mut self, sequence: Sequence, commits: bool) {
+        *self.registered.entry(sequence).or_default() += 1;
+        if commits {
+            *self.committing.entry(sequence).or_default() += 1;
+        }
+    }
+
+    /// Gives parts that nobody needs any more.
+    fn forget(&mut self, sequence: Sequence, commits: bool) -> Vec<(Sequence, Arc<Part>)> {
+        let forget = |numbers: &mut BTreeMap<Sequence, usize>| {
+            let Some(count) = numbers.get_mut(&sequence) else { return };
+            *count -= 1;
+            if *count == 0 {
+                numbers.remove(&sequence);
+            }
+        };
+        forget(&mut self.registered);
+        if !commits {
+            return Vec::new();
+        }
+        forget(&mut self.committing);
+        let oldest = self.committing.keys().next().copied();
+        // They are in the order in which they were replaced.
+        let needed = |(at, _): &(Sequence, Arc<Part>)| oldest.is_some_and(|oldest| oldest < *at);
+        let free = self.kept.iter().position(needed).unwrap_or(self.kept.len());
+        self.kept.drain(..free).collect()
+    }
 }
 
 impl Snapshots {
     pub(crate) fn new(visible: Sequence, life: Arc<Life>) -> Self {
-        Snapshots { visible: AtomicU64::new(visible.0), registered: Mutex::default(), life }
+        Snapshots { visible: AtomicU64::new(visible.0), noted: Mutex::default(), life }
     }
 
     /// The newest sequence number that reads may see.
@@ -37,19 +81,53 @@ impl Snapshots {
     /// Takes the visible number and notes it until the value is dropped. In a store that is not
     /// open it is not noted: no reader can use it.
     pub(crate) fn register(self: &Arc<Self>) -> Registered {
+        self.register_as(false)
+    }
+
+    /// As [`register`](Snapshots::register), for a transaction: it will ask what is newer.
+    pub(crate) fn register_to_commit(self: &Arc<Self>) -> Registered {
+        self.register_as(true)
+    }
+
+    fn register_as(self: &Arc<Self>, commits: bool) -> Registered {
         if self.life.check().is_err() {
-            return Registered { snapshots: None, sequence: self.visible() };
+            return Registered { snapshots: None, sequence: self.visible(), commits };
         }
-        let mut registered = lock(&self.registered);
+        let mut noted = lock(&self.noted);
         let sequence = self.visible();
-        *registered.entry(sequence).or_default() += 1;
-        Registered { snapshots: Some(Arc::clone(self)), sequence }
+        noted.note(sequence, commits);
+        Registered { snapshots: Some(Arc::clone(self)), sequence, commits }
+    }
+
+    /// The numbers of transactions, ascending.
+    pub(crate) fn committing(&self) -> Vec<Sequence> {
+        lock(&self.noted).committing.keys().copied().collect()
+    }
+
+    /// Keeps a part of a filter that is replaced now, as long as a transaction that has begun
+    /// before is there, if such parts take no more than `most` bytes. False: it is not kept.
+    /// Requires: nothing is published that the part lacks.
+    pub(crate) fn keep_for_commits(&self, part: &Arc<Part>, most: u64) -> bool {
+        let mut noted = lock(&self.noted);
+        let now = self.visible();
+        let is_asked = noted.committing.keys().next().is_some_and(|oldest| *oldest < now);
+        let bytes = bytes_of(&noted.kept) + part_bytes(part);
+        let keeps = is_asked && bytes <= most;
+        if keeps {
+            noted.kept.push((now, Arc::clone(part)));
+        }
+        keeps
+    }
+
+    /// What kept parts take.
+    pub(crate) fn kept_bytes(&self) -> u64 {
+        bytes_of(&lock(&self.noted).kept)
     }
 
     /// Every number that a merge must respect, ascending; the visible one is the last.
     pub(crate) fn copy(&self) -> Vec<Sequence> {
-        let registered = lock(&self.registered);
-        let mut all: Vec<_> = registered.keys().copied().collect();
+        let noted = lock(&self.noted);
+        let mut all: Vec<_> = noted.registered.keys().copied().collect();
         let visible = self.visible();
         if all.last() != Some(&visible) {
             all.push(visible);
@@ -59,7 +137,7 @@ impl Snapshots {
 
     /// The oldest registered number, if there is one.
     pub(crate) fn oldest(&self) -> Option<Sequence> {
-        lock(&self.registered).keys().next().copied()
+        lock(&self.noted).registered.keys().next().copied()
     }
 }
 
@@ -68,6 +146,7 @@ pub(crate) struct Registered {
     /// None: it was taken when the store was not open.
     snapshots: Option<Arc<Snapshots>>,
     sequence: Sequence,
+    commits: bool,
 }
 
 impl Registered {
@@ -80,9 +159,10 @@ impl Clone for Registered {
     fn clone(&self) -> Self {
         let snapshots = self.snapshots.as_ref().filter(|snapshots| !snapshots.life.is_forked());
         if let Some(snapshots) = snapshots {
-            *lock(&snapshots.registered).entry(self.sequence).or_default() += 1;
+            lock(&snapshots.noted).note(self.sequence, self.commits);
         }
-        Registered { snapshots: snapshots.cloned(), sequence: self.sequence }
+        let (sequence, commits) = (self.sequence, self.commits);
+        Registered { snapshots: snapshots.cloned(), sequence, commits }
     }
 }
 
@@ -93,14 +173,19 @@ impl Drop for Registered {
         if snapshots.life.is_forked() {
             return;
         }
-        let mut registered = lock(&snapshots.registered);
-        if let Some(count) = registered.get_mut(&self.sequence) {
-            *count -= 1;
-            if *count == 0 {
-                registered.remove(&self.sequence);
-            }
-        }
+        let free = lock(&snapshots.noted).forget(self.sequence, self.commits);
+        // Outside of the lock.
+        drop(free);
     }
+}
+
+fn part_bytes(part: &Part) -> u64 {
+    let size = part.size();
+    size.base_bytes + size.overlay_bytes
+}
+
+fn bytes_of(kept: &[(Sequence, Arc<Part>)]) -> u64 {
+    kept.iter().map(|(_, part)| part_bytes(part)).sum()
 }
 
 #[cfg(test)]

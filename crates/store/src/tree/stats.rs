@@ -330,6 +330,9 @@ pub struct Stats {
     pub sequence: u64,
     /// Oldest sequence number that a snapshot or scan still reads at.
     pub oldest_pin: Option<u64>,
+    /// Bytes of replaced filters that transactions need: see
+    /// [`transaction_memory`](crate::options::OptionValues::transaction_memory). Of all key spaces.
+    pub transaction_bytes: u64,
     /// Tables that left the tree and are still being read: those of
     /// [`obsolete`](Stats::obsolete).
     pub leaving_tables: u64,

@@ -84,7 +84,7 @@ impl Queue {
 struct Waiting {
     write: Write,
     sync: bool,
-    result: Mutex<Option<Result<()>>>,
+    result: Mutex<Option<Result<Sequence>>>,
 }
 
 impl Commit {
@@ -120,21 +120,21 @@ impl Commit {
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
     #[cfg(test)]
     pub(crate) fn write(&self, engine: &Engine, batch: crate::Batch, sync: bool) -> Result<()> {
-        self.write_if(engine, Write::of(batch), sync)
+        self.write_if(engine, Write::of(batch), sync).map(|_| ())
     }
 
     /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see
-    /// it; with `sync`, it survives any crash.
-    pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<()> {
+    /// it; with `sync`, it survives any crash. Gives the number of its last write.
+    pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<Sequence> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
             queue.leading = true;
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
-            let mut refused = None;
-            leading.write(engine, &[&write], sync, |_, error| refused = Some(error))?;
-            return refused.map_or(Ok(()), Err);
+            let mut own = None;
+            leading.write(engine, &[&write], sync, |_, result| own = Some(result))?;
+            return own.expect("a group that is written has a result for each write");
         }
         let own = Arc::new(Waiting { write, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
@@ -169,9 +169,11 @@ impl Commit {
         let writes: Vec<&Write> = group.iter().map(|waiting| &waiting.write).collect();
         let sync = group.iter().any(|waiting| waiting.sync);
         let panicked = Error::panicked("the thread that wrote for several");
-        let mut outcome = Outcome { group: &group, result: Err(Error::stopped(&panicked)) };
-        let refuse = |place: usize, error| *lock(&group[place].result) = Some(Err(error));
-        outcome.result = leading.write(engine, &writes, sync, refuse);
+        let mut outcome = Outcome { group: &group, failure: Error::stopped(&panicked) };
+        let tell = |place: usize, result| *lock(&group[place].result) = Some(result);
+        if let Err(error) = leading.write(engine, &writes, sync, tell) {
+            outcome.failure = error;
+        }
     }
 
     /// Waits until a leader has finished, awake at first if it may end soon.
@@ -288,16 +290,16 @@ struct Leading<'c> {
 }
 
 impl Leading<'_> {
-    /// `refuse` is called with the place of each write that is left out.
+    /// `tell` is called with the place of each write and what has come of it, unless all fail.
     fn write(
         &mut self,
         engine: &Engine,
         writes: &[&Write],
         sync: bool,
-        refuse: impl FnMut(usize, Error),
+        tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
         let start = engine.env.clock.now();
-        let written = self.commit.writer().commit(engine, writes, sync, refuse);
+        let written = self.commit.writer().commit(engine, writes, sync, tell);
         engine.writer_is_free();
         self.sync_time = sync.then(|| engine.since(start));
         written
@@ -310,16 +312,16 @@ impl Drop for Leading<'_> {
     }
 }
 
-/// The result of a group. Dropped, by a panic too: its writers get it.
+/// Why a group has failed. Dropped, by a panic too: those get it who have no result.
 struct Outcome<'g> {
     group: &'g [Arc<Waiting>],
-    result: Result<()>,
+    failure: Error,
 }
 
 impl Drop for Outcome<'_> {
     fn drop(&mut self) {
         for waiting in self.group {
-            lock(&waiting.result).get_or_insert_with(|| self.result.clone());
+            lock(&waiting.result).get_or_insert_with(|| Err(self.failure.clone()));
         }
     }
 }

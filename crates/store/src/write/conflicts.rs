@@ -9,6 +9,7 @@
 //! would hide that there were any, while the number is registered. (The newest one of a key stays.)
 //! So who asks later has registered it, or does not mind that a key was written and deleted.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -112,16 +113,10 @@ impl<'v> Since<'v> {
         placed.map(|(place, run)| (run, place + 1 == runs.len()))
     }
 
-    /// Of a span, the flushes that may have something newer. None: there are none. In the oldest
-    /// run an entry's code is that of all that are there, whenever they came.
-    fn of_span(&self, span: Span, is_oldest: bool) -> Option<Span> {
-        if is_oldest { Some(span) } else { Span::new(span.lo().max(self.flush), span.hi()) }
-    }
-
-    /// Whether a table may have something newer that a guard's answer is for.
-    fn may_hold(&self, answer: &Answer<'_>, table: &RunTable, is_oldest: bool) -> bool {
-        let is_newer = table.table.properties().sequences.1 > self.at;
-        is_newer && answer.may_hold_within(table, self.of_span(table.span, is_oldest))
+    /// What the guard says of a query.
+    fn ask<'q>(&'q self, query: Query<'q>) -> Asked<'q> {
+        let (answer, base) = (self.version.guard.ask(&query), OnceCell::new());
+        Asked { since: self, query, answer, base }
     }
 
     fn has_key(&self, key: &[u8]) -> Result<bool> {
@@ -137,14 +132,13 @@ impl<'v> Since<'v> {
         if runs.peek().is_none() {
             return Ok(false);
         }
-        let answer = self.version.guard.ask(&Query::Point(key));
+        let asked = self.ask(Query::Point(key));
         for (placed, is_oldest) in runs {
-            let may_be = |span| answer.may_be_in(span);
-            if !self.of_span(placed.span(), is_oldest).is_some_and(may_be) {
+            if !asked.may_be_in(placed.span(), is_oldest) {
                 continue;
             }
             let table = placed.run.find(key);
-            let Some(table) = table.filter(|it| self.may_hold(&answer, it, is_oldest)) else {
+            let Some(table) = table.filter(|it| asked.may_hold(it, is_oldest)) else {
                 continue;
             };
             let newest = table.table.get(key, Sequence::MAX, &mut Reads::default())?;
@@ -164,14 +158,14 @@ impl<'v> Since<'v> {
                 return Ok(true);
             }
         }
-        let answer = self.version.guard.ask(&Query::Range(range));
+        let asked = self.ask(Query::Range(range));
         for (placed, is_oldest) in self.runs() {
             // A deletion may lie where the table has no entry.
             if placed.run.tables().iter().any(|table| self.deletes_within(table, bounds)) {
                 return Ok(true);
             }
             for table in placed.run.overlapping(&bounds.from, bounds.to.as_deref()) {
-                if self.may_hold(&answer, table, is_oldest) && self.comes(table.cursor(), bounds)? {
+                if asked.may_hold(table, is_oldest) && self.comes(table.cursor(), bounds)? {
                     return Ok(true);
                 }
             }
@@ -196,6 +190,42 @@ impl<'v> Since<'v> {
             cursor.next()?;
         }
         Ok(false)
+    }
+}
+
+/// What the guard says of a query, for who asks what is newer.
+struct Asked<'q> {
+    since: &'q Since<'q>,
+    query: Query<'q>,
+    answer: Answer<'q>,
+    /// Whether a base may have something newer, once that was asked.
+    base: OnceCell<bool>,
+}
+
+impl Asked<'_> {
+    /// Of a span, the flushes that may have something newer. None: there are none.
+    fn newer(&self, span: Span, is_oldest: bool) -> Option<Span> {
+        // What is in a base has one code, whenever it came.
+        if is_oldest && *self.base.get_or_init(|| self.base_may_be_newer()) {
+            return Some(span);
+        }
+        Span::new(span.lo().max(self.since.flush), span.hi())
+    }
+
+    fn base_may_be_newer(&self) -> bool {
+        let parts = self.since.version.guard.parts();
+        parts.is_some_and(|parts| parts.ages.may_have_since(&self.query, self.since.flush))
+    }
+
+    /// Whether a run with this span may have something newer.
+    fn may_be_in(&self, span: Span, is_oldest: bool) -> bool {
+        self.newer(span, is_oldest).is_some_and(|span| self.answer.may_be_in(span))
+    }
+
+    /// Whether a table may.
+    fn may_hold(&self, table: &RunTable, is_oldest: bool) -> bool {
+        let is_newer = table.table.properties().sequences.1 > self.since.at;
+        is_newer && self.answer.may_hold_within(table, self.newer(table.span, is_oldest))
     }
 }
 

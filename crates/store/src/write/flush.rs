@@ -203,7 +203,7 @@ fn prepare_guard(
                 keys.give_to(&mut builder);
                 return builder.finish(flush.next());
             }
-            let mut inserter = part.inserter(flush, &version.layout.shape_within(bounds));
+            let mut inserter = part.inserter(flush, &tree.shape_within(&version.layout, bounds));
             keys.give_to(&mut inserter);
             inserter.finish()
         })),

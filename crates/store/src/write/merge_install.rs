@@ -10,7 +10,7 @@
 //! where its keys are. Flushes that are installed meanwhile are carried over, in passes outside the
 //! lock, the last one under it (ordering rule 3).
 
-use trommel_filters::{FlushNumber, Span};
+use trommel_filters::{FlushNumber, Part, Span};
 
 use crate::error::Result;
 use crate::files::placed_run::PlacedRun;
@@ -154,7 +154,7 @@ impl MergePlan {
         let Ok(after) = after else { return Vec::new() };
         tree.counters.time_guard(|| {
             parts.changes_within(&self.job.range, |bounds, part| {
-                part.collect_garbage(&after.shape_within(bounds))
+                part.collect_garbage(&tree.shape_within(&after, bounds))
             })
         })
     }
@@ -185,7 +185,12 @@ impl MergePlan {
         carry_over(&now)?;
         let edit = self.edit(tree, &now, merged);
         let guard = match (now.guard.parts(), prepared) {
-            (Some(parts), Some(new)) => Guard::Global(parts.replaced(&self.job.range, new.parts)),
+            (Some(parts), Some(new)) => {
+                let most = tree.table_files.options.transaction_memory;
+                let keep = |part: &Arc<Part>| tree.snapshots.keep_for_commits(part, most);
+                let until = now.layout.next_flush;
+                Guard::Global(parts.replaced(&self.job.range, new.parts, until, keep))
+            }
             _ => now.guard.clone(),
         };
         installer.install(tree, &edit, &merged.run.opened, guard)?;

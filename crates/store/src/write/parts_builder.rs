@@ -215,12 +215,13 @@ impl PreparedParts {
         placed: &PlacedRun,
         now: &Version,
     ) -> Result<()> {
+        let layout = &now.layout;
         let lowers: Vec<Vec<u8>> = self.parts[1..].iter().map(|(l, _)| l.clone()).collect();
         for (mut bounds, (lower, part)) in KeyBounds::between(&lowers).zip(&mut self.parts) {
             bounds.from.clone_from(lower);
             bounds.to = bounds.to.or_else(|| self.range.to.clone());
             if let Some(run) = placed.run.clip(&bounds)? {
-                let among = (&*now.layout, &bounds);
+                let among = (&**layout, &tree.shape_within(layout, &bounds));
                 *part =
                     tree.counters.time_guard(|| insert_run(part, &run, among, self.watermark))?;
             }

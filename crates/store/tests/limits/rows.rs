@@ -87,6 +87,7 @@ pub(crate) fn rows() -> Vec<Row> {
         time_calls,
         max_open_files,
         max_log_bytes,
+        transaction_memory,
         sync,
         background,
         create_if_missing,
@@ -101,7 +102,7 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
-        log_rows(max_log_bytes),
+        log_rows(max_log_bytes, transaction_memory),
         policy_rows(policy),
         elastic_rows(filter.get()),
         filter_rows(&filter),
@@ -250,9 +251,19 @@ fn stall_rows(
     ]
 }
 
-fn log_rows(max_log_bytes: u64) -> Vec<Row> {
+fn log_rows(max_log_bytes: u64, transaction_memory: u64) -> Vec<Row> {
     let (allowed, refused) = (vec![65536, u64::MAX], vec![0, 65535]);
-    vec![row("max_log_bytes", small(), max_log_bytes, allowed, refused, |o, v| o.max_log_bytes(v))]
+    vec![
+        row("max_log_bytes", small(), max_log_bytes, allowed, refused, |o, v| o.max_log_bytes(v)),
+        row(
+            "transaction_memory",
+            small(),
+            transaction_memory,
+            vec![0, u64::MAX],
+            vec![],
+            |o, v| o.transaction_memory(v),
+        ),
+    ]
 }
 
 fn question_rows(learn_questions: bool, time_calls: bool) -> Vec<Row> {

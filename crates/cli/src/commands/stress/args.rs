@@ -6,12 +6,14 @@ use std::path::PathBuf;
 use clap::Args;
 use trommel_lab::Lie;
 
-pub(crate) const EXAMPLES: &str = "Examples: 20 histories; one again; an hour of others; 1,000 processes killed, one after the other; an hour of threads on the real disk\n  \
+pub(crate) const EXAMPLES: &str = "Examples: 20 histories; one again; 100 of transactions; an hour of others; 1,000 processes killed, one after the other; an hour of threads on the real disk; of transactions\n  \
     trommel stress --seeds 20\n  \
     trommel stress --seed 17 --steps 6000\n  \
+    trommel stress --transactions --seeds 100\n  \
     trommel stress --seed 1000000 --minutes 60\n  \
     trommel stress --kills 1000\n  \
-    trommel stress --threads 4 --disk --minutes 60";
+    trommel stress --threads 4 --disk --minutes 60\n  \
+    trommel stress --transactions --threads 4 --disk --minutes 60";
 
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("of_disk").args(["kills", "disk"]))]
@@ -32,6 +34,11 @@ pub(crate) struct StressArgs {
     /// With --disk: end after so many seconds.
     #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..), requires = "disk", conflicts_with = "minutes")]
     pub(crate) seconds: Option<u64>,
+    /// Of several key spaces and of transactions that are open at once. A commit must succeed,
+    /// unless somebody has written what it has read. With --threads, what has committed is run
+    /// again, in the order of commits: every read must be what it was.
+    #[arg(long, conflicts_with = "kills")]
+    pub(crate) transactions: bool,
     /// No simulation: so many threads write on the real disk, and half as many read.
     /// One more flushes, merges, verifies and copies it; each opening has other options. Each knows
     /// its own keys exactly. A seed gives the same plan; how the threads interleave differs. 1 to

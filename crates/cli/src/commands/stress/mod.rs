@@ -6,13 +6,14 @@
 //! Invariant: exit status 1 if a history failed.
 
 pub(crate) mod args;
+mod commits;
 mod kills;
 mod threads;
 
 use std::io::Write;
 use std::time::Duration;
 
-use trommel_lab::{StressFailure, StressPlan, StressReport, stress};
+use trommel_lab::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 
 use crate::commands::stress::args::StressArgs;
 use crate::output::progress::StageBar;
@@ -23,13 +24,17 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
     if let Some(kills) = arguments.kills {
         return kills::run(arguments, kills, json, out);
     }
+    if let Some(threads) = arguments.threads.filter(|_| arguments.transactions) {
+        return commits::run(arguments, threads, json, out);
+    }
     if let Some(threads) = arguments.threads {
         return threads::run(arguments, threads, json, out);
     }
     let time = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     // With a time and no number, as many as there is time for.
     let seeds = arguments.seeds.or(if time.is_none() { Some(1) } else { None });
-    let plan = StressPlan { seed: arguments.seed, seeds, steps: arguments.steps, time };
+    let kind = if arguments.transactions { HistoryKind::Transactions } else { HistoryKind::Tree };
+    let plan = StressPlan { seed: arguments.seed, seeds, steps: arguments.steps, time, kind };
     let report = stress(&plan, &mut StageBar::rated())?;
     if json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
@@ -66,6 +71,15 @@ fn text(report: &StressReport) -> String {
         whole(report.merges),
         whole(report.errors),
     );
+    let transactions = match report.commits + report.conflicts {
+        0 => String::new(),
+        _ => format!(
+            "{} transactions have committed, {} had to fail, and did.\n",
+            whole(report.commits),
+            whole(report.conflicts)
+        ),
+    };
+    let counted = counted + &transactions;
     match &report.failure {
         None => format!("{counted}No wrong answer, nothing lost.\n"),
         Some(failure) => format!("{counted}\n{}", failure_text(failure)),
@@ -92,7 +106,8 @@ mod tests {
 
     #[test]
     fn a_failure_tells_its_steps_and_how_to_repeat_it() {
-        let plan = StressPlan { seed: 3, seeds: Some(1), steps: 50, time: None };
+        let kind = HistoryKind::Tree;
+        let plan = StressPlan { seed: 3, seeds: Some(1), steps: 50, time: None, kind };
         let fine = stress(&plan, &mut trommel_lab::Silent).expect("a plan with an end");
         assert_eq!(verdict(&fine), Status::Fine);
         let failure = StressFailure {

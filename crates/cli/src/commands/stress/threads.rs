@@ -6,6 +6,7 @@
 //! Invariant: exit status 1 if something was wrong; then the folder stays.
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use trommel_lab::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
@@ -13,19 +14,15 @@ use trommel_lab::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
 use crate::commands::stress::args::StressArgs;
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::temporary::TemporaryFolder;
 
 /// The default time.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn Write) -> Outcome {
-    let minutes = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
-    let time = arguments.seconds.map(Duration::from_secs).or(minutes).unwrap_or(USUAL_TIME);
-    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
-    let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
-    let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
-    let mut plan = ThreadsPlan::new(arguments.seed, threads.into(), time, folder);
+    let (folder, temporary) = folder(arguments)?;
+    let mut plan = ThreadsPlan::new(arguments.seed, threads.into(), time(arguments), folder);
     plan.alone = true;
     let report = stress_threads(&plan, &mut StageBar::rated())?;
     if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
@@ -38,6 +35,22 @@ pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn
         out.write_all(text(&report).as_bytes())?;
     }
     Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+}
+
+/// How long it is to take.
+pub(super) fn time(arguments: &StressArgs) -> Duration {
+    let minutes = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
+    arguments.seconds.map(Duration::from_secs).or(minutes).unwrap_or(USUAL_TIME)
+}
+
+/// The folder of the store, and what removes it if it is a temporary one.
+pub(super) fn folder(
+    arguments: &StressArgs,
+) -> Result<(PathBuf, Option<TemporaryFolder>), Failure> {
+    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
+    let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
+    let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
+    Ok((folder, temporary))
 }
 
 fn text(report: &ThreadsReport) -> String {

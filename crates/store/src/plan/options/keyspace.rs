@@ -19,7 +19,7 @@ use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
 /// Options of the whole store. They are not kept: each opening says them anew.
-const OF_STORE: [&str; 11] = [
+const OF_STORE: [&str; 12] = [
     "block_cache_bytes",
     "direct",
     "overlap",
@@ -30,6 +30,7 @@ const OF_STORE: [&str; 11] = [
     "background",
     "time_calls",
     "max_log_bytes",
+    "transaction_memory",
     "create_if_missing",
 ];
 

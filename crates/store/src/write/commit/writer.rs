@@ -116,23 +116,34 @@ impl Writer {
     }
 
     /// Writes a group, but those that it refuses: of a dropped key space, or with a condition that
-    /// does not hold.
+    /// does not hold. Tells what has come of each: the number of its last write, or why not.
     pub(super) fn commit(
         &mut self,
         engine: &Engine,
         writes: &[&Write],
         sync: bool,
-        mut refuse: impl FnMut(usize, Error),
+        mut tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
         engine.life().check()?;
         let mut batches: Vec<&Batch> = Vec::with_capacity(writes.len());
+        let mut refused: Vec<(usize, Error)> = Vec::new();
         for (place, write) in writes.iter().enumerate() {
             match self.accepts(engine, write, &batches) {
                 Ok(()) => batches.push(&write.batch),
-                Err(error) => refuse(place, error),
+                Err(error) => refused.push((place, error)),
             }
         }
-        self.commit_all(engine, &batches, sync)
+        let mut last = self.commit_all(engine, &batches, sync)?.0 - 1;
+        let mut refused = refused.into_iter().peekable();
+        for (place, write) in writes.iter().enumerate() {
+            if let Some((_, error)) = refused.next_if(|(refused, _)| *refused == place) {
+                tell(place, Err(error));
+                continue;
+            }
+            last += write.batch.len() as u64;
+            tell(place, Ok(Sequence(last)));
+        }
+        Ok(())
     }
 
     /// Whether a write may be part of a group, behind these batches. Nothing is published
@@ -151,10 +162,14 @@ impl Writer {
         reads.check(|keyspace| self.trees.of(engine, keyspace))
     }
 
-    fn commit_all(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<()> {
+    /// Gives the number of the first write, or what it would be.
+    fn commit_all(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<Sequence> {
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
-            return if sync { self.make_durable(engine) } else { Ok(()) };
+            if sync {
+                self.make_durable(engine)?;
+            }
+            return Ok(self.next);
         }
         let touched = self.trees.touched(engine, batches)?;
         let tallies = touched.tallies(batches);
@@ -182,7 +197,7 @@ impl Writer {
             // The writes are there. What fails here is tried again when the log has grown further.
             let _ = self.make_room_in_logs(engine);
         }
-        Ok(())
+        Ok(first)
     }
 
     /// The first of so many sequence numbers, which no other write gets. An error: opening would

@@ -1,0 +1,87 @@
+//! Histories of several key spaces, and of transactions that are open at once.
+//! ```text
+//! seed -> steps: begin, read, write in a transaction, commit     -> world: store | model
+//!                batches, conditions, drops, crashes between
+//! ```
+//! Invariant: one thread does all, so it is known what every read must give, and whether a commit
+//! must succeed: it must not only if somebody has written what it has read.
+
+mod draw;
+mod open;
+mod step;
+#[cfg(test)]
+mod tests;
+mod world;
+
+use super::setup;
+use super::simulation::Simulation;
+use super::world::{Checked, Done, Door};
+use step::NumberedStep;
+use world::World;
+
+/// Key spaces of a history, and the keys that each has. All have the same keys.
+pub(crate) const SPACES: usize = 4;
+pub(crate) const KEYS: usize = 40;
+
+/// A key by its number: far from its neighbours.
+pub(crate) fn key(number: usize) -> Vec<u8> {
+    (number as u64).wrapping_mul(0x0003_4567_89ab_cdef).to_be_bytes().to_vec()
+}
+
+/// The number of a key.
+pub(crate) fn number_of_key(bytes: &[u8]) -> Option<usize> {
+    (0..KEYS).find(|number| key(*number) == bytes)
+}
+
+/// A drawn history.
+pub(crate) struct History {
+    /// Draws the options of the first opening.
+    setup: u64,
+    steps: Vec<NumberedStep>,
+}
+
+impl Simulation for History {
+    type Step = NumberedStep;
+    type World<'h> = World;
+
+    fn draw(seed: u64, steps: u32) -> Self {
+        draw::history(seed, steps)
+    }
+
+    fn steps(&self) -> &[NumberedStep] {
+        &self.steps
+    }
+
+    fn number(step: &NumberedStep) -> u32 {
+        step.number
+    }
+
+    fn simpler(step: &NumberedStep) -> Vec<NumberedStep> {
+        let numbered = |step_that| NumberedStep { number: step.number, step: step_that };
+        step.step.simpler().into_iter().map(numbered).collect()
+    }
+
+    fn begin(&self, door: Door) -> Checked<World> {
+        World::new(self.setup, door)
+    }
+
+    fn apply(world: &mut World, step: &NumberedStep) -> Checked<()> {
+        world.apply(step)
+    }
+
+    fn finish(world: World) -> Checked<Done> {
+        world.finish()
+    }
+
+    fn tell(&self, step: &NumberedStep) -> String {
+        step.tell()
+    }
+
+    fn tell_setup(&self) -> String {
+        setup::tell(&setup::options(self.setup))
+    }
+
+    fn again(seed: u64, steps: u32) -> String {
+        format!("trommel stress --transactions --seed {seed} --steps {steps}")
+    }
+}

@@ -1,0 +1,722 @@
+//! A store with several key spaces on a simulated disk, and the model beside it.
+//! ```text
+//! step -> store (answer or error) -> model -> the touched keys, and now and then everything
+//! ```
+//! Invariant: an error is right only while the disk may fail, a conflict only where the model knows
+//! of one, and there it must come. After a crash there is a prefix of all writes, over all key
+//! spaces alike.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use trommel::research::Research as _;
+use trommel::storage::Memory;
+use trommel::testing::ManualClock;
+use trommel::{
+    Batch, Db, Environment, Error, KeyspaceOptions, Options, Resources, Swap, SyncPolicy, Update,
+};
+
+use super::super::held::HeldSnapshot;
+use super::super::keys::Keys;
+use super::super::model::{Model, Reopened, State, expiry_of, number_of, value_of};
+use super::super::operation::{End, Write};
+use super::super::setup::{self, INTERVAL};
+use super::super::world::{Checked, DIR, Done, Door, remove_one};
+use super::super::writer::expiry_at;
+use super::open::{OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
+use super::step::{NumberedStep, Step, Stretch};
+use super::{KEYS, SPACES, key, number_of_key};
+use crate::keys::rng::scramble;
+
+/// Transactions, and snapshots, that are open at most.
+const OPEN_MAX: usize = 6;
+/// Every so many steps everything is compared.
+const FULL_EVERY: u32 = 64;
+
+pub(crate) struct World {
+    door: Door,
+    disk: Memory,
+    clock: Arc<ManualClock>,
+    options: Options,
+    resources: Option<Resources>,
+    /// None only while it is opened again.
+    db: Option<Db>,
+    spaces: Spaces,
+    names: Vec<String>,
+    /// Lives and names that were given.
+    given: u32,
+    model: Model,
+    /// For what is told of them.
+    keys: Keys,
+    /// What was written, in order.
+    written: Vec<Touched>,
+    open: Vec<OpenTransaction>,
+    snapshots: Vec<HeldSnapshot>,
+    /// The disk could fail at some time since the power was cut last.
+    had_faults: bool,
+    /// A killed process has left unsynced bytes, and nothing was written since.
+    inherits: bool,
+    done: Done,
+}
+
+impl World {
+    pub(super) fn new(setup: u64, door: Door) -> Checked<Self> {
+        let mut world = World {
+            door,
+            disk: Memory::new(),
+            clock: Arc::default(),
+            options: setup::options(setup),
+            resources: setup::resources(setup),
+            db: None,
+            spaces: Spaces { handles: Vec::new(), lives: (0..SPACES as u32).collect() },
+            names: (0..SPACES).map(|space| format!("space {space}")).collect(),
+            given: SPACES as u32,
+            model: Model::new(SPACES * KEYS),
+            keys: Keys::dense((SPACES * KEYS) as u64),
+            written: Vec::new(),
+            open: Vec::new(),
+            snapshots: Vec::new(),
+            had_faults: false,
+            inherits: false,
+            done: Done::default(),
+        };
+        world.open(setup)?;
+        Ok(world)
+    }
+
+    fn db(&self) -> &Db {
+        self.db.as_ref().expect("open between operations")
+    }
+
+    fn open_on(&self, disk: &Memory, dir: &Path) -> trommel::Result<Db> {
+        let (storage, clock) = ((self.door)(disk.clone()), Arc::clone(&self.clock) as _);
+        let mut environment = Environment::new().storage(storage).clock(clock);
+        if let Some(resources) = &self.resources {
+            environment = environment.resources(resources);
+        }
+        Db::open_with(dir, self.options.clone(), environment)
+    }
+
+    /// Opens the store and all key spaces, each with options of its own.
+    fn open(&mut self, setup: u64) -> Checked<()> {
+        let wrong = |error: Error| format!("open: {error}");
+        let db = self.open_on(&self.disk, Path::new(DIR)).map_err(wrong)?;
+        let mut handles = vec![trommel::Keyspace::clone(&db)];
+        for (space, name) in self.names.iter().enumerate().skip(1) {
+            let options = options_of(scramble(setup ^ space as u64));
+            handles.push(db.keyspace(name, options).map_err(wrong)?);
+        }
+        (self.db, self.spaces.handles) = (Some(db), handles);
+        Ok(())
+    }
+
+    pub(super) fn apply(&mut self, numbered: &NumberedStep) -> Checked<()> {
+        let NumberedStep { number, step } = numbered;
+        self.done.operations += 1;
+        self.had_faults |= self.could_fail();
+        self.perform(*number, step)?;
+        self.check_touched(*number, step)?;
+        if number.is_multiple_of(FULL_EVERY) && !self.could_fail() {
+            self.check_all()?;
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, number: u32, step: &Step) -> Checked<()> {
+        match step {
+            Step::Begin { serializable } => self.begin(*serializable),
+            Step::TxGet { which, place, for_update } => {
+                let (place, for_update) = (*place, *for_update);
+                self.read_inside(*which, |tx, spaces| tx.get(place, for_update, spaces))?;
+            }
+            Step::TxScan { which, stretch, back, limit } => {
+                let (stretch, back, limit) = (*stretch, *back, *limit);
+                self.read_inside(*which, |tx, spaces| tx.scan(stretch, back, limit, spaces))?;
+            }
+            Step::TxWrite { which, writes } => {
+                self.read_inside(*which, |tx, spaces| Ok(tx.write(writes, spaces)))?;
+            }
+            Step::TxDeleteRange { which, stretch } => {
+                let stretch = *stretch;
+                self.read_inside(*which, |tx, spaces| Ok(tx.delete_range(stretch, spaces)))?;
+            }
+            Step::Savepoint { which } => {
+                self.which(*which).into_iter().for_each(|at| self.open[at].set_savepoint());
+            }
+            Step::RollBack { which } => {
+                self.which(*which).into_iter().for_each(|at| self.open[at].roll_back());
+            }
+            Step::Commit { which, synced } => return self.commit(*which, *synced),
+            Step::Abandon { which } => remove_one(&mut self.open, *which),
+            Step::Write { writes, synced } => return self.write(writes, *synced),
+            Step::DeleteRange(stretch) => return self.delete_range(*stretch),
+            Step::OnlyIf { places, lies, writes } => return self.only_if(places, *lies, writes),
+            Step::PutIfAbsent(write) => return self.put_if_absent(*write),
+            Step::Swap { write, lies } => return self.swap(*write, *lies),
+            Step::Update(write) => return self.update(*write),
+            Step::Ingest { space, writes } => return self.ingest(*space, writes),
+            Step::Get(place) => return self.check_get(*place),
+            Step::TakeSnapshot => self.take_snapshot(),
+            Step::ReadSnapshot { which, space } => return self.read_snapshot(*which, *space),
+            Step::DropSnapshot(which) => remove_one(&mut self.snapshots, *which),
+            Step::Drop { space, setup } => return self.drop_space(*space, *setup),
+            Step::Rename { space } => return self.rename(*space),
+            Step::Flush { space } => {
+                let space = *space;
+                return self.work("flush", false, |db, spaces| {
+                    let _ = db;
+                    spaces.handles[space].flush()
+                });
+            }
+            Step::FlushAll => return self.work("flush", true, |db, _| db.flush()),
+            Step::Compact { space } => {
+                let space = *space;
+                return self.work("compact", false, |_, spaces| spaces.handles[space].compact());
+            }
+            Step::Work(count) => {
+                for nth in 0..*count {
+                    let choice = scramble(u64::from(number) << 32 | u64::from(nth)) as usize;
+                    self.work("step", false, |db, _| db.step_any(choice).map(|_| ()))?;
+                }
+            }
+            Step::Settle => return self.work("settle", false, |db, _| db.settle()),
+            Step::Sync => return self.work("sync", true, |db, _| db.sync()),
+            Step::Verify => return self.verify(),
+            Step::Checkpoint => return self.checkpoint(number),
+            Step::Tick => self.tick(),
+            Step::Fail(failure) => {
+                self.had_faults = true;
+                failure.arm(&self.disk);
+            }
+            Step::Mend => self.disk.mend(),
+            Step::Reopen { end, setup } => return self.reopen(*end, *setup),
+        }
+        Ok(())
+    }
+
+    fn could_fail(&self) -> bool {
+        self.disk.may_fail()
+    }
+
+    /// The answer of the store; None: an error, and the disk could fail when it was asked.
+    fn allowed<T>(
+        &mut self,
+        what: &str,
+        could_fail: bool,
+        result: Result<T, Error>,
+    ) -> Checked<Option<T>> {
+        match result {
+            Ok(answer) => {
+                self.done.answers += 1;
+                Ok(Some(answer))
+            }
+            Err(Error::Io { .. } | Error::Stopped { .. }) if could_fail => {
+                self.done.errors += 1;
+                Ok(None)
+            }
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+
+    /// `saves`: when it succeeds, all that was acknowledged is durable.
+    fn work(
+        &mut self,
+        what: &str,
+        saves: bool,
+        work: impl FnOnce(&Db, &Spaces) -> trommel::Result<()>,
+    ) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let result = work(self.db(), &self.spaces);
+        if self.allowed(what, could_fail, result)?.is_some() && saves {
+            self.all_durable();
+        }
+        Ok(())
+    }
+
+    fn all_durable(&mut self) {
+        self.model.all_durable();
+        self.inherits = false;
+    }
+
+    fn which(&self, which: usize) -> Option<usize> {
+        which.checked_rem(self.open.len())
+    }
+
+    fn begin(&mut self, serializable: bool) {
+        let begun = self.written.len();
+        let new = OpenTransaction::begin(self.db(), serializable, self.model.seen(), begun);
+        self.open.push(new);
+        if self.open.len() > OPEN_MAX {
+            self.open.remove(0);
+        }
+    }
+
+    /// Does something in a transaction, which is given up if the disk fails.
+    fn read_inside(
+        &mut self,
+        which: usize,
+        work: impl FnOnce(&mut OpenTransaction, &Spaces) -> Checked<trommel::Result<()>>,
+    ) -> Checked<()> {
+        let Some(at) = self.which(which) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let done = work(&mut self.open[at], &self.spaces)
+            .map_err(|wrong| format!("transaction {at}: {wrong}"))?;
+        if self.allowed("in a transaction", could_fail, done)?.is_none() {
+            self.open.remove(at);
+        }
+        Ok(())
+    }
+
+    fn commit(&mut self, which: usize, synced: bool) -> Checked<()> {
+        let Some(at) = self.which(which) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let transaction = self.open.swap_remove(at);
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let now = (&self.written[..], self.model.tick());
+        let outcome = transaction.commit(synced, now, &self.spaces);
+        let Outcome { writes, touched, verdict, committed } = outcome;
+        match (committed, verdict) {
+            (Ok(()), Verdict::Conflicts) => {
+                Err("a commit succeeded though somebody has written what it has read".into())
+            }
+            (Ok(()), Verdict::Commits) => {
+                self.done.commits += 1;
+                self.note(&writes, touched, true, synced);
+                Ok(())
+            }
+            (Err(Error::Conflict { .. } | Error::KeyspaceDropped { .. }), Verdict::Conflicts) => {
+                self.done.conflicts += 1;
+                Ok(())
+            }
+            (Err(error), verdict) => {
+                self.allowed::<()>("commit", could_fail, Err(error))?;
+                if verdict == Verdict::Commits {
+                    self.note(&writes, touched, false, synced);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Notes writes that were made, or failed.
+    fn note(&mut self, writes: &[Write], touched: Vec<Touched>, written: bool, synced: bool) {
+        if writes.is_empty() {
+            return;
+        }
+        self.model.wrote(writes, written);
+        if !written {
+            return;
+        }
+        self.written.extend(touched);
+        self.inherits = false;
+        match self.options.sync {
+            _ if synced => self.model.all_durable(),
+            SyncPolicy::Always => self.model.all_durable(),
+            SyncPolicy::Interval(_) => self.model.overdue_durable(),
+            _ => {}
+        }
+    }
+
+    fn touched(&self, writes: &[Write]) -> Vec<Touched> {
+        let stretches = writes.iter().map(|write| Stretch::of_place(usize::from(write.place)));
+        stretches.map(|stretch| self.spaces.touched(stretch)).collect()
+    }
+
+    /// Makes writes by a call of the store.
+    fn write_by(
+        &mut self,
+        what: &str,
+        (writes, synced): (&[Write], bool),
+        write: impl FnOnce(&Self) -> trommel::Result<()>,
+    ) -> Checked<()> {
+        let could_fail = self.could_fail();
+        if could_fail && !self.model.takes_doubt() {
+            return Ok(());
+        }
+        let result = write(self);
+        let written = self.allowed(what, could_fail, result)?.is_some();
+        let touched = self.touched(writes);
+        self.note(writes, touched, written, synced);
+        Ok(())
+    }
+
+    fn batch(&self, writes: &[Write]) -> Batch {
+        let mut batch = Batch::new();
+        self.fill(&mut batch, writes);
+        batch
+    }
+
+    fn fill(&self, batch: &mut Batch, writes: &[Write]) {
+        for write in writes {
+            let place = usize::from(write.place);
+            batch.to(self.spaces.of_place(place));
+            let key = key(place % KEYS);
+            match (write.number, expiry_of(write.number)) {
+                (0, _) => batch.delete(key),
+                (number, None) => batch.put(key, value_of(number)),
+                (number, Some(tick)) => {
+                    batch.put_with_expiry(key, value_of(number), expiry_at(tick))
+                }
+            };
+        }
+    }
+
+    fn write(&mut self, writes: &[Write], synced: bool) -> Checked<()> {
+        self.write_by("write", (writes, synced), |world| {
+            if let ([write], false) = (writes, synced) {
+                let space = world.spaces.of_place(usize::from(write.place));
+                let key = key(usize::from(write.place) % KEYS);
+                match (write.number, expiry_of(write.number)) {
+                    (0, _) => return space.delete(key),
+                    (number, None) => return space.put(key, value_of(number)),
+                    _ => {}
+                }
+            }
+            let batch = world.batch(writes);
+            if synced { world.db().write_synced(batch) } else { world.db().write(batch) }
+        })
+    }
+
+    fn delete_range(&mut self, stretch: Stretch) -> Checked<()> {
+        let deletions = stretch.deletions();
+        self.write_by("delete_range", (&deletions, false), |world| {
+            let space = &world.spaces.handles[stretch.space];
+            space.delete_range(key(stretch.from), key(stretch.to))
+        })
+    }
+
+    fn only_if(&mut self, places: &[usize], lies: bool, writes: &[Write]) -> Checked<()> {
+        let mut batch = Batch::new();
+        for (nth, &place) in places.iter().enumerate() {
+            let has = Some(self.model.seen().0[place]).filter(|number| *number > 0).map(value_of);
+            let expected = if lies && nth == 0 { Some(b"a lie".to_vec()) } else { has };
+            batch.to(self.spaces.of_place(place)).only_if(key(place % KEYS), expected.as_deref());
+        }
+        self.fill(&mut batch, writes);
+        if !lies {
+            return self.write_by("only_if", (writes, false), |world| world.db().write(batch));
+        }
+        let could_fail = self.could_fail();
+        match self.db().write(batch) {
+            Err(Error::Conflict { .. }) => Ok(()),
+            Ok(()) => Err("a batch was written though a condition does not hold".into()),
+            Err(error) => self.allowed::<()>("only_if", could_fail, Err(error)).map(|_| ()),
+        }
+    }
+
+    fn put_if_absent(&mut self, write: Write) -> Checked<()> {
+        let place = usize::from(write.place);
+        let call = |world: &Self| {
+            let space = world.spaces.of_place(place);
+            space.put_if_absent(key(place % KEYS), value_of(write.number))
+        };
+        let has = self.model.seen().0[place];
+        if has == 0 {
+            return self.write_by("put_if_absent", (&[write], false), |world| {
+                let found = call(world)?;
+                assert!(found.is_none(), "put_if_absent found something");
+                Ok(())
+            });
+        }
+        let (could_fail, found) = (self.could_fail(), call(self));
+        match self.allowed("put_if_absent", could_fail, found)? {
+            Some(found) => compare(place, found.as_ref(), has),
+            None => Ok(()),
+        }
+    }
+
+    fn swap(&mut self, write: Write, lies: bool) -> Checked<()> {
+        let place = usize::from(write.place);
+        let has = self.model.seen().0[place];
+        let expected = Some(has).filter(|number| *number > 0).map(value_of);
+        let expected = if lies { Some(b"a lie".to_vec()) } else { expected };
+        let new = Some(write.number).filter(|number| *number > 0).map(value_of);
+        let call = |world: &Self| {
+            let space = world.spaces.of_place(place);
+            space.compare_and_swap(key(place % KEYS), expected.as_deref(), new.as_deref())
+        };
+        if !lies {
+            return self.write_by("compare_and_swap", (&[write], false), |world| {
+                let swapped = call(world)?;
+                assert!(matches!(swapped, Swap::Done), "{swapped:?}, though it is as expected");
+                Ok(())
+            });
+        }
+        let (could_fail, found) = (self.could_fail(), call(self));
+        match self.allowed("compare_and_swap", could_fail, found)? {
+            Some(Swap::Found(found)) => compare(place, found.as_ref(), has),
+            Some(Swap::Done) => Err("a swap of what is not there".into()),
+            None => Ok(()),
+        }
+    }
+
+    fn update(&mut self, write: Write) -> Checked<()> {
+        let place = usize::from(write.place);
+        let has = self.model.seen().0[place];
+        self.write_by("update", (&[write], false), |world| {
+            let space = world.spaces.of_place(place);
+            let old = space.update(key(place % KEYS), |_| match write.number {
+                0 => Update::Delete,
+                number => Update::Put(value_of(number)),
+            })?;
+            let old = old.map_or(Some(0), |old| number_of(&old));
+            assert_eq!(old, Some(has), "an update has read something else");
+            Ok(())
+        })
+    }
+
+    fn ingest(&mut self, space: usize, writes: &[Write]) -> Checked<()> {
+        let before = self.written.len();
+        self.write_by("ingest", (writes, false), |world| {
+            let entry =
+                |write: &Write| (key(usize::from(write.place) % KEYS), value_of(write.number));
+            world.spaces.handles[space].ingest(writes.iter().map(entry)).map(|_| ())
+        })?;
+        if self.written.len() > before {
+            // What was written before must not be lost where this is there.
+            self.all_durable();
+        }
+        Ok(())
+    }
+
+    fn take_snapshot(&mut self) {
+        let (snapshot, state) = (self.db().snapshot(), self.model.seen().clone());
+        self.snapshots.push(HeldSnapshot { snapshot, state });
+        if self.snapshots.len() > OPEN_MAX {
+            self.snapshots.remove(0);
+        }
+    }
+
+    fn read_snapshot(&mut self, which: usize, space: usize) -> Checked<()> {
+        let Some(at) = which.checked_rem(self.snapshots.len()) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let held = &self.snapshots[at];
+        let snapshot = held.snapshot.of(&self.spaces.handles[space]);
+        let found = contents(snapshot.iter());
+        let expected = held.state.0[Stretch::whole(space).places()].to_vec();
+        match self.allowed("a snapshot", could_fail, found)? {
+            Some(found) => same(space, &found?, &expected, "a snapshot"),
+            None => Ok(()),
+        }
+    }
+
+    fn drop_space(&mut self, space: usize, setup: u64) -> Checked<()> {
+        if self.could_fail() {
+            return Ok(());
+        }
+        let wrong = |error: Error| format!("drop a key space: {error}");
+        self.db().drop_keyspace(&self.names[space]).map_err(wrong)?;
+        self.model.wrote(&Stretch::whole(space).deletions(), true);
+        self.name_anew(space);
+        self.spaces.lives[space] = self.given;
+        let new = self.db().keyspace(&self.names[space], options_of(setup)).map_err(wrong)?;
+        self.spaces.handles[space] = new;
+        // The edit is durable, and all that was written before it.
+        self.all_durable();
+        self.open.iter_mut().for_each(|transaction| transaction.lose(space));
+        for held in &mut self.snapshots {
+            Stretch::whole(space).places().for_each(|place| held.state.0[place] = 0);
+        }
+        self.check_names()
+    }
+
+    fn rename(&mut self, space: usize) -> Checked<()> {
+        if self.could_fail() {
+            return Ok(());
+        }
+        let before = self.names[space].clone();
+        self.name_anew(space);
+        let renamed = self.db().rename_keyspace(before, &self.names[space]);
+        renamed.map_err(|error| format!("rename a key space: {error}"))?;
+        self.all_durable();
+        self.check_names()
+    }
+
+    fn name_anew(&mut self, space: usize) {
+        self.given += 1;
+        self.names[space] = format!("space {space}, {}", self.given);
+    }
+
+    fn check_names(&self) -> Checked<()> {
+        let mut found = self.db().keyspaces().map_err(|error| error.to_string())?;
+        let mut expected = self.names.clone();
+        expected[0] = "default".into();
+        found.sort();
+        expected.sort();
+        if found == expected { Ok(()) } else { Err(format!("{found:?}, expected {expected:?}")) }
+    }
+
+    fn verify(&mut self) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let verified = self.db().verify();
+        match self.allowed("verify", could_fail, verified)? {
+            Some(report) if !report.damage.is_empty() => {
+                Err(format!("verify: {}", report.damage.join("; ")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn checkpoint(&mut self, number: u32) -> Checked<()> {
+        if self.could_fail() {
+            return Ok(());
+        }
+        let (dir, wrong) =
+            (format!("copy-{number}"), |error: Error| format!("checkpoint: {error}"));
+        self.db().checkpoint(&dir).map_err(wrong)?;
+        self.done.checkpoints += 1;
+        let disk = self.disk.crash_hard();
+        let copy = self.open_on(&disk, Path::new(&dir)).map_err(wrong)?;
+        for (space, name) in self.names.iter().enumerate() {
+            let name = if space == 0 { "default" } else { name };
+            let found = copy.open_keyspace(name).map_err(wrong)?;
+            let found = contents(found.iter()).map_err(wrong)??;
+            let expected = &self.model.seen().0[Stretch::whole(space).places()];
+            same(space, &found, expected, "a checkpoint")?;
+        }
+        copy.close().map_err(wrong)
+    }
+
+    fn tick(&mut self) {
+        self.clock.advance(INTERVAL);
+        self.model.interval_passed();
+        let tick = self.model.tick();
+        self.snapshots.iter_mut().for_each(|held| held.state.expire(tick));
+        self.open.iter_mut().for_each(|transaction| transaction.expire(tick));
+    }
+
+    fn reopen(&mut self, end: End, setup: Option<u64>) -> Checked<()> {
+        self.done.reopened += 1;
+        self.count_work();
+        self.end(end)?;
+        self.disk.mend();
+        let power_was_cut = matches!(end, End::PowerCut(_) | End::PowerCutHard);
+        let lossless = !power_was_cut && !self.had_faults;
+        if power_was_cut {
+            self.done.power_cuts += 1;
+            self.had_faults = false;
+        }
+        if let Some(setup) = setup {
+            self.options = setup::options(setup);
+        }
+        self.open(setup.unwrap_or_default())?;
+        self.check_names()?;
+        let found = State(self.found()?);
+        self.model.reopened(found, Reopened { lossless, power_was_cut }, &self.keys)
+    }
+
+    fn end(&mut self, end: End) -> Checked<()> {
+        (self.open, self.snapshots) = (Vec::new(), Vec::new());
+        self.spaces.handles.clear();
+        let db = self.db.take().expect("open between operations");
+        let could_fail = self.could_fail();
+        let next_disk = match end {
+            End::Close | End::Drop => self.disk.clone(),
+            End::Kill => self.disk.kill(),
+            End::PowerCut(seed) => self.disk.crash(seed),
+            End::PowerCutHard => self.disk.crash_hard(),
+        };
+        if end == End::Close {
+            let closed = db.close();
+            if self.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
+                self.model.all_durable();
+            }
+        }
+        match end {
+            End::Close | End::Drop => {}
+            End::Kill => self.inherits = true,
+            End::PowerCut(_) | End::PowerCutHard => self.inherits = false,
+        }
+        self.disk = next_disk;
+        Ok(())
+    }
+
+    /// What all key spaces hold.
+    fn found(&self) -> Checked<Vec<u32>> {
+        let spaces = self.spaces.handles.iter().map(|space| {
+            contents(space.iter()).map_err(|error| format!("read everything: {error}"))?
+        });
+        Ok(spaces.collect::<Checked<Vec<_>>>()?.concat())
+    }
+
+    fn check_all(&mut self) -> Checked<()> {
+        let found = self.found()?;
+        for space in 0..SPACES {
+            let places = Stretch::whole(space).places();
+            same(space, &found[places.clone()], &self.model.seen().0[places], "all")?;
+        }
+        self.done.answers += 1;
+        Ok(())
+    }
+
+    fn check_touched(&mut self, number: u32, step: &Step) -> Checked<()> {
+        let written: &[Write] = match step {
+            Step::Write { writes, .. } | Step::OnlyIf { writes, .. } => writes,
+            Step::PutIfAbsent(write) | Step::Update(write) | Step::Swap { write, .. } => {
+                std::slice::from_ref(write)
+            }
+            _ => &[],
+        };
+        let places = written.iter().map(|write| usize::from(write.place));
+        let drawn = scramble(u64::from(number)) as usize % (SPACES * KEYS);
+        places.chain([drawn]).try_for_each(|place| self.check_get(place))
+    }
+
+    fn check_get(&mut self, place: usize) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let found = self.spaces.of_place(place).get(key(place % KEYS));
+        match self.allowed("get", could_fail, found)? {
+            Some(found) => compare(place, found.as_ref(), self.model.seen().0[place]),
+            None => Ok(()),
+        }
+    }
+
+    fn count_work(&mut self) {
+        for space in &self.spaces.handles {
+            let stats = space.stats().expect("the store is open");
+            self.done.flushes += stats.flushes;
+            self.done.merges += stats.merges;
+        }
+        self.done.disk_operations = self.disk.operations();
+    }
+
+    /// The end of the history: everything once more, before and after it is opened again.
+    pub(super) fn finish(mut self) -> Checked<Done> {
+        self.disk.mend();
+        self.work("settle at the end", false, |db, _| db.settle())?;
+        self.check_all()?;
+        self.verify()?;
+        self.reopen(End::Close, None)?;
+        self.check_all()?;
+        Ok(self.done)
+    }
+}
+
+fn options_of(setup: u64) -> KeyspaceOptions {
+    KeyspaceOptions::from(setup::options(setup))
+}
+
+/// The numbers of a key space's values, by key; 0: none.
+fn contents(scan: trommel::Scan) -> trommel::Result<Checked<Vec<u32>>> {
+    let mut numbers = vec![0; KEYS];
+    for entry in scan {
+        let (key, value) = entry?;
+        match number_of_key(&key).zip(number_of(&value)) {
+            Some((key, number)) => numbers[key] = number,
+            None => return Ok(Err(format!("{key:?} was never written so"))),
+        }
+    }
+    Ok(Ok(numbers))
+}
+
+fn same(space: usize, found: &[u32], expected: &[u32], what: &str) -> Checked<()> {
+    let mut both = found.iter().zip(expected).enumerate();
+    match both.find(|(_, (found, expected))| found != expected) {
+        None => Ok(()),
+        Some((key, (found, expected))) => {
+            Err(format!("{what}: {space}/{key} has #{found}, expected #{expected}"))
+        }
+    }
+}

@@ -3,6 +3,8 @@
 //! ```text
 //! valgrind --tool=callgrind --collect-atstart=no \
 //!     --toggle-collect='*measured*' target/release/examples/profile get-hit 100000
+//! # the same data in ten key spaces; with 0, in the default one
+//! target/release/examples/profile get-hit 100000 10
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
 //! # a log that is cut, in one memtable, beside two that are not
 //! target/release/examples/profile cut 1000000
@@ -16,7 +18,7 @@ use std::time::Instant;
 use trommel::Environment;
 use trommel::options::{DirectIo, Overlap};
 use trommel::storage::Memory;
-use trommel::{Background, Db, GuardKind, Options, Result, SyncPolicy};
+use trommel::{Background, Db, GuardKind, Keyspace, Options, Result, SyncPolicy};
 
 const VALUE: [u8; 100] = [7; 100];
 /// Beside the large one, which has all but one of so many parts.
@@ -31,9 +33,13 @@ fn main() {
         (Some("overlap"), Some(count), Some(dir)) => overlap(count, Path::new(dir)),
         (Some("cut"), Some(count), None) => cut(count),
         (Some(kind), Some(count), None) if kind.starts_with("cut-") => cut_kind(kind, count),
-        (Some(kind), Some(count), None) => one_kind(kind, count),
+        (Some("spaces"), Some(count), None) => compare_spaces(count),
+        (Some(kind), Some(count), None) => one_kind(kind, count, 0),
+        (Some(kind), Some(count), Some(spaces)) => {
+            one_kind(kind, count, spaces.parse().expect("how many key spaces"))
+        }
         _ => panic!(
-            "what: put, get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT; cut COUNT; \
+            "what: put, get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT [SPACES]; spaces COUNT; cut COUNT; \
              cut-writes, cut-first, cut-last, cut-get, each with -spread and -ordered too, COUNT; overlap ENTRIES DIR"
         ),
     };
@@ -58,20 +64,74 @@ fn options() -> Options {
         .background(Background::Stepped)
 }
 
-/// Writes keys: most into one run, the others into small ones, the last of which is still in
-/// memory.
-fn fill(db: &Db, count: u64) -> Result<()> {
-    let newer_count = count / RUNS;
-    for n in 0..count {
-        db.put(spread(n), VALUE)?;
-        if n + 1 == count - newer_count {
-            db.flush()?;
-            db.compact()?;
-        } else if n + newer_count > count && n % (newer_count / RUNS) == 0 {
-            db.flush()?;
+/// The same data, in so many key spaces.
+struct World {
+    db: Db,
+    spaces: Vec<Keyspace>,
+    count: u64,
+}
+
+impl World {
+    /// `spaces`: beside the default one, which is used alone if there are none.
+    fn new(spaces: u64, count: u64) -> Result<World> {
+        let environment = Environment::new().storage(Arc::new(Memory::new()));
+        let db = Db::open_with(Path::new("db"), options(), environment)?;
+        let named = |n: u64| db.keyspace(format!("key space {n}"), options().into());
+        let spaces = match spaces {
+            0 => vec![Keyspace::clone(&db)],
+            spaces => (0..spaces).map(named).collect::<Result<_>>()?,
+        };
+        Ok(World { db, spaces, count })
+    }
+
+    /// The key space of the nth key.
+    fn of(&self, n: u64) -> &Keyspace {
+        &self.spaces[(n % self.spaces.len() as u64) as usize]
+    }
+
+    fn put(&self, n: u64) -> Result<()> {
+        self.of(n).put(spread(n), VALUE)
+    }
+
+    /// Writes keys: most into one run, the others into small ones, the last of which is still in
+    /// memory.
+    fn fill(&self) -> Result<()> {
+        let (count, newer_count) = (self.count, self.count / RUNS);
+        for n in 0..count {
+            self.put(n)?;
+            if n + 1 == count - newer_count {
+                self.db.flush()?;
+                self.db.compact()?;
+            } else if n + newer_count > count && n % (newer_count / RUNS) == 0 {
+                self.db.flush()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn gets(&self, from: u64) -> Result<()> {
+        let mut keys = from..from + self.count;
+        keys.try_for_each(|n| self.of(n).get(spread(n)).map(drop))
+    }
+
+    fn work(&self, kind: &str) -> Result<()> {
+        let count = self.count;
+        let first = |n: u64| self.of(n).range(spread(n)..).next().transpose().map(drop);
+        let last = |n: u64| self.of(n).range(..spread(n)).next_back().transpose().map(drop);
+        let walk = |space: &Keyspace| space.range(..).try_for_each(|entry| entry.map(drop));
+        match kind {
+            "put" => (2 * count..3 * count).try_for_each(|n| self.put(n)),
+            "flush" => self.db.flush(),
+            "merge" => self.db.compact(),
+            "get-hit" => self.gets(0),
+            "get-miss" => self.gets(count),
+            "seek" => (count..2 * count).try_for_each(first),
+            "seek-back" => (count..2 * count).try_for_each(last),
+            "next" => self.spaces.iter().try_for_each(walk),
+            "threads" => threads(&self.db, count),
+            other => panic!("{other} is nothing that can be measured"),
         }
     }
-    Ok(())
 }
 
 #[inline(never)]
@@ -79,42 +139,48 @@ fn measured<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
-fn one_kind(kind: &str, count: u64) -> Result<()> {
-    let environment = Environment::new().storage(Arc::new(Memory::new()));
-    let db = Db::open_with(Path::new("db"), options(), environment)?;
-    fill(&db, count)?;
-    let gets = |from: u64| (0..count).try_for_each(|n| db.get(spread(from + n)).map(drop));
-    let seeks =
-        || (0..count).try_for_each(|n| db.range(spread(count + n)..).next().transpose().map(drop));
-    let seeks_back = || {
-        (0..count).try_for_each(|n| db.range(..spread(count + n)).next_back().transpose().map(drop))
-    };
-    let walk = || db.range(..).try_for_each(|entry| entry.map(drop));
+fn one_kind(kind: &str, count: u64, spaces: u64) -> Result<()> {
+    let world = World::new(spaces, count)?;
+    world.fill()?;
     match kind {
-        "put" => {
-            return measured(|| (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE)));
+        "put" => {}
+        "flush" => world.work("put")?,
+        _ => {
+            world.db.flush()?;
+            world.work("next")?;
         }
-        "flush" => {
-            (2 * count..3 * count).try_for_each(|n| db.put(spread(n), VALUE))?;
-            return measured(|| db.flush());
-        }
-        "merge" => {
-            db.flush()?;
-            return measured(|| db.compact());
-        }
-        _ => db.flush()?,
     }
-    walk()?;
-    match kind {
-        "get-hit" => measured(|| gets(0)),
-        "get-miss" => measured(|| gets(count)),
-        "seek" => measured(seeks),
-        "seek-back" => measured(seeks_back),
-        "next" => measured(walk),
-        "threads" => threads(&db, count),
-        other => panic!("{other} is nothing that can be measured"),
-    }?;
-    println!("{:?}", db.stats()?.open_seek);
+    measured(|| world.work(kind))?;
+    println!("{:?}", world.of(0).stats()?.open_seek);
+    Ok(())
+}
+
+/// What an operation takes, in the default key space, in one other and in ten, in turns.
+fn compare_spaces(count: u64) -> Result<()> {
+    let worlds = [0, 1, 10].map(|spaces| World::new(spaces, count));
+    let worlds = worlds.into_iter().collect::<Result<Vec<_>>>()?;
+    for world in &worlds {
+        world.fill()?;
+        world.db.flush()?;
+        world.work("next")?;
+    }
+    for kind in ["get-hit", "get-miss", "seek", "next", "put", "flush"] {
+        let rounds = if matches!(kind, "put" | "flush") { 1 } else { 7 };
+        let mut least = [f64::INFINITY; 3];
+        for _ in 0..rounds {
+            for (world, least) in worlds.iter().zip(&mut least) {
+                let start = thread_ns();
+                world.work(kind)?;
+                *least = least.min((thread_ns() - start) as f64 / count as f64);
+            }
+        }
+        let [default, one, ten] = least;
+        let (of_default, of_one) = (ten / default, ten / one);
+        println!(
+            "{kind:>9}, ns of CPU: default {default:>6.0}, one {one:>6.0}, ten {ten:>6.0}: \
+             {of_default:.3} of the default one, {of_one:.3} of one"
+        );
+    }
     Ok(())
 }
 

@@ -43,8 +43,8 @@ impl Owner {
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();
         engine.counters.batches.time(clock, || match expected.is_empty() {
-            true => commit.write_if(engine, write, sync),
-            false => single_keys::write_as_expected(engine, write, &expected, sync),
+            true => commit.write_if(engine, &mut write, sync),
+            false => single_keys::write_as_expected(engine, &write, &expected, sync),
         })
     }
 

@@ -49,7 +49,7 @@ struct Seen {
 /// so: then it is looked at anew.
 pub(super) fn write_as_expected(
     engine: &Engine,
-    write: Write,
+    write: &Write,
     expected: &[Expected],
     sync: bool,
 ) -> Result<Sequence> {
@@ -70,8 +70,8 @@ pub(super) fn write_as_expected(
         if write.batch.is_empty() {
             return Ok(at);
         }
-        let write = Write { batch: write.batch.clone(), conditions, reads: None };
-        match engine.commit.write_if(engine, write, sync) {
+        let mut write = Write { batch: write.batch.clone(), conditions, reads: None };
+        match engine.commit.write_if(engine, &mut write, sync) {
             Err(Error::Conflict { .. }) => {}
             written => return written,
         }

@@ -182,7 +182,7 @@ impl Transaction {
             note_writes(&batch, &mut reads);
         }
         self.look_ahead(&mut reads)?;
-        let write = Write { batch, conditions: Vec::new(), reads: Some(reads) };
+        let write = Write { batch, conditions: Vec::new(), reads: Some(Box::new(reads)) };
         self.db.owner.write(write, sync).map(|last| last.0)
     }
 

@@ -32,7 +32,9 @@ pub struct Batch {
     writes: Vec<Write>,
     /// Whether any write is kept for a while from then on when the batch is written.
     has_lifetimes: bool,
-    /// From which write on they go into which key space. None yet: into the default one.
+    /// The key space that its first writes go into.
+    first_keyspace: KeyspaceId,
+    /// From which later write on they go into which other one.
     keyspaces: Vec<(usize, KeyspaceId)>,
     expected: Vec<Expected>,
 }
@@ -132,7 +134,7 @@ impl Batch {
     /// # }
     /// ```
     pub fn only_if(&mut self, key: impl AsRef<[u8]>, value: Option<&[u8]>) -> &mut Self {
-        let keyspace = self.keyspaces.last().map_or(KeyspaceId::DEFAULT, |(_, current)| *current);
+        let keyspace = self.keyspace();
         let (key, value) = (key.as_ref().to_vec(), value.map(<[u8]>::to_vec));
         self.expected.push(Expected { keyspace, key, value });
         self
@@ -175,6 +177,7 @@ impl Batch {
         self.bytes.clear();
         self.writes.clear();
         self.keyspaces.clear();
+        self.first_keyspace = KeyspaceId::DEFAULT;
         self.expected.clear();
         self.has_lifetimes = false;
     }
@@ -217,33 +220,42 @@ impl Batch {
     /// Writes from here on go into a key space.
     pub(crate) fn go_on_in(&mut self, keyspace: KeyspaceId) {
         let from = self.writes.len();
+        if from == 0 {
+            self.first_keyspace = keyspace;
+            return;
+        }
         self.keyspaces.pop_if(|(place, _)| *place == from);
-        let current = self.keyspaces.last().map_or(KeyspaceId::DEFAULT, |(_, current)| *current);
-        if current != keyspace {
+        if self.keyspace() != keyspace {
             self.keyspaces.push((from, keyspace));
         }
     }
 
+    /// The key space that the next write goes into.
+    fn keyspace(&self) -> KeyspaceId {
+        self.keyspaces.last().map_or(self.first_keyspace, |(_, current)| *current)
+    }
+
+    /// The key space that all its writes go into, if it is one.
+    pub(crate) fn only_keyspace(&self) -> Option<KeyspaceId> {
+        self.keyspaces.is_empty().then_some(self.first_keyspace)
+    }
+
     /// The key spaces that it writes into, beside the default one; some of them several times.
     pub(crate) fn other_keyspaces(&self) -> impl Iterator<Item = KeyspaceId> {
-        let ids = self.keyspaces.iter().map(|(_, keyspace)| *keyspace);
+        let later = self.keyspaces.iter().map(|(_, keyspace)| *keyspace);
+        let ids = std::iter::once(self.first_keyspace).chain(later);
         ids.filter(|keyspace| *keyspace != KeyspaceId::DEFAULT)
     }
 
     /// The writes, each with its key space.
     pub(crate) fn logged(&self) -> impl Iterator<Item = (KeyspaceId, Kind, &[u8], &[u8])> {
-        let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), KeyspaceId::DEFAULT);
+        let (mut later, mut keyspace) = (self.keyspaces.iter().peekable(), self.first_keyspace);
         self.writes().enumerate().map(move |(place, (kind, key, value))| {
             while let Some((_, next)) = later.next_if(|(from, _)| *from == place) {
                 keyspace = *next;
             }
             (keyspace, kind, key, value)
         })
-    }
-
-    /// Whether it writes into the default key space.
-    pub(crate) fn touches_default(&self) -> bool {
-        self.logged().any(|(keyspace, ..)| keyspace == KeyspaceId::DEFAULT)
     }
 
     /// An error if a key, a value or all together are too long, or a range ends before it begins.

@@ -339,10 +339,6 @@ impl Layout {
         FileSet(files.0.into_iter().filter(|&file| !named.contains(file)).collect())
     }
 
-    pub(crate) fn has_file(&self, file: u64) -> bool {
-        self.runs.iter().flat_map(|run| &run.tables).any(|table| table.file == file)
-    }
-
     /// An error if a number is greater than any that is believed.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
         let numbers = [self.next_file, self.next_flush.0, self.last_sequence.0];

@@ -181,6 +181,17 @@ impl StoreLayout {
         &self.keyspaces[&KeyspaceId::DEFAULT].tree
     }
 
+    /// The tables that it names.
+    pub(crate) fn table_files(&self) -> HashSet<u64> {
+        let tables = self.trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
+        tables.map(|table| table.file).collect()
+    }
+
+    /// The images of filters that it names.
+    pub(crate) fn image_files(&self) -> HashSet<u64> {
+        self.trees().flat_map(|tree| &tree.images).map(|image| image.file).collect()
+    }
+
     /// The key space of a name.
     pub(crate) fn named(&self, name: &str) -> Option<KeyspaceId> {
         self.names.get(name).copied()

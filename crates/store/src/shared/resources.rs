@@ -140,7 +140,7 @@ struct Inner {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ResourceStats {
-    /// Open stores that the threads work for.
+    /// Open stores that the threads work for; each key space that is open counts as one.
     pub stores: usize,
     /// Threads. They begin when the first store is opened.
     pub threads: usize,

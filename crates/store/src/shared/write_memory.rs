@@ -83,7 +83,7 @@ impl WriteMemory {
     /// every write asks while stores cannot flush.
     fn steps_over_half(&self, active: usize) -> usize {
         let (half, step) = (self.bytes_max / 2, self.bytes_max / STEPS + 1);
-        active.saturating_sub(half).div_ceil(step)
+        if active <= half { 0 } else { (active - half).div_ceil(step) }
     }
 
     /// Asks for the largest active memtables until the others hold at most half.

@@ -7,6 +7,7 @@
 //! shown, but named with file and offset. The store may be open meanwhile. A file that disappears
 //! then is left out.
 
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -155,7 +156,7 @@ pub fn dump(storage: &dyn Storage, path: impl AsRef<Path>, tell: &mut Tell<'_>) 
 
 /// Dumps the files of a store's folder.
 fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Dumped {
-    let layout = Manifest::read(folder).ok().flatten();
+    let needed = Manifest::read(folder).ok().flatten().map(|layout| Needed::by(&layout));
     let names = folder.list()?;
     let files = names.iter().filter_map(|name| Some((name, FileKind::of_name(name)?)));
     let mut files: Vec<_> = files.collect();
@@ -164,7 +165,7 @@ fn dump_all(folder: &OpenFolder, tell: &mut Tell<'_>) -> Dumped {
     }
     files.sort_by_key(|(_, kind)| *kind as u8);
     for (name, kind) in files {
-        match dump_file(folder, name, kind, layout.as_ref(), tell) {
+        match dump_file(folder, name, kind, needed.as_ref(), tell) {
             // The file was removed meanwhile.
             Err(End::Failed(Error::Io { source, .. })) if source.kind() == ErrorKind::NotFound => {}
             told => told?,
@@ -180,8 +181,9 @@ fn dump_one(storage: &dyn Storage, path: &Path, tell: &mut Tell<'_>) -> Dumped {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let known = FileKind::of_name(&name);
     let layout = known.and_then(|_| Manifest::read(&folder).ok()?);
+    let needed = layout.map(|layout| Needed::by(&layout));
     let kind = known.map_or_else(|| kind_of_bytes(&folder, &name), Ok)?;
-    dump_file(&folder, &name, kind, layout.as_ref(), tell)
+    dump_file(&folder, &name, kind, needed.as_ref(), tell)
 }
 
 /// The kind of a file with any other name, by its first bytes. All others are taken for tables,
@@ -200,12 +202,12 @@ fn dump_file(
     folder: &OpenFolder,
     name: &str,
     kind: FileKind,
-    layout: Option<&StoreLayout>,
+    needed: Option<&Needed>,
     tell: &mut Tell<'_>,
 ) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
-    let left_over = layout.map(|layout| why_left_over(layout, name, kind));
+    let left_over = needed.map(|needed| why_left_over(needed, name, kind));
     let is_needed = left_over.map(|why| why.is_none());
     say(tell, DumpItem::File { path, kind, bytes, is_needed })?;
     let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
@@ -219,22 +221,36 @@ fn dump_file(
     })
 }
 
+/// The files that a store needs.
+struct Needed {
+    tables: HashSet<u64>,
+    images: HashSet<u64>,
+    /// Older logs are not.
+    live_log: u64,
+}
+
+impl Needed {
+    fn by(layout: &StoreLayout) -> Self {
+        let (tables, images) = (layout.table_files(), layout.image_files());
+        Needed { tables, images, live_log: layout.logs.live }
+    }
+}
+
 /// Why the store does not need a file that lies beside its manifest. None: it needs it.
-fn why_left_over(layout: &StoreLayout, name: &str, kind: FileKind) -> Option<&'static str> {
+fn why_left_over(needed: &Needed, name: &str, kind: FileKind) -> Option<&'static str> {
     let number = file_number(name);
     let is = |name_of: fn(u64) -> String| number.is_some_and(|number| name == name_of(number));
     let number = number.unwrap_or_default();
     match kind {
         FileKind::Manifest if name == MANIFEST_NAME => None,
-        FileKind::Table if is(table_name) => (!layout.trees().any(|tree| tree.has_file(number))).then_some(
+        FileKind::Table if is(table_name) => (!needed.tables.contains(&number)).then_some(
             "the manifest does not name it. A flush or merge is writing it, or was cut short; or it was merged into another",
         ),
         FileKind::Log if is(wal_name) => {
-            (number < layout.logs.live).then_some("all that it holds is in tables")
+            (number < needed.live_log).then_some("all that it holds is in tables")
         }
         FileKind::Filter if is(image_name) => {
-            let mut images = layout.trees().flat_map(|tree| &tree.images);
-            let is_named = images.any(|image| image.file == number);
+            let is_named = needed.images.contains(&number);
             (!is_named).then_some("the manifest does not name it: there is a newer one, or none")
         }
         _ => Some("it never got the name of a file of the store, or was given another"),

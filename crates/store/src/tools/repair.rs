@@ -240,7 +240,8 @@ impl Repair<'_, '_> {
         }
         // Merges left these tables over, and opening would remove them. They may hold what is lost
         // elsewhere.
-        let is_left_over = |file: &u64| !store.trees().any(|tree| tree.has_file(*file));
+        let named = store.table_files();
+        let is_left_over = |file: &u64| !named.contains(file);
         let left_over = self.numbers(table_name).into_iter().filter(is_left_over);
         aside.extend(left_over.map(table_name));
         let next_file = self.table_files.next_file();

@@ -76,7 +76,8 @@ pub(crate) fn verify(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Resu
     steps.begin(trees.iter().map(entries).sum())?;
     trees.iter().try_for_each(|tree| verify_tree(tree, &mut report, steps))?;
     check_logs(&trees[0], &mut report)?;
-    trees.iter().try_for_each(|tree| report.note(check_manifest(tree)))?;
+    report.note(check_manifest(&trees[0]))?;
+    trees.iter().try_for_each(|tree| report.note(check_layout(tree)))?;
     Ok(report)
 }
 
@@ -242,19 +243,30 @@ fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
     Ok(())
 }
 
-/// Whether the manifest describes the open tree. Holds the right to change it meanwhile.
+/// Whether the manifest's file is as the open store knows it. Holds the right to change it
+/// meanwhile.
 fn check_manifest(tree: &OpenTree) -> Result<()> {
     let folder = &tree.table_files.folder;
+    let manifest = tree.manifest();
+    let read = Manifest::read(folder)?;
+    let read =
+        read.ok_or_else(|| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, "it is missing"))?;
+    let is_other = manifest.is_certain() && read != *manifest.layout();
+    if is_other { Err(another_tree(tree)) } else { Ok(()) }
+}
+
+/// Whether a tree is as the store's manifest describes it, unless its key space was dropped.
+fn check_layout(tree: &OpenTree) -> Result<()> {
     let _installer = tree.installer();
     let manifest = tree.manifest();
-    let wrong = |what: &str| Error::corrupt(folder.path_of(MANIFEST_NAME), 0, what);
-    let read = Manifest::read(folder)?.ok_or_else(|| wrong("it is missing"))?;
-    let now = tree.current.hold();
-    let is_as_open = || read.tree(tree.keyspace) == Some(&now.layout);
-    if manifest.is_certain() && (read != *manifest.layout() || !is_as_open()) {
-        return Err(wrong("it tells of another tree than the one that is open"));
-    }
-    Ok(())
+    let is_other = |told: &Arc<Layout>| *told != tree.current.hold().layout;
+    let told = manifest.layout().tree(tree.keyspace).filter(|_| manifest.is_certain());
+    if told.is_some_and(is_other) { Err(another_tree(tree)) } else { Ok(()) }
+}
+
+fn another_tree(tree: &OpenTree) -> Error {
+    let path = tree.table_files.folder.path_of(MANIFEST_NAME);
+    Error::corrupt(path, 0, "it tells of another tree than the one that is open")
 }
 
 #[cfg(test)]

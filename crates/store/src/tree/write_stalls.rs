@@ -41,6 +41,7 @@ pub struct StallStats {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lag {
     pub(crate) sealed: usize,
+    pub(crate) active_bytes: usize,
     /// The active memtable: 0 empty, 1 full.
     pub(crate) fullness: f64,
     /// The memory for writes that stores share: 1 all of it is used.

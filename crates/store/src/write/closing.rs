@@ -7,6 +7,7 @@
 //! if a step panics.
 
 use crate::entries::key_bounds::KeyBounds;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::Result;
 use crate::events::Event;
 use crate::storage::life::Closing;
@@ -15,6 +16,9 @@ use crate::tree::guard_image;
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 use crate::write::keyspaces::Keyspaces;
+
+/// Blocks of a tree's tables that are read as fast as an image, at most.
+const BLOCKS_WITHOUT_IMAGE: usize = 4;
 
 /// Closes a store and ends what threads do for it; does nothing if it is closed. The error is what
 /// could not be made durable. `main`: its default tree.
@@ -29,13 +33,20 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     let saved = saved.and_then(|()| main.commit.writer().close(main));
     for engine in &engines {
         // A session that has not changed the tree writes nothing.
-        if engine.installer().has_changed {
+        if engine.installer().has_changed && is_worth_an_image(engine) {
             // Without an image the next open reads the filter from the runs.
             let _ = guard_image::write(engine, &KeyBounds::all());
         }
     }
     main.sweep();
     saved
+}
+
+/// Whether reading the image of its filter is less than reading its tables. Of key spaces there may
+/// be thousands with a block each, and each image costs three syncs.
+fn is_worth_an_image(engine: &Engine) -> bool {
+    let blocks = || engine.current.pin().files().map(|table| table.block_count()).sum::<usize>();
+    engine.keyspace == KeyspaceId::DEFAULT || blocks() > BLOCKS_WITHOUT_IMAGE
 }
 
 /// A store that is being closed. When it is dropped, it is closed.

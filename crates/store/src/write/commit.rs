@@ -120,12 +120,18 @@ impl Commit {
     /// Writes a batch. When it returns, readers see it; with `sync`, it survives any crash.
     #[cfg(test)]
     pub(crate) fn write(&self, engine: &Engine, batch: crate::Batch, sync: bool) -> Result<()> {
-        self.write_if(engine, Write::of(batch), sync).map(|_| ())
+        self.write_if(engine, &mut Write::of(batch), sync).map(|_| ())
     }
 
     /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see
-    /// it; with `sync`, it survives any crash. Gives the number of its last write.
-    pub(crate) fn write_if(&self, engine: &Engine, write: Write, sync: bool) -> Result<Sequence> {
+    /// it; with `sync`, it survives any crash. Gives the number of its last write. What it is given
+    /// may be empty then.
+    pub(crate) fn write_if(
+        &self,
+        engine: &Engine,
+        write: &mut Write,
+        sync: bool,
+    ) -> Result<Sequence> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
@@ -133,9 +139,10 @@ impl Commit {
             drop(queue);
             let mut leading = Leading { commit: self, writers: 1, sync_time: None };
             let mut own = None;
-            leading.write(engine, &[&write], sync, |_, result| own = Some(result))?;
+            leading.write(engine, &[write], sync, |_, result| own = Some(result))?;
             return own.expect("a group that is written has a result for each write");
         }
+        let write = std::mem::take(write);
         let own = Arc::new(Waiting { write, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
         if queue.waiting.len() == queue.wanted {

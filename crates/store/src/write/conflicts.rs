@@ -72,17 +72,24 @@ impl Condition {
 }
 
 /// A batch that is to be written if its conditions hold.
+#[derive(Default)]
 pub(crate) struct Write {
     pub(crate) batch: Batch,
     pub(crate) conditions: Vec<Condition>,
     /// Of a transaction: what must not have changed.
-    pub(crate) reads: Option<ReadSet>,
+    pub(crate) reads: Option<Box<ReadSet>>,
 }
 
 impl Write {
     /// Without conditions.
     pub(crate) fn of(batch: Batch) -> Self {
         Write { batch, conditions: Vec::new(), reads: None }
+    }
+
+    /// Whether it writes into the default key space alone, whatever others do.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_default = self.batch.only_keyspace() == Some(KeyspaceId::DEFAULT);
+        is_default && self.conditions.is_empty() && self.reads.is_none()
     }
 }
 

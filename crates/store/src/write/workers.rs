@@ -185,10 +185,11 @@ impl Engine {
     /// How far flushes and merges lag behind.
     pub(crate) fn lag(&self) -> Lag {
         let now = self.current.pin();
-        let size = now.active.memtable.size_bytes() as f64;
-        let fullness = size / self.table_files.options.write_buffer_bytes as f64;
+        let active_bytes = now.active.memtable.size_bytes();
+        let fullness = active_bytes as f64 / self.table_files.options.write_buffer_bytes as f64;
         Lag {
             sealed: now.sealed.len(),
+            active_bytes,
             fullness,
             shared: self.memory().map_or(0.0, |memory| memory.fullness()),
             runs: self.lagging_runs(&now.layout),

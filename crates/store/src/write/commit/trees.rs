@@ -18,26 +18,50 @@ use crate::sync::{Arc, Mutex, Weak, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::write::engine::Engine;
 
+/// Trees that are found at once, if they were written before.
+const RECENT: usize = 16;
+
 /// All but the default one, and that too where it has said so.
 #[derive(Default)]
-pub(crate) struct Trees(Mutex<BTreeMap<KeyspaceId, Weak<Engine>>>);
+pub(crate) struct Trees(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    all: BTreeMap<KeyspaceId, Weak<Engine>>,
+    /// Some of them, each at its number's place.
+    recent: [Option<(KeyspaceId, Weak<Engine>)>; RECENT],
+}
+
+impl Known {
+    fn get(&mut self, keyspace: KeyspaceId) -> Option<&Weak<Engine>> {
+        let place = &mut self.recent[keyspace.0 as usize % RECENT];
+        if place.as_ref().is_none_or(|(recent, _)| *recent != keyspace) {
+            *place = self.all.get(&keyspace).map(|engine| (keyspace, Weak::clone(engine)));
+        }
+        place.as_ref().map(|(_, engine)| engine)
+    }
+
+    fn forget_recent(&mut self, keyspace: KeyspaceId) {
+        let place = &mut self.recent[keyspace.0 as usize % RECENT];
+        place.take_if(|(recent, _)| *recent == keyspace);
+    }
+}
 
 impl Trees {
     pub(crate) fn add(&self, engine: &Arc<Engine>) {
-        lock(&self.0).insert(engine.keyspace, Arc::downgrade(engine));
+        let mut known = lock(&self.0);
+        known.forget_recent(engine.keyspace);
+        known.all.insert(engine.keyspace, Arc::downgrade(engine));
     }
 
     pub(crate) fn remove(&self, keyspace: KeyspaceId) {
-        lock(&self.0).remove(&keyspace);
+        let mut known = lock(&self.0);
+        known.forget_recent(keyspace);
+        known.all.remove(&keyspace);
     }
 
     fn get(&self, keyspace: KeyspaceId) -> Option<Arc<Engine>> {
-        lock(&self.0).get(&keyspace)?.upgrade()
-    }
-
-    /// Fails if a key space that a batch writes into is not there any more.
-    pub(super) fn check(&self, batch: &Batch) -> Result<()> {
-        batch.other_keyspaces().try_for_each(|keyspace| self.find(keyspace).map(drop))
+        lock(&self.0).get(keyspace)?.upgrade()
     }
 
     /// The tree of a key space. `main`: the default one.
@@ -87,78 +111,116 @@ impl Trees {
             engine.current.pin().active.move_to_newest(&engine.logs, engine.keyspace);
         });
     }
+}
 
-    /// The trees that batches write into. `main`: the default one.
-    ///
-    /// # Errors
-    /// `KeyspaceDropped`: one of them is not there any more.
-    pub(super) fn touched<'e>(&self, main: &'e Engine, batches: &[&Batch]) -> Result<Touched<'e>> {
-        let mut others: Vec<Arc<Engine>> = Vec::new();
-        for keyspace in batches.iter().flat_map(|batch| batch.other_keyspaces()) {
-            if let Err(place) = others.binary_search_by_key(&keyspace, |engine| engine.keyspace) {
-                others.insert(place, self.find(keyspace)?);
-            }
-        }
-        let writes_main = |batch: &&Batch| batch.touches_default();
-        let main_is_written = others.is_empty() || batches.iter().any(writes_main);
-        Ok(Touched { main, main_is_written, others })
-    }
+/// A tree beside the default one, and what a group gives it.
+pub(super) struct Touch {
+    engine: Arc<Engine>,
+    tally: Tally,
 }
 
 /// The trees that a group of batches writes into.
 pub(super) struct Touched<'e> {
     main: &'e Engine,
-    main_is_written: bool,
+    of_main: Tally,
     /// By number.
-    others: Vec<Arc<Engine>>,
+    others: Vec<Touch>,
 }
 
-impl Touched<'_> {
-    /// Each of them.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Engine> {
-        let main = self.main_is_written.then_some(self.main);
-        main.into_iter().chain(self.others.iter().map(|engine| &**engine))
+impl<'e> Touched<'e> {
+    /// None yet. `main`: the default one. `room`: memory to use.
+    pub(super) fn new(main: &'e Engine, room: Vec<Touch>) -> Self {
+        Touched { main, of_main: Tally::default(), others: room }
     }
 
-    /// How much each of them is given, in the same order.
-    pub(super) fn tallies(&self, batches: &[&Batch]) -> Vec<Tally> {
-        if self.others.is_empty() {
-            let writes = batches.iter().map(|batch| batch.len() as u64).sum();
-            return vec![Tally { writes, bytes: batches.iter().map(|it| it.size_bytes()).sum() }];
+    /// The default one.
+    pub(super) fn main(&self) -> &'e Engine {
+        self.main
+    }
+
+    /// The memory that was used, for the next group.
+    pub(super) fn into_room(self) -> Vec<Touch> {
+        let mut room = self.others;
+        room.clear();
+        room
+    }
+
+    /// Looks up the trees that a batch writes into.
+    ///
+    /// # Errors
+    /// `KeyspaceDropped`: one of them is not there any more.
+    pub(super) fn find(&mut self, trees: &Trees, batch: &Batch) -> Result<()> {
+        for keyspace in batch.other_keyspaces() {
+            if let Err(place) = self.place_of(keyspace) {
+                let (engine, tally) = (trees.find(keyspace)?, Tally::default());
+                self.others.insert(place, Touch { engine, tally });
+            }
         }
-        let mut tallies: BTreeMap<KeyspaceId, Tally> = BTreeMap::new();
-        for (keyspace, _, key, value) in batches.iter().flat_map(|batch| batch.logged()) {
-            let tally = tallies.entry(keyspace).or_default();
-            tally.writes += 1;
-            tally.bytes += key.len() + value.len();
+        Ok(())
+    }
+
+    fn place_of(&self, keyspace: KeyspaceId) -> std::result::Result<usize, usize> {
+        self.others.binary_search_by_key(&keyspace, |touch| touch.engine.keyspace)
+    }
+
+    /// Counts a batch. Requires: its trees were looked up.
+    pub(super) fn count(&mut self, batch: &Batch) {
+        if let Some(only) = batch.only_keyspace() {
+            return self.give(only, batch.len() as u64, batch.size_bytes());
         }
-        self.iter().map(|engine| tallies.remove(&engine.keyspace).unwrap_or_default()).collect()
+        for (keyspace, _, key, value) in batch.logged() {
+            self.give(keyspace, 1, key.len() + value.len());
+        }
+    }
+
+    fn give(&mut self, keyspace: KeyspaceId, writes: u64, bytes: usize) {
+        let place = self.place_of(keyspace);
+        let tally = place.map_or(&mut self.of_main, |place| &mut self.others[place].tally);
+        tally.writes += writes;
+        tally.bytes += bytes;
+    }
+
+    /// Those that are given something.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&Engine, Tally)> {
+        let others = self.others.iter().map(|touch| (&*touch.engine, touch.tally));
+        let all = std::iter::once((self.main, self.of_main)).chain(others);
+        all.filter(|(_, tally)| tally.writes > 0)
     }
 
     /// Puts writes, with their sequence numbers, into memtables.
     pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = (LoggedWrite<'w>, u64)>) {
-        let mut current: Option<(KeyspaceId, Arc<Memtable>)> = None;
+        let mut current: Option<Filling<'_>> = None;
         for ((keyspace, kind, key, value), sequence) in writes {
-            let (_, memtable) = match &mut current {
-                Some(current) if current.0 == keyspace => current,
-                other => other.insert((keyspace, self.memtable(keyspace))),
+            let filling = match &mut current {
+                Some(filling) if filling.engine.keyspace == keyspace => filling,
+                // What it took before is counted when it goes.
+                other => other.insert(self.filling(keyspace)),
             };
-            memtable.insert(key, Sequence(sequence), kind, value);
-        }
-        for engine in self.iter() {
-            if let Some(memory) = engine.memory() {
-                memory.note_active(engine.current.pin().active.memtable.size_bytes());
-            }
+            filling.memtable.insert(key, Sequence(sequence), kind, value);
         }
     }
 
     /// The memtable that takes writes of a key space. Requires: it is one of them.
-    fn memtable(&self, keyspace: KeyspaceId) -> Arc<Memtable> {
-        let place = self.others.binary_search_by_key(&keyspace, |engine| engine.keyspace);
-        let engine = place.map_or(self.main, |place| &*self.others[place]);
+    fn filling(&self, keyspace: KeyspaceId) -> Filling<'_> {
+        let place = self.place_of(keyspace);
+        let engine = place.map_or(self.main, |place| &*self.others[place].engine);
         let now = engine.current.pin();
         now.active.note_first_log(&engine.logs, engine.keyspace);
-        Arc::clone(&now.active.memtable)
+        Filling { engine, memtable: Arc::clone(&now.active.memtable) }
+    }
+}
+
+/// A memtable that takes writes. Dropped: what it takes of memory for writes is counted.
+struct Filling<'e> {
+    engine: &'e Engine,
+    memtable: Arc<Memtable>,
+}
+
+impl Drop for Filling<'_> {
+    fn drop(&mut self) {
+        if let Some(memory) = self.engine.memory() {
+            memory.note_active(self.memtable.size_bytes());
+        }
     }
 }
 

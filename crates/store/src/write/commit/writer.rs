@@ -20,8 +20,8 @@ use crate::shared::worker_pool::WorkKind;
 use crate::storage::pauses::PausePoint;
 use crate::sync::{Arc, Mutex, lock, pause};
 use crate::tree::version::Active;
-use crate::tree::write_stalls::Debt;
-use crate::write::commit::trees::Trees;
+use crate::tree::write_stalls::{Debt, Lag};
+use crate::write::commit::trees::{Touch, Touched, Trees};
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
 
@@ -59,6 +59,8 @@ pub(crate) struct Writer {
     unsynced: Arc<Unsynced>,
     next: Sequence,
     debt: Debt,
+    /// Memory for what a group writes into.
+    room: Vec<Touch>,
 }
 
 /// A log, once the manifest names it.
@@ -74,8 +76,8 @@ impl Writer {
         log_failure: LogFailure,
         unsynced: Arc<Unsynced>,
     ) -> Self {
-        let (next_failed, debt) = (false, Debt::default());
-        Writer { log, trees, next_failed, log_failure, unsynced, next, debt }
+        let (next_failed, debt, room) = (false, Debt::default(), Vec::new());
+        Writer { log, trees, next_failed, log_failure, unsynced, next, debt, room }
     }
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
@@ -84,6 +86,7 @@ impl Writer {
     }
 
     /// Moves on from a log that has failed, if it has.
+    #[inline]
     pub(crate) fn leave_if_failed(&mut self, engine: &Engine) -> Result<()> {
         if self.has_failed() { self.leave_failed_log(engine) } else { Ok(()) }
     }
@@ -125,15 +128,21 @@ impl Writer {
         mut tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
         engine.life().check()?;
+        if let [only] = writes {
+            tell(0, self.commit_one(engine, only, sync));
+            return Ok(());
+        }
+        let mut touched = Touched::new(engine, std::mem::take(&mut self.room));
         let mut batches: Vec<&Batch> = Vec::with_capacity(writes.len());
         let mut refused: Vec<(usize, Error)> = Vec::new();
         for (place, write) in writes.iter().enumerate() {
-            match self.accepts(engine, write, &batches) {
+            match self.accepts(write, &batches, &mut touched) {
                 Ok(()) => batches.push(&write.batch),
                 Err(error) => refused.push((place, error)),
             }
         }
-        let mut last = self.commit_all(engine, &batches, sync)?.0 - 1;
+        let mut last = self.commit_all(&batches, &touched, sync)?.0 - 1;
+        self.room = touched.into_room();
         let mut refused = refused.into_iter().peekable();
         for (place, write) in writes.iter().enumerate() {
             if let Some((_, error)) = refused.next_if(|(refused, _)| *refused == place) {
@@ -146,10 +155,33 @@ impl Writer {
         Ok(())
     }
 
+    /// Writes a group of one, as most are: no lists are made. Gives the number of its last write.
+    fn commit_one(&mut self, engine: &Engine, write: &Write, sync: bool) -> Result<Sequence> {
+        let first = if write.is_plain() {
+            let mut touched = Touched::new(engine, Vec::new());
+            touched.count(&write.batch);
+            self.commit_all(&[&write.batch], &touched, sync)?
+        } else {
+            let mut touched = Touched::new(engine, std::mem::take(&mut self.room));
+            self.accepts(write, &[], &mut touched)?;
+            let first = self.commit_all(&[&write.batch], &touched, sync)?;
+            self.room = touched.into_room();
+            first
+        };
+        Ok(Sequence(first.0 + write.batch.len() as u64 - 1))
+    }
+
     /// Whether a write may be part of a group, behind these batches. Nothing is published
     /// meanwhile.
-    fn accepts(&self, engine: &Engine, write: &Write, before: &[&Batch]) -> Result<()> {
-        self.trees.check(&write.batch)?;
+    fn accepts(&self, write: &Write, before: &[&Batch], touched: &mut Touched<'_>) -> Result<()> {
+        touched.find(&self.trees, &write.batch)?;
+        self.check_conditions(touched.main(), write, before)?;
+        touched.count(&write.batch);
+        Ok(())
+    }
+
+    /// An error if something that a write expects is not so.
+    fn check_conditions(&self, engine: &Engine, write: &Write, before: &[&Batch]) -> Result<()> {
         for condition in &write.conditions {
             let tree = self.trees.of(engine, condition.keyspace)?;
             let is_touched = before.iter().any(|batch| condition.is_touched_by(batch));
@@ -163,7 +195,13 @@ impl Writer {
     }
 
     /// Gives the number of the first write, or what it would be.
-    fn commit_all(&mut self, engine: &Engine, batches: &[&Batch], sync: bool) -> Result<Sequence> {
+    fn commit_all(
+        &mut self,
+        batches: &[&Batch],
+        touched: &Touched<'_>,
+        sync: bool,
+    ) -> Result<Sequence> {
+        let engine = touched.main();
         let count: usize = batches.iter().map(|batch| batch.len()).sum();
         if count == 0 {
             if sync {
@@ -171,9 +209,7 @@ impl Writer {
             }
             return Ok(self.next);
         }
-        let touched = self.trees.touched(engine, batches)?;
-        let tallies = touched.tallies(batches);
-        for (engine, tally) in touched.iter().zip(&tallies) {
+        for (engine, tally) in touched.iter() {
             self.make_room(engine, tally.bytes)?;
         }
         // Spent even if logging fails: the log may hold them.
@@ -190,7 +226,7 @@ impl Writer {
         touched.insert(writes().zip(first.0..));
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
-        for (engine, tally) in touched.iter().zip(&tallies) {
+        for (engine, tally) in touched.iter() {
             engine.counters.wrote(tally.writes, tally.bytes as u64);
         }
         if self.is_long_again(engine, before, log_bytes) {
@@ -279,14 +315,18 @@ impl Writer {
     /// Seals a full memtable, and holds writers back while flushes or merges lag behind.
     fn make_room(&mut self, engine: &Engine, bytes: usize) -> Result<()> {
         self.leave_if_failed(engine)?;
-        let full = engine.current.pin().active.memtable.size_bytes();
+        let mut lag = engine.lag();
         let is_asked = engine.memory().is_some_and(|memory| memory.asked());
-        if full >= engine.table_files.options.write_buffer_bytes || is_asked {
+        if lag.active_bytes >= engine.table_files.options.write_buffer_bytes || is_asked {
             engine.wait_for_flushes()?;
             self.seal(engine)?;
+            lag = engine.lag();
         }
-        engine.wait_for_merges()?;
-        self.slow_down(engine, bytes);
+        if lag.runs >= engine.run_limits.stop {
+            engine.wait_for_merges()?;
+            lag = engine.lag();
+        }
+        self.slow_down(engine, &lag, bytes);
         Ok(())
     }
 
@@ -391,8 +431,8 @@ impl Writer {
     }
 
     /// Slows a writer down while flushes or merges lag behind.
-    fn slow_down(&mut self, engine: &Engine, bytes: usize) {
-        if let Some(time) = self.debt.charge(&engine.lag(), engine.run_limits, bytes) {
+    fn slow_down(&mut self, engine: &Engine, lag: &Lag, bytes: usize) {
+        if let Some(time) = self.debt.charge(lag, engine.run_limits, bytes) {
             if engine.table_files.options.background != Background::Stepped {
                 pause(time);
             }

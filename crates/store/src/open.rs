@@ -55,7 +55,7 @@ pub(crate) fn open_store(
         None => Manifest::create(&folder, StoreLayout::default())?,
     };
     let layout = manifest.layout().clone();
-    let options = with_kept(options, &layout)?;
+    let options = with_kept(options, &layout, dir)?;
     let (resources, options) = StoreResources::of(shared.as_ref(), &options)?;
     let options = &options;
     let names = folder.list()?;
@@ -91,9 +91,9 @@ pub(crate) fn open_store(
 }
 
 /// The options with those that the default key space has kept.
-fn with_kept(options: &Options, layout: &StoreLayout) -> Result<Options> {
+fn with_kept(options: &Options, layout: &StoreLayout, store: &Path) -> Result<Options> {
     let kept = &layout.keyspaces[&KeyspaceId::DEFAULT].record.options;
-    let options = options.with_kept(kept)?;
+    let options = options.with_kept(kept, store)?;
     options.check()?;
     registry::register(options.guard)?;
     Ok(options)

@@ -131,7 +131,8 @@ impl Keyspaces {
         record: &KeyspaceRecord,
         given: &KeyspaceOptions,
     ) -> Result<Options> {
-        let options = main.table_files.options.of_keyspace(&record.options, given)?;
+        let store = main.table_files.folder.path();
+        let options = main.table_files.options.of_keyspace(&record.options, given, store)?;
         options.check()?;
         registry::register(options.guard)?;
         Ok(options)

@@ -43,6 +43,19 @@ fn files(disk: &Memory, end: &str) -> Vec<String> {
     names
 }
 
+// Found by `stress --transactions`: the load was there after a power cut, the write before it not.
+#[test]
+fn a_bulk_load_makes_durable_what_other_key_spaces_were_given_before() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let events = keyspace(&db, "events");
+    db.put("before", "1").expect("puts");
+    events.ingest([("loaded", "1")]).expect("loads");
+    let after = open(&disk.crash_hard());
+    assert_eq!(value(&keyspace(&after, "events"), "loaded").as_deref(), Some("1"));
+    assert_eq!(value(&after, "before").as_deref(), Some("1"));
+}
+
 #[test]
 fn each_key_space_has_its_own_keys() {
     let disk = Memory::new();

@@ -337,6 +337,8 @@ impl Writer {
     /// the log.
     pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
         self.seal(engine)?;
+        // What other key spaces were given before must not be lost where this is there.
+        self.make_durable(engine)?;
         engine.flush_sealed()?;
         let _installer = engine.installer();
         let mut next = (*engine.current.hold()).clone();

@@ -107,11 +107,14 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
 
 /// The newest log goes on, in a file that replaces it; or if there is none, a new one.
 fn log_of(replayed: &Replayed, new_file: impl FnOnce() -> u64) -> Log {
+    let is_needed = false;
     match replayed.logs.last() {
-        Some(&ReplayedLog { number, before, .. }) => Log::Unmade { number, before, replaces: true },
+        Some(&ReplayedLog { number, before, .. }) => {
+            Log::Unmade { number, before, replaces: true, is_needed }
+        }
         None => {
             let before = Predecessor { wal: 0, valid_bytes: 0 };
-            Log::Unmade { number: new_file(), before, replaces: false }
+            Log::Unmade { number: new_file(), before, replaces: false, is_needed }
         }
     }
 }

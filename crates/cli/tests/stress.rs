@@ -18,6 +18,20 @@ fn a_simulation_is_one_json_object_and_repeats_itself() {
 }
 
 #[test]
+fn transactions_are_simulated_too() {
+    let place = Workplace::new();
+    let run = || place.run("stress --transactions --seed 5 --seeds 3 --steps 400 --json").json(0);
+    let (once, again) = (run(), run());
+    assert!(once["failure"].is_null(), "{once}");
+    for field in ["answers", "commits", "conflicts", "flushes", "reopened"] {
+        assert!(once[field].as_u64() > Some(0), "{field}: {once}");
+        assert_eq!(once[field], again[field], "{field}");
+    }
+    let text = place.run("stress --transactions --steps 500").with_status(0);
+    assert!(text.contains("transactions have committed"), "{text}");
+}
+
+#[test]
 fn a_simulation_says_in_words_what_it_did() {
     let place = Workplace::new();
     let text = place.run("stress --steps 300").with_status(0);

@@ -21,6 +21,19 @@ fn threads_find_nothing_wrong_and_tell_what_they_did() {
 }
 
 #[test]
+fn transactions_of_threads_are_run_again_in_order() {
+    let place = Workplace::new();
+    let line = "stress --transactions --threads 2 --disk --seconds 1 --dir work";
+    let report = place.run(&format!("{line} --json")).json(0);
+    assert!(report["failure"].is_null(), "{report}");
+    for count in ["openings", "commits", "reads", "adds"] {
+        assert!(report[count].as_u64() > Some(0), "{count}: {report}");
+    }
+    let text = place.run("stress --transactions --threads 2 --disk --seconds 1").with_status(0);
+    assert!(text.contains("as if one had come after the other"), "{text}");
+}
+
+#[test]
 fn threads_need_the_disk_and_no_other_kind_of_stress() {
     let place = Workplace::new();
     for wrong in [

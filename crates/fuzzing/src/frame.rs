@@ -12,9 +12,9 @@ use trommel_filters::{Reader, Writer};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 /// The header of a log.
-pub(crate) const LOG_HEADER: &[u8] = b"TRMLWAL\0\x02\0\0\0";
+pub(crate) const LOG_HEADER: &[u8] = b"TRMLWAL\0\x05\0\0\0";
 /// The header of a manifest.
-pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x07\0\0\0";
+pub(crate) const MANIFEST_HEADER: &[u8] = b"TROMMELM\x08\0\0\0";
 /// The length of both.
 pub(crate) const HEADER_BYTES: usize = 12;
 

@@ -61,10 +61,10 @@
 //! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
 //! | filter policy, `optimize_filters_for_hits` | [`Options::guard`], [`Options::monkey`] |
-//! | OPTIONS file | none: [`Options::set`] reads options of your own file |
+//! | OPTIONS file | the store keeps what was set, for each key space |
 //! | merge operator, compaction filter | none: read and write under a lock of your own; expiry |
-//! | column families | none: a prefix of the key, or stores that share [`Resources`] |
-//! | transactions | none: one process has the store, so a lock over the keys is enough |
+//! | column families | [`Db::keyspace`], [`Batch::to`], [`Snapshot::of`] |
+//! | transactions, optimistic | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
 //! | secondary, read-only instance | none: a checkpoint |
 //!
 //! # What to know first
@@ -75,6 +75,21 @@
 //! - After an acknowledged write with [`SyncPolicy::Always`], a crash loses nothing. With the other
 //!   settings it loses at most the last writes, and never half a batch.
 //! - Options are not fixed: a store can be opened with others, and moves there as it merges.
+//!
+//! [`Db::approximate_count`]: Keyspace::approximate_count
+//! [`Db::delete`]: Keyspace::delete
+//! [`Db::delete_range`]: Keyspace::delete_range
+//! [`Db::estimate_count`]: Keyspace::estimate_count
+//! [`Db::get`]: Keyspace::get
+//! [`Db::ingest`]: Keyspace::ingest
+//! [`Db::may_contain_range`]: Keyspace::may_contain_range
+//! [`Db::multi_get`]: Keyspace::multi_get
+//! [`Db::prefix`]: Keyspace::prefix
+//! [`Db::put`]: Keyspace::put
+//! [`Db::put_ttl`]: Keyspace::put_ttl
+//! [`Db::queue`]: Keyspace::queue
+//! [`Db::range`]: Keyspace::range
+//! [`Db::stats`]: Keyspace::stats
 
 mod cost;
 mod db;
@@ -133,7 +148,7 @@ pub mod options {
     };
 }
 
-/// What a store says of itself: [`Db::stats`] and its parts.
+/// What a store says of itself: [`Db::stats`](crate::Keyspace::stats) and its parts.
 pub mod stats {
     pub use crate::guard::elastic_stats::ElasticStats;
     pub use crate::guard::filter_recovery::FilterRecovery;

@@ -57,7 +57,7 @@ pub(crate) fn open_store(
         None => Manifest::create(&folder, StoreLayout::default())?,
     };
     let layout = manifest.layout().clone();
-    let options = with_kept(options, &layout)?;
+    let options = with_kept(options, &layout, dir)?;
     let (resources, options) = StoreResources::of(shared.as_ref(), &options)?;
     let tree_options = TreeOptions::new(options);
     let options = &tree_options.options;
@@ -98,9 +98,9 @@ pub(crate) fn open_store(
 }
 
 /// The options with those that the default key space has kept.
-fn with_kept(options: &Options, layout: &StoreLayout) -> Result<Options> {
+fn with_kept(options: &Options, layout: &StoreLayout, store: &Path) -> Result<Options> {
     let kept = &layout.keyspaces[&KeyspaceId::DEFAULT].record.options;
-    let options = options.with_kept(kept)?;
+    let options = options.with_kept(kept, store)?;
     options.check()?;
     registry::register(options.guard)?;
     Ok(options)
@@ -114,11 +114,14 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
 
 /// The newest log goes on, in a file that replaces it; or if there is none, a new one.
 fn log_of(replayed: &Replayed, new_file: impl FnOnce() -> u64) -> Log {
+    let is_needed = false;
     match replayed.logs.last() {
-        Some(&ReplayedLog { number, before, .. }) => Log::Unmade { number, before, replaces: true },
+        Some(&ReplayedLog { number, before, .. }) => {
+            Log::Unmade { number, before, replaces: true, is_needed }
+        }
         None => {
             let before = Predecessor { wal: 0, valid_bytes: 0 };
-            Log::Unmade { number: new_file(), before, replaces: false }
+            Log::Unmade { number: new_file(), before, replaces: false, is_needed }
         }
     }
 }

@@ -43,6 +43,55 @@ fn files(disk: &Memory, end: &str) -> Vec<String> {
     names
 }
 
+// Found by `stress --transactions`: the load was there after a power cut, the write before it not.
+#[test]
+fn a_bulk_load_makes_durable_what_other_key_spaces_were_given_before() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let events = keyspace(&db, "events");
+    db.put("before", "1").expect("puts");
+    events.ingest([("loaded", "1")]).expect("loads");
+    let after = open(&disk.crash_hard());
+    assert_eq!(value(&keyspace(&after, "events"), "loaded").as_deref(), Some("1"));
+    assert_eq!(value(&after, "before").as_deref(), Some("1"));
+}
+
+// Found by `stress --transactions`: a log that was to follow a failed one counted as made when the
+// store was closed.
+#[test]
+fn what_was_durable_stays_so_after_a_failed_flush_and_an_opening() {
+    for sync in [SyncPolicy::Always, SyncPolicy::Never] {
+        for after in 0..40 {
+            let disk = Memory::new();
+            let open = |disk: &Memory| {
+                let environment = Environment::new().storage(Arc::new(disk.clone()));
+                Db::open_with("db", options().sync(sync), environment).expect("opens")
+            };
+            let db = open(&disk);
+            let spaces = ["1", "2"].map(|name| keyspace(&db, name));
+            spaces[0].put("first", "1").expect("puts");
+            spaces[0].compact().expect("merges");
+            disk.fail_from(after, Fault::Io);
+            let written = spaces[1].put("second", "1").is_ok();
+            let flushed = spaces[1].flush().is_ok();
+            let third = spaces[0].put("third", "1").is_ok();
+            let closed = db.close().is_ok();
+            let what = format!("{sync:?}, {after}: {written} {flushed} {third} {closed}");
+            drop((db, spaces));
+            disk.mend();
+            let db = open(&disk);
+            let has = |db: &Db| value(&keyspace(db, "2"), "second").is_some();
+            assert!(!written || has(&db), "{what}");
+            drop(db);
+            for seed in 0..10 {
+                let after = open(&disk.crash(seed));
+                let is_durable = written && (closed || sync == SyncPolicy::Always || flushed);
+                assert!(!is_durable || has(&after), "{what}, seed {seed}");
+            }
+        }
+    }
+}
+
 #[test]
 fn each_key_space_has_its_own_keys() {
     let disk = Memory::new();

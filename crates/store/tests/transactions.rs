@@ -526,8 +526,8 @@ fn scattered(number: u64) -> [u8; 8] {
     (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
 }
 
-/// Reads many keys in a transaction, writes others in 40 flushes, with `after` after each, and gives
-/// the calls of the disk that the commit makes for a hundred keys that were read.
+/// Reads many keys in a transaction, writes others in 40 flushes, with `after` after each, and
+/// gives the calls of the disk that the commit makes for a hundred keys that were read.
 fn calls_of_a_commit(options: Options, after: impl Fn(&Db, u64)) -> u64 {
     const READ: u64 = 5_000;
     let disk = Memory::new();

@@ -43,6 +43,8 @@ impl MemoryArgs {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FilterArgs {
     tuning: FilterTuning,
+    /// Names and texts of those that were typed.
+    typed: Vec<(&'static str, String)>,
     /// None: it was not typed.
     pub(crate) elastic_units: Option<u8>,
 }
@@ -53,6 +55,14 @@ impl FilterArgs {
     /// The settings of the tables' filters.
     pub(crate) fn tuning(&self) -> FilterTuning {
         self.tuning.clone()
+    }
+
+    /// These options, with what was typed.
+    pub(crate) fn set_in(&self, mut options: Options) -> Options {
+        for (name, text) in &self.typed {
+            options.set(name, text).expect("it was read before");
+        }
+        options
     }
 
     /// What the guard `elastic` is told.
@@ -94,8 +104,12 @@ impl FromArgMatches for FilterArgs {
             }
         }
         let is_typed = |name| matches.value_source(name) == Some(ValueSource::CommandLine);
+        let names = Options::filter_list().into_iter().map(|option| option.name);
+        let typed = names.filter(|name| is_typed(name));
+        let typed = typed.filter_map(|name| Some((name, matches.get_one::<String>(name)?.clone())));
+        let typed = typed.collect();
         let units = tuning.get::<ElasticOptions>().units;
-        Ok(FilterArgs { tuning, elastic_units: is_typed("elastic_units").then_some(units) })
+        Ok(FilterArgs { tuning, typed, elastic_units: is_typed("elastic_units").then_some(units) })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {

@@ -41,7 +41,7 @@ impl StoreArgs {
 
     /// The options that were asked for; `guard_default` if no guard was named.
     fn options(&self, guard_default: GuardKind) -> Options {
-        let options = self.options.0.clone().filter(self.filter.tuning());
+        let options = self.filter.set_in(self.options.0.clone());
         match self.guard() {
             Some(_) => options,
             // Most commands need none, or another one than the store.

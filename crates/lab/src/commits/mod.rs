@@ -1,8 +1,8 @@
 //! Threads that run transactions on the real disk; afterwards they are run again, one by one, in
 //! the order of their commits.
 //! ```text
-//! seed -> round: options -> workers: transactions, counters, transfers | keeper: flush, merge, look
-//!      -> replay: each commit has its number -> every read must be what it was -> next round
+//! seed -> round: options -> workers: transactions, counters, transfers | keeper: flush, merge
+//!      -> replay, by the numbers of commits: every read must be what it was -> next round
 //! ```
 //! Invariant: a transaction that is serializable has read what it would read at its commit; one of
 //! snapshot isolation, and one that writes nothing, what was there when it began.

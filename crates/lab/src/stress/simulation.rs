@@ -1,6 +1,7 @@
 //! What a kind of histories is to the threads that run them: drawn, run, shortened and told alike.
 //! ```text
-//! seed -> draw -> steps -> run -> what was done, or the step and what is wrong -> fewer steps -> text
+//! seed -> draw -> steps -> run -> what was done
+//!                             -> the step and what is wrong -> fewer steps -> text
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -44,6 +44,13 @@ fn a_copy_from_before_a_power_cut_may_hold_more_than_the_store() {
     run_seed::<History>(601_499, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
 }
 
+// A log that was begun anew repeats what older ones have. That was flushed out of them when the
+// store was opened, and nothing was written.
+#[test]
+fn a_log_that_repeats_what_tables_have_is_no_damage() {
+    run_seed::<History>(53, 600, open_door, &AtomicU64::new(0)).expect("nothing is wrong");
+}
+
 #[test]
 fn a_plan_has_an_end() {
     let endless = StressPlan { seeds: None, ..plan(1, 1, 10) };

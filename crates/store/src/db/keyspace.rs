@@ -69,15 +69,15 @@ impl Keyspace {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The values of many keys at one moment, each as [`get`](Db::get) gives it, in the order of
-    /// the keys. Takes less time a key than as many gets: waiting for memory and for the disk is
+    /// The values of many keys at one moment, each as [`get`](Keyspace::get) gives it, in the order
+    /// of the keys. Takes less time a key than as many gets: waiting for memory and for the disk is
     /// done for many keys at once.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<Value>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
         multi_get::multi_get(&self.engine, &keys)
     }
 
-    /// As [`multi_get`](Db::multi_get), with all values one behind the other in a buffer: for
+    /// As [`multi_get`](Keyspace::multi_get), with all values one behind the other in a buffer: for
     /// whoever pays for each value. It appends them, and gives the length of each; None: that key
     /// has no value.
     ///
@@ -93,7 +93,7 @@ impl Keyspace {
 
     /// A queue of gets and short ranges of which many are under way at once: while one waits for
     /// the disk, others go on. `depth`: how many reads of the disk at most. How they are done at
-    /// once, [`Options::overlap`] says.
+    /// once, [`Options::overlap`](crate::Options::overlap) says.
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.engine.tree, None, depth)
     }
@@ -136,7 +136,7 @@ impl Keyspace {
     /// it, but for a block or two of each run; merges drop it.
     ///
     /// # Errors
-    /// `InvertedRange` if `from` is behind `to`, and those of [`write`](Db::write).
+    /// `InvertedRange` if `from` is behind `to`, and those of [`write`](crate::Db::write).
     pub fn delete_range(&self, from: impl AsRef<[u8]>, to: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.batch();
         batch.delete_range(from, to);
@@ -153,7 +153,7 @@ impl Keyspace {
     ///
     /// # Errors
     /// `Unsorted`, `KeyTooLong`, `ValueTooLong`: nothing was written, and no file is left. `Io`: as
-    /// for [`write`](Db::write).
+    /// for [`write`](crate::Db::write).
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         entries: impl IntoIterator<Item = (K, V)>,
@@ -161,8 +161,8 @@ impl Keyspace {
         self.try_ingest(entries.into_iter().map(Ok::<_, Error>))
     }
 
-    /// As [`ingest`](Db::ingest), of entries that may be errors: the first one ends it, and nothing
-    /// was written.
+    /// As [`ingest`](Keyspace::ingest), of entries that may be errors: the first one ends it, and
+    /// nothing was written.
     pub fn try_ingest<K: AsRef<[u8]>, V: AsRef<[u8]>, E: From<Error>>(
         &self,
         entries: impl IntoIterator<Item = std::result::Result<(K, V), E>>,
@@ -198,8 +198,8 @@ impl Keyspace {
     }
 
     /// About how many keys a range has: the estimate of
-    /// [`approximate_count`](Db::approximate_count). What was replaced or deleted, or has expired,
-    /// counts until it is merged.
+    /// [`approximate_count`](Keyspace::approximate_count). What was replaced or deleted, or has
+    /// expired, counts until it is merged.
     pub fn estimate_count(&self, bounds: impl Into<KeyBounds>) -> Result<u64> {
         Ok(self.approximate_count(bounds)?.estimate)
     }
@@ -232,7 +232,8 @@ impl Keyspace {
         estimate::may_contain_range(&self.engine, &bounds.into())
     }
 
-    /// As [`may_contain_range`](Db::may_contain_range) for each of these ranges, all at one moment.
+    /// As [`may_contain_range`](Keyspace::may_contain_range) for each of these ranges, all at one
+    /// moment.
     pub fn multi_may_contain<B: Into<KeyBounds>>(
         &self,
         ranges: impl IntoIterator<Item = B>,

@@ -14,7 +14,7 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::snapshots::Registered;
 
-/// The store as it was at one moment. It answers as [`Db`] did then.
+/// The store as it was at one moment. It answers as [`Db`](crate::Db) did then.
 pub struct Snapshot {
     /// Of the key space that it answers for.
     pub(super) tree: Arc<OpenTree>,
@@ -77,7 +77,8 @@ impl Snapshot {
         multi_get::packed(self.multi_get(keys), values)
     }
 
-    /// As [`Db::queue`]; all its queries see what the snapshot does, which it keeps.
+    /// As [`Db::queue`](crate::Keyspace::queue); all its queries see what the snapshot does, which
+    /// it keeps.
     pub fn queue(&self, depth: usize) -> Queue {
         Queue::new(&self.tree, Some(self.registered.clone()), depth)
     }
@@ -113,18 +114,20 @@ impl Snapshot {
         Ok(self.approximate_count(bounds)?.estimate)
     }
 
-    /// As [`Db::approximate_count`]. Entries that were flushed since count in `most` and in the
-    /// estimate; `least` then counts what is in memory alone.
+    /// As [`Db::approximate_count`](crate::Keyspace::approximate_count). Entries that were flushed
+    /// since count in `most` and in the estimate; `least` then counts what is in memory alone.
     pub fn approximate_count(&self, bounds: impl Into<KeyBounds>) -> Result<CountBounds> {
         estimate::approximate_count(&self.tree, &bounds.into(), self.registered.sequence())
     }
 
-    /// As [`Db::may_contain_range`]. True, too, if a key was written there since.
+    /// As [`Db::may_contain_range`](crate::Keyspace::may_contain_range). True, too, if a key was
+    /// written there since.
     pub fn may_contain_range(&self, bounds: impl Into<KeyBounds>) -> Result<bool> {
         estimate::may_contain_range(&self.tree, &bounds.into())
     }
 
-    /// As [`Db::multi_may_contain`]. True, too, of a range where a key was written since.
+    /// As [`Db::multi_may_contain`](crate::Keyspace::multi_may_contain). True, too, of a range
+    /// where a key was written since.
     pub fn multi_may_contain<B: Into<KeyBounds>>(
         &self,
         ranges: impl IntoIterator<Item = B>,

@@ -78,7 +78,7 @@ impl Batch {
     }
 
     /// Sets the value of a key for so long after the batch is written, as
-    /// [`Db::put_ttl`](crate::Db::put_ttl); for more than 584 years: for ever.
+    /// [`Db::put_ttl`](crate::Keyspace::put_ttl); for more than 584 years: for ever.
     pub fn put_ttl(
         &mut self,
         key: impl AsRef<[u8]>,
@@ -93,8 +93,8 @@ impl Batch {
     }
 
     /// Sets the value of a key until a time; from then on the key has no value, neither this one
-    /// nor an older one. [`Db::expiry_after`](crate::Db::expiry_after) tells the time that comes so
-    /// much later.
+    /// nor an older one. [`Db::expiry_after`](crate::Keyspace::expiry_after) tells the time that
+    /// comes so much later.
     pub fn put_with_expiry(
         &mut self,
         key: impl AsRef<[u8]>,

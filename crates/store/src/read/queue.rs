@@ -9,8 +9,8 @@
 //! ```
 //! Invariants: a query that was submitted is answered once. It sees the store as of its submission.
 //! A get pins its version and then takes its sequence number (ordering rule 2); a range registers
-//! one. Answers, counters and errors are those of [`Db::get`](crate::Db::get) and
-//! [`Db::range`](crate::Db::range).
+//! one. Answers, counters and errors are those of [`Db::get`](crate::Keyspace::get) and
+//! [`Db::range`](crate::Keyspace::range).
 
 use std::collections::VecDeque;
 use std::io;

@@ -19,7 +19,7 @@ use crate::storage::traits::Folder;
 pub struct DirectIo {
     /// All reads of table blocks. Then only the block cache keeps blocks: give it the memory.
     pub reads: bool,
-    /// Tables that flushes and [`Db::ingest`](crate::Db::ingest) write.
+    /// Tables that flushes and [`Db::ingest`](crate::Keyspace::ingest) write.
     pub flushes: bool,
     /// Tables that merges write. Then they evict nothing from the cache of the operating system.
     pub merges: bool,

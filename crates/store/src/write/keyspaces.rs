@@ -144,7 +144,8 @@ impl Keyspaces {
         if let Some(known) = kept.as_ref().and_then(|kept| lock(&self.options).get(kept).cloned()) {
             return Ok((known, new));
         }
-        let options = main.table_files.options.of_keyspace(&record.options, given)?;
+        let store = main.table_files.folder.path();
+        let options = main.table_files.options.of_keyspace(&record.options, given, store)?;
         options.check()?;
         registry::register(options.guard)?;
         let options = Arc::new(TreeOptions::new(options));

@@ -55,6 +55,7 @@ const LAYERS: [House; 5] = [
             "stress",
             "kill",
             "threads",
+            "commits",
             "compare",
             "experiment",
             "ycsb",

@@ -151,7 +151,7 @@ impl Step {
             };
             if writes.len() > 1 { (0..writes.len()).map(without).collect() } else { Vec::new() }
         };
-        let simpler = match self {
+        match self {
             Step::Write { writes, synced } => fewer(writes)
                 .into_iter()
                 .map(|writes| Step::Write { writes, synced: *synced })
@@ -167,8 +167,7 @@ impl Step {
             Step::Reopen { end, setup: Some(_) } => vec![Step::Reopen { end: *end, setup: None }],
             Step::Work(count) if *count > 1 => vec![Step::Work(count - 1)],
             _ => Vec::new(),
-        };
-        simpler
+        }
     }
 }
 

@@ -161,24 +161,13 @@ impl World {
             Step::DropSnapshot(which) => remove_one(&mut self.snapshots, *which),
             Step::Drop { space, setup } => return self.drop_space(*space, *setup),
             Step::Rename { space } => return self.rename(*space),
-            Step::Flush { space } => {
-                let space = *space;
-                return self.work("flush", false, |db, spaces| {
-                    let _ = db;
-                    spaces.handles[space].flush()
-                });
-            }
+            Step::Flush { space } => return self.flush(*space),
             Step::FlushAll => return self.work("flush", true, |db, _| db.flush()),
             Step::Compact { space } => {
                 let space = *space;
                 return self.work("compact", false, |_, spaces| spaces.handles[space].compact());
             }
-            Step::Work(count) => {
-                for nth in 0..*count {
-                    let choice = scramble(u64::from(number) << 32 | u64::from(nth)) as usize;
-                    self.work("step", false, |db, _| db.step_any(choice).map(|_| ()))?;
-                }
-            }
+            Step::Work(count) => return self.step(number, *count),
             Step::Settle => return self.work("settle", false, |db, _| db.settle()),
             Step::Sync => return self.work("sync", true, |db, _| db.sync()),
             Step::Verify => return self.verify(),
@@ -192,6 +181,19 @@ impl World {
             Step::Reopen { end, setup } => return self.reopen(*end, *setup),
         }
         Ok(())
+    }
+
+    /// An empty memtable is not flushed, and then nothing is synced.
+    fn flush(&mut self, space: usize) -> Checked<()> {
+        self.work("flush", false, |_, spaces| spaces.handles[space].flush())
+    }
+
+    /// Background work, of a key space and kind that are drawn.
+    fn step(&mut self, number: u32, count: u32) -> Checked<()> {
+        (0..count).try_for_each(|nth| {
+            let choice = scramble(u64::from(number) << 32 | u64::from(nth)) as usize;
+            self.work("step", false, |db, _| db.step_any(choice).map(|_| ()))
+        })
     }
 
     fn could_fail(&self) -> bool {

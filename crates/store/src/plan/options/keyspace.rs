@@ -9,6 +9,7 @@
 //! Invariant: an option is either of the store or of each key space.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use trommel_filters::{FilterTuning, Tuning};
 
@@ -151,22 +152,27 @@ pub(crate) fn kept_buffer_bytes(kept: &Kept) -> usize {
 }
 
 impl Options {
-    /// The options of the default key space of a store that has kept these.
-    pub(crate) fn with_kept(&self, kept: &Kept) -> Result<Options> {
+    /// The options of the default key space of the store in a folder, which has kept these.
+    pub(crate) fn with_kept(&self, kept: &Kept, store: &Path) -> Result<Options> {
         let mut options = self.clone();
         // Filters that are tuned by values are set as a whole.
         let is_tuned = self.is_set(FILTER);
         let of_filters = |name: &str| Options::filter_list().iter().any(|it| it.name == name);
         let is_given = |name: &str| self.is_set(name) || is_tuned && of_filters(name);
         for (name, text) in kept.iter().filter(|(name, _)| !is_given(name)) {
-            options.set(name, text)?;
+            options.set(name, text).map_err(|error| kept_by(store, error))?;
         }
         Ok(options)
     }
 
-    /// The options of a key space that has kept these. This: the store's.
-    pub(crate) fn of_keyspace(&self, kept: &Kept, given: &KeyspaceOptions) -> Result<Options> {
-        let mut options = given.options.with_kept(kept)?;
+    /// The options of a key space that has kept these. This: those of the store in that folder.
+    pub(crate) fn of_keyspace(
+        &self,
+        kept: &Kept,
+        given: &KeyspaceOptions,
+        store: &Path,
+    ) -> Result<Options> {
+        let mut options = given.options.with_kept(kept, store)?;
         for name in OF_STORE {
             options.set(name, &self.text_of(name)?)?;
         }
@@ -190,9 +196,22 @@ impl Options {
     }
 }
 
+/// An error of an option that nobody has set now.
+fn kept_by(store: &Path, error: Error) -> Error {
+    let Error::Option { option, problem } = error else { return error };
+    let problem = format!(
+        "the store {} keeps a value of it, but {problem}. Register the guards that it was made with \
+         first (trommel_guards::register), or set another value",
+        store.display()
+    );
+    Error::Option { option, problem }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const STORE: &str = "s";
 
     fn kept(all: &[(&str, &str)]) -> Kept {
         all.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
@@ -217,10 +236,11 @@ mod tests {
     fn tuned_filters_go_before_those_that_are_kept() {
         let before = kept(&[("surf_size_ratio", "7"), ("block_bytes", "8192")]);
         let tune = |surf: &mut trommel_filters::SurfOptions| surf.size_ratio = 9;
-        let options = Options::new().tune(tune).with_kept(&before).expect("they are options");
+        let options =
+            Options::new().tune(tune).with_kept(&before, STORE.as_ref()).expect("they are options");
         assert_eq!(options.text_of("surf_size_ratio").expect("it is known"), "9");
         assert_eq!(options.block_bytes, 8192);
-        let kept = Options::new().with_kept(&before).expect("they are options");
+        let kept = Options::new().with_kept(&before, STORE.as_ref()).expect("they are options");
         assert_eq!(kept.text_of("surf_size_ratio").expect("it is known"), "7");
     }
 
@@ -230,16 +250,21 @@ mod tests {
         let before =
             kept(&[("guard", "surf-real"), ("bits_per_key", "10"), ("block_bytes", "8192")]);
         let given = KeyspaceOptions::new().bits_per_key(14.0);
-        let options = store.of_keyspace(&before, &given).expect("they are options");
+        let options = store.of_keyspace(&before, &given, STORE.as_ref()).expect("they are options");
         let all = (options.bits_per_key, options.block_bytes, options.time_calls);
         assert_eq!((all, options.guard.to_string().as_str()), ((14.0, 8192, true), "surf-real"));
         let new = given.options.to_keep(&before).expect("they have texts");
         assert_eq!(new, [("bits_per_key".to_string(), "14".to_string())]);
         let once = given.options.clone().for_now("bits-per-key");
         assert_eq!(once.to_keep(&before).expect("they have texts"), []);
-        let default = store.with_kept(&before).expect("they are options");
+        let default = store.with_kept(&before, STORE.as_ref()).expect("they are options");
         assert_eq!((default.bits_per_key, default.block_bytes), (9.0, 8192));
         assert_eq!(store.to_keep(&before).expect("they have texts")[0].0, "bits_per_key");
-        assert!(store.with_kept(&kept(&[("bits", "3")])).is_err(), "of another version");
+        for unknown in [("bits", "3"), ("guard", "of-another-program")] {
+            let error = store
+                .with_kept(&kept(&[unknown]), STORE.as_ref())
+                .expect_err("it is not known here");
+            assert!(error.to_string().contains("the store s keeps"), "{error}");
+        }
     }
 }

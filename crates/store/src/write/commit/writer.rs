@@ -46,6 +46,8 @@ pub(crate) enum Log {
         /// The file that has its name may have the same entries, and is replaced. Else the name
         /// must be free.
         replaces: bool,
+        /// It was in a log that has failed: no log that counts has it.
+        is_needed: bool,
     },
 }
 
@@ -82,7 +84,10 @@ impl Writer {
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
     fn has_failed(&self) -> bool {
-        self.next_failed || matches!(&self.log, Log::Open(wal) if wal.has_failed())
+        match &self.log {
+            Log::Open(wal) => self.next_failed || wal.has_failed(),
+            Log::Unmade { is_needed, .. } => self.next_failed || *is_needed,
+        }
     }
 
     /// Moves on from a log that has failed, if it has.
@@ -105,7 +110,7 @@ impl Writer {
     /// Closes the log's file. Requires: nothing is written after this.
     pub(crate) fn let_go_of_files(&mut self) {
         let before = self.as_predecessor();
-        self.log = Log::Unmade { number: 0, before, replaces: false };
+        self.log = Log::Unmade { number: 0, before, replaces: false, is_needed: false };
         self.unsynced.follow(None);
     }
 
@@ -250,18 +255,18 @@ impl Writer {
 
     /// The log, ready to be written.
     pub(super) fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
-        if let Log::Unmade { number, before, replaces } = self.log {
+        if let Log::Unmade { number, before, replaces, is_needed } = self.log {
             engine.leaving.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
-            self.log = Log::Unmade { number, before, replaces: true };
+            self.log = Log::Unmade { number, before, replaces: true, is_needed };
             let folder = &engine.table_files.folder;
             let created = match replaces || !memtables.is_empty() {
                 true => Wal::create_from(folder, number, before, &memtables),
                 false => Wal::create(folder, number, before),
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
-                self.log = Log::Unmade { number, before, replaces };
+                self.log = Log::Unmade { number, before, replaces, is_needed };
             }
             let created = created.and_then(|wal| {
                 engine.logs.begin_log(number, wal.len());
@@ -335,9 +340,13 @@ impl Writer {
     /// last: a process that is killed meanwhile finds all acknowledged writes there. After an error
     /// the next write tries again.
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
-        let before = self.as_predecessor();
-        let number = engine.table_files.new_file();
-        self.go_on_with(Log::Unmade { number, before, replaces: false });
+        // One that could not be made before has its number.
+        if matches!(self.log, Log::Open(_)) {
+            let before = self.as_predecessor();
+            let number = engine.table_files.new_file();
+            let (replaces, is_needed) = (false, true);
+            self.go_on_with(Log::Unmade { number, before, replaces, is_needed });
+        }
         self.open_log(engine)?;
         self.unsynced.forget();
         Ok(())
@@ -377,6 +386,8 @@ impl Writer {
     /// the log.
     pub(super) fn stand_apart(&mut self, engine: &Engine) -> Result<Sequence> {
         self.seal(engine)?;
+        // What other key spaces were given before must not be lost where this is there.
+        self.make_durable(engine)?;
         engine.flush_sealed()?;
         let _installer = engine.installer();
         let mut next = (*engine.current.hold()).clone();

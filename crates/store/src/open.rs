@@ -75,7 +75,7 @@ pub(crate) fn open_store(
     let last = replayed.last().max(layout.last_sequence());
     let life = Arc::clone(folder.life());
     let shared = SharedByTrees {
-        env,
+        env: Arc::new(env),
         leaving: Arc::new(Leaving::expecting(live_logs(&names, layout.logs))),
         logs: Arc::new(live_logs_of(&replayed)),
         snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),

@@ -7,7 +7,7 @@
 //! number is published, so a reader of that number finds both.
 
 use crate::entries::entry::{Entry, Kind, Sequence};
-use crate::entries::memtable_bloom::{Bloom, FIRST_BYTES_MAX, FIRST_BYTES_OF_MANY};
+use crate::entries::memtable_bloom::{Bloom, Growth};
 use crate::entries::memtable_tombstones::MemtableRanges;
 use crate::entries::skiplist::{ListCursor, SkipList};
 use crate::entries::value::Value;
@@ -72,8 +72,8 @@ impl Memtable {
         let MemtableSize { expected_bytes, is_of_many } = size;
         Memtable {
             bloom: match is_of_many {
-                true => Bloom::new(expected_bytes, FIRST_BYTES_OF_MANY),
-                false => Bloom::new(expected_bytes, FIRST_BYTES_MAX).made(),
+                true => Bloom::new(expected_bytes, Growth::OF_MANY),
+                false => Bloom::new(expected_bytes, Growth::OF_ONE).made(),
             },
             list: Arc::new(SkipList::new(expected_bytes)),
             ranges: MemtableRanges::new(),

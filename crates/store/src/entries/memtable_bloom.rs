@@ -1,10 +1,11 @@
 //! The Bloom of a memtable: what tells most misses before the skip list is searched.
 //! ```text
 //! first    as many lines as the buffer is expected to need, up to a limit
-//! later    [ as much again ][ as all before ][ ...    each is made when those before it are full
+//! later    [ several times all before ][ ...         each is made when those before it are full
 //! ```
 //! A buffer of gigabytes would else have its Bloom made at once, for every memtable and log, though
-//! it may never fill. Where there are many memtables, nothing is made before the first key.
+//! it may never fill. Where there are many memtables, nothing is made before the first key, and
+//! little with it.
 //!
 //! Invariant: a key's bits are set in the newest part before its entry is linked; parts stay.
 
@@ -12,7 +13,7 @@ use std::sync::OnceLock;
 
 use trommel_filters::{HashUse, hash_key};
 
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
 /// A cache line of bits.
 #[repr(align(64))]
@@ -26,10 +27,21 @@ pub(crate) const ENTRY_BYTES: usize = 64;
 const SHARE: usize = 16;
 /// Each probe takes nine bits of the hash: six fit beside those that choose the line.
 const PROBES: u32 = 6;
-/// What is made at once.
-pub(crate) const FIRST_BYTES_MAX: usize = 16 << 20;
-/// What is made at once where many stores have a memtable each, most of which never fill.
-pub(crate) const FIRST_BYTES_OF_MANY: usize = 1 << 10;
+/// How a Bloom grows with its memtable.
+#[derive(Clone, Copy)]
+pub(crate) struct Growth {
+    /// What is made first, at most.
+    pub(crate) first_bytes_max: usize,
+    /// Each part makes the whole so many times as large. A miss asks all of them.
+    factor: usize,
+}
+
+impl Growth {
+    /// Few are larger.
+    pub(crate) const OF_ONE: Growth = Growth { first_bytes_max: 16 << 20, factor: 2 };
+    /// Where many stores have a memtable each, most of which never fill.
+    pub(crate) const OF_MANY: Growth = Growth { first_bytes_max: 1 << 10, factor: 16 };
+}
 
 /// A Bloom filter whose bits for a key lie in one line of each part; bits are set while others
 /// read.
@@ -40,8 +52,14 @@ pub(crate) struct Bloom {
     line_count: usize,
     /// How many lines all parts may have.
     line_count_max: usize,
-    /// How many keys were added, if there may be later parts. Counted by the writer alone.
+    factor: usize,
+    size_bytes: AtomicUsize,
+    /// How many later parts there are. Of this and the next two the writer alone knows.
+    made: AtomicUsize,
+    /// How many keys were added, if there may be later parts.
     keys: AtomicU64,
+    /// How many there may be in the parts that there are.
+    room: AtomicU64,
 }
 
 struct Parts {
@@ -53,13 +71,21 @@ struct Parts {
 struct Part(Box<[Line]>);
 
 impl Bloom {
-    /// For a memtable that expects about so many bytes. At most `first_bytes_max` are made at once.
-    pub(crate) fn new(expected_bytes: usize, first_bytes_max: usize) -> Self {
+    /// For a memtable that expects about so many bytes.
+    pub(crate) fn new(expected_bytes: usize, growth: Growth) -> Self {
         let entry_count = expected_bytes / ENTRY_BYTES;
         let bytes = (entry_count * BITS_PER_ENTRY / 8).min(expected_bytes / SHARE);
         let line_count_max = bytes.div_ceil(size_of::<Line>()).max(1);
-        let line_count = line_count_max.min(first_bytes_max / size_of::<Line>());
-        Bloom { parts: OnceLock::new(), line_count, line_count_max, keys: AtomicU64::new(0) }
+        Bloom {
+            parts: OnceLock::new(),
+            line_count: line_count_max.min(growth.first_bytes_max / size_of::<Line>()),
+            line_count_max,
+            factor: growth.factor,
+            size_bytes: AtomicUsize::new(0),
+            made: AtomicUsize::new(0),
+            keys: AtomicU64::new(0),
+            room: AtomicU64::new(0),
+        }
     }
 
     /// Makes the first part now.
@@ -70,11 +96,24 @@ impl Bloom {
 
     fn parts(&self) -> &Parts {
         self.parts.get_or_init(|| {
-            // Each part is as large as all before it.
-            let parts = self.line_count_max.div_ceil(self.line_count).next_power_of_two().ilog2();
-            let later = (0..parts).map(|_| OnceLock::new()).collect();
-            Parts { first: Part::new(self.line_count), later }
+            let (mut lines, mut later) = (self.line_count, Vec::new());
+            while lines < self.line_count_max {
+                lines = lines.saturating_mul(self.factor);
+                later.push(OnceLock::new());
+            }
+            self.note_made(self.line_count, self.line_count);
+            Parts { first: Part::new(self.line_count), later: later.into() }
         })
+    }
+
+    /// So many lines were made; there are so many in all.
+    fn note_made(&self, lines: usize, all: usize) {
+        self.size_bytes.fetch_add(lines * size_of::<Line>(), Ordering::Relaxed);
+        let room = match all < self.line_count_max {
+            true => (all * size_of::<Line>() * 8 / BITS_PER_ENTRY) as u64,
+            false => u64::MAX,
+        };
+        self.room.store(room, Ordering::Relaxed);
     }
 
     /// Requires: no other thread adds meanwhile.
@@ -93,25 +132,31 @@ impl Bloom {
     }
 
     pub(crate) fn size_bytes(&self) -> usize {
-        self.parts.get().map_or(0, |parts| {
-            parts.first.size_bytes() + parts.made_later().map(Part::size_bytes).sum::<usize>()
-        })
+        self.size_bytes.load(Ordering::Relaxed)
     }
 
     /// The part of one key more.
-    fn part_with_room<'p>(&self, Parts { first, later }: &'p Parts) -> &'p Part {
+    #[inline]
+    fn part_with_room<'p>(&self, parts: &'p Parts) -> &'p Part {
         let before = self.keys.load(Ordering::Relaxed);
         self.keys.store(before + 1, Ordering::Relaxed);
-        let (mut lines, mut newest) = (first.0.len(), first);
-        for part in later {
-            if before < (lines * size_of::<Line>() * 8 / BITS_PER_ENTRY) as u64 {
-                break;
-            }
-            let line_count = lines.min(self.line_count_max - lines);
-            newest = part.get_or_init(|| Part::new(line_count));
-            lines += line_count;
+        if before >= self.room.load(Ordering::Relaxed) {
+            self.make_next(parts);
         }
-        newest
+        match self.made.load(Ordering::Relaxed).checked_sub(1) {
+            Some(newest) => parts.later[newest].get().expect("it was made"),
+            None => &parts.first,
+        }
+    }
+
+    #[cold]
+    fn make_next(&self, parts: &Parts) {
+        let before: usize =
+            parts.first.0.len() + parts.made_later().map(|it| it.0.len()).sum::<usize>();
+        let all = before.saturating_mul(self.factor).min(self.line_count_max);
+        let place = self.made.fetch_add(1, Ordering::Relaxed);
+        parts.later[place].get_or_init(|| Part::new(all - before));
+        self.note_made(all - before, all);
     }
 }
 
@@ -154,10 +199,6 @@ impl Part {
         let line = self.line(hash);
         Self::probes(hash).all(|(word, bit)| line.0[word].load(Ordering::Relaxed) & bit != 0)
     }
-
-    fn size_bytes(&self) -> usize {
-        size_of_val(&*self.0)
-    }
 }
 
 #[cfg(test)]
@@ -169,13 +210,15 @@ mod tests {
         for (bytes, parts, all) in [(2u64 << 30, 2, 5 << 23), (64 << 30, 7, 5 << 28)] {
             // The second one is beyond 32 bits.
             let Ok(bytes) = usize::try_from(bytes) else { continue };
-            let large = Bloom::new(bytes, FIRST_BYTES_MAX);
+            let large = Bloom::new(bytes, Growth::OF_ONE);
             assert_eq!(large.size_bytes(), 0);
-            assert_eq!((large.parts().later.len(), large.size_bytes()), (parts, FIRST_BYTES_MAX));
+            let first = Growth::OF_ONE.first_bytes_max;
+            assert_eq!((large.parts().later.len(), large.size_bytes()), (parts, first));
             assert_eq!(large.line_count_max, all / size_of::<Line>());
         }
         // With a first part of 4 KiB of 20.
-        let bloom = Bloom::new(1 << 20, 4096);
+        let growth = Growth { first_bytes_max: 4096, ..Growth::OF_ONE };
+        let bloom = Bloom::new(1 << 20, growth);
         let (keys, mut sizes) = (16_384u64, Vec::new());
         for number in 0..keys {
             bloom.add(&number.to_be_bytes());
@@ -192,9 +235,26 @@ mod tests {
     #[test]
     fn a_small_buffer_has_all_of_its_bloom_at_once() {
         for bytes in [0, 1 << 10, 1 << 20, 256 << 20] {
-            let bloom = Bloom::new(bytes, FIRST_BYTES_MAX).made();
+            let bloom = Bloom::new(bytes, Growth::OF_ONE).made();
             assert!(bloom.parts().later.is_empty(), "{bytes}");
             assert!(bloom.size_bytes() <= (bytes / SHARE).max(size_of::<Line>()), "{bytes}");
         }
+    }
+
+    #[test] // Eleven parts were asked for what is not there.
+    fn of_many_blooms_each_has_few_parts() {
+        let bloom = Bloom::new(64 << 20, Growth::OF_MANY);
+        let (keys, mut sizes) = (300_000u64, Vec::new());
+        for number in 0..keys {
+            sizes.push(bloom.size_bytes());
+            bloom.add(&number.to_be_bytes());
+        }
+        sizes.dedup();
+        assert_eq!(sizes, [0, 1 << 10, 16 << 10, 256 << 10, 1310720]);
+        assert_eq!(bloom.parts().later.len(), 3);
+        assert!((0..keys).all(|number| bloom.may_contain(&number.to_be_bytes())));
+        let misses = keys..keys + 100_000;
+        let maybes = misses.filter(|number| bloom.may_contain(&number.to_be_bytes())).count();
+        assert!(maybes < 8_000, "{maybes} of 100,000 in four parts");
     }
 }

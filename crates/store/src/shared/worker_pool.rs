@@ -160,14 +160,22 @@ struct Joined {
 struct Task {
     /// How often it was called.
     calls: u64,
-    /// The calls that the last look saw that found nothing to do.
-    seen: Option<u64>,
+    /// The calls that the last look saw that found nothing to do. `NONE`: the last one found some.
+    seen: u64,
     due: Option<Instant>,
     /// The threads that are at it.
     threads: Vec<ThreadId>,
-    /// It has panicked, and is left alone until it is due.
+    /// Some: it has panicked.
+    panics: Option<Box<Panics>>,
+}
+
+/// No number of calls.
+const NONE: u64 = u64::MAX;
+
+struct Panics {
+    /// The task is left alone until it is due.
     is_paused: bool,
-    /// The last pause after a panic, and since when it has gone well.
+    /// The last pause, and since when it has gone well.
     pause: Duration,
     begun: Instant,
 }
@@ -193,15 +201,7 @@ impl Joined {
 
 impl Task {
     fn new() -> Self {
-        Task {
-            calls: 0,
-            seen: None,
-            due: None,
-            threads: Vec::new(),
-            is_paused: false,
-            pause: Duration::ZERO,
-            begun: now(),
-        }
+        Task { calls: 0, seen: NONE, due: None, threads: Vec::new(), panics: None }
     }
 
     /// Whether another thread may take it, once it is due. Merges alone are done by several.
@@ -210,7 +210,11 @@ impl Task {
     }
 
     fn is_called(&self) -> bool {
-        !self.is_paused && self.seen != Some(self.calls)
+        self.seen != self.calls && !self.is_paused()
+    }
+
+    fn is_paused(&self) -> bool {
+        self.panics.as_ref().is_some_and(|panics| panics.is_paused)
     }
 
     /// A thread takes it. Whether it begins anew after a panic.
@@ -219,9 +223,9 @@ impl Task {
         if self.due.is_some_and(|due| due <= now) {
             self.due = None;
         }
-        let begins_anew = self.is_paused;
-        if begins_anew {
-            (self.is_paused, self.begun) = (false, now);
+        let begins_anew = self.is_paused();
+        if let Some(panics) = self.panics.as_mut().filter(|panics| panics.is_paused) {
+            (panics.is_paused, panics.begun) = (false, now);
         }
         begins_anew
     }
@@ -231,16 +235,19 @@ impl Task {
         let own = self.threads.iter().position(|thread| *thread == current().id());
         own.map(|place| self.threads.swap_remove(place));
         self.seen = match next {
-            Some(Next::After(_) | Next::WhenCalled) => Some(calls),
-            Some(Next::Now) | None => None,
+            Some(Next::After(_) | Next::WhenCalled) => calls,
+            Some(Next::Now) | None => NONE,
         };
         let time = match next {
             Some(Next::After(time)) => time,
             Some(Next::Now | Next::WhenCalled) => return,
             None => {
-                self.pause = pause_after(self.pause, now.saturating_duration_since(self.begun));
-                (self.is_paused, self.due) = (true, None);
-                self.pause
+                self.due = None;
+                let first = || Panics { is_paused: true, pause: Duration::ZERO, begun: now };
+                let panics = self.panics.get_or_insert_with(|| Box::new(first()));
+                let well = now.saturating_duration_since(panics.begun);
+                (panics.is_paused, panics.pause) = (true, pause_after(panics.pause, well));
+                panics.pause
             }
         };
         let due = now + time;

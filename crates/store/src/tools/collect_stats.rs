@@ -112,7 +112,7 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
         damaged: engine.damage_of_filters(version),
         unregistered: unregistered(version),
         tuning: options.guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)),
-        elastic: engine.elastic.as_ref().map(Elastic::stats),
+        elastic: engine.elastic.as_deref().map(Elastic::stats),
         locator,
     }
 }

@@ -43,7 +43,7 @@ use crate::tree::version::{Active, Holder, Sealed, Version};
 pub(crate) struct OpenTree {
     pub(crate) keyspace: KeyspaceId,
     pub(crate) table_files: Arc<TableFiles>,
-    pub(crate) env: Environment,
+    pub(crate) env: Arc<Environment>,
     pub(crate) current: Switch<Version>,
     /// The epoch of the current version, for a quick look.
     pub(crate) merge_epoch: AtomicU64,
@@ -64,7 +64,7 @@ pub(crate) struct OpenTree {
     pub(crate) damaged_filters: Vec<DamagedFilter>,
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
-    pub(crate) elastic: Option<Elastic>,
+    pub(crate) elastic: Option<Box<Elastic>>,
     /// Whether its key space was dropped.
     pub(crate) dropped: Dropped,
     /// Where the global filter came from at open.

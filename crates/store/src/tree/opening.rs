@@ -36,7 +36,7 @@ use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
 /// What the trees of a store share.
 #[derive(Clone)]
 pub(crate) struct SharedByTrees {
-    pub(crate) env: Environment,
+    pub(crate) env: Arc<Environment>,
     pub(crate) leaving: Arc<Leaving>,
     pub(crate) logs: Arc<LiveLogs>,
     pub(crate) snapshots: Arc<Snapshots>,
@@ -47,7 +47,7 @@ impl SharedByTrees {
     /// What a tree shares with the others.
     pub(crate) fn with(tree: &OpenTree) -> Self {
         SharedByTrees {
-            env: tree.env.clone(),
+            env: Arc::clone(&tree.env),
             leaving: Arc::clone(&tree.leaving),
             logs: Arc::clone(&tree.logs),
             snapshots: Arc::clone(&tree.snapshots),
@@ -110,7 +110,7 @@ pub(crate) fn open_tree(
     damaged_filters.extend(recovered.damage);
     let version = Version { guard: recovered.guard, ..version };
     let options = &*options.options;
-    let elastic = Elastic::of(options);
+    let elastic = Elastic::of(options).map(Box::new);
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());
     }

@@ -118,7 +118,7 @@ thread_local! {
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Made when a thread first asks something: of many trees most are not asked for long.
-    shards: [OnceLock<Box<Shard>>; SHARDS],
+    shards: OnceLock<Box<[OnceLock<Box<Shard>>; SHARDS]>>,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) writes: AtomicU64,
@@ -139,7 +139,8 @@ pub(crate) struct Counters {
 impl Counters {
     /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
     pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
-        let shard = SHARD.with(|shard| self.shards[*shard].get_or_init(Box::default));
+        let shards = self.shards.get_or_init(Box::default);
+        let shard = SHARD.with(|shard| shards[*shard].get_or_init(Box::default));
         let [queries, counters @ ..] = &shard.fields[kind as usize];
         let [count, costs @ ..] = costs.fields();
         for (counter, cost) in counters.iter().zip(costs) {
@@ -152,7 +153,8 @@ impl Counters {
 
     pub(crate) fn query_stats(&self, kind: QueryKind) -> QueryStats {
         let sum = |place: usize| {
-            let shards = self.shards.iter().filter_map(OnceLock::get);
+            let shards = self.shards.get().into_iter().flat_map(|shards| shards.iter());
+            let shards = shards.filter_map(OnceLock::get);
             shards.map(|shard| shard.fields[kind as usize][place].load(Ordering::Relaxed)).sum()
         };
         QueryStats::of_fields(std::array::from_fn(sum))

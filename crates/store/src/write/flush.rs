@@ -31,7 +31,7 @@ use crate::write::merge_plan::run_of;
 /// A flush on its way.
 pub(crate) struct FlushTask {
     sealed: Arc<Sealed>,
-    written: Option<Written>,
+    written: Option<Box<Written>>,
     /// An attempt was made to install it: the manifest may name the table.
     may_be_named: bool,
     /// When it began, by the store's clock.
@@ -85,7 +85,8 @@ impl FlushTask {
     /// One step: writes the table, or installs it.
     pub(crate) fn step(&mut self, tree: &OpenTree) -> Result<Flushed> {
         let Some(written) = &self.written else {
-            let written = self.written.insert(write_run(tree, &self.sealed.memtable)?);
+            let written = Box::new(write_run(tree, &self.sealed.memtable)?);
+            let written = self.written.insert(written);
             return Ok(Flushed::Written { bytes: written.output.bytes() });
         };
         // After an error the table is good, and the manifest may name it: it is not written again.

@@ -219,7 +219,7 @@ fn idle(count: u64) -> State {
     let mut state = State::default();
     for id in 1..=count {
         let mut tasks = KINDS.map(|_| Task::new());
-        tasks.iter_mut().for_each(|task| task.seen = Some(0));
+        tasks.iter_mut().for_each(|task| task.seen = 0);
         let client = Scripted::new([]) as _;
         state.clients.insert(id, Box::new(Joined { client, is_leaving: false, tasks }));
         KINDS.into_iter().for_each(|kind| state.changed(id, kind));

@@ -150,11 +150,18 @@ impl<'e> Touched<'e> {
     /// # Errors
     /// `KeyspaceDropped`: one of them is not there any more.
     pub(super) fn find(&mut self, trees: &Trees, batch: &Batch) -> Result<()> {
-        for keyspace in batch.other_keyspaces() {
-            if let Err(place) = self.place_of(keyspace) {
-                let (engine, tally) = (trees.find(keyspace)?, Tally::default());
-                self.others.insert(place, Touch { engine, tally });
-            }
+        match batch.only_keyspace() {
+            Some(KeyspaceId::DEFAULT) => Ok(()),
+            Some(only) => self.find_one(trees, only),
+            None => batch.other_keyspaces().try_for_each(|other| self.find_one(trees, other)),
+        }
+    }
+
+    #[inline]
+    fn find_one(&mut self, trees: &Trees, keyspace: KeyspaceId) -> Result<()> {
+        if let Err(place) = self.place_of(keyspace) {
+            let (engine, tally) = (trees.find(keyspace)?, Tally::default());
+            self.others.insert(place, Touch { engine, tally });
         }
         Ok(())
     }

@@ -16,7 +16,8 @@ use std::time::Duration;
 use crate::db::Db;
 use crate::db::keyspace::Keyspace;
 use crate::entries::batch::Batch;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Kind, Sequence};
+use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -223,7 +224,7 @@ fn note_writes(batch: &Batch, reads: &mut ReadSet) {
     for (keyspace, kind, key, value) in batch.logged() {
         let read = reads.keyspaces.entry(keyspace).or_default();
         match kind {
-            crate::entries::entry::Kind::DeleteRange => {
+            Kind::DeleteRange => {
                 read.note_range(&KeyBounds { from: key.to_vec(), to: Some(value.to_vec()) });
             }
             _ => read.note_point(key),
@@ -276,7 +277,7 @@ impl<'t> TransactionIn<'t> {
         Ok(value)
     }
 
-    fn note_expiry(&self, expiry: crate::entries::expiry::Expiry) {
+    fn note_expiry(&self, expiry: Expiry) {
         let reads = &mut self.transaction.state().reads;
         reads.expiry = Some(reads.expiry.map_or(expiry, |least| least.min(expiry)));
     }

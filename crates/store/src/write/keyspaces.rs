@@ -14,7 +14,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::log_replay::ReplayedMemtable;
 use crate::plan::layout::Layout;
-use crate::plan::options::keyspace::{Kept, KeyspaceOptions};
+use crate::plan::options::keyspace::{Kept, KeyspaceOptions, Named};
 use crate::plan::registry;
 use crate::plan::store_layout::{
     DEFAULT_NAME, KeyspaceChange, KeyspaceEdit, KeyspaceLayout, KeyspaceRecord, NAME_BYTES_MAX,
@@ -139,7 +139,7 @@ impl Keyspaces {
         main: &Engine,
         record: &KeyspaceRecord,
         given: &KeyspaceOptions,
-    ) -> Result<(Arc<TreeOptions>, Vec<(String, String)>)> {
+    ) -> Result<(Arc<TreeOptions>, Named)> {
         let (new, kept) = given.to_keep(&record.options)?;
         if let Some(known) = kept.as_ref().and_then(|kept| lock(&self.options).get(kept).cloned()) {
             return Ok((known, new));

@@ -82,7 +82,7 @@ setters! {
 
 impl KeyspaceOptions {
     /// What is to be kept of them, and what is kept then. None: some hold for one opening alone.
-    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<(Vec<(String, String)>, Option<Kept>)> {
+    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<(Named, Option<Kept>)> {
         let new = self.options.to_keep(kept)?;
         let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
         let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
@@ -142,6 +142,9 @@ impl From<Options> for KeyspaceOptions {
 /// Options by name, each with its text.
 pub(crate) type Kept = BTreeMap<String, String>;
 
+/// Names and texts of options.
+pub(crate) type Named = Vec<(String, String)>;
+
 /// The write buffer's bytes of a key space that has kept these options.
 pub(crate) fn kept_buffer_bytes(kept: &Kept) -> usize {
     const NAME: &str = "write_buffer_bytes";
@@ -180,7 +183,7 @@ impl Options {
     }
 
     /// What is to be kept of what was set: names and texts that are not kept yet.
-    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Vec<(String, String)>> {
+    pub(crate) fn to_keep(&self, kept: &Kept) -> Result<Named> {
         let mut new = Vec::new();
         let is_tuned = self.lasting().any(|name| name == FILTER);
         let of_filters = if is_tuned { Options::filter_list() } else { Vec::new() };

@@ -23,11 +23,12 @@ use trommel::{Background, Db, Keyspace, KeyspaceOptions, SyncPolicy};
 
 use crate::error::LabError;
 use crate::keys::rng::{Rng, scramble};
+use crate::keys::spread::spread_key as key;
 use crate::progress::Progress;
 use crate::stress::panics::caught;
 use crate::stress::setup;
 use crate::stress::world::Checked;
-use record::{ACCOUNTS, BALANCE, COUNTERS, Record, SPACES, key, number};
+use record::{ACCOUNTS, BALANCE, COUNTERS, Record, SPACES, number};
 use replay::Replayed;
 use worker::Worker;
 

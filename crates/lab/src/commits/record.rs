@@ -1,5 +1,7 @@
 //! What a transaction has read and written, in order.
 
+use crate::keys::spread::number_of_spread;
+
 /// Key spaces of the transactions, and keys of each.
 pub(super) const SPACES: usize = 4;
 pub(super) const KEYS: usize = 60;
@@ -60,14 +62,9 @@ pub(super) struct Record {
     pub(super) steps: Vec<Step>,
 }
 
-/// The bytes of a key: far from its neighbours.
-pub(super) fn key(number: usize) -> [u8; 8] {
-    (number as u64).wrapping_mul(0x0003_4567_89ab_cdef).to_be_bytes()
-}
-
-/// The number of a key.
-pub(super) fn number_of_key(bytes: &[u8]) -> Option<usize> {
-    (0..KEYS).find(|number| key(*number) == bytes)
+/// The number of a key. None: it is none of them.
+pub(super) fn number_of_key(key: &[u8]) -> Option<usize> {
+    number_of_spread(key).filter(|number| *number < KEYS)
 }
 
 /// The bytes of a value: some are large, so that flushes come.

@@ -6,8 +6,9 @@ use trommel::{Error, Isolation, Transaction};
 
 use super::Shared;
 use super::record::{ACCOUNTS, COUNTERS, KEYS, Record, SPACES, Step};
-use super::record::{key, number, number_of, number_of_key, value};
+use super::record::{number, number_of, number_of_key, value};
 use crate::keys::rng::Rng;
+use crate::keys::spread::spread_key as key;
 use crate::stress::world::Checked;
 
 /// Steps of a transaction.

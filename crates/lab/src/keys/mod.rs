@@ -14,5 +14,6 @@ pub(crate) mod parts;
 pub(crate) mod real_sets;
 pub(crate) mod rng;
 pub(crate) mod skew;
+pub(crate) mod spread;
 pub(crate) mod text;
 pub(crate) mod values;

@@ -32,6 +32,17 @@ impl Rng {
         Rng { words: [word(0), word(1), word(2), word(3)] }
     }
 
+    /// One of several, each as often as its weight says. None: all weights are 0, or rounding.
+    pub(crate) fn weighted<T: Copy>(&mut self, weights: &[(T, f64)]) -> Option<T> {
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        let mut left = self.unit() * total;
+        let drawn = weights.iter().find(|(_, weight)| {
+            left -= weight;
+            left < 0.0
+        });
+        drawn.map(|(one, _)| *one)
+    }
+
     /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let [a, b, c, d] = &mut self.words;

@@ -99,7 +99,7 @@ impl World<'_> {
         let key = self.keys.get(place);
         let found = self.db().get(key);
         let number = self.model.seen().0[usize::from(place)];
-        match self.allowed("get", could_fail, found)? {
+        match self.done.allowed("get", could_fail, found)? {
             Some(found) => check_value(key, found, number)?,
             None => return Ok(()),
         }
@@ -118,7 +118,7 @@ impl World<'_> {
                 return Err("a get was answered a range".into());
             };
             let (key, number) = (self.keys.get(tag as KeyIndex), self.model.seen().0[tag as usize]);
-            if let Some(found) = self.allowed("queue", could_fail, found)? {
+            if let Some(found) = self.done.allowed("queue", could_fail, found)? {
                 check_value(key, found, number)?;
             }
         }
@@ -137,7 +137,7 @@ impl World<'_> {
         let read = read_scan(scan, self.model.seen(), places, back, self.keys, most);
         let read =
             read.map_err(|wrong| format!("scan {}{}: {wrong}", range_text(edges), way(back)))?;
-        self.allowed("scan", could_fail, read).map(|_| ())
+        self.done.allowed("scan", could_fail, read).map(|_| ())
     }
 
     /// A range is empty only if it has no key. Every key in it is an entry, and every entry was
@@ -151,11 +151,11 @@ impl World<'_> {
             self.db().may_contain_range(edges.clone()),
             self.db().approximate_count(edges.clone()),
         );
-        let maybe = self.allowed("may_contain_range", could_fail, maybe)?;
+        let maybe = self.done.allowed("may_contain_range", could_fail, maybe)?;
         if maybe == Some(false) {
             check_empty(keys, edges)?;
         }
-        let Some(bounds) = self.allowed("approximate_count", could_fail, bounds)? else {
+        let Some(bounds) = self.done.allowed("approximate_count", could_fail, bounds)? else {
             return Ok(());
         };
         check_bounds(&bounds, keys, written, edges)
@@ -179,10 +179,10 @@ impl World<'_> {
         let read = read_scan(scan, &held.state, places, back, self.keys, usize::MAX);
         let in_snapshot = |wrong| format!("snapshot {which}: {wrong}");
         let read = read.map_err(in_snapshot)?;
-        if let Some(found) = self.allowed("get in a snapshot", could_fail, found)? {
+        if let Some(found) = self.done.allowed("get in a snapshot", could_fail, found)? {
             check_value(key, found, number).map_err(in_snapshot)?;
         }
-        self.allowed("scan of a snapshot", could_fail, read).map(|_| ())
+        self.done.allowed("scan of a snapshot", could_fail, read).map(|_| ())
     }
 
     /// Compares every key, forward and backward, and one by one; of many keys a sample, another one

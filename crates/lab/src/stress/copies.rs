@@ -36,7 +36,7 @@ pub(crate) fn checkpoint(
     failure.iter().for_each(|failure| failure.arm(&world.disk));
     let could_fail = world.could_fail();
     let made = world.db().checkpoint(&folder);
-    let is_whole = world.allowed("checkpoint", could_fail, made)?.is_some();
+    let is_whole = world.done.allowed("checkpoint", could_fail, made)?.is_some();
     if failure.is_some() {
         // A checkpoint reads the store: its failure is no reason why the store may lose anything.
         world.disk.mend();

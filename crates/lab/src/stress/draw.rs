@@ -149,15 +149,7 @@ impl Drawer {
     }
 
     fn kind(&mut self) -> OperationKind {
-        let total: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
-        let mut left = self.rng.unit() * total;
-        for &(kind, weight) in &self.weights {
-            left -= weight;
-            if left < 0.0 {
-                return kind;
-            }
-        }
-        OperationKind::Put
+        self.rng.weighted(&self.weights).unwrap_or(OperationKind::Put)
     }
 
     /// What the step of a number does.

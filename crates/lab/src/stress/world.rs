@@ -53,6 +53,28 @@ pub(crate) struct Done {
     pub(crate) conflicts: u64,
 }
 
+impl Done {
+    /// The answer of the store; None: an error, and the disk could fail when it was asked.
+    pub(crate) fn allowed<T>(
+        &mut self,
+        what: &str,
+        could_fail: bool,
+        result: Result<T, Error>,
+    ) -> Checked<Option<T>> {
+        match result {
+            Ok(answer) => {
+                self.answers += 1;
+                Ok(Some(answer))
+            }
+            Err(Error::Io { .. } | Error::Stopped { .. }) if could_fail => {
+                self.errors += 1;
+                Ok(None)
+            }
+            Err(error) => Err(format!("{what}: {error}")),
+        }
+    }
+}
+
 /// What is wrong: the check and the difference.
 pub(crate) type Checked<T> = Result<T, String>;
 
@@ -110,7 +132,7 @@ impl<'k> World<'k> {
             let (after, lasts) = (rng.below(24), rng.below(2) == 0);
             self.arm(&Failure { after, kind: Fault::Io, lasts });
             let created = self.open();
-            self.allowed("the first open", true, created)?;
+            self.done.allowed("the first open", true, created)?;
             if rng.below(2) == 0 {
                 self.disk = self.disk.crash(setup);
             }
@@ -205,26 +227,6 @@ impl<'k> World<'k> {
         failure.arm(&self.disk);
     }
 
-    /// The answer of the store; None: an error, and the disk could fail when it was asked.
-    pub(crate) fn allowed<T>(
-        &mut self,
-        what: &str,
-        could_fail: bool,
-        result: Result<T, Error>,
-    ) -> Checked<Option<T>> {
-        match result {
-            Ok(answer) => {
-                self.done.answers += 1;
-                Ok(Some(answer))
-            }
-            Err(Error::Io { .. } | Error::Stopped { .. }) if could_fail => {
-                self.done.errors += 1;
-                Ok(None)
-            }
-            Err(error) => Err(format!("{what}: {error}")),
-        }
-    }
-
     pub(crate) fn could_fail(&self) -> bool {
         self.disk.may_fail()
     }
@@ -238,7 +240,7 @@ impl<'k> World<'k> {
     ) -> Checked<()> {
         let could_fail = self.could_fail();
         let result = work(self.db());
-        if self.allowed(what, could_fail, result)?.is_some() && saves {
+        if self.done.allowed(what, could_fail, result)?.is_some() && saves {
             self.model.all_durable();
             (self.inherits, self.has_open_end) = (false, false);
         }
@@ -251,7 +253,7 @@ impl<'k> World<'k> {
             return Ok(());
         }
         let result = self.writer().write(writes, synced);
-        let written = self.allowed("write", could_fail, result)?.is_some();
+        let written = self.done.allowed("write", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
         self.note_written(written, synced);
         Ok(())
@@ -265,7 +267,7 @@ impl<'k> World<'k> {
         let RangeDeletion { before, from, to, after, synced } = deletion;
         let ranges = [(from.clone(), to.clone())];
         let result = self.writer().delete_ranges(before, &ranges, after, *synced);
-        let written = self.allowed("delete_range", could_fail, result)?.is_some();
+        let written = self.done.allowed("delete_range", could_fail, result)?.is_some();
         self.model.wrote(&deletion.writes(self.keys), written);
         // A range of nothing is no write.
         let is_write = from != to || !before.is_empty() || !after.is_empty();
@@ -280,7 +282,7 @@ impl<'k> World<'k> {
             return Ok(());
         }
         let result = self.writer().ingest(writes);
-        let written = self.allowed("ingest", could_fail, result)?.is_some();
+        let written = self.done.allowed("ingest", could_fail, result)?.is_some();
         self.model.wrote(writes, written);
         if written && !writes.is_empty() {
             self.model.all_durable();
@@ -332,7 +334,7 @@ impl<'k> World<'k> {
         for _ in 0..times {
             let could_fail = self.could_fail();
             let moved = self.scans[which].step(back, self.keys)?;
-            if self.allowed("a scan that was held open", could_fail, moved)?.is_none() {
+            if self.done.allowed("a scan that was held open", could_fail, moved)?.is_none() {
                 // After an error it has ended.
                 self.scans.remove(which);
                 return Ok(());
@@ -344,7 +346,7 @@ impl<'k> World<'k> {
     fn verify(&mut self) -> Checked<()> {
         let could_fail = self.could_fail();
         let verified = self.db().verify();
-        match self.allowed("verify", could_fail, verified)? {
+        match self.done.allowed("verify", could_fail, verified)? {
             Some(report) if !report.damage.is_empty() => {
                 Err(format!("verify: {}", report.damage.join("; ")))
             }
@@ -379,7 +381,7 @@ impl<'k> World<'k> {
         }
         let could_fail = self.could_fail();
         let opened = self.open();
-        self.db = self.allowed("open", could_fail, opened)?;
+        self.db = self.done.allowed("open", could_fail, opened)?;
         if self.db.is_none() {
             // Sometimes the power is cut again while the store is opened.
             if number.is_multiple_of(2) {
@@ -418,7 +420,7 @@ impl<'k> World<'k> {
         self.scans.clear();
         if end == End::Close {
             let closed = db.close();
-            if self.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
+            if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
                 self.model.all_durable();
             }
         }

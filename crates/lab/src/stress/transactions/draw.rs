@@ -79,15 +79,7 @@ pub(super) fn history(seed: u64, steps: u32) -> History {
 
 impl Drawer {
     fn kind(&mut self) -> Kind {
-        let total: f64 = self.weights.iter().map(|(_, weight)| weight).sum();
-        let mut left = self.rng.unit() * total;
-        for &(kind, weight) in &self.weights {
-            left -= weight;
-            if left < 0.0 {
-                return kind;
-            }
-        }
-        Kind::Write
+        self.rng.weighted(&self.weights).unwrap_or(Kind::Write)
     }
 
     fn step(&mut self, number: u32) -> Step {

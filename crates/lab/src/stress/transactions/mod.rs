@@ -16,6 +16,7 @@ mod world;
 use super::setup;
 use super::simulation::Simulation;
 use super::world::{Checked, Done, Door};
+use crate::keys::spread::number_of_spread;
 use step::NumberedStep;
 use world::World;
 
@@ -23,14 +24,9 @@ use world::World;
 pub(crate) const SPACES: usize = 4;
 pub(crate) const KEYS: usize = 40;
 
-/// A key by its number: far from its neighbours.
-pub(crate) fn key(number: usize) -> Vec<u8> {
-    (number as u64).wrapping_mul(0x0003_4567_89ab_cdef).to_be_bytes().to_vec()
-}
-
-/// The number of a key.
-pub(crate) fn number_of_key(bytes: &[u8]) -> Option<usize> {
-    (0..KEYS).find(|number| key(*number) == bytes)
+/// The number of a key. None: it is no key of the history.
+fn number_of_key(key: &[u8]) -> Option<usize> {
+    number_of_spread(key).filter(|number| *number < KEYS)
 }
 
 /// A drawn history.

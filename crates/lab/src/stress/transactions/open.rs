@@ -11,7 +11,8 @@ use super::super::model::{State, expiry_of, number_of, value_of};
 use super::super::operation::Write;
 use super::super::world::Checked;
 use super::step::{Stretch, name};
-use super::{KEYS, key, number_of_key};
+use super::{KEYS, number_of_key};
+use crate::keys::spread::spread_key as key;
 
 /// A space in one of its lives: dropped and made anew, it is another one.
 pub(super) type Life = u32;

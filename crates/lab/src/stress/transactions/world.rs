@@ -25,8 +25,9 @@ use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::writer::expiry_at;
 use super::open::{OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
 use super::step::{NumberedStep, Step, Stretch};
-use super::{KEYS, SPACES, key, number_of_key};
+use super::{KEYS, SPACES, number_of_key};
 use crate::keys::rng::scramble;
+use crate::keys::spread::spread_key as key;
 
 /// Transactions, and snapshots, that are open at most.
 const OPEN_MAX: usize = 6;
@@ -200,26 +201,6 @@ impl World {
         self.disk.may_fail()
     }
 
-    /// The answer of the store; None: an error, and the disk could fail when it was asked.
-    fn allowed<T>(
-        &mut self,
-        what: &str,
-        could_fail: bool,
-        result: Result<T, Error>,
-    ) -> Checked<Option<T>> {
-        match result {
-            Ok(answer) => {
-                self.done.answers += 1;
-                Ok(Some(answer))
-            }
-            Err(Error::Io { .. } | Error::Stopped { .. }) if could_fail => {
-                self.done.errors += 1;
-                Ok(None)
-            }
-            Err(error) => Err(format!("{what}: {error}")),
-        }
-    }
-
     /// `saves`: when it succeeds, all that was acknowledged is durable.
     fn work(
         &mut self,
@@ -229,7 +210,7 @@ impl World {
     ) -> Checked<()> {
         let could_fail = self.could_fail();
         let result = work(self.db(), &self.spaces);
-        if self.allowed(what, could_fail, result)?.is_some() && saves {
+        if self.done.allowed(what, could_fail, result)?.is_some() && saves {
             self.all_durable();
         }
         Ok(())
@@ -263,7 +244,7 @@ impl World {
         let could_fail = self.could_fail();
         let done = work(&mut self.open[at], &self.spaces)
             .map_err(|wrong| format!("transaction {at}: {wrong}"))?;
-        if self.allowed("in a transaction", could_fail, done)?.is_none() {
+        if self.done.allowed("in a transaction", could_fail, done)?.is_none() {
             self.open.remove(at);
         }
         Ok(())
@@ -293,7 +274,7 @@ impl World {
                 Ok(())
             }
             (Err(error), verdict) => {
-                self.allowed::<()>("commit", could_fail, Err(error))?;
+                self.done.allowed::<()>("commit", could_fail, Err(error))?;
                 if verdict == Verdict::Commits {
                     self.note(&writes, touched, false, synced);
                 }
@@ -338,7 +319,7 @@ impl World {
             return Ok(());
         }
         let result = write(self);
-        let written = self.allowed(what, could_fail, result)?.is_some();
+        let written = self.done.allowed(what, could_fail, result)?.is_some();
         let touched = self.touched(writes);
         self.note(writes, touched, written, synced);
         Ok(())
@@ -404,7 +385,7 @@ impl World {
         match self.db().write(batch) {
             Err(Error::Conflict { .. }) => Ok(()),
             Ok(()) => Err("a batch was written though a condition does not hold".into()),
-            Err(error) => self.allowed::<()>("only_if", could_fail, Err(error)).map(|_| ()),
+            Err(error) => self.done.allowed::<()>("only_if", could_fail, Err(error)).map(|_| ()),
         }
     }
 
@@ -423,7 +404,7 @@ impl World {
             });
         }
         let (could_fail, found) = (self.could_fail(), call(self));
-        match self.allowed("put_if_absent", could_fail, found)? {
+        match self.done.allowed("put_if_absent", could_fail, found)? {
             Some(found) => compare(place, found.as_ref(), has),
             None => Ok(()),
         }
@@ -447,7 +428,7 @@ impl World {
             });
         }
         let (could_fail, found) = (self.could_fail(), call(self));
-        match self.allowed("compare_and_swap", could_fail, found)? {
+        match self.done.allowed("compare_and_swap", could_fail, found)? {
             Some(Swap::Found(found)) => compare(place, found.as_ref(), has),
             Some(Swap::Done) => Err("a swap of what is not there".into()),
             None => Ok(()),
@@ -498,7 +479,7 @@ impl World {
         let snapshot = held.snapshot.of(&self.spaces.handles[space]);
         let found = contents(snapshot.iter());
         let expected = held.state.0[Stretch::whole(space).places()].to_vec();
-        match self.allowed("a snapshot", could_fail, found)? {
+        match self.done.allowed("a snapshot", could_fail, found)? {
             Some(found) => same(space, &found?, &expected, "a snapshot"),
             None => Ok(()),
         }
@@ -553,7 +534,7 @@ impl World {
     fn verify(&mut self) -> Checked<()> {
         let could_fail = self.could_fail();
         let verified = self.db().verify();
-        match self.allowed("verify", could_fail, verified)? {
+        match self.done.allowed("verify", could_fail, verified)? {
             Some(report) if !report.damage.is_empty() => {
                 Err(format!("verify: {}", report.damage.join("; ")))
             }
@@ -622,7 +603,7 @@ impl World {
         };
         if end == End::Close {
             let closed = db.close();
-            if self.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
+            if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
                 self.model.all_durable();
             }
         }
@@ -669,7 +650,7 @@ impl World {
     fn check_get(&mut self, place: usize) -> Checked<()> {
         let could_fail = self.could_fail();
         let found = self.spaces.of_place(place).get(key(place % KEYS));
-        match self.allowed("get", could_fail, found)? {
+        match self.done.allowed("get", could_fail, found)? {
             Some(found) => compare(place, found.as_ref(), self.model.seen().0[place]),
             None => Ok(()),
         }

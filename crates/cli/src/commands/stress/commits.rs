@@ -10,30 +10,24 @@ use std::io::Write;
 use trommel_lab::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 
 use crate::commands::stress::args::StressArgs;
-use crate::commands::stress::threads::{folder, time};
+use crate::commands::stress::threads::time;
+use crate::commands::stress::{Place, tell};
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::Outcome;
 
 pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn Write) -> Outcome {
-    let (folder, temporary) = folder(arguments)?;
+    let place = Place::of(arguments)?;
     let plan = CommitsPlan {
         seed: arguments.seed,
         threads: threads.into(),
         time: time(arguments),
-        folder,
+        folder: place.folder.clone(),
     };
     let report = stress_commits(&plan, &mut StageBar::rated())?;
-    if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
-        // The folder stays as evidence.
-        temporary.keep();
-    }
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        out.write_all(text(&report).as_bytes())?;
-    }
-    Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+    let failed = report.failure.is_some();
+    place.end(failed);
+    tell(&report, text, failed, (json, out))
 }
 
 fn text(report: &CommitsReport) -> String {

@@ -12,30 +12,22 @@ use std::process::Command;
 use trommel_lab::{KillPlan, KillReport, VictimPlan, kill_test};
 
 use crate::commands::stress::args::StressArgs;
+use crate::commands::stress::{Place, tell};
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Failure, Outcome, Status};
-use crate::process::temporary::TemporaryFolder;
+use crate::process::failure::{Failure, Outcome};
 
 pub(crate) fn run(arguments: &StressArgs, kills: u32, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
-    let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
-    let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
+    let place = Place::of(arguments)?;
+    let folder = place.folder.clone();
     let plan = KillPlan { seed: arguments.seed, kills, folder, lie: arguments.lie };
     let program = std::env::current_exe();
     let program = program.map_err(|error| Failure::Data(format!("this program: {error}")))?;
     let command = |victim: &VictimPlan| command_of(&program, victim);
     let report = kill_test(&plan, &command, &mut StageBar::rated())?;
-    if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
-        // The folder stays as evidence.
-        temporary.keep();
-    }
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        out.write_all(text(&report).as_bytes())?;
-    }
-    Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+    let failed = report.failure.is_some();
+    place.end(failed);
+    tell(&report, text, failed, (json, out))
 }
 
 fn command_of(program: &Path, victim: &VictimPlan) -> Command {

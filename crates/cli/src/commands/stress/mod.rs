@@ -11,14 +11,17 @@ mod kills;
 mod threads;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::Serialize;
 use trommel_lab::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 
 use crate::commands::stress::args::StressArgs;
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::temporary::TemporaryFolder;
 
 pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Outcome {
     if let Some(kills) = arguments.kills {
@@ -36,16 +39,44 @@ pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Ou
     let kind = if arguments.transactions { HistoryKind::Transactions } else { HistoryKind::Tree };
     let plan = StressPlan { seed: arguments.seed, seeds, steps: arguments.steps, time, kind };
     let report = stress(&plan, &mut StageBar::rated())?;
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        out.write_all(text(&report).as_bytes())?;
-    }
-    Ok(verdict(&report))
+    tell(&report, text, report.failure.is_some(), (json, out))
 }
 
-fn verdict(report: &StressReport) -> Status {
-    if report.failure.is_none() { Status::Fine } else { Status::No }
+/// Prints a report. Exit status 1: it is one of a failure.
+fn tell<R: Serialize>(
+    report: &R,
+    text: impl FnOnce(&R) -> String,
+    failed: bool,
+    (json, out): (bool, &mut dyn Write),
+) -> Outcome {
+    if json {
+        writeln!(out, "{}", serde_json::to_string_pretty(report)?)?;
+    } else {
+        out.write_all(text(report).as_bytes())?;
+    }
+    Ok(if failed { Status::No } else { Status::Fine })
+}
+
+/// Where a store on the real disk is.
+struct Place {
+    folder: PathBuf,
+    temporary: Option<TemporaryFolder>,
+}
+
+impl Place {
+    fn of(arguments: &StressArgs) -> Result<Self, Failure> {
+        let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
+        let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
+        let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
+        Ok(Place { folder, temporary })
+    }
+
+    /// A temporary folder is removed, unless it is evidence of a failure.
+    fn end(self, failed: bool) {
+        if let Some(temporary) = self.temporary.filter(|_| failed) {
+            temporary.keep();
+        }
+    }
 }
 
 fn text(report: &StressReport) -> String {
@@ -109,7 +140,10 @@ mod tests {
         let kind = HistoryKind::Tree;
         let plan = StressPlan { seed: 3, seeds: Some(1), steps: 50, time: None, kind };
         let fine = stress(&plan, &mut trommel_lab::Silent).expect("a plan with an end");
-        assert_eq!(verdict(&fine), Status::Fine);
+        let status = |report: &StressReport| {
+            tell(report, text, report.failure.is_some(), (false, &mut Vec::new())).ok()
+        };
+        assert_eq!(status(&fine), Some(Status::Fine));
         let failure = StressFailure {
             seed: 3,
             step: 41,
@@ -120,7 +154,7 @@ mod tests {
             again: "trommel stress --seed 3 --steps 50".into(),
         };
         let failed = StressReport { failure: Some(failure), ..fine };
-        assert_eq!(verdict(&failed), Status::No);
+        assert_eq!(status(&failed), Some(Status::No));
         let text = text(&failed);
         for part in [
             "FAILED: seed 3, step 41: get",

@@ -6,51 +6,34 @@
 //! Invariant: exit status 1 if something was wrong; then the folder stays.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use trommel_lab::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
 
 use crate::commands::stress::args::StressArgs;
+use crate::commands::stress::{Place, tell};
 use crate::output::progress::StageBar;
 use crate::output::table::whole;
-use crate::process::failure::{Failure, Outcome, Status};
-use crate::process::temporary::TemporaryFolder;
+use crate::process::failure::Outcome;
 
 /// The default time.
 const USUAL_TIME: Duration = Duration::from_secs(60);
 
 pub(crate) fn run(arguments: &StressArgs, threads: u8, json: bool, out: &mut dyn Write) -> Outcome {
-    let (folder, temporary) = folder(arguments)?;
-    let mut plan = ThreadsPlan::new(arguments.seed, threads.into(), time(arguments), folder);
+    let place = Place::of(arguments)?;
+    let (time, folder) = (time(arguments), place.folder.clone());
+    let mut plan = ThreadsPlan::new(arguments.seed, threads.into(), time, folder);
     plan.alone = true;
     let report = stress_threads(&plan, &mut StageBar::rated())?;
-    if let Some(temporary) = temporary.filter(|_| report.failure.is_some()) {
-        // The folder stays as evidence.
-        temporary.keep();
-    }
-    if json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
-    } else {
-        out.write_all(text(&report).as_bytes())?;
-    }
-    Ok(if report.failure.is_none() { Status::Fine } else { Status::No })
+    let failed = report.failure.is_some();
+    place.end(failed);
+    tell(&report, text, failed, (json, out))
 }
 
 /// How long it is to take.
 pub(super) fn time(arguments: &StressArgs) -> Duration {
     let minutes = arguments.minutes.map(|minutes| Duration::from_secs_f64(minutes * 60.0));
     arguments.seconds.map(Duration::from_secs).or(minutes).unwrap_or(USUAL_TIME)
-}
-
-/// The folder of the store, and what removes it if it is a temporary one.
-pub(super) fn folder(
-    arguments: &StressArgs,
-) -> Result<(PathBuf, Option<TemporaryFolder>), Failure> {
-    let temporary = arguments.dir.is_none().then(TemporaryFolder::new).transpose()?;
-    let of_temporary = temporary.as_ref().map(|folder| folder.path().to_path_buf());
-    let folder = arguments.dir.clone().or(of_temporary).unwrap_or_default();
-    Ok((folder, temporary))
 }
 
 fn text(report: &ThreadsReport) -> String {

@@ -64,7 +64,7 @@ pub(crate) fn open_store(
     let names = folder.list()?;
     let next_file = free_number(&names, Some(&layout));
     let io = IoStats::granted(folder.handle(), LOCK_NAME, options.io());
-    let cache = Arc::clone(&resources.cache);
+    let cache = resources.cache.share();
     let table_files = TableFiles::new(folder.clone(), options, cache, io, next_file);
     let size = resources.memtable_size;
     let size_of = |id: KeyspaceId| match id {

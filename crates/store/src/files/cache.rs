@@ -7,7 +7,7 @@
 //!                       ^ the hand: out with it; to the back, if it was touched meanwhile
 //! ```
 //! Invariant: slots change under the ring's lock alone. There each full slot has one place in the
-//! ring, and `used` is what full slots hold: at most the budget.
+//! ring, and `used` is what full slots hold: at most the budget. So does each share count its own.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use trommel_filters::prefetch_lines;
 
 use crate::entries::block::{Block, BlockHeader};
 use crate::storage::life::Life;
-use crate::sync::{Arc, Mutex, Slot, lock};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, Slot, lock};
 
 type Slots = Arc<[Slot<BlockHeader>]>;
 
@@ -37,6 +37,7 @@ struct ClockRing {
 struct FilledSlot {
     slots: Slots,
     number: usize,
+    share: Arc<CacheShare>,
 }
 
 impl FilledSlot {
@@ -67,9 +68,19 @@ impl ClockRing {
                 self.places.push_back(place);
             } else {
                 place.slot().replace(None);
-                self.used -= cost(&block);
+                self.gives_back(&place.share, cost(&block));
             }
         }
+    }
+
+    fn takes(&mut self, share: &CacheShare, bytes: u64) {
+        self.used += bytes;
+        share.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    fn gives_back(&mut self, share: &CacheShare, bytes: u64) {
+        self.used -= bytes;
+        share.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Forgets dead places once they outnumber the living, so that it costs little per place.
@@ -87,15 +98,39 @@ impl BlockCache {
         BlockCache { bytes_max, ring: Mutex::default() }
     }
 
+    /// A share of it for the tables of one key space.
+    pub(crate) fn share(self: &Arc<Self>) -> Arc<CacheShare> {
+        Arc::new(CacheShare { cache: Arc::clone(self), bytes: AtomicU64::default() })
+    }
+
     /// The bytes that are kept now.
     pub(crate) fn size_bytes(&self) -> u64 {
         lock(&self.ring).used
     }
 }
 
+/// What the tables of one key space have of the cache: no part of the budget, but a count.
+pub(crate) struct CacheShare {
+    cache: Arc<BlockCache>,
+    /// Changes under the ring's lock, and so never exceeds the budget.
+    bytes: AtomicU64,
+}
+
+impl CacheShare {
+    /// The bytes that are kept now for its tables.
+    pub(crate) fn size_bytes(&self) -> u64 {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// As this one, for the tables of another key space.
+    pub(crate) fn another(&self) -> Arc<CacheShare> {
+        self.cache.share()
+    }
+}
+
 /// The slots of one table. What is in them goes when they go.
 pub(crate) struct BlockSlots {
-    cache: Arc<BlockCache>,
+    share: Arc<CacheShare>,
     /// As many as there are blocks; without a budget, none.
     slots: Slots,
     life: Arc<Life>,
@@ -103,10 +138,10 @@ pub(crate) struct BlockSlots {
 
 impl BlockSlots {
     /// Empty slots for so many blocks of a table of this store.
-    pub(crate) fn new(cache: Arc<BlockCache>, life: Arc<Life>, block_count: usize) -> Self {
-        let slot_count = if cache.bytes_max > 0 { block_count } else { 0 };
+    pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, block_count: usize) -> Self {
+        let slot_count = if share.cache.bytes_max > 0 { block_count } else { 0 };
         let slots = (0..slot_count).map(|_| Slot::empty()).collect();
-        BlockSlots { cache, slots, life }
+        BlockSlots { share, slots, life }
     }
 
     /// The block of this number. None: it is not here.
@@ -137,19 +172,16 @@ impl BlockSlots {
     /// untouched, so that blocks which are read but once go before those that are read again.
     pub(crate) fn insert(&self, number: usize, block: &Block) {
         let Some(slot) = self.slots.get(number) else { return };
-        let Some(room) = self.cache.bytes_max.checked_sub(cost(block)) else { return };
-        let mut ring = lock(&self.cache.ring);
+        let cache = &self.share.cache;
+        let Some(room) = cache.bytes_max.checked_sub(cost(block)) else { return };
+        let mut ring = lock(&cache.ring);
         if slot.is_empty() {
             ring.shrink_to(room);
-            ring.places.push_back(FilledSlot { slots: Arc::clone(&self.slots), number });
-            ring.used += cost(block);
+            let (slots, share) = (Arc::clone(&self.slots), Arc::clone(&self.share));
+            ring.places.push_back(FilledSlot { slots, number, share });
+            ring.takes(&self.share, cost(block));
             slot.replace(Some(block.clone().into_memory()));
         }
-    }
-
-    /// The bytes of its blocks that are kept. Looks at each slot.
-    pub(crate) fn cached_bytes(&self) -> u64 {
-        self.slots.iter().filter_map(Slot::hold).map(|memory| cost(&Block::from(memory))).sum()
     }
 
     /// The memory of the slots themselves.
@@ -164,11 +196,11 @@ impl Drop for BlockSlots {
         if self.slots.is_empty() || self.life.is_forked() {
             return;
         }
-        let mut ring = lock(&self.cache.ring);
+        let mut ring = lock(&self.share.cache.ring);
         // Most slots are empty, and looking is cheaper than emptying.
         let full = self.slots.iter().filter(|slot| !slot.is_empty());
         for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
-            ring.used -= cost(&block);
+            ring.gives_back(&self.share, cost(&block));
             ring.dead_count += 1;
         }
         ring.forget_dead();

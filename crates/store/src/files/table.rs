@@ -14,7 +14,7 @@ use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
-use crate::files::cache::{BlockCache, BlockSlots};
+use crate::files::cache::{BlockSlots, CacheShare};
 use crate::files::farewell::{Farewell, LastReader};
 use crate::files::names::table_name;
 use crate::files::table::file::{CheckedFile, find};
@@ -53,7 +53,7 @@ impl Table {
     pub(crate) fn open(
         files: &Arc<OpenFiles>,
         file: u64,
-        cache: Arc<BlockCache>,
+        cache: Arc<CacheShare>,
         filter: Option<&'static dyn FilterKind>,
     ) -> Result<Arc<Table>> {
         let (bytes, path) = files.file(&table_name(file))?;
@@ -102,11 +102,6 @@ impl Table {
     /// It leaves the tree: its last holder tells so when it lets go.
     pub(crate) fn leave(&self, told: Arc<dyn LastReader>) {
         self.farewell.tell(told);
-    }
-
-    /// The bytes of its blocks that are in the cache.
-    pub(crate) fn cached_bytes(&self) -> u64 {
-        self.blocks.cached_bytes()
     }
 
     pub(crate) fn path(&self) -> &Path {

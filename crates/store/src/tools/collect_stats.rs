@@ -15,14 +15,6 @@ use crate::tree::tree_stats::{LevelStats, RunStats};
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
-/// The memory of the store's cached blocks. A cache of several stores knows what all have.
-fn cache_bytes(engine: &Engine, version: &Version) -> u64 {
-    match engine.memory() {
-        Some(_) => version.files().map(|table| table.cached_bytes()).sum(),
-        None => engine.table_files.cache.size_bytes(),
-    }
-}
-
 pub(crate) fn stats(engine: &Engine) -> Stats {
     let version = engine.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
@@ -56,7 +48,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         logs,
         log_bytes,
         fence_bytes: fences.sum::<usize>() as u64,
-        cache_bytes: cache_bytes(engine, &version),
+        cache_bytes: engine.table_files.cache.size_bytes(),
         writes: count(&counters.writes),
         bytes_written_user: count(&counters.user_bytes),
         bytes_flushed: count(&counters.flushed_bytes),

@@ -93,7 +93,7 @@ pub fn repair_with_progress(
     let (guard, write_buffer_bytes) = (GuardKind::Open, 1 << 20);
     let options = Arc::new(Options::new().guard(guard).write_buffer_bytes(write_buffer_bytes));
     let next_file = free_number(&names, manifest.layout.as_ref());
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64)).share();
     let table_files = TableFiles::new(folder, &options, cache, IoStats::default(), next_file);
     let table_files = Arc::new(table_files);
     let mut repair = Repair {

@@ -63,7 +63,7 @@ pub fn verify_files_with_progress(
     let _lock = lock_folder(&folder)?;
     let names = folder.list()?;
     let options = Arc::new(Options::new().guard(GuardKind::Open));
-    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64));
+    let cache = Arc::new(BlockCache::new(options.block_cache_bytes as u64)).share();
     let table_files = TableFiles::new(folder.clone(), &options, cache, IoStats::default(), 1);
     let (report, steps) = (VerifyReport::default(), Steps::new(listener));
     let mut check = FilesCheck { table_files, names, report, steps };

@@ -302,7 +302,7 @@ pub struct Stats {
     pub log_bytes: u64,
     /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
-    /// Memory of cached blocks, in bytes.
+    /// Memory of this key space's cached blocks, in bytes.
     pub cache_bytes: u64,
     /// Writes: puts and deletions.
     pub writes: u64,

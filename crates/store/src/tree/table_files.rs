@@ -13,7 +13,7 @@ use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind};
 
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
-use crate::files::cache::BlockCache;
+use crate::files::cache::CacheShare;
 use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
@@ -31,7 +31,7 @@ pub(crate) struct TableFiles {
     pub(crate) folder: OpenFolder,
     /// The key space that its tables are of.
     pub(crate) keyspace: KeyspaceId,
-    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) cache: Arc<CacheShare>,
     pub(crate) options: Arc<Options>,
     /// How tables are read and written.
     pub(crate) io: IoStats,
@@ -46,7 +46,7 @@ impl TableFiles {
     pub(crate) fn new(
         folder: OpenFolder,
         options: &Arc<Options>,
-        cache: Arc<BlockCache>,
+        cache: Arc<CacheShare>,
         io: IoStats,
         next_file: u64,
     ) -> Self {
@@ -64,7 +64,7 @@ impl TableFiles {
         TableFiles {
             folder: self.folder.clone(),
             keyspace,
-            cache: Arc::clone(&self.cache),
+            cache: self.cache.another(),
             options: Arc::clone(options),
             io: self.io,
             files: Arc::clone(&self.files),

@@ -1,6 +1,6 @@
 //! Tests of the block cache: what is kept is counted, whatever comes, and the right blocks stay.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
@@ -29,7 +29,11 @@ fn cache_of(bytes_max: u64) -> Arc<BlockCache> {
 }
 
 fn slots(cache: &Arc<BlockCache>, block_count: usize) -> BlockSlots {
-    BlockSlots::new(Arc::clone(cache), Arc::new(Life::new("store".as_ref())), block_count)
+    slots_of(&cache.share(), block_count)
+}
+
+fn slots_of(share: &Arc<CacheShare>, block_count: usize) -> BlockSlots {
+    BlockSlots::new(Arc::clone(share), Arc::new(Life::new("store".as_ref())), block_count)
 }
 
 /// Whether it is here, without touching it.
@@ -50,6 +54,9 @@ fn check(cache: &BlockCache, tables: &[BlockSlots]) {
     let distinct: HashSet<_> =
         living.iter().map(|place| std::ptr::from_ref(place.slot())).collect();
     assert_eq!(distinct.len(), living.len(), "a slot has one place");
+    let shares: HashMap<_, _> =
+        tables.iter().map(|table| (Arc::as_ptr(&table.share), table.share.size_bytes())).collect();
+    assert_eq!(shares.values().sum::<u64>(), ring.used, "shares count what is used");
 }
 
 const TABLES: usize = 3;
@@ -199,6 +206,31 @@ fn read_all(table: &(u64, BlockSlots)) {
             None => slots.insert(number, &block(*name, number, 200 + number)),
         }
     }
+}
+
+/// What a share has was once the sum over its tables, looked at one after another: blocks that
+/// were pushed out meanwhile counted beside those that pushed them out.
+#[test]
+fn a_share_of_a_busy_cache_never_exceeds_the_budget() {
+    const BLOCKS: usize = 400;
+    let cache = cache_of(100 * cost(&block(0, 0, 200)));
+    let share = cache.share();
+    let tables: Vec<_> = (0..20).map(|_| slots_of(&share, BLOCKS)).collect();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                assert!(share.size_bytes() <= cache.bytes_max, "{}", share.size_bytes());
+            }
+        });
+        for round in 0..5 {
+            for (name, table) in tables.iter().enumerate() {
+                (0..BLOCKS).for_each(|number| table.insert(number, &block(round, name, 200)));
+            }
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    check(&cache, &tables);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::{Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::files::cache::BlockCache;
 use crate::files::table::format::{TAG_INDEX, TAIL_SIZE, filter_tag};
 use crate::files::table::writer::{TableOptions, TableSummary, TableWriter};
 use crate::storage::io_mode::Access;
@@ -21,7 +22,7 @@ use crate::storage::traits::Storage as _;
 /// A disk with tables on it.
 pub(crate) struct TableFiles {
     pub(crate) disk: Memory,
-    pub(crate) cache: Arc<BlockCache>,
+    pub(crate) cache: Arc<CacheShare>,
     next_file: AtomicU64,
 }
 
@@ -44,7 +45,7 @@ impl TableFiles {
     pub(crate) fn new(cache_bytes: u64) -> Self {
         let disk = Memory::new();
         disk.create_dir(Path::new("db")).unwrap();
-        let cache = Arc::new(BlockCache::new(cache_bytes));
+        let cache = Arc::new(BlockCache::new(cache_bytes)).share();
         TableFiles { disk, cache, next_file: AtomicU64::new(1) }
     }
 

@@ -37,7 +37,8 @@ struct ClockRing {
 struct FilledSlot {
     slots: Slots,
     number: usize,
-    share: Arc<CacheShare>,
+    /// The count of its share. (Not the share, which has the cache: that would have itself.)
+    of_share: Arc<AtomicU64>,
 }
 
 impl FilledSlot {
@@ -68,19 +69,19 @@ impl ClockRing {
                 self.places.push_back(place);
             } else {
                 place.slot().replace(None);
-                self.gives_back(&place.share, cost(&block));
+                self.gives_back(&place.of_share, cost(&block));
             }
         }
     }
 
-    fn takes(&mut self, share: &CacheShare, bytes: u64) {
+    fn takes(&mut self, of_share: &AtomicU64, bytes: u64) {
         self.used += bytes;
-        share.bytes.fetch_add(bytes, Ordering::Relaxed);
+        of_share.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    fn gives_back(&mut self, share: &CacheShare, bytes: u64) {
+    fn gives_back(&mut self, of_share: &AtomicU64, bytes: u64) {
         self.used -= bytes;
-        share.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        of_share.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Forgets dead places once they outnumber the living, so that it costs little per place.
@@ -100,7 +101,7 @@ impl BlockCache {
 
     /// A share of it for the tables of one key space.
     pub(crate) fn share(self: &Arc<Self>) -> Arc<CacheShare> {
-        Arc::new(CacheShare { cache: Arc::clone(self), bytes: AtomicU64::default() })
+        Arc::new(CacheShare { cache: Arc::clone(self), bytes: Arc::default() })
     }
 
     /// The bytes that are kept now.
@@ -113,7 +114,7 @@ impl BlockCache {
 pub(crate) struct CacheShare {
     cache: Arc<BlockCache>,
     /// Changes under the ring's lock, and so never exceeds the budget.
-    bytes: AtomicU64,
+    bytes: Arc<AtomicU64>,
 }
 
 impl CacheShare {
@@ -177,9 +178,9 @@ impl BlockSlots {
         let mut ring = lock(&cache.ring);
         if slot.is_empty() {
             ring.shrink_to(room);
-            let (slots, share) = (Arc::clone(&self.slots), Arc::clone(&self.share));
-            ring.places.push_back(FilledSlot { slots, number, share });
-            ring.takes(&self.share, cost(block));
+            let (slots, of_share) = (Arc::clone(&self.slots), Arc::clone(&self.share.bytes));
+            ring.places.push_back(FilledSlot { slots, number, of_share });
+            ring.takes(&self.share.bytes, cost(block));
             slot.replace(Some(block.clone().into_memory()));
         }
     }
@@ -200,7 +201,7 @@ impl Drop for BlockSlots {
         // Most slots are empty, and looking is cheaper than emptying.
         let full = self.slots.iter().filter(|slot| !slot.is_empty());
         for block in full.filter_map(|slot| slot.replace(None)).map(Block::from) {
-            ring.gives_back(&self.share, cost(&block));
+            ring.gives_back(&self.share.bytes, cost(&block));
             ring.dead_count += 1;
         }
         ring.forget_dead();

@@ -81,7 +81,7 @@ pub(crate) fn replay_logs(
     }
     for (keyspace, late) in std::mem::take(&mut replayed.late) {
         let memtables = replayed.trees.get_mut(&keyspace).expect("there are later writes of it");
-        add_late(memtables, late, size_of(keyspace));
+        add_late(folder, memtables, late, size_of(keyspace))?;
     }
     Ok(replayed)
 }
@@ -171,7 +171,7 @@ impl Replay<'_> {
             }
             if entry.sequence <= known {
                 if !memtables.iter().any(|it| has(&it.memtable, entry)) {
-                    late.entry(keyspace).or_default().push(LateWrite::of(entry));
+                    late.entry(keyspace).or_default().push(LateWrite::of(entry, log));
                 }
                 continue;
             }
@@ -191,6 +191,8 @@ impl Replay<'_> {
 
 /// A write that a log has repeated: it may be older than what was read of its tree.
 struct LateWrite {
+    /// The log that has it.
+    log: u64,
     sequence: Sequence,
     kind: Kind,
     key: Vec<u8>,
@@ -198,13 +200,13 @@ struct LateWrite {
 }
 
 impl LateWrite {
-    fn of(entry: &Entry<'_>) -> Self {
+    fn of(entry: &Entry<'_>, log: u64) -> Self {
         let Entry { sequence, kind, key, value } = *entry;
-        LateWrite { sequence, kind, key: key.to_vec(), value: value.to_vec() }
+        LateWrite { log, sequence, kind, key: key.to_vec(), value: value.to_vec() }
     }
 
     fn entry(&self) -> Entry<'_> {
-        let LateWrite { sequence, kind, key, value } = self;
+        let LateWrite { log: _, sequence, kind, key, value } = self;
         Entry { sequence: *sequence, kind: *kind, key, value }
     }
 }
@@ -221,9 +223,17 @@ fn has(memtable: &Arc<Memtable>, entry: &Entry<'_>) -> bool {
 
 /// Adds writes to the memtables of one tree: the logs that had them first are gone, and later ones
 /// of the tree are not.
-fn add_late(memtables: &mut [ReplayedMemtable], mut late: Vec<LateWrite>, size: MemtableSize) {
+///
+/// # Errors
+/// `Corrupt`: two writes have one number.
+fn add_late(
+    folder: &OpenFolder,
+    memtables: &mut [ReplayedMemtable],
+    mut late: Vec<LateWrite>,
+    size: MemtableSize,
+) -> Result<()> {
     late.sort_unstable_by_key(|write| write.sequence);
-    late.dedup_by_key(|write| write.sequence);
+    late.dedup_by(|one, other| one.entry() == other.entry());
     for place in (0..memtables.len()).rev() {
         let from = if place == 0 { Sequence(0) } else { memtables[place].first };
         let own = late.split_off(late.partition_point(|write| write.sequence < from));
@@ -237,11 +247,19 @@ fn add_late(memtables: &mut [ReplayedMemtable], mut late: Vec<LateWrite>, size: 
         let mut all: Vec<Entry<'_>> = own.iter().map(LateWrite::entry).chain(known).collect();
         // Memtables take entries in their order.
         all.sort_unstable_by_key(|entry| entry.sequence);
+        let twice = all.windows(2).find(|two| two[0].sequence == two[1].sequence);
+        if let Some(Sequence(number)) = twice.map(|two| two[0].sequence) {
+            let repeated = own.iter().find(|write| write.sequence.0 == number);
+            let log = repeated.expect("what was known has each number once").log;
+            let what = format!("a repeated write has number {number}, as another one has");
+            return Err(Error::corrupt(folder.path_of(&wal_name(log)), 0, what));
+        }
         let with = Memtable::sized(size);
         all.iter().for_each(|it| with.insert(it.key, it.sequence, it.kind, it.value));
         memtable.first = memtable.first.min(all[0].sequence);
         memtable.memtable = Arc::new(with);
     }
+    Ok(())
 }
 
 impl ReplayedMemtable {
@@ -409,6 +427,22 @@ mod tests {
         assert_eq!(memtables(&replayed, 3), [(8, vec![1, 6, 8])]);
         let flushed = replay(&disk, &two_trees([0, 5]), 1 << 20).expect("replays");
         assert_eq!(memtables(&flushed, 3), [(8, vec![6, 8])]);
+    }
+
+    #[test] // Opening panicked: the memtable takes writes in their order alone.
+    fn two_writes_with_one_number_are_damage() {
+        let disk = Memory::new();
+        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let mut log = Wal::create(&folder(&disk), 8, none).expect("creates");
+        append(&mut log, 5, &[(0, "a"), (0, "b")]).expect("appends");
+        let memtable = Memtable::new(1 << 16);
+        memtable.insert(b"c", Sequence(5), Kind::DeleteRange, b"d");
+        let all = std::iter::once((KeyspaceId(0), &memtable));
+        log.repeat(&writes_up_to(all, Sequence::MAX)).expect("appends");
+        match replay(&disk, &two_trees([0, 0]), 1 << 20).map(drop) {
+            Err(Error::Corrupt { path, .. }) => assert!(path.ends_with(wal_name(8))),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]

@@ -292,8 +292,8 @@ impl Db {
     ) -> Result<()> {
         let _call = self.engine.life().enter()?;
         let steps = &mut Steps::new(listener);
-        let engines = || self.owner.engines();
-        crate::tools::checkpoint::checkpoint(&self.engine, engines, dir.as_ref(), steps)
+        let (main, keyspaces) = (&self.engine, &self.owner.keyspaces);
+        crate::tools::checkpoint::checkpoint(main, keyspaces, dir.as_ref(), steps)
     }
 
     /// Reads every byte of every table and log and checks it, and every key against the guard.

@@ -7,7 +7,8 @@
 //! ```
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use trommel::storage::{Memory, Storage};
 use trommel::testing::Fault;
@@ -491,4 +492,28 @@ fn without_a_manifest_key_spaces_are_found_by_number() {
     assert_eq!(db.verify().expect("reads").damage, [""; 0]);
     keyspace(&db, "new").put("a", "b").expect("puts");
     assert!(!keyspace(&db, "recovered-1").iter().any(|entry| entry.expect("reads").0 == b"a"));
+}
+
+/// Each had a lock that the other one waited for.
+#[test]
+fn checkpoints_and_key_spaces_that_come_and_go_do_not_wait_for_each_other() {
+    let (db, (done, both)) = (open(&Memory::new()), mpsc::channel());
+    let (copied, copying) = (done.clone(), db.clone());
+    std::thread::spawn(move || {
+        for copy in 0..300 {
+            copying.checkpoint(format!("copy {copy}")).expect("copies");
+        }
+        copied.send(()).expect("it is waited for");
+    });
+    std::thread::spawn(move || {
+        for number in 0..1000 {
+            keyspace(&db, "one").put("number", number.to_string()).expect("puts");
+            db.rename_keyspace("one", "other").expect("renames");
+            db.drop_keyspace("other").expect("drops");
+        }
+        done.send(()).expect("it is waited for");
+    });
+    for _ in 0..2 {
+        both.recv_timeout(Duration::from_secs(120)).expect("each goes on, and none panics");
+    }
 }

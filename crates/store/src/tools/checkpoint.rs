@@ -30,17 +30,18 @@ use crate::tools::progress::Steps;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
+use crate::write::keyspaces::Keyspaces;
 
 /// Creates a store in `dir` with all writes that are visible now.
 pub(crate) fn checkpoint(
-    main: &Engine,
-    engines: impl Fn() -> Vec<Arc<Engine>>,
+    main: &Arc<Engine>,
+    keyspaces: &Keyspaces,
     dir: &Path,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(&*main.env.storage, dir)?;
     let mut made = Made { folder, names: Vec::new() };
-    let filled = fill(main, engines, &mut made, steps);
+    let filled = fill(main, keyspaces, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -105,29 +106,27 @@ struct Moment {
 
 impl Moment {
     /// No group is written meanwhile: of what a batch writes, each tree has its part, or none has.
-    fn now(main: &Engine, engines: impl Fn() -> Vec<Arc<Engine>>) -> Self {
-        let writer = main.commit.writer();
-        let last = main.snapshots.visible();
-        let pinned = |engine: Arc<Engine>| {
-            let version = engine.current.hold();
-            (engine, version)
-        };
-        let trees = engines().into_iter().map(pinned).collect();
-        let layout = main.manifest().layout().clone();
-        drop(writer);
-        Moment { last, trees, layout }
+    fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Self {
+        keyspaces.hold_still(|others| {
+            let _writer = main.commit.writer();
+            let last = main.snapshots.visible();
+            let pinned = |engine: &Arc<Engine>| (Arc::clone(engine), engine.current.hold());
+            let trees = std::iter::once(main).chain(others).map(pinned).collect();
+            let layout = main.manifest().layout().clone();
+            Moment { last, trees, layout }
+        })
     }
 }
 
 fn fill(
-    main: &Engine,
-    engines: impl Fn() -> Vec<Arc<Engine>>,
+    main: &Arc<Engine>,
+    keyspaces: &Keyspaces,
     made: &mut Made,
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     // Its number keeps what its versions see.
     let _registered = main.snapshots.register();
-    let Moment { last, trees, mut layout } = Moment::now(main, engines);
+    let Moment { last, trees, mut layout } = Moment::now(main, keyspaces);
     let files = |version: &Version| version.files().count() as u64;
     steps.begin(trees.iter().map(|(_, version)| files(version)).sum())?;
     let number = main.table_files.new_file();

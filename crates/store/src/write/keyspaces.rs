@@ -7,6 +7,7 @@
 //! key space that is dropped is written by nobody: neither by a batch, nor by an installation.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Values;
 use std::sync::OnceLock;
 
 use crate::cost::step;
@@ -49,7 +50,16 @@ impl Keyspaces {
 
     /// Those that are open.
     pub(crate) fn all(&self) -> Vec<Arc<Engine>> {
-        lock(&self.open).values().inspect(|_| step()).cloned().collect()
+        self.hold_still(|open| open.inspect(|_| step()).cloned().collect())
+    }
+
+    /// Looks at those that are open, while none is made, renamed or dropped. Whoever does that
+    /// waits for the writer too: so the writer may be locked within, and this not while it is.
+    pub(crate) fn hold_still<T>(
+        &self,
+        look: impl FnOnce(Values<'_, KeyspaceId, Arc<Engine>>) -> T,
+    ) -> T {
+        look(lock(&self.open).values())
     }
 
     /// Ends them. Requires: the store is closed.

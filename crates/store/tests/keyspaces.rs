@@ -44,6 +44,45 @@ fn files(disk: &Memory, end: &str) -> Vec<String> {
     names
 }
 
+// A drop or a new name that failed may be on disk: a power cut then took what was written after it.
+#[test]
+fn what_is_written_after_a_failed_drop_or_rename_is_there_after_a_power_cut() {
+    for number in 0..48 {
+        let (is_drop, after) = (number % 2 == 0, number / 4);
+        let disk = Memory::new();
+        let db = open(&disk);
+        let events = keyspace(&db, "events");
+        events.put("before", "1").expect("puts");
+        db.sync().expect("syncs");
+        match number % 4 < 2 {
+            true => disk.fail_at(after, Fault::Io),
+            false => disk.fail_from(after, Fault::Io),
+        }
+        let done = match is_drop {
+            true => db.drop_keyspace("events"),
+            false => db.rename_keyspace("events", "history"),
+        };
+        // The disk may refuse still: what is written is refused, or is there.
+        let refused = events.put("refused", "1").and_then(|()| db.sync());
+        disk.mend();
+        let written = events.put("after", "1").and_then(|()| db.sync());
+        assert_eq!(written.is_err(), done.is_ok() && is_drop, "{written:?} after {done:?}");
+        for seed in 0..10 {
+            let cut = open(&disk.crash(seed));
+            let name = if done.is_ok() { "history" } else { "events" };
+            let what = format!("{is_drop}, {after}, {done:?}, seed {seed}");
+            match cut.open_keyspace(name) {
+                Err(error) => assert!(written.is_err(), "{what}: {error}"),
+                Ok(events) => {
+                    assert_eq!(value(&events, "after").is_some(), written.is_ok(), "{what}");
+                    let is_there = value(&events, "refused").is_some();
+                    assert!(refused.is_err() || is_there, "{what}");
+                }
+            }
+        }
+    }
+}
+
 // Found by `stress --transactions`: the load was there after a power cut, the write before it not.
 #[test]
 fn a_bulk_load_makes_durable_what_other_key_spaces_were_given_before() {

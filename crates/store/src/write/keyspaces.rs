@@ -215,9 +215,9 @@ impl Keyspaces {
         if id == KeyspaceId::DEFAULT {
             return Err(default_stays("renamed"));
         }
-        main.commit.writer().make_durable(main)?;
-        let change = Some(KeyspaceChange::Renamed { name: to.to_string() });
-        append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })
+        let mut writer = main.commit.writer();
+        writer.make_durable(main)?;
+        change(main, id, KeyspaceChange::Renamed { name: to.to_string() })
     }
 
     /// Drops a key space with all that is in it.
@@ -234,8 +234,7 @@ impl Keyspaces {
             let mut writer = main.commit.writer();
             writer.make_durable(main)?;
             let installer = engine.as_ref().map(|engine| engine.installer());
-            let change = Some(KeyspaceChange::Dropped);
-            append(main, id, KeyspaceEdit { change, ..KeyspaceEdit::default() })?;
+            change(main, id, KeyspaceChange::Dropped)?;
             if let Some(engine) = &engine {
                 engine.drop_tree(name);
             }
@@ -288,6 +287,12 @@ fn check_name(name: &str) -> Result<()> {
     }
     let problem = format!("a name has 1 to {NAME_BYTES_MAX} bytes, and this has {}", name.len());
     Err(Error::Option { option: "keyspace".into(), problem })
+}
+
+/// Requires: the caller is the writer, and all writes before are durable.
+fn change(main: &Engine, id: KeyspaceId, change: KeyspaceChange) -> Result<()> {
+    let edit = KeyspaceEdit { change: Some(change), ..KeyspaceEdit::default() };
+    append(main, id, edit).inspect_err(|_| main.commit.trees.doubt())
 }
 
 fn append(main: &Engine, id: KeyspaceId, edit: KeyspaceEdit) -> Result<()> {

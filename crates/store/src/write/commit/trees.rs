@@ -30,6 +30,9 @@ struct Known {
     all: BTreeMap<KeyspaceId, Weak<Engine>>,
     /// Some of them, each at its number's place.
     recent: [Option<(KeyspaceId, Weak<Engine>)>; RECENT],
+    /// The manifest may have a drop or a new name that has failed: a crash would make it so, and
+    /// take what was written after it.
+    is_in_doubt: bool,
 }
 
 impl Known {
@@ -75,6 +78,27 @@ impl Trees {
     fn find(&self, keyspace: KeyspaceId) -> Result<Arc<Engine>> {
         let dropped = || Error::KeyspaceDropped { name: format!("number {}", keyspace.0) };
         self.get(keyspace).ok_or_else(dropped)
+    }
+
+    /// Notes that a drop or a new name has failed. Requires: the caller is the writer.
+    pub(crate) fn doubt(&self) {
+        lock(&self.0).is_in_doubt = true;
+    }
+
+    /// As `find`, of one that surely is there after a crash. Requires: the caller is the writer.
+    ///
+    /// # Errors
+    /// `KeyspaceDropped`. `Io`: a drop or a new name has failed, and the manifest may have it.
+    fn find_certain(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<Engine>> {
+        let is_in_doubt = lock(&self.0).is_in_doubt;
+        if is_in_doubt {
+            let mut manifest = main.manifest();
+            if !manifest.is_certain() {
+                manifest.keep()?;
+            }
+            lock(&self.0).is_in_doubt = false;
+        }
+        self.find(keyspace)
     }
 
     /// Those with entries in active memtables. `own`: a tree, known or not.
@@ -148,7 +172,7 @@ impl<'e> Touched<'e> {
     /// Looks up the trees that a batch writes into.
     ///
     /// # Errors
-    /// `KeyspaceDropped`: one of them is not there any more.
+    /// `KeyspaceDropped`: one of them is not there any more. `Io`: it may be gone after a crash.
     pub(super) fn find(&mut self, trees: &Trees, batch: &Batch) -> Result<()> {
         match batch.only_keyspace() {
             Some(KeyspaceId::DEFAULT) => Ok(()),
@@ -160,7 +184,7 @@ impl<'e> Touched<'e> {
     #[inline]
     fn find_one(&mut self, trees: &Trees, keyspace: KeyspaceId) -> Result<()> {
         if let Err(place) = self.place_of(keyspace) {
-            let (engine, tally) = (trees.find(keyspace)?, Tally::default());
+            let (engine, tally) = (trees.find_certain(self.main, keyspace)?, Tally::default());
             self.others.insert(place, Touch { engine, tally });
         }
         Ok(())

@@ -7,19 +7,23 @@
 //! Writers that were just woken come back a moment later. A leader that is to sync waits for them,
 //! for part of the time that a sync takes. Else a group of one and a group of all others would take
 //! turns: two syncs instead of one. Where nothing is synced, a group takes a few microseconds, less
-//! than to sleep and to be woken, so waiting writers spin.
+//! than to sleep and to be woken. So as many writers wait awake as there are processors beside the
+//! leader's. More would take turns on them, which costs more than what they write. The others rest
+//! for a moment that is many groups long, and are written by those that are awake.
 //!
 //! Invariants (ordering rule 1): one leader at a time. A group lies in one memtable and becomes
 //! visible as a whole, after all of it is in the memtable. A memtable is sealed between groups
 //! only.
 
+use std::num::NonZero;
 use std::time::Duration;
 
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
 use crate::sync::{
-    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, try_lock, wait, wait_for, yield_now,
+    Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, pause, try_lock, wait, wait_for,
+    yield_now,
 };
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
@@ -38,9 +42,14 @@ const HURRIED_GROUPS: u32 = 8;
 /// more than a few.)
 const LOOKS_MAX: u32 = if cfg!(any(loom, shuttle)) { 2 } else { 64 };
 
+/// How long a writer rests that finds enough others awake: many times what it costs to sleep.
+const REST: Duration = Duration::from_micros(100);
+
 /// The queue of writers, and what only the leader touches.
 pub(crate) struct Commit {
     queue: Mutex<Queue>,
+    /// So many writers may wait awake.
+    awake_max: usize,
     /// Groups that have ended.
     ended: AtomicU64,
     /// Signalled when a leader has finished, if a writer sleeps.
@@ -61,6 +70,8 @@ pub(crate) struct Commit {
 struct Queue {
     waiting: Vec<Arc<Waiting>>,
     leading: bool,
+    /// Writers that look whether the leader has finished.
+    awake: usize,
     /// Writers that sleep until a leader has finished.
     asleep: usize,
     /// The writers of the last group, and those that waited when it ended.
@@ -101,6 +112,7 @@ impl Commit {
         let (turn, gathered) = (Condvar::new(), Condvar::new());
         Commit {
             queue: Mutex::default(),
+            awake_max: processors().saturating_sub(1).max(1),
             ended: AtomicU64::new(0),
             turn,
             gathered,
@@ -183,26 +195,34 @@ impl Commit {
         }
     }
 
-    /// Waits until a leader has finished, awake at first if it may end soon.
+    /// Waits until a leader has finished, awake at first if it may end soon, or for a moment.
     fn wait_for_turn<'q>(
         &'q self,
         mut queue: MutexGuard<'q, Queue>,
         looks: bool,
     ) -> MutexGuard<'q, Queue> {
-        if looks {
-            let ended = self.ended.load(Ordering::Relaxed);
+        if !looks {
+            queue.asleep += 1;
+            queue = wait(&self.turn, queue);
+            queue.asleep -= 1;
+            return queue;
+        }
+        if queue.awake >= self.awake_max {
             drop(queue);
-            for _ in 0..LOOKS_MAX {
-                if self.ended.load(Ordering::Relaxed) != ended {
-                    break;
-                }
-                yield_now();
-            }
+            pause(REST);
             return lock(&self.queue);
         }
-        queue.asleep += 1;
-        queue = wait(&self.turn, queue);
-        queue.asleep -= 1;
+        queue.awake += 1;
+        let ended = self.ended.load(Ordering::Relaxed);
+        drop(queue);
+        for _ in 0..LOOKS_MAX {
+            if self.ended.load(Ordering::Relaxed) != ended {
+                break;
+            }
+            yield_now();
+        }
+        queue = lock(&self.queue);
+        queue.awake -= 1;
         queue
     }
 
@@ -331,6 +351,14 @@ impl Drop for Outcome<'_> {
             lock(&waiting.result).get_or_insert_with(|| Err(self.failure.clone()));
         }
     }
+}
+
+/// Of this machine. (In a model, as few as make writers rest.)
+fn processors() -> usize {
+    if cfg!(any(loom, shuttle)) {
+        return 2;
+    }
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// The front of the queue, up to a group's size. Requires: a writer waits.

@@ -202,6 +202,10 @@ pub(crate) enum BenchCommand {
     /// Run YCSB's core workloads A to F over this store with several guards, and over other stores.
     #[command(after_help = bench::ycsb::EXAMPLES)]
     Ycsb(bench::ycsb::BenchYcsbArgs),
+    /// Run transactions over this store and others, from unique inserts to TPC-C's, and check what
+    /// they leave.
+    #[command(after_help = bench::transactions::EXAMPLES)]
+    Transactions(bench::transactions::BenchTransactionsArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions,
     /// budgets and widths.
     #[command(after_help = bench::fpr::EXAMPLES)]

@@ -86,6 +86,9 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Compare(compare)) => bench::compare::run(compare, json, out),
         Command::Bench(BenchCommand::Write(write)) => bench::write::run(write, json, out),
         Command::Bench(BenchCommand::Ycsb(ycsb)) => bench::ycsb::run(ycsb, json, out),
+        Command::Bench(BenchCommand::Transactions(transactions)) => {
+            bench::transactions::run(transactions, json, out)
+        }
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe::run(probe, json, out),
         Command::Bench(BenchCommand::Readers(readers)) => bench::readers::run(readers, json, out),
         Command::Bench(BenchCommand::Open(open)) => bench::open::run(open, json, out),

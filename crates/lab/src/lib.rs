@@ -13,12 +13,14 @@ pub mod experiment;
 mod keys;
 mod kill;
 mod median;
+mod peer_task;
 mod progress;
 mod questions;
 mod replay;
 mod report;
 mod stress;
 mod threads;
+mod transactions;
 mod transfer;
 mod tree_plan;
 mod ycsb;
@@ -40,9 +42,9 @@ pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write
 pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
 pub use commits::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 pub use compare::{
-    AnswerReport, AskedAnswer, ComparePlan, CompareReport, Contender, Engine, FillReport, OwnTree,
-    Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Trommel, WriteEntry,
-    bench_compare, check_peer,
+    AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, Contender, Engine, FillReport,
+    OpenTransaction, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Space,
+    TransactionWork, TransactionalStore, Trommel, WriteEntry, bench_compare, check_peer,
 };
 pub use error::{LabError, Result};
 pub use keys::dist::{Dist, FileFormat};
@@ -54,6 +56,7 @@ pub use keys::rng::Rng;
 pub use keys::skew::Skew;
 pub use keys::text::{BadText, TextFormat, TextLayout, TextRecord, TextRecords, from_hex, to_hex};
 pub use kill::{KillFailure, KillPlan, KillReport, Lie, VictimPlan, kill_test, run_victim};
+pub use peer_task::PeerTask;
 pub use progress::{Progress, Silent};
 pub use questions::queries::{Kind, Queries};
 pub use questions::read_workload::{DeletedBy, Deletion, ReadWorkload};
@@ -70,6 +73,9 @@ pub use report::{
 };
 pub use stress::{HistoryKind, StressFailure, StressPlan, StressReport, stress};
 pub use threads::{ThreadsFailure, ThreadsPlan, ThreadsReport, stress_threads};
+pub use transactions::{
+    KindTimes, TransactionWorkload, TransactionsPlan, TransactionsReport, bench_transactions,
+};
 pub use transfer::{
     BadStream, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter, escaped, json_bytes,
     unescaped,
@@ -78,6 +84,6 @@ pub use tree_plan::TreePlan;
 pub use trommel_filters::Fingerprints;
 pub use trommel_filters::bits::key_bits::after_all_with;
 pub use ycsb::{
-    CostReport, Distribution, LatencyReport, Operation, PeerTask, RunLength, TimesReport, Workload,
-    YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,
+    CostReport, Distribution, LatencyReport, Operation, RunLength, TimesReport, Workload, YcsbPlan,
+    YcsbReport, YcsbTree, bench_ycsb,
 };

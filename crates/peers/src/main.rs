@@ -12,6 +12,7 @@ mod leveldb;
 mod lock;
 mod redb;
 mod rocks;
+mod rocks_transactions;
 mod surreal;
 #[cfg(test)]
 mod tests;
@@ -19,15 +20,18 @@ mod tests;
 use std::io::{BufWriter, Read, Write};
 use std::process::ExitCode;
 
-use trommel_lab::{Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_ycsb};
+use trommel_lab::{
+    Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_transactions, bench_ycsb,
+};
 
 use crate::export::export;
 use crate::fjall::Fjall;
 use crate::redb::Redb;
 use crate::rocks::Rocks;
+use crate::rocks_transactions::CheckedRocks;
 use crate::surreal::Surreal;
 
-const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `trommel bench ycsb` and `trommel import` write one.";
+const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `bench ycsb`, `bench transactions` and `trommel import` write one.";
 
 fn main() -> ExitCode {
     match run() {
@@ -48,6 +52,9 @@ fn run() -> Result<(), (u8, String)> {
     let done = match &task {
         PeerTask::Compare(plan) => bench_compare(plan, &engines(), &mut Told).map(print),
         PeerTask::Ycsb(plan) => bench_ycsb(plan, &engines(), &mut Told).map(print),
+        PeerTask::Transactions(plan) => {
+            bench_transactions(plan, &transactional_engines(), &mut Told).map(print)
+        }
         PeerTask::Export { folder, column_family } => {
             let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
             export(folder, column_family, out).map(|_| Ok(()))
@@ -70,6 +77,11 @@ fn print<R: serde::Serialize>(reports: Vec<R>) -> std::io::Result<()> {
 /// Every engine there is. Another one is a line here.
 fn engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks), Box::new(Fjall), Box::new(Surreal), Box::new(Redb)]
+}
+
+/// Every engine whose transactions are measured.
+fn transactional_engines() -> Vec<Box<dyn Engine>> {
+    vec![Box::new(Trommel), Box::new(Rocks), Box::new(CheckedRocks)]
 }
 
 /// Tells each stage on standard error.

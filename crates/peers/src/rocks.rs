@@ -23,9 +23,12 @@ use rocksdb::{
     DBCompressionType, FlushOptions, Options, ReadOptions, SliceTransform, WaitForCompactOptions,
     WriteOptions,
 };
-use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape, after_all_with};
+use trommel_lab::{
+    Engine, LabError, Peer, PeerSettings, PeerShape, TransactionalStore, after_all_with,
+};
 
 use crate::lock::version_of;
+use crate::rocks_transactions;
 
 type Result<T> = std::result::Result<T, LabError>;
 
@@ -72,6 +75,17 @@ impl Filter {
     }
 }
 
+impl Filter {
+    /// What the settings say of it.
+    fn text(self, name: &str, settings: &PeerSettings) -> String {
+        match self {
+            Filter::None => "no filter".to_string(),
+            Filter::MinMax => "no filter, first keys of blocks in the index".to_string(),
+            _ => format!("{name} at {} bits per key", settings.bits_per_key),
+        }
+    }
+}
+
 impl Engine for Rocks {
     fn name(&self) -> &'static str {
         "rocksdb"
@@ -87,8 +101,7 @@ impl Engine for Rocks {
 
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
         let name = filter.strip_suffix(UNIVERSAL).unwrap_or(filter);
-        let known =
-            Filter::named(name).ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
+        let known = Filter::named(name).ok_or_else(|| unknown(filter))?;
         let mut options = options(known, settings)?;
         let is_universal = name != filter;
         if is_universal {
@@ -96,23 +109,46 @@ impl Engine for Rocks {
         }
         let shape = match settings.shape {
             PeerShape::Default(_) if is_universal => "universal compaction",
-            PeerShape::Default(_) => "levelled, as by default",
+            PeerShape::Default(_) => LEVELLED,
             PeerShape::Runs(_) => {
                 options.set_disable_auto_compactions(true);
                 "runs as given: the oldest compacted to the last level, others flushed; no compaction"
             }
         };
-        let filter = match known {
-            Filter::None => "no filter".to_string(),
-            Filter::MinMax => "no filter, first keys of blocks in the index".to_string(),
-            _ => format!("{name} at {} bits per key", settings.bits_per_key),
-        };
+        let filter = known.text(name, settings);
         let settings = settings_text(&filter, shape, settings);
         let db = DB::open(&options, folder).map_err(failed)?;
         let (gets, writes) = (ReadOptions::default(), WriteOptions::default());
         Ok(Box::new(Opened { db, filter: known, gets, writes, settings }))
     }
+
+    fn open_transactional(
+        &self,
+        folder: &Path,
+        filter: &str,
+        settings: &PeerSettings,
+        spaces: &[&str],
+    ) -> Result<Option<Box<dyn TransactionalStore>>> {
+        rocks_transactions::open(folder, (filter, false), settings, spaces).map(Some)
+    }
 }
+
+fn unknown(filter: &str) -> LabError {
+    LabError::Plan(format!("no filter '{filter}'"))
+}
+
+/// The options of a store that is levelled as by default, with a filter.
+pub(crate) fn options_named(filter: &str, settings: &PeerSettings) -> Result<Options> {
+    options(Filter::named(filter).ok_or_else(|| unknown(filter))?, settings)
+}
+
+/// Everything that these set, as text.
+pub(crate) fn settings_named(filter: &str, settings: &PeerSettings) -> Result<String> {
+    let known = Filter::named(filter).ok_or_else(|| unknown(filter))?;
+    Ok(settings_text(&known.text(filter, settings), LEVELLED, settings))
+}
+
+const LEVELLED: &str = "levelled, as by default";
 
 fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     let mut options = Options::default();
@@ -171,7 +207,7 @@ fn instructions() -> &'static str {
     if cfg!(target_feature = "avx2") { "built with AVX2" } else { "built for any processor" }
 }
 
-fn failed(error: rocksdb::Error) -> LabError {
+pub(crate) fn failed(error: rocksdb::Error) -> LabError {
     LabError::Peer(format!("rocksdb: {error}"))
 }
 

@@ -1,12 +1,14 @@
 //! The seam's contract, kept by every engine here: each answers like a map.
 
 use trommel_lab::{
-    Ask, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName, Silent,
-    StreamForm, StreamReader, Workload, YcsbPlan, bench_compare, bench_ycsb, check_peer,
+    Ask, Attempt, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName,
+    Silent, Space, StreamForm, StreamReader, TransactionWorkload, TransactionalStore,
+    TransactionsPlan, Workload, YcsbPlan, bench_compare, bench_transactions, bench_ycsb,
+    check_peer,
 };
 
-use crate::engines;
 use crate::export::export;
+use crate::{engines, transactional_engines};
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -137,6 +139,100 @@ fn every_engine_runs_every_workload_of_ycsb_rightly() {
         let name = (&report.engine, &report.guard, report.workload);
         assert_eq!((report.wrong_answers, report.ops), (0, 3000), "{name:?}");
         assert!(report.disk_bytes > 0, "{name:?}");
+    }
+}
+
+#[test]
+fn every_workload_of_transactions_leaves_what_its_commits_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let names = "trommel rocksdb rocksdb-checked rocksdb:none";
+    let contenders: Vec<Contender> =
+        names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
+    let count = contenders.len();
+    let plan = TransactionsPlan {
+        contenders,
+        workloads: TransactionWorkload::ALL.to_vec(),
+        keys: 2000,
+        value_bytes: 100,
+        threads: vec![1, 4],
+        length: RunLength::Operations(4000),
+        rounds: 2,
+        hot: 8,
+        scan_entries: 50,
+        warehouses: 2,
+        bits_per_key: 10.0,
+        block_cache_bytes: 8 << 20,
+        write_buffer_bytes: 256 << 10,
+        merge_threads: 1,
+        seed: 1,
+        folder: folder.path().to_path_buf(),
+    };
+    let engines = transactional_engines();
+    let reports = bench_transactions(&plan, &engines, &mut Silent).expect("measured");
+    assert_eq!(reports.len(), TransactionWorkload::ALL.len() * 2 * count);
+    for report in &reports {
+        let name = (&report.engine, &report.guard, report.workload, report.threads);
+        assert_eq!(report.broken, Vec::<String>::new(), "{name:?}");
+        assert!(report.threads == 4 || report.conflicts == 0, "{name:?}");
+    }
+    let hot = |engine: &str| {
+        let hot = |workload| workload == TransactionWorkload::CounterHot;
+        reports
+            .iter()
+            .find(|report| report.engine == engine && hot(report.workload) && report.threads == 4)
+    };
+    // Each of 4000 increments is there once, whoever was in the way.
+    assert!(
+        ["trommel", "rocksdb"].iter().all(|name| hot(name).is_some_and(|it| it.commits == 4000))
+    );
+}
+
+/// How an attempt ends that reads something, of which a part is then written by others.
+fn ends_after(
+    store: &dyn TransactionalStore,
+    read: impl Fn(&dyn trommel_lab::OpenTransaction),
+    written: &[u8],
+) -> Attempt {
+    let done = store.attempt(&mut |open| {
+        read(open);
+        store.put(Space(1), written, b"of another")?;
+        open.put(Space(0), b"result", b"1").map(|()| true)
+    });
+    done.expect("no error")
+}
+
+#[test]
+fn commits_check_what_the_settings_say() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for engine in transactional_engines() {
+        let (name, folder) = (engine.name(), folder.path().join(engine.name()));
+        let opened =
+            engine.open_transactional(&folder, &engine.filters()[0], &settings(), &["a", "b"]);
+        let store = opened.expect("opens").expect("it has transactions");
+        for key in [b"1", b"2", b"3"] {
+            store.put(Space(1), key, b"first").expect("writes");
+        }
+        let get = |open: &dyn trommel_lab::OpenTransaction| {
+            open.get(Space(1), b"1", &mut |_| {}).expect("reads");
+        };
+        assert_eq!(ends_after(store.as_ref(), get, b"1"), Attempt::Conflict, "{name}");
+        assert_eq!(ends_after(store.as_ref(), get, b"2"), Attempt::Committed, "{name}");
+        let scan = |open: &dyn trommel_lab::OpenTransaction| {
+            let bounds = (&b"1"[..], Some(&b"3"[..]));
+            let count = open.scan(Space(1), bounds, 10, &mut |_, _| {}).expect("reads");
+            assert!(count >= 2, "{name}");
+        };
+        let (shown, new, behind) = (&b"2"[..], &b"15"[..], &b"3"[..]);
+        let ends = [shown, new, behind].map(|key| ends_after(store.as_ref(), scan, key));
+        let expected = match name {
+            "trommel" => [Attempt::Conflict, Attempt::Conflict, Attempt::Committed],
+            "rocksdb-checked" => [Attempt::Conflict, Attempt::Committed, Attempt::Committed],
+            _ => [Attempt::Committed; 3],
+        };
+        assert_eq!(ends, expected, "{name}: {}", store.settings());
+        assert!(store.put_if_absent(Space(1), b"4", b"new").expect("writes"), "{name}");
+        assert!(!store.put_if_absent(Space(1), b"4", b"newer").expect("no error"), "{name}");
+        store.close().expect("closes");
     }
 }
 

@@ -12,12 +12,15 @@ mod asking;
 mod history;
 mod own_tree;
 mod peer;
+mod transactional;
 mod trommel;
+mod trommel_transactions;
 
 pub use history::check_peer;
 pub use own_tree::OwnTree;
 pub(crate) use peer::find_all;
 pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry};
+pub use transactional::{Attempt, OpenTransaction, Space, TransactionWork, TransactionalStore};
 pub use trommel::Trommel;
 
 use std::path::{Path, PathBuf};
@@ -378,12 +381,17 @@ pub(crate) fn open_new(
     filter: &str,
     settings: &PeerSettings,
 ) -> Result<Box<dyn Peer>> {
+    make_empty(folder)?;
+    engine.open(folder, filter, settings)
+}
+
+/// Makes a folder. An error if it has files.
+pub(crate) fn make_empty(folder: &Path) -> Result<()> {
     let refused = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
     if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {
         return Err(refused("the folder is not empty: bench makes its stores anew".into()));
     }
-    std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))?;
-    engine.open(folder, filter, settings)
+    std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))
 }
 
 pub(crate) fn remove(folder: &Path) -> Result<()> {

@@ -17,6 +17,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::own_tree::OwnTree;
+use crate::compare::transactional::TransactionalStore;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
 use crate::keys::values::fill_value;
@@ -31,6 +32,17 @@ pub trait Engine {
     fn filters(&self) -> Vec<String>;
     /// Opens a store, or makes it where there is none. Requires: `filter` is one of `filters`.
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>>;
+    /// As `open`, with transactions over key spaces of these names. None: the engine has none that
+    /// could be measured. Requires: there is a name.
+    fn open_transactional(
+        &self,
+        _folder: &Path,
+        _filter: &str,
+        _settings: &PeerSettings,
+        _spaces: &[&str],
+    ) -> Result<Option<Box<dyn TransactionalStore>>> {
+        Ok(None)
+    }
 }
 
 /// The settings that all stores of a comparison share.
@@ -79,6 +91,19 @@ pub struct PeerCounts {
     pub stall_seconds: f64,
     /// Memtables that were written as runs.
     pub flushes: u64,
+}
+
+impl PeerCounts {
+    /// Adds what another tree of the same store has counted.
+    pub(crate) fn add(&mut self, other: &PeerCounts) {
+        self.blocks_read += other.blocks_read;
+        self.disk_reads += other.disk_reads;
+        self.guard_probes += other.guard_probes;
+        self.needless_runs += other.needless_runs;
+        self.table_bytes += other.table_bytes;
+        self.stall_seconds += other.stall_seconds;
+        self.flushes += other.flushes;
+    }
 }
 
 /// A store. All reads and writes may come from several threads.

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use trommel::Environment;
 use trommel::options::{DirectIo, OptionValues};
-use trommel::stats::QueryStats;
+use trommel::stats::{QueryStats, Stats};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
 use crate::bench::unsynced::Unsynced;
 use crate::compare::peer::{Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad};
+use crate::compare::transactional::TransactionalStore;
+use crate::compare::trommel_transactions;
 use crate::error::{LabError, Result};
 
 /// Opens this store.
@@ -17,9 +19,9 @@ use crate::error::{LabError, Result};
 pub struct Trommel;
 
 /// A store, and what it was opened with.
-struct OpenStore {
-    db: Db,
-    options: Options,
+pub(crate) struct OpenStore {
+    pub(crate) db: Db,
+    pub(crate) options: Options,
 }
 
 impl Engine for Trommel {
@@ -34,6 +36,23 @@ impl Engine for Trommel {
     }
 
     fn open(&self, folder: &Path, filter: &str, settings: &PeerSettings) -> Result<Box<dyn Peer>> {
+        Ok(Box::new(OpenStore::open(folder, filter, settings)?))
+    }
+
+    fn open_transactional(
+        &self,
+        folder: &Path,
+        filter: &str,
+        settings: &PeerSettings,
+        spaces: &[&str],
+    ) -> Result<Option<Box<dyn TransactionalStore>>> {
+        trommel_transactions::open(folder, filter, settings, spaces).map(Some)
+    }
+}
+
+impl OpenStore {
+    /// Opens it, or makes it where there is none.
+    pub(crate) fn open(folder: &Path, filter: &str, settings: &PeerSettings) -> Result<OpenStore> {
         let guard = trommel_guards::all_guards().into_iter().find(|guard| guard.name() == filter);
         let guard = guard.ok_or_else(|| LabError::Plan(format!("no filter '{filter}'")))?;
         let defaults = Options::new()
@@ -58,7 +77,7 @@ impl Engine for Trommel {
             false => Environment::new().storage(Arc::new(Unsynced)),
         };
         let db = Db::open_with(folder, options.clone(), environment)?;
-        Ok(Box::new(OpenStore { db, options }))
+        Ok(OpenStore { db, options })
     }
 }
 
@@ -68,6 +87,21 @@ fn tuning_text(options: &Options) -> String {
     let monkey = options.monkey.then(|| "divided as Monkey does".to_string());
     let points = (options.point_bits > 0).then(|| format!("point bits {}", options.point_bits));
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
+}
+
+/// What a tree has counted.
+pub(crate) fn counts_of(stats: &Stats) -> PeerCounts {
+    let reads = [stats.point, stats.open_seek, stats.closed_seek];
+    let sum = |field: fn(&QueryStats) -> u64| reads.iter().map(field).sum();
+    PeerCounts {
+        blocks_read: sum(|kind| kind.blocks_read),
+        disk_reads: sum(|kind| kind.disk_reads),
+        guard_probes: sum(|kind| kind.guard_probes),
+        needless_runs: sum(|kind| kind.false_positives),
+        table_bytes: stats.bytes_flushed + stats.bytes_merged,
+        stall_seconds: stats.stall_seconds,
+        flushes: stats.flushes,
+    }
 }
 
 impl Peer for OpenStore {
@@ -162,18 +196,7 @@ impl Peer for OpenStore {
     }
 
     fn counts(&self) -> Option<PeerCounts> {
-        let stats = self.db.stats().ok()?;
-        let reads = [stats.point, stats.open_seek, stats.closed_seek];
-        let sum = |field: fn(&QueryStats) -> u64| reads.iter().map(field).sum();
-        Some(PeerCounts {
-            blocks_read: sum(|kind| kind.blocks_read),
-            disk_reads: sum(|kind| kind.disk_reads),
-            guard_probes: sum(|kind| kind.guard_probes),
-            needless_runs: sum(|kind| kind.false_positives),
-            table_bytes: stats.bytes_flushed + stats.bytes_merged,
-            stall_seconds: stats.stall_seconds,
-            flushes: stats.flushes,
-        })
+        Some(counts_of(&self.db.stats().ok()?))
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -47,21 +47,22 @@ pub(crate) struct Latencies {
 const LONGEST_NS: u64 = 3_600_000_000_000;
 const DIGITS: u8 = 3;
 
-fn empty() -> Histogram<u64> {
+/// Of nanoseconds, without any yet.
+pub(crate) fn empty_histogram() -> Histogram<u64> {
     Histogram::new_with_bounds(1, LONGEST_NS, DIGITS).expect("the bounds are in order")
 }
 
 impl Latencies {
     pub(crate) fn record(&mut self, operation: Operation, time: Duration) {
         let nanoseconds = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        let histogram = self.of_kind[operation as usize].get_or_insert_with(empty);
+        let histogram = self.of_kind[operation as usize].get_or_insert_with(empty_histogram);
         histogram.saturating_record(nanoseconds);
     }
 
     pub(crate) fn add(&mut self, other: &Latencies) {
         for (own, other) in self.of_kind.iter_mut().zip(&other.of_kind) {
             if let Some(other) = other {
-                let own = own.get_or_insert_with(empty);
+                let own = own.get_or_insert_with(empty_histogram);
                 own.add(other).expect("all histograms here have the same bounds");
             }
         }
@@ -79,7 +80,7 @@ impl Latencies {
 
     /// All together.
     fn all(&self) -> Histogram<u64> {
-        let mut all = empty();
+        let mut all = empty_histogram();
         for histogram in self.of_kind.iter().flatten() {
             all.add(histogram).expect("all histograms here have the same bounds");
         }
@@ -93,10 +94,10 @@ pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
     rounds.iter().for_each(|round| sum.add(round));
     let of_kind = |kind: Operation| {
         let of = |times: &Latencies| times.of_kind[kind as usize].clone();
-        of(&sum).map(|all| kind_report(&all, rounds.iter().map(of)))
+        of(&sum).map(|all| times_report(&all, rounds.iter().map(of)))
     };
     TimesReport {
-        all: kind_report(&sum.all(), rounds.iter().map(|round| Some(round.all()))),
+        all: times_report(&sum.all(), rounds.iter().map(|round| Some(round.all()))),
         read: of_kind(Operation::Read),
         update: of_kind(Operation::Update),
         insert: of_kind(Operation::Insert),
@@ -105,8 +106,8 @@ pub(crate) fn report(rounds: &[Latencies]) -> TimesReport {
     }
 }
 
-/// Rounds without such an operation are left out.
-fn kind_report(
+/// What times tell, and each round's. Rounds without such an operation are left out.
+pub(crate) fn times_report(
     times: &Histogram<u64>,
     rounds: impl Iterator<Item = Option<Histogram<u64>>>,
 ) -> LatencyReport {

@@ -16,7 +16,6 @@
 mod client;
 mod fill;
 mod latency;
-mod peer_task;
 mod records;
 mod report;
 mod request;
@@ -25,7 +24,7 @@ mod workload;
 
 pub use fill::YcsbTree;
 pub use latency::LatencyReport;
-pub use peer_task::PeerTask;
+pub(crate) use latency::{empty_histogram, times_report};
 pub use report::{CostReport, TimesReport, YcsbReport};
 pub use request::Distribution;
 pub use workload::{Operation, Workload};
@@ -42,7 +41,8 @@ use crate::compare::{
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
-use crate::ycsb::client::{Client, Target, Until};
+pub(crate) use crate::ycsb::client::Until;
+use crate::ycsb::client::{Client, Target};
 use crate::ycsb::fill::{FilledStore, PlannedTrees};
 use crate::ycsb::latency::Latencies;
 use crate::ycsb::records::Records;
@@ -215,17 +215,13 @@ fn check_all(
 
 fn check(plan: &YcsbPlan) -> Result<()> {
     let sensible_rate = |rate: f64| rate.is_finite() && (1e-3..=1e9).contains(&rate);
-    let sensible_length = match plan.length {
-        RunLength::Operations(count) => count > 0,
-        RunLength::Seconds(seconds) => seconds > 0.0 && seconds <= 1e7,
-    };
     let least = Records::VALUE_BYTES_LEAST;
     let rules = [
         ((1..=1 << 32).contains(&plan.keys), "1 to 4294967296 keys"),
         ((least..=1 << 30).contains(&plan.value_bytes), "a value has 24 bytes to 1 GiB"),
         (!plan.threads.is_empty(), "one number of threads at least"),
         (plan.threads.iter().all(|count| (1..=256).contains(count)), "1 to 256 threads"),
-        (sensible_length, "one operation at least, or some seconds"),
+        (plan.length.is_sensible(), "one operation at least, or some seconds"),
         (plan.rate.is_none_or(sensible_rate), "a rate from one in a thousand seconds to 10^9"),
         ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
         (!plan.workloads.is_empty(), "one workload at least"),
@@ -271,20 +267,6 @@ impl YcsbPlan {
         }
     }
 
-    /// When a client, one of so many, stops in a round that begins now.
-    fn until(&self, round: usize, client: usize, threads: usize) -> Until {
-        match self.length {
-            RunLength::Operations(count) => {
-                let parts = (self.rounds * threads) as u64;
-                let part = (round * threads + client) as u64;
-                Until::Operations(share(count, part + 1, parts) - share(count, part, parts))
-            }
-            RunLength::Seconds(seconds) => Until::Moment(
-                Instant::now() + Duration::from_secs_f64(seconds / self.rounds as f64),
-            ),
-        }
-    }
-
     /// About how many keys a workload inserts. If time ends it, the guess is half of the keys that
     /// were there.
     fn expected_inserts(&self, workload: Workload, there: u64) -> u64 {
@@ -292,6 +274,35 @@ impl YcsbPlan {
             (0, _) => 0,
             (share, RunLength::Operations(count)) => count * share / 100,
             (_, RunLength::Seconds(_)) => there / 2,
+        }
+    }
+}
+
+impl RunLength {
+    /// When a client, one of so many, stops in a round, one of so many, that begins now.
+    pub(crate) fn until(
+        self,
+        (round, rounds): (usize, usize),
+        (client, clients): (usize, usize),
+    ) -> Until {
+        match self {
+            RunLength::Operations(count) => {
+                let parts = (rounds * clients) as u64;
+                let part = (round * clients + client) as u64;
+                Until::Operations(share(count, part + 1, parts) - share(count, part, parts))
+            }
+            RunLength::Seconds(seconds) => {
+                let share = Duration::from_secs_f64(seconds / rounds as f64);
+                Until::Moment(Instant::now() + share)
+            }
+        }
+    }
+
+    /// Whether there is something to do, and an end.
+    pub(crate) fn is_sensible(self) -> bool {
+        match self {
+            RunLength::Operations(count) => count > 0,
+            RunLength::Seconds(seconds) => seconds > 0.0 && seconds <= 1e7,
         }
     }
 }
@@ -377,7 +388,7 @@ fn take_turn(
                 // Clients are due in turns, not all at once.
                 Duration::from_secs_f64(nth as f64 / rate)
             });
-            let until = plan.until(round, nth, threads);
+            let until = plan.length.until((round, plan.rounds), (nth, threads));
             let rate = plan.rate.map(|rate| rate / threads as f64);
             client.run(target, Pace::new(rate).after(later), until)
         };

@@ -59,6 +59,8 @@ const LAYERS: [House; 5] = [
             "compare",
             "experiment",
             "ycsb",
+            "transactions",
+            "peer_task",
         ],
         apart: None,
     },

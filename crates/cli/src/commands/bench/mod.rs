@@ -9,5 +9,6 @@ pub(crate) mod probe;
 pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod surf_steps;
+pub(crate) mod transactions;
 pub(crate) mod write;
 pub(crate) mod ycsb;

@@ -1,8 +1,8 @@
 //! The task of a process that has other engines.
 //! ```text
-//! {"task": "compare", ...}  or  {"task": "ycsb", ...}  --> standard input
-//!                               standard output        --> an array of reports
-//! {"task": "export", ...}       standard output        --> a native stream of entries
+//! {"task": "compare", ...}, "ycsb", "transactions"  --> standard input
+//!                           standard output         --> an array of reports
+//! {"task": "export", ...}   standard output         --> a native stream of entries
 //! ```
 //! Invariant: a task is a whole plan: the process needs nothing else.
 
@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::ComparePlan;
+use crate::transactions::TransactionsPlan;
 use crate::ycsb::YcsbPlan;
 
 /// A plan of one of the commands that need another engine.
@@ -21,6 +22,8 @@ pub enum PeerTask {
     Compare(ComparePlan),
     /// `bench ycsb`.
     Ycsb(Box<YcsbPlan>),
+    /// `bench transactions`.
+    Transactions(TransactionsPlan),
     /// `import`: the entries of a RocksDB or LevelDB folder.
     Export {
         /// The folder.

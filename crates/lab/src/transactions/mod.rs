@@ -1,0 +1,296 @@
+//! `bench transactions`: transactions over this store and others, the same ones, rounds that take
+//! turns.
+//! ```text
+//! for each workload, for each number of clients
+//!   new stores -> fill -> round 1 [a: clients 0 1 2] settle [b: clients 0 1 2] settle
+//!                         round 2 b, a ...   -> check everything -> reports
+//! ```
+//! A transaction that others have made fail is tried again, with the same draws, until it commits;
+//! its time runs from its first attempt on.
+//! Invariant: each workload knows what must be in the store after so many commits. What is not so
+//! is in the report.
+
+mod absent;
+mod inserts;
+mod numbers;
+mod report;
+mod tpcc;
+mod work;
+mod workload;
+
+pub use report::{KindTimes, TransactionsReport};
+pub use workload::TransactionWorkload;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::rounds::turns;
+use crate::compare::{
+    Contender, Engine, OwnTree, PeerCounts, PeerSettings, PeerShape, TransactionalStore, find_all,
+    make_empty, remove,
+};
+use crate::error::{LabError, Result};
+use crate::progress::Progress;
+use crate::transactions::work::{Client, Totals, Work};
+use crate::ycsb::{RunLength, Until, empty_histogram};
+
+/// What to measure. The field names are an interface: a process that has other engines is given
+/// this as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct TransactionsPlan {
+    /// The stores.
+    pub contenders: Vec<Contender>,
+    /// The workloads, in the order in which they are run, each on stores of its own.
+    pub workloads: Vec<TransactionWorkload>,
+    /// How many keys a store is filled with; of `tpcc` how many items.
+    pub keys: u64,
+    /// Bytes of a value; those of `tpcc` are the standard's.
+    pub value_bytes: usize,
+    /// Clients, each a thread. Each workload is run with each of these numbers.
+    pub threads: Vec<usize>,
+    /// How long each workload is run.
+    pub length: RunLength,
+    /// How many rounds a workload is cut into.
+    pub rounds: usize,
+    /// Counters of `counter-hot`.
+    pub hot: u64,
+    /// Entries that a transaction of `long-scan` reads.
+    pub scan_entries: usize,
+    /// Warehouses of `tpcc`.
+    pub warehouses: u32,
+    /// Memory of filters.
+    pub bits_per_key: f64,
+    /// Memory for blocks.
+    pub block_cache_bytes: usize,
+    /// Memory for new entries, of each key space.
+    pub write_buffer_bytes: usize,
+    /// Threads that merge.
+    pub merge_threads: usize,
+    /// Seed of keys and transactions.
+    pub seed: u64,
+    /// Where the stores are made, a folder for each of them in it. They are removed.
+    pub folder: PathBuf,
+}
+
+/// A filled store, and what is known about it.
+struct Side {
+    contender: Contender,
+    folder: PathBuf,
+    store: Box<dyn TransactionalStore>,
+    work: Box<dyn Work>,
+    clients: Vec<Client>,
+    fill_seconds: f64,
+    before: Option<PeerCounts>,
+    turns: Vec<Turn>,
+}
+
+/// What happened in one turn.
+struct Turn {
+    /// Times of each kind of operation.
+    times: Vec<Histogram<u64>>,
+    totals: Totals,
+    conflicts: u64,
+    seconds: f64,
+    settle_seconds: f64,
+}
+
+/// What one client did in a turn.
+struct ClientTurn {
+    times: Vec<Histogram<u64>>,
+    totals: Totals,
+    last: Instant,
+}
+
+/// Measures. A report for each store under each workload with each number of clients, in this
+/// order: workloads, clients, stores.
+pub fn bench_transactions(
+    plan: &TransactionsPlan,
+    engines: &[Box<dyn Engine>],
+    progress: &mut dyn Progress,
+) -> Result<Vec<TransactionsReport>> {
+    let (openers, contenders) = find_all(&plan.contenders, engines)?;
+    check(plan)?;
+    let stores: Vec<_> = openers.into_iter().zip(contenders).collect();
+    let mut reports = Vec::new();
+    for workload in &plan.workloads {
+        for threads in &plan.threads {
+            reports.extend(run_cell(&stores, *workload, *threads, plan, progress)?);
+        }
+    }
+    Ok(reports)
+}
+
+fn check(plan: &TransactionsPlan) -> Result<()> {
+    let rules = [
+        ((100..=1 << 32).contains(&plan.keys), "100 to 4294967296 keys"),
+        ((8..=1 << 20).contains(&plan.value_bytes), "a value has 8 bytes to 1 MiB"),
+        (!plan.threads.is_empty(), "one number of threads at least"),
+        (plan.threads.iter().all(|count| (1..=256).contains(count)), "1 to 256 threads"),
+        (plan.length.is_sensible(), "one operation at least, or some seconds"),
+        ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
+        (!plan.workloads.is_empty(), "one workload at least"),
+        (plan.hot > 0, "one hot counter at least"),
+        (plan.scan_entries > 0, "a scan of one entry at least"),
+        ((1..=1000).contains(&plan.warehouses), "1 to 1000 warehouses"),
+        (plan.merge_threads > 0, "one thread at least that merges"),
+    ];
+    match rules.into_iter().find(|(holds, _)| !holds) {
+        Some((_, problem)) => Err(LabError::Plan(problem.into())),
+        None => Ok(()),
+    }
+}
+
+impl TransactionsPlan {
+    fn settings(&self) -> PeerSettings {
+        PeerSettings {
+            bits_per_key: self.bits_per_key,
+            block_cache_bytes: self.block_cache_bytes,
+            write_buffer_bytes: self.write_buffer_bytes,
+            merge_threads: self.merge_threads,
+            direct: false,
+            synced: true,
+            shape: PeerShape::Default(OwnTree::default()),
+        }
+    }
+}
+
+/// One workload with one number of clients, over new stores.
+fn run_cell(
+    stores: &[(&dyn Engine, Contender)],
+    workload: TransactionWorkload,
+    threads: usize,
+    plan: &TransactionsPlan,
+    progress: &mut dyn Progress,
+) -> Result<Vec<TransactionsReport>> {
+    let mut sides = Vec::with_capacity(stores.len());
+    for (engine, contender) in stores {
+        progress.stage(&format!("{workload}: filling {contender}"), 1);
+        sides.push(fill(*engine, contender, workload, threads, plan)?);
+        progress.advance(1);
+    }
+    let steps = (plan.rounds * sides.len()) as u64;
+    progress.stage(&format!("{workload}, clients: {threads}"), steps);
+    for (round, side) in turns(sides.len(), plan.rounds) {
+        take_turn(&mut sides[side], plan, round)?;
+        progress.advance(1);
+    }
+    progress.stage(&format!("{workload}: checking"), sides.len() as u64);
+    let mut reports = Vec::with_capacity(sides.len());
+    for side in sides {
+        let folder = side.folder.clone();
+        reports.push(report::report(side, workload, plan)?);
+        remove(&folder)?;
+        progress.advance(1);
+    }
+    Ok(reports)
+}
+
+fn fill(
+    engine: &dyn Engine,
+    contender: &Contender,
+    workload: TransactionWorkload,
+    threads: usize,
+    plan: &TransactionsPlan,
+) -> Result<Side> {
+    let folder = plan.folder.join(format!("{}-{workload}-{threads}", contender.folder_name()));
+    make_empty(&folder)?;
+    let work = workload.work(plan);
+    let (filter, settings) = (&contender.filter, plan.settings());
+    let opened = engine.open_transactional(&folder, filter, &settings, work.spaces())?;
+    let store = opened
+        .ok_or_else(|| LabError::Plan(format!("{} has no transactions here", contender.engine)))?;
+    let start = Instant::now();
+    work.load(store.as_ref())?;
+    store.flush()?;
+    store.settle()?;
+    let client = |nth| Client::new(plan.seed, workload as u64, nth);
+    Ok(Side {
+        contender: contender.clone(),
+        folder,
+        clients: (0..threads).map(client).collect(),
+        fill_seconds: start.elapsed().as_secs_f64(),
+        before: store.counts(),
+        store,
+        work,
+        turns: Vec::new(),
+    })
+}
+
+/// All clients do their share of a round; then the store completes its background work.
+fn take_turn(side: &mut Side, plan: &TransactionsPlan, round: usize) -> Result<()> {
+    let (store, work) = (side.store.as_ref(), side.work.as_ref());
+    let clients = side.clients.len();
+    let conflicts = |all: &[Client]| all.iter().map(|client| client.conflicts).sum::<u64>();
+    let before = conflicts(&side.clients);
+    let start = Instant::now();
+    let done = std::thread::scope(|scope| {
+        let run = |(nth, client): (usize, &mut Client)| {
+            let until = plan.length.until((round, plan.rounds), (nth, clients));
+            run_client(store, work, client, until)
+        };
+        let all = side.clients.iter_mut().enumerate();
+        let spawned: Vec<_> = all.map(|one| scope.spawn(move || run(one))).collect();
+        let joined = spawned.into_iter().map(|client| client.join().expect("no client panics"));
+        joined.collect::<Result<Vec<ClientTurn>>>()
+    })?;
+    let last = done.iter().map(|one| one.last).max().unwrap_or(start);
+    let settling = Instant::now();
+    store.settle()?;
+    let kinds = work.kinds().len();
+    let mut turn = Turn {
+        times: vec![empty_histogram(); kinds],
+        totals: Totals::of_kinds(kinds),
+        conflicts: conflicts(&side.clients) - before,
+        seconds: last.duration_since(start).as_secs_f64(),
+        settle_seconds: settling.elapsed().as_secs_f64(),
+    };
+    for one in &done {
+        turn.totals.add(&one.totals);
+        for (own, other) in turn.times.iter_mut().zip(&one.times) {
+            own.add(other).expect("all histograms have the same bounds");
+        }
+    }
+    side.turns.push(turn);
+    Ok(())
+}
+
+/// Does operations until it is time to stop.
+fn run_client(
+    store: &dyn TransactionalStore,
+    work: &dyn Work,
+    client: &mut Client,
+    until: Until,
+) -> Result<ClientTurn> {
+    let kinds = work.kinds().len();
+    let mut turn = ClientTurn {
+        times: vec![empty_histogram(); kinds],
+        totals: Totals::of_kinds(kinds),
+        last: Instant::now(),
+    };
+    loop {
+        let is_over = match until {
+            Until::Operations(count) => turn.totals.ops() >= count,
+            Until::Moment(end) => turn.last >= end,
+        };
+        if is_over {
+            return Ok(turn);
+        }
+        let start = Instant::now();
+        let done = work.perform(store, client)?;
+        turn.last = Instant::now();
+        let each = per_operation(turn.last.duration_since(start), done.ops);
+        turn.times[done.kind].saturating_record(each);
+        turn.totals.note(done);
+    }
+}
+
+/// Nanoseconds of one of several operations that were timed together.
+fn per_operation(time: Duration, ops: u64) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX) / ops.max(1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -125,6 +125,7 @@ impl Db {
     /// `KeyTooLong`, `ValueTooLong`, `BatchTooLong`, `InvertedRange`: nothing was written. `Io`:
     /// the batch is not visible now; after a crash it is there as a whole or not at all. `Stopped`:
     /// as `Io`. Flushing has failed; it is tried again, and writes go on when it succeeds.
+    /// `LockTimeout`: a transaction has locked a key; nothing was written.
     pub fn write(&self, batch: impl Into<Batch>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
         self.owner.write(Write::of(batch.into()), sync).map(|_| ())

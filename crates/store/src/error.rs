@@ -162,6 +162,26 @@ pub enum Error {
         /// The key.
         key: Vec<u8>,
     },
+    /// A transaction has locked a key that this call reads for update or writes, and kept it for
+    /// longer than [`lock_timeout`](crate::options::OptionValues::lock_timeout); in stepped mode,
+    /// at all. Nothing was written. Make the call again, unless the transaction is one's own: then
+    /// end that first.
+    #[error("{key}, in key space number {keyspace}, is locked by a transaction that has not ended in time", key = key.escape_ascii())]
+    LockTimeout {
+        /// The number of its key space; 0 is the default one.
+        keyspace: u32,
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// Who has locked a key waits, itself or by others, for a lock of the transaction that asks for
+    /// it. Nothing was written. Drop the transaction, so that the others go on, and run it again.
+    #[error("a deadlock: whoever has locked {key}, in key space number {keyspace}, waits for this transaction: drop it, and run it again", key = key.escape_ascii())]
+    Deadlock {
+        /// The number of its key space; 0 is the default one.
+        keyspace: u32,
+        /// The key.
+        key: Vec<u8>,
+    },
     /// A value that is to be added to is no number of 8 bytes. Nothing was written.
     #[error("{key} is no counter: its value has {len} bytes, and a counter 8", key = key.escape_ascii())]
     NoCounter {
@@ -255,6 +275,8 @@ impl Error {
             Error::KeyspaceDropped { .. } => 24,
             Error::Conflict { .. } => 25,
             Error::NoCounter { .. } => 26,
+            Error::LockTimeout { .. } => 27,
+            Error::Deadlock { .. } => 28,
         }
     }
 

@@ -65,6 +65,7 @@
 //! | merge operator, compaction filter | none: read and write under a lock of your own; expiry |
 //! | column families | [`Db::keyspace`], [`Batch::to`], [`Snapshot::of`] |
 //! | transactions, optimistic | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
+//! | `GetForUpdate`, pessimistic ones | [`Transaction::get_for_update`], for keys that need it |
 //! | secondary, read-only instance | none: a checkpoint |
 //!
 //! # What to know first

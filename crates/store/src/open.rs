@@ -84,9 +84,9 @@ pub(crate) fn open_store(
     let log = log_of(&replayed, || table_files.new_file());
     let id = KeyspaceId::DEFAULT;
     let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);
-    let (tree, workers) = ((id, layout.default_tree()), resources.pool.place(life));
+    let (tree, workers) = ((id, layout.default_tree()), resources.pool.place(Arc::clone(&life)));
     let tree = open_tree(&shared, tree, (&tree_options, table_files), memtables, workers)?;
-    let commit = Arc::new(Commit::new(log, Sequence(last.0 + 1)));
+    let commit = Arc::new(Commit::new(log, Sequence(last.0 + 1), life));
     let keyspaces = Keyspaces::new(resources.clone());
     let main = Engine::new(tree, commit, resources, Some(lock));
     keyspaces.open_those_with_data(&main, replayed.trees)?;

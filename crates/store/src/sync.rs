@@ -88,6 +88,20 @@ pub(crate) fn wait_for<'a, T>(
     (lock(mutex), true)
 }
 
+/// As [`wait_for`]; but where no time passes, the wait is for whom it takes: so a model finds out
+/// if nobody would end it.
+pub(crate) fn wait_at_most<'a, T>(
+    condition: &Condvar,
+    mutex: &'a Mutex<T>,
+    guard: MutexGuard<'a, T>,
+    time: Duration,
+) -> (MutexGuard<'a, T>, bool) {
+    match cfg!(any(loom, shuttle)) {
+        true => (wait(condition, guard), false),
+        false => wait_for(condition, mutex, guard, time),
+    }
+}
+
 /// The time by which work that is due later is told from work that is due.
 #[cfg(not(any(loom, shuttle)))]
 pub(crate) fn now() -> Instant {

@@ -243,6 +243,53 @@ fn a_store_that_is_open_in_the_parent_is_locked_for_its_child_until_the_parent_c
     assert!(child.has_ended_well());
 }
 
+/// A child has the parent's transactions, with their locks, and a table of locks that a thread of
+/// the parent may have held when it was forked.
+#[test]
+fn a_child_lets_go_of_transactions_and_takes_no_lock() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let db = Db::open(dir.path(), options()).expect("opens");
+    let is_over = AtomicBool::new(false);
+    let mut all_well = true;
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let transaction = db.transaction();
+                    transaction.get_for_update("hot").expect("locks");
+                    transaction.put("hot", "x").expect("puts");
+                    transaction.commit().expect("it has the lock");
+                }
+            });
+        }
+        for round in 0..40 {
+            let key = [round];
+            let (own, other) = (db.transaction(), db.transaction());
+            own.get_for_update(key).expect("locks");
+            let before = own.savepoint();
+            own.get_for_update("second").expect("locks");
+            let (of_child, other) = (&mut Some(own), &mut Some(other));
+            all_well &= in_child(|| {
+                let (own, other) = (of_child.take().expect("it"), other.take().expect("it"));
+                let refused = is_forked(own.get_for_update("third"))
+                    && is_forked(other.get_for_update(key))
+                    && is_forked(db.put(key, "of the child"));
+                let _ = own.savepoint();
+                own.roll_back_to(&before);
+                drop(other);
+                refused && own.put("a", "b").is_ok() && is_forked(own.commit())
+            });
+            // The parent's are locked still.
+            let own = of_child.take().expect("the child had a copy");
+            own.put(key, "of the parent").expect("puts");
+            own.commit().expect("it has the lock");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(all_well, "a child has hung, or was not refused");
+    assert_eq!(db.range(..).filter(Result::is_ok).count(), 41);
+}
+
 /// What stores share is of one process: a child has none of its threads.
 #[test]
 fn resources_of_the_parent_are_refused_in_a_child() {

@@ -28,7 +28,9 @@ use trommel::filters::{FilterKind, RunLocatorKind};
 use trommel::options::{Granularity, ResourceOptions};
 use trommel::storage::{Clock, Memory, Storage};
 use trommel::testing::Pauses;
-use trommel::{Background, Batch, Db, GuardKind, Options, Resources, Scan, SyncPolicy};
+use trommel::{
+    Background, Batch, Db, GuardKind, Options, Resources, Scan, SyncPolicy, Update, Value,
+};
 use trommel_guards::kinds;
 
 const WRITERS: usize = 2;
@@ -338,6 +340,55 @@ fn stores_that_share(guard: GuardKind) {
     assert_eq!(resources.stats().write_memory_bytes, 0);
 }
 
+/// A counter that is read for update, in both of two accounts that are locked against the order by
+/// one thread; and a writer that knows of no lock.
+fn locked_keys(guard: GuardKind) {
+    let stage = Stage::new(guard);
+    let number = |value: Option<Value>| value.map_or(0, |value| round_of(&value));
+    let add = move |db: &Db, keys: [&'static str; 2]| {
+        db.run(|transaction| {
+            for key in keys {
+                let before = number(transaction.get_for_update(key)?);
+                transaction.put(key, (before + 1).to_be_bytes())?;
+            }
+            Ok(())
+        })
+    };
+    let orders = [["a", "b"], ["b", "a"]];
+    let adders = orders.map(|keys| {
+        spawn(&stage, move |stage| {
+            (0..ROUNDS).for_each(|_| add(&stage.db, keys).expect("adds"));
+        })
+    });
+    // With one lock there is nothing to run again.
+    let counts = [(); 2].map(|()| {
+        spawn(&stage, move |stage| {
+            for _ in 0..ROUNDS {
+                let transaction = stage.db.transaction();
+                let before = number(transaction.get_for_update("c").expect("locks"));
+                transaction.put("c", (before + 1).to_be_bytes()).expect("puts");
+                transaction.commit().expect("it has the lock");
+            }
+        })
+    });
+    let puts = spawn(&stage, move |stage| {
+        for _ in 0..ROUNDS {
+            let before = stage.db.update("c", |old| {
+                let before = old.map_or(0, round_of);
+                Update::Put((before + 1).to_be_bytes().to_vec())
+            });
+            before.expect("updates");
+            stage.db.put("d", "x").expect("puts");
+        }
+    });
+    let all = adders.into_iter().chain(counts).chain([puts]);
+    all.for_each(|thread| thread.join().expect("no panic"));
+    let found = ["a", "b", "c"].map(|key| number(stage.db.get(key).expect("reads")));
+    assert_eq!(found, [2 * ROUNDS, 2 * ROUNDS, 3 * ROUNDS]);
+    let stage = Arc::into_inner(stage).expect("its threads have ended");
+    stage.db.close().expect("closes");
+}
+
 fn run(scheduler: impl Scheduler + 'static, scene: fn(GuardKind), guard: GuardKind) {
     let mut config = Config::new();
     config.stack_size = STACK_BYTES;
@@ -382,6 +433,14 @@ fn no_schedule_of_long_scans_and_compactions_is_wrong() {
 #[test]
 fn no_schedule_of_a_crash_and_a_checkpoint_is_wrong() {
     explore(a_crash_and_a_checkpoint, 3);
+}
+
+#[test]
+fn no_schedule_of_locked_keys_is_wrong() {
+    let count = std::env::var("TROMMEL_SCHEDULES").ok().and_then(|count| count.parse().ok());
+    let (count, guard) = (count.unwrap_or(300), GuardKind::Grf);
+    run(RandomScheduler::new_from_seed(6, count), locked_keys, guard);
+    run(PctScheduler::new_from_seed(6, PCT_DEPTH, count), locked_keys, guard);
 }
 
 #[test]

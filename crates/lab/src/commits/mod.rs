@@ -212,7 +212,9 @@ impl<'p> History<'p> {
         let sync = [SyncPolicy::Never, SyncPolicy::Interval(Duration::from_millis(50))];
         let options = setup::options(self.setup)
             .background(Background::Threads(1 + self.rng.place(2)))
-            .sync(sync[self.rng.place(2)]);
+            .sync(sync[self.rng.place(2)])
+            // A slow disk is no error.
+            .lock_timeout(Duration::from_secs(60));
         let db = Db::open(&self.dir, options)?;
         let mut space = |name: &str| {
             db.keyspace(name, KeyspaceOptions::from(setup::options(self.rng.next_u64())))

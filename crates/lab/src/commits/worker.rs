@@ -57,8 +57,13 @@ impl<'s> Worker<'s> {
         let bank = &self.shared.bank;
         self.shared.db.run(|tx| {
             let tx = tx.of(bank);
+            // Half of them lock what they read: in any order, so that there are deadlocks.
             let balance = |account| -> trommel::Result<i64> {
-                Ok(tx.get(key(account))?.map_or(i64::MIN, |bytes| number(&bytes)))
+                let found = match amount % 2 {
+                    0 => tx.get(key(account))?,
+                    _ => tx.get_for_update(key(account))?,
+                };
+                Ok(found.map_or(i64::MIN, |bytes| number(&bytes)))
             };
             tx.put(key(from), (balance(from)? - amount).to_le_bytes())?;
             tx.put(key(to), (balance(to)? + amount).to_le_bytes())
@@ -76,19 +81,28 @@ impl<'s> Worker<'s> {
         let is_serializable = self.rng.below(4) != 0;
         let isolation = if is_serializable { Isolation::Serializable } else { Isolation::Snapshot };
         let transaction = self.shared.db.transaction_with(isolation);
-        let begun = transaction.sequence();
-        let steps = 1 + self.rng.place(STEPS_MAX);
-        let steps = (0..steps).map(|_| self.step(&transaction));
-        let steps = steps.collect::<trommel::Result<Vec<Step>>>()?;
-        match transaction.commit() {
-            Ok(committed) => {
+        match self.steps_and_commit(transaction) {
+            Ok((begun, committed, steps)) => {
                 self.shared.commits.fetch_add(1, Ordering::Relaxed);
                 self.done.records.push(Record { begun, committed, is_serializable, steps });
             }
-            Err(Error::Conflict { .. }) => self.done.conflicts += 1,
+            Err(Error::Conflict { .. } | Error::Deadlock { .. }) => self.done.conflicts += 1,
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// The moment that it has read, that of its commit, and what it has done.
+    fn steps_and_commit(
+        &mut self,
+        transaction: Transaction,
+    ) -> trommel::Result<(u64, u64, Vec<Step>)> {
+        let steps = 1 + self.rng.place(STEPS_MAX);
+        let steps = (0..steps).map(|_| self.step(&transaction));
+        let steps = steps.collect::<trommel::Result<Vec<Step>>>()?;
+        // A read for update may have moved it.
+        let begun = transaction.sequence();
+        Ok((begun, transaction.commit()?, steps))
     }
 
     fn step(&mut self, transaction: &Transaction) -> trommel::Result<Step> {
@@ -97,7 +111,10 @@ impl<'s> Worker<'s> {
         let place = self.rng.place(KEYS);
         Ok(match self.rng.below(12) {
             0..=4 => {
-                let found = part.get(key(place))?;
+                let found = match self.rng.below(3) {
+                    0 => part.get_for_update(key(place))?,
+                    _ => part.get(key(place))?,
+                };
                 Step::Get { space, key: place, found: found.map_or(0, |found| number_of(&found)) }
             }
             5 | 6 => {

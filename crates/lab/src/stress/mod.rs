@@ -106,6 +106,8 @@ pub struct StressReport {
     pub commits: u64,
     /// Transactions that had to fail, and did.
     pub conflicts: u64,
+    /// Reads for update and writes that were refused, since a transaction had locked a key.
+    pub lock_timeouts: u64,
     /// Operations of the simulated disks.
     pub disk_operations: u64,
     /// Time that all of it took.
@@ -261,6 +263,7 @@ impl<H: Simulation> SharedWork<'_, H> {
             merges: done.merges,
             commits: done.commits,
             conflicts: done.conflicts,
+            lock_timeouts: done.lock_timeouts,
             disk_operations: done.disk_operations,
             seconds,
             ops_per_s: done.operations as f64 / seconds,
@@ -286,6 +289,7 @@ impl<S> Results<S> {
         sum.disk_operations += done.disk_operations;
         sum.commits += done.commits;
         sum.conflicts += done.conflicts;
+        sum.lock_timeouts += done.lock_timeouts;
     }
 }
 

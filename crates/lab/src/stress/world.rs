@@ -51,6 +51,8 @@ pub(crate) struct Done {
     /// Transactions that have committed, and those that had to fail.
     pub(crate) commits: u64,
     pub(crate) conflicts: u64,
+    /// Reads for update and writes that were refused, since a key was locked.
+    pub(crate) lock_timeouts: u64,
 }
 
 impl Done {

@@ -297,7 +297,7 @@ impl Keyspace {
     /// Writes a batch, if conditions hold.
     pub(super) fn write_if(&self, batch: Batch, conditions: Vec<Condition>) -> Result<()> {
         let sync = self.engine.table_files.options.sync == SyncPolicy::Always;
-        self.owner.write(Write { batch, conditions, reads: None }, sync).map(|_| ())
+        self.owner.write(Write { conditions, ..Write::of(batch) }, sync).map(|_| ())
     }
 }
 

@@ -13,6 +13,7 @@ use crate::entries::entry::Sequence;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
 use crate::read::get;
+use crate::sync::{Ordering, yield_now};
 use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, Write};
 use crate::write::engine::Engine;
@@ -45,6 +46,28 @@ struct Seen {
     _registered: Option<Registered>,
 }
 
+/// Gets out of the way of those who were faster with a key: each time it lets others go first up to
+/// twice as often. How often is drawn by a number that nobody else has at that time, so those who
+/// have met do not meet again at once.
+#[derive(Default)]
+struct BackOff {
+    /// The most that it has let others go first, as a power of two.
+    bits: u32,
+}
+
+impl BackOff {
+    const BITS_MAX: u32 = 5;
+
+    fn wait(&mut self, engine: &Engine) {
+        /// The golden ratio: numbers that follow each other are spread.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        self.bits = (self.bits + 1).min(Self::BITS_MAX);
+        let number = engine.commit.late.fetch_add(1, Ordering::Relaxed);
+        let times = number.wrapping_mul(SPREAD) >> (u64::BITS - self.bits);
+        (0..times).for_each(|_| yield_now());
+    }
+}
+
 /// Writes a batch if keys have what is expected. Who was faster with one of them may have left it
 /// so: then it is looked at anew.
 pub(super) fn write_as_expected(
@@ -53,6 +76,7 @@ pub(super) fn write_as_expected(
     expected: &[Expected],
     sync: bool,
 ) -> Result<Sequence> {
+    let mut back_off = BackOff::default();
     loop {
         let registered = engine.snapshots.register();
         let at = registered.sequence();
@@ -70,9 +94,9 @@ pub(super) fn write_as_expected(
         if write.batch.is_empty() {
             return Ok(at);
         }
-        let mut write = Write { batch: write.batch.clone(), conditions, reads: None };
+        let mut write = Write { conditions, ..Write::of(write.batch.clone()) };
         match engine.commit.write_if(engine, &mut write, sync) {
-            Err(Error::Conflict { .. }) => {}
+            Err(Error::Conflict { .. }) => back_off.wait(engine),
             written => return written,
         }
     }
@@ -106,7 +130,7 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         mut change: impl FnMut(Option<&[u8]>) -> Update,
     ) -> Result<Option<Value>> {
-        let key = key.as_ref();
+        let (key, mut back_off) = (key.as_ref(), BackOff::default());
         loop {
             let seen = self.see(key, true)?;
             let change = change(seen.value.as_deref());
@@ -118,6 +142,7 @@ impl Keyspace {
             if self.write_over(key, &seen, new)? {
                 return Ok(seen.value);
             }
+            back_off.wait(&self.engine);
         }
     }
 
@@ -132,6 +157,7 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
         let (key, value) = (key.as_ref(), value.as_ref());
+        let mut back_off = BackOff::default();
         loop {
             // Whether it was there for a while is all the same: the number need not be registered.
             let seen = self.see(key, false)?;
@@ -141,6 +167,7 @@ impl Keyspace {
             if self.write_over(key, &seen, Some(value))? {
                 return Ok(None);
             }
+            back_off.wait(&self.engine);
         }
     }
 
@@ -155,7 +182,7 @@ impl Keyspace {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<Swap> {
-        let key = key.as_ref();
+        let (key, mut back_off) = (key.as_ref(), BackOff::default());
         loop {
             let seen = self.see(key, true)?;
             if seen.value.as_deref() != expected {
@@ -164,6 +191,7 @@ impl Keyspace {
             if self.write_over(key, &seen, new)? {
                 return Ok(Swap::Done);
             }
+            back_off.wait(&self.engine);
         }
     }
 
@@ -173,7 +201,7 @@ impl Keyspace {
     /// # Errors
     /// `NoCounter`: the value has another length. Else as [`write`](crate::Db::write).
     pub fn fetch_add(&self, key: impl AsRef<[u8]>, add: i64) -> Result<i64> {
-        let key = key.as_ref();
+        let (key, mut back_off) = (key.as_ref(), BackOff::default());
         loop {
             let seen = self.see(key, true)?;
             let number = |value: &Value| {
@@ -185,6 +213,7 @@ impl Keyspace {
             if self.write_over(key, &seen, Some(&before.wrapping_add(add).to_le_bytes()))? {
                 return Ok(before);
             }
+            back_off.wait(&self.engine);
         }
     }
 

@@ -5,6 +5,8 @@
 //! get, range the snapshot beneath the transaction's own writes; what was read is noted
 //! commit     has anything that was read a write newer than s?   no -> one batch
 //!                                                              yes -> Conflict, nothing written
+//! get_for_update   the key's lock; if it was written since s, s becomes now, if all that was read
+//!            is now as it was:                                 else -> Conflict
 //! ```
 //! Invariant: a transaction that commits could have run alone at the moment of its commit: all that
 //! it has read, ranges too, is then as it was read.
@@ -16,7 +18,7 @@ use std::time::Duration;
 use crate::db::Db;
 use crate::db::keyspace::Keyspace;
 use crate::entries::batch::Batch;
-use crate::entries::entry::{Kind, Sequence};
+use crate::entries::entry::Kind;
 use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
@@ -28,9 +30,10 @@ use crate::read::batch_scan::{BatchScan, Writes};
 use crate::read::get;
 use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
-use crate::sync::Arc;
+use crate::sync::{Arc, lock};
 use crate::tree::snapshots::Registered;
-use crate::write::conflicts::{ReadSet, Write};
+use crate::write::conflicts::{Condition, ReadSet, Write};
+use crate::write::key_locks::{Locker, Patience};
 
 /// What a commit makes sure of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,9 +47,10 @@ pub enum Isolation {
     Snapshot,
 }
 
-/// Reads of one moment and writes on top of them, which are committed together or not at all.
-/// Nobody waits for a transaction, and it waits for nobody: at its end it commits, or learns that
-/// others were faster. Dropped without [`commit`](Transaction::commit), nothing of it is written.
+/// Reads of one moment and writes on top of them, which are committed together or not at all. At
+/// its end it commits, or learns that others were faster. Nobody waits for a transaction, but for
+/// the keys that it has read [for update](Transaction::get_for_update), until it ends. Dropped
+/// without [`commit`](Transaction::commit), nothing of it is written.
 ///
 /// ```
 /// # fn main() -> trommel::Result<()> {
@@ -64,36 +68,49 @@ pub enum Isolation {
 /// # }
 /// ```
 pub struct Transaction {
+    /// Of keys that it has read for update.
+    locks: Locker,
+    /// Who reads for update: one thread at a time, so that it waits for one lock at most.
+    updates: crate::sync::Mutex<()>,
     db: Db,
     isolation: Isolation,
-    /// The moment that it reads.
-    registered: Registered,
     state: Mutex<State>,
 }
 
-#[derive(Clone, Default)]
+type OwnWrites = BTreeMap<KeyspaceId, Arc<IndexedBatch>>;
+
 struct State {
-    writes: BTreeMap<KeyspaceId, Arc<IndexedBatch>>,
+    /// The moment that it reads.
+    registered: Registered,
+    writes: OwnWrites,
     reads: ReadSet,
+    /// Something was read that is not noted: the moment must stay.
+    keeps_moment: bool,
+    /// Scans that have not noted yet what they have gone over.
+    scans: usize,
 }
 
 /// A place to which a transaction's writes can go back.
 #[derive(Debug)]
 pub struct Savepoint {
-    writes: BTreeMap<KeyspaceId, Arc<IndexedBatch>>,
+    writes: OwnWrites,
+    locks: usize,
 }
 
 impl Transaction {
     pub(super) fn new(db: &Db, isolation: Isolation) -> Self {
         let registered = db.engine.snapshots.register_to_commit();
         let reads = ReadSet { at: registered.sequence(), ..ReadSet::default() };
-        let state = State { reads, ..State::default() };
-        Transaction { db: db.clone(), isolation, registered, state: Mutex::new(state) }
+        let (writes, keeps_moment, scans) = (OwnWrites::new(), false, 0);
+        let state = Mutex::new(State { registered, writes, reads, keeps_moment, scans });
+        let (locks, updates) = (Locker::new(&db.engine.commit.locks), crate::sync::Mutex::new(()));
+        Transaction { locks, updates, db: db.clone(), isolation, state }
     }
 
     /// The moment that it reads, by the number of the last write before it.
+    /// [`get_for_update`](Transaction::get_for_update) may move it forward.
     pub fn sequence(&self) -> u64 {
-        self.registered.sequence().0
+        self.state().registered.sequence().0
     }
 
     /// It, of a key space. Its own methods are of the default one.
@@ -110,8 +127,36 @@ impl Transaction {
         self.in_default().get(key)
     }
 
-    /// As [`get`](Transaction::get); and the commit fails, too, if the key has been written since
-    /// by others, even where [`Isolation::Snapshot`] does not look at what was read.
+    /// Locks a key, and reads it: until the transaction ends, nobody else writes the key or reads
+    /// it for update. They wait, the first one first. So who reads what it is to write in this way
+    /// need not run again: of two that do, one waits. A [`roll_back_to`](Transaction::roll_back_to)
+    /// frees the locks that were taken since. Only a bulk load ([`ingest`](Keyspace::ingest)) does
+    /// not look at locks: then the commit fails. At both levels of isolation it fails if the key
+    /// was written since.
+    ///
+    /// The value is the newest there is. If it is newer than the transaction's moment, that moves
+    /// forward to now: all that the transaction has read until then must be as it was. It cannot,
+    /// with [`Isolation::Snapshot`], after other reads or a scan; and while a scan goes on.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+    /// let add = || db.run(|tx| {
+    ///     let count = tx.get_for_update("visits")?.map_or(0, |count| count[0]);
+    ///     tx.put("visits", [count + 1])
+    /// });
+    /// std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(|| add().unwrap()))));
+    /// assert_eq!(db.get("visits")?.as_deref(), Some(&[4][..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Conflict`: the key was written since, and the moment cannot move. `Deadlock`: who has the
+    /// lock waits for this transaction. `LockTimeout`: it has it for too long; in stepped mode, at
+    /// all. A thread that reads or writes a key that a transaction of its own has locked waits for
+    /// itself, until then. After an error the key is as locked as before.
     pub fn get_for_update(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.in_default().get_for_update(key)
     }
@@ -148,12 +193,14 @@ impl Transaction {
 
     /// A place to which its writes can go back.
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint { writes: self.state().writes.clone() }
+        Savepoint { writes: self.state().writes.clone(), locks: self.locks.count() }
     }
 
-    /// Forgets what was written since. What was read since must still hold at the commit.
+    /// Forgets what was written since, and frees the keys that were locked since. What was read
+    /// since must still hold at the commit.
     pub fn roll_back_to(&self, savepoint: &Savepoint) {
         self.state().writes.clone_from(&savepoint.writes);
+        self.locks.free_from(savepoint.locks);
     }
 
     /// Writes what it has written, all of it or nothing. One that has written nothing never fails.
@@ -162,7 +209,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `Conflict`: others have written something that it has read (with [`Isolation::Snapshot`]:
-    /// that it writes), or a value that it has read has expired. Else as [`write`](Db::write).
+    /// that it writes), or a value that it has read has expired. `Deadlock`: whoever has locked a
+    /// key that it writes waits for it. Else as [`write`](Db::write).
     pub fn commit(self) -> Result<u64> {
         let sync = self.db.engine.table_files.options.sync == SyncPolicy::Always;
         self.commit_with(sync)
@@ -174,7 +222,10 @@ impl Transaction {
     }
 
     fn commit_with(self, sync: bool) -> Result<u64> {
-        let State { writes, mut reads } = std::mem::take(&mut *self.state());
+        let (writes, mut reads) = {
+            let mut state = self.state();
+            (std::mem::take(&mut state.writes), std::mem::take(&mut state.reads))
+        };
         let batch = batch_of(writes);
         if batch.is_empty() {
             return Ok(self.sequence());
@@ -183,7 +234,8 @@ impl Transaction {
             note_writes(&batch, &mut reads);
         }
         self.look_ahead(&mut reads)?;
-        let write = Write { batch, conditions: Vec::new(), reads: Some(Box::new(reads)) };
+        let (reads, holder) = (Some(Box::new(reads)), Some(self.locks.holder()));
+        let write = Write { reads, holder, ..Write::of(batch) };
         self.db.owner.write(write, sync).map(|last| last.0)
     }
 
@@ -202,6 +254,24 @@ impl Transaction {
         Ok(())
     }
 
+    /// Makes now its moment, if all that it has read is known and as it was; else gives an error,
+    /// this one or that of what is not.
+    fn move_to_now(&self, error: Error) -> Result<()> {
+        let engine = &self.db.engine;
+        let now = engine.snapshots.register_to_commit();
+        let mut state = self.state();
+        if state.keeps_moment || state.scans > 0 {
+            return Err(error);
+        }
+        let mut reads = state.reads.clone();
+        if self.isolation == Isolation::Snapshot {
+            note_writes(&batch_of(state.writes.clone()), &mut reads);
+        }
+        reads.check(|keyspace| engine.commit.trees.of(engine, keyspace))?;
+        (state.reads.at, state.registered) = (now.sequence(), now);
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -210,7 +280,7 @@ impl Transaction {
 /// Looks at what has come, at most, before a commit takes its place among the others.
 const LOOKS: usize = 4;
 
-fn batch_of(writes: BTreeMap<KeyspaceId, Arc<IndexedBatch>>) -> Batch {
+fn batch_of(writes: OwnWrites) -> Batch {
     let mut batch = Batch::new();
     for (keyspace, writes) in writes {
         batch.go_on_in(keyspace);
@@ -244,10 +314,6 @@ impl<'t> TransactionIn<'t> {
         self.keyspace.engine.keyspace
     }
 
-    fn at(&self) -> Sequence {
-        self.transaction.registered.sequence()
-    }
-
     /// As [`Transaction::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         self.read(key.as_ref(), self.transaction.isolation == Isolation::Serializable)
@@ -255,22 +321,51 @@ impl<'t> TransactionIn<'t> {
 
     /// As [`Transaction::get_for_update`].
     pub fn get_for_update(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.read(key.as_ref(), true)
+        let (key, tree) = (key.as_ref(), &self.keyspace.engine.tree);
+        let (locks, patience) = (&self.transaction.locks, Patience::of(tree));
+        tree.check_open()?;
+        let _updates = lock(&self.transaction.updates);
+        let is_new = locks.take(tree, key, patience)?;
+        // What that group writes is there then, and no later one writes the key.
+        self.transaction.db.engine.commit.wait_for_group(tree, patience);
+        let found = self.read_newest(key);
+        if found.is_err() && is_new {
+            locks.free_one(self.id(), key);
+        }
+        found
+    }
+
+    /// Reads a key that is locked.
+    fn read_newest(&self, key: &[u8]) -> Result<Option<Value>> {
+        let (tree, keyspace) = (&self.keyspace.engine.tree, self.id());
+        let (at, is_written) = {
+            let state = self.transaction.state();
+            let writes = state.writes.get(&keyspace);
+            let is_written = writes.is_some_and(|it| it.write_of(key).is_some());
+            (state.registered.sequence(), is_written)
+        };
+        let condition = Condition { keyspace, key: key.to_vec(), at, expiry: None };
+        if !is_written && !condition.holds(tree)? {
+            self.transaction.move_to_now(condition.conflict())?;
+        }
+        self.read(key, true)
     }
 
     fn read(&self, key: &[u8], notes: bool) -> Result<Option<Value>> {
-        {
+        let at = {
             let mut state = self.transaction.state();
             if let Some(written) = state.writes.get(&self.id()).and_then(|it| it.write_of(key)) {
                 return Ok(written);
             }
-            if notes {
-                state.reads.keyspaces.entry(self.id()).or_default().note_point(key);
+            match notes {
+                true => state.reads.keyspaces.entry(self.id()).or_default().note_point(key),
+                false => state.keeps_moment |= !state.reads.has_point(self.id(), key),
             }
-        }
+            state.registered.sequence()
+        };
         let tree = &self.keyspace.engine.tree;
         let version = tree.current.pin();
-        let value = get::get_at(tree, &version, key, self.at())?;
+        let value = get::get_at(tree, &version, key, at)?;
         if notes && let Some(expiry) = value.as_ref().and_then(Value::expiry) {
             self.note_expiry(expiry);
         }
@@ -285,8 +380,13 @@ impl<'t> TransactionIn<'t> {
     /// As [`Transaction::range`].
     pub fn range(&self, bounds: impl Into<KeyBounds>) -> TransactionScan<'t> {
         let bounds = bounds.into();
-        let writes = self.transaction.state().writes.get(&self.id()).cloned().unwrap_or_default();
-        let registered = self.transaction.registered.clone();
+        let (writes, registered) = {
+            let mut state = self.transaction.state();
+            state.keeps_moment |= self.transaction.isolation == Isolation::Snapshot;
+            state.scans += 1;
+            let writes = state.writes.get(&self.id()).cloned().unwrap_or_default();
+            (writes, state.registered.clone())
+        };
         let scan = Scan::new(&self.keyspace.engine.tree, registered, bounds.clone());
         TransactionScan {
             part: *self,
@@ -389,10 +489,11 @@ impl DoubleEndedIterator for TransactionScan<'_> {
 
 impl Drop for TransactionScan<'_> {
     fn drop(&mut self) {
+        let mut state = self.part.transaction.state();
+        state.scans -= 1;
         if self.part.transaction.isolation == Isolation::Snapshot {
             return;
         }
-        let mut state = self.part.transaction.state();
         let read = state.reads.keyspaces.entry(self.part.id()).or_default();
         if self.is_exhausted {
             return read.note_range(&self.bounds);
@@ -428,16 +529,18 @@ impl Db {
         Transaction::new(self, isolation)
     }
 
-    /// Runs a transaction and commits it; again, after a while, as long as others are faster.
+    /// Runs a transaction and commits it; again, after a while, as long as others are faster, or it
+    /// is in a deadlock.
     ///
     /// # Errors
-    /// What `work` returns, unless it is a `Conflict`; and as [`commit`](Transaction::commit).
+    /// What `work` returns, unless it is a `Conflict` or `Deadlock`; and as
+    /// [`commit`](Transaction::commit).
     pub fn run<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<T> {
         for runs in 0u64.. {
             let transaction = self.transaction();
             let done = work(&transaction).and_then(|it| transaction.commit().map(|_| it));
             match done {
-                Err(Error::Conflict { .. }) => {}
+                Err(Error::Conflict { .. } | Error::Deadlock { .. }) => {}
                 done => return done,
             }
             if let Some(late) = runs.checked_sub(HURRIED_RUNS) {

@@ -161,6 +161,11 @@ options! {
     /// With it, a commit knows without reading that what it has read is not newer. More: less to
     /// read for transactions that last while the last level is merged.
     transaction_memory: u64 = 64 << 20, "any number";
+    /// How long a call waits for keys that transactions have locked, in seconds: one that reads a
+    /// key for update, and every write of it. 0: not at all. Less: a transaction that does not end
+    /// is told of sooner.
+    lock_timeout: Duration = Duration::from_secs(1), "seconds, up to a day"
+        if |it| *it <= Duration::from_secs(24 * 60 * 60);
     /// What flushes and merges.
     background: Background = Background::Threads(1),
         "1 to 1024 threads, or stepped" if |it| it.is_sensible();

@@ -58,6 +58,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         merging: engine.open_merges() as u64,
         slowdowns,
         stops,
+        lock_waits: counters.lock_waits.get(),
         stalls: slowdowns.count + stops.count,
         stall_seconds: slowdowns.seconds + stops.seconds,
         sequence: engine.snapshots.visible().0,

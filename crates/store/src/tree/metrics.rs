@@ -64,7 +64,7 @@ impl fmt::Display for MetricValue {
 }
 
 /// Names that Prometheus was given before there were paths: dashboards know them.
-const EXPOSED: [(&str, &str); 14] = [
+const EXPOSED: [(&str, &str); 16] = [
     ("bytes_written_user", "user_bytes_total"),
     ("bytes_flushed", "flushed_bytes_total"),
     ("bytes_merged", "merged_bytes_total"),
@@ -72,6 +72,8 @@ const EXPOSED: [(&str, &str); 14] = [
     ("slowdowns.seconds", "slowdown_seconds_total"),
     ("stops.count", "stops_total"),
     ("stops.seconds", "stop_seconds_total"),
+    ("lock_waits.count", "lock_waits_total"),
+    ("lock_waits.seconds", "lock_wait_seconds_total"),
     ("guard.memory_bytes", "guard_bytes"),
     ("guard.elastic.tables_by_sub_filters", "elastic_tables"),
     ("guard.elastic.sub_filter_bytes", "elastic_unit_bytes"),
@@ -140,11 +142,11 @@ impl Stats {
         QueryStats::PATHS.into_iter().enumerate().flat_map(of_field).collect()
     }
 
-    fn counters(&self) -> [Row; 14] {
+    fn counters(&self) -> [Row; 16] {
         rows! { Counter, "", self,
             writes, bytes_written_user, bytes_flushed, bytes_merged, flushes, merges,
             slowdowns.count, slowdowns.seconds, stops.count, stops.seconds, stalls, stall_seconds,
-            guard.seconds, files.reopened,
+            lock_waits.count, lock_waits.seconds, guard.seconds, files.reopened,
         }
     }
 

@@ -131,6 +131,7 @@ pub(crate) struct Counters {
     pub(crate) rebuild_peak_bytes: AtomicU64,
     pub(crate) slowdowns: StallCounter,
     pub(crate) stops: StallCounter,
+    pub(crate) lock_waits: StallCounter,
     pub(crate) gets: Recorder,
     pub(crate) seeks: Recorder,
     pub(crate) batches: Recorder,
@@ -324,7 +325,10 @@ pub struct Stats {
     /// Times that they were stopped, because slowing down was not enough. In stepped mode no
     /// writer waits, and no time is counted.
     pub stops: StallStats,
-    /// Both.
+    /// Times that reads for update, and writes, waited for a transaction to end that had locked
+    /// their key. The time of a wait counts when it has ended.
+    pub lock_waits: StallStats,
+    /// Slowdowns and stops.
     pub stalls: u64,
     /// How long writers waited in all, in seconds.
     pub stall_seconds: f64,

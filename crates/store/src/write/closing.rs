@@ -25,6 +25,7 @@ const BLOCKS_WITHOUT_IMAGE: usize = 4;
 pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     let Some(closing) = main.life().begin_close()? else { return Ok(()) };
     let ending = Ending { main, keyspaces, closing };
+    main.commit.locks.end_waits(None);
     // While the threads can flush: entries of a log that has failed are in memory only.
     let saved = main.commit.writer().leave_if_failed(main);
     ending.end_work();

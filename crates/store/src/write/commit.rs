@@ -21,12 +21,14 @@ use std::time::Duration;
 use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::files::unsynced::Unsynced;
+use crate::storage::life::Life;
 use crate::sync::{
     Arc, AtomicU64, Condvar, Mutex, MutexGuard, Ordering, lock, pause, try_lock, wait, wait_for,
     yield_now,
 };
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
+use crate::write::key_locks::KeyLocks;
 
 /// Bytes of one group at most, unless one batch alone is larger.
 const GROUP_BYTES_MAX: usize = 1 << 20;
@@ -60,6 +62,10 @@ pub(crate) struct Commit {
     log_failure: LogFailure,
     /// Those that batches may write into.
     pub(crate) trees: Arc<Trees>,
+    /// Keys that one alone may write.
+    pub(crate) locks: Arc<KeyLocks>,
+    /// Times that somebody was too late with a key, and looked at it anew.
+    pub(crate) late: AtomicU64,
     /// What the writer has not synced.
     pub(crate) unsynced: Arc<Unsynced>,
     /// Threads that wait for the writer.
@@ -99,7 +105,7 @@ struct Waiting {
 }
 
 impl Commit {
-    pub(crate) fn new(log: Log, next: Sequence) -> Self {
+    pub(crate) fn new(log: Log, next: Sequence, life: Arc<Life>) -> Self {
         let log_failure = LogFailure::default();
         let unsynced = Arc::<Unsynced>::default();
         let trees = Arc::<Trees>::default();
@@ -119,6 +125,8 @@ impl Commit {
             writer: Mutex::new(writer),
             log_failure,
             trees,
+            locks: Arc::new(KeyLocks::new(life)),
+            late: AtomicU64::new(0),
             unsynced,
             missed: MissedCalls::default(),
         }
@@ -137,13 +145,23 @@ impl Commit {
 
     /// Writes a batch if conditions hold: `Conflict`, one does not. When it returns, readers see
     /// it; with `sync`, it survives any crash. Gives the number of its last write. What it is given
-    /// may be empty then.
+    /// may be empty then. It waits for locks of its keys; those of its holder stay.
     pub(crate) fn write_if(
         &self,
         engine: &Engine,
         write: &mut Write,
         sync: bool,
     ) -> Result<Sequence> {
+        match self.write_once(engine, write, sync) {
+            Err(Error::LockTimeout { keyspace, key }) => {
+                self.write_in_turn(engine, write, sync, (keyspace, key))
+            }
+            written => written,
+        }
+    }
+
+    /// As above, but does not wait for locks: `LockTimeout`, and the write is as it was.
+    fn write_once(&self, engine: &Engine, write: &mut Write, sync: bool) -> Result<Sequence> {
         let mut queue = lock(&self.queue);
         let is_alone = !queue.leading && queue.waiting.is_empty();
         if is_alone && !(sync && queue.expects_more_than(1)) {
@@ -154,8 +172,8 @@ impl Commit {
             leading.write(engine, &[write], sync, |_, result| own = Some(result))?;
             return own.expect("a group that is written has a result for each write");
         }
-        let write = std::mem::take(write);
-        let own = Arc::new(Waiting { write, sync, result: Mutex::new(None) });
+        let taken = std::mem::take(write);
+        let own = Arc::new(Waiting { write: taken, sync, result: Mutex::new(None) });
         queue.waiting.push(Arc::clone(&own));
         if queue.waiting.len() == queue.wanted {
             self.gathered.notify_one();
@@ -163,6 +181,9 @@ impl Commit {
         let mut looks = !sync;
         loop {
             if let Some(result) = lock(&own.result).take() {
+                if let Err(Error::LockTimeout { .. }) = result {
+                    *write = own.write.clone();
+                }
                 return result;
             }
             if queue.leading {
@@ -373,6 +394,7 @@ fn take_group(waiting: &mut Vec<Arc<Waiting>>) -> Vec<Arc<Waiting>> {
     waiting.drain(..count).collect()
 }
 
+mod in_turn;
 mod log_room;
 mod missed_calls;
 mod trees;

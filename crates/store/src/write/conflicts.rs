@@ -30,6 +30,7 @@ use crate::guard::Answer;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
+use crate::write::key_locks::HolderId;
 
 /// What must be so when a batch is written: the key has no entry that is newer than the one that
 /// was read.
@@ -72,18 +73,20 @@ impl Condition {
 }
 
 /// A batch that is to be written if its conditions hold.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Write {
     pub(crate) batch: Batch,
     pub(crate) conditions: Vec<Condition>,
     /// Of a transaction: what must not have changed.
     pub(crate) reads: Option<Box<ReadSet>>,
+    /// Whose locks allow it. None: nobody's.
+    pub(crate) holder: Option<HolderId>,
 }
 
 impl Write {
     /// Without conditions.
     pub(crate) fn of(batch: Batch) -> Self {
-        Write { batch, conditions: Vec::new(), reads: None }
+        Write { batch, ..Write::default() }
     }
 
     /// Whether it writes into the default key space alone, whatever others do.
@@ -332,6 +335,10 @@ pub(crate) struct ReadSet {
 }
 
 impl ReadSet {
+    pub(crate) fn has_point(&self, keyspace: KeyspaceId, key: &[u8]) -> bool {
+        self.keyspaces.get(&keyspace).is_some_and(|read| read.points.contains(key))
+    }
+
     /// An error if a batch that was accepted before has changed what was read.
     pub(crate) fn check_batch(&self, batch: &Batch) -> Result<()> {
         for (keyspace, kind, key, value) in batch.logged() {

@@ -241,6 +241,7 @@ impl Keyspaces {
             drop(installer);
             main.commit.trees.remove(id);
         }
+        main.commit.locks.end_waits(Some(id));
         open.remove(&id);
         drop(open);
         if let Some(engine) = engine {

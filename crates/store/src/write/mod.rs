@@ -7,6 +7,7 @@ pub(crate) mod conflicts;
 pub(crate) mod engine;
 pub(crate) mod flush;
 pub(crate) mod ingest;
+pub(crate) mod key_locks;
 pub(crate) mod keyspaces;
 pub(crate) mod locator_merge;
 pub(crate) mod merge_inputs;

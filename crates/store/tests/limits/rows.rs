@@ -88,6 +88,7 @@ pub(crate) fn rows() -> Vec<Row> {
         max_open_files,
         max_log_bytes,
         transaction_memory,
+        lock_timeout,
         sync,
         background,
         create_if_missing,
@@ -102,7 +103,7 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
-        log_rows(max_log_bytes, transaction_memory),
+        log_rows(max_log_bytes, transaction_memory, lock_timeout),
         policy_rows(policy),
         elastic_rows(filter.get()),
         filter_rows(&filter),
@@ -251,8 +252,10 @@ fn stall_rows(
     ]
 }
 
-fn log_rows(max_log_bytes: u64, transaction_memory: u64) -> Vec<Row> {
+fn log_rows(max_log_bytes: u64, transaction_memory: u64, lock_timeout: Duration) -> Vec<Row> {
     let (allowed, refused) = (vec![65536, u64::MAX], vec![0, 65535]);
+    let day = Duration::from_secs(24 * 60 * 60);
+    let (times, too_long) = (vec![Duration::ZERO, day], vec![day + Duration::from_nanos(1)]);
     vec![
         row("max_log_bytes", small(), max_log_bytes, allowed, refused, |o, v| o.max_log_bytes(v)),
         row(
@@ -263,6 +266,7 @@ fn log_rows(max_log_bytes: u64, transaction_memory: u64) -> Vec<Row> {
             vec![],
             |o, v| o.transaction_memory(v),
         ),
+        row("lock_timeout", small(), lock_timeout, times, too_long, |o, v| o.lock_timeout(v)),
     ]
 }
 

@@ -105,9 +105,10 @@ fn text(report: &StressReport) -> String {
     let transactions = match report.commits + report.conflicts {
         0 => String::new(),
         _ => format!(
-            "{} transactions have committed, {} had to fail, and did.\n",
+            "{} transactions have committed, {} had to fail, and did; {} calls met a locked key.\n",
             whole(report.commits),
-            whole(report.conflicts)
+            whole(report.conflicts),
+            whole(report.lock_timeouts)
         ),
     };
     let counted = counted + &transactions;

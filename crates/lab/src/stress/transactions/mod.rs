@@ -4,7 +4,8 @@
 //!                batches, conditions, drops, crashes between
 //! ```
 //! Invariant: one thread does all, so it is known what every read must give, and whether a commit
-//! must succeed: it must not only if somebody has written what it has read.
+//! must succeed: it must not only if somebody has written what it has read, or has locked what it
+//! writes. Nobody waits for a lock: the thread would wait for itself.
 
 mod draw;
 mod open;

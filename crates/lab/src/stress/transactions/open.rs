@@ -3,9 +3,10 @@
 //! ```text
 //! moment + its own writes   -> what it reads
 //! what it has read          -> written since by somebody?   -> it must not commit
+//! what it has locked        -> nobody else writes or locks it
 //! ```
 
-use trommel::{Db, Isolation, Keyspace, Savepoint, Transaction, Value};
+use trommel::{Db, Error, Isolation, Keyspace, Savepoint, Transaction, Value};
 
 use super::super::model::{State, expiry_of, number_of, value_of};
 use super::super::operation::Write;
@@ -66,9 +67,30 @@ pub(super) struct OpenTransaction {
     noted: Vec<Touched>,
     /// When the first of the values that were read expires.
     expiry: Option<u32>,
-    savepoints: Vec<(Savepoint, usize)>,
-    /// How many writes there were when it began.
+    /// What it has locked, in order.
+    locked: Vec<Touched>,
+    /// Something was read that is not noted: its moment stays.
+    keeps_moment: bool,
+    /// Each with how many writes and locks there were.
+    savepoints: Vec<(Savepoint, usize, usize)>,
+    /// How many writes there were at its moment.
     begun: usize,
+}
+
+/// What is there now, and what was written until now, by all.
+#[derive(Clone, Copy)]
+pub(super) struct Now<'w> {
+    pub(super) written: &'w [Touched],
+    pub(super) seen: &'w State,
+    pub(super) tick: u32,
+    pub(super) spaces: &'w Spaces,
+}
+
+/// What came of a read for update.
+pub(super) enum Locked {
+    Read,
+    /// Its key was written since, and so was something else that it has read.
+    Refused,
 }
 
 /// What a commit must come to.
@@ -96,6 +118,8 @@ impl OpenTransaction {
             own: Vec::new(),
             noted: Vec::new(),
             expiry: None,
+            locked: Vec::new(),
+            keeps_moment: false,
             savepoints: Vec::new(),
             begun,
         }
@@ -128,24 +152,56 @@ impl OpenTransaction {
     }
 
     /// Reads a key. None: it has failed.
-    pub(super) fn get(
-        &mut self,
-        place: usize,
-        for_update: bool,
-        spaces: &Spaces,
-    ) -> Checked<trommel::Result<()>> {
-        let part = self.transaction.of(spaces.of_place(place));
-        let key = key(place % KEYS);
-        let found = if for_update { part.get_for_update(key) } else { part.get(key) };
-        let found = match found {
+    pub(super) fn get(&mut self, place: usize, spaces: &Spaces) -> Checked<trommel::Result<()>> {
+        let found = match self.transaction.of(spaces.of_place(place)).get(key(place % KEYS)) {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
         let (expected, is_own) = self.number(place, spaces);
-        if !is_own && (for_update || self.is_serializable) {
-            self.note(spaces.touched(Stretch::of_place(place)), [expected]);
+        let touched = spaces.touched(Stretch::of_place(place));
+        match self.is_serializable {
+            _ if is_own => {}
+            true => self.note(touched, [expected]),
+            false => self.keeps_moment |= !self.noted.contains(&touched),
         }
         compare(place, found.as_ref(), expected).map(Ok)
+    }
+
+    /// Reads a key for update, which nobody else has locked. Its moment moves if it must and can.
+    pub(super) fn get_for_update(
+        &mut self,
+        place: usize,
+        now: Now<'_>,
+    ) -> Checked<trommel::Result<Locked>> {
+        let touched = now.spaces.touched(Stretch::of_place(place));
+        let (_, is_own) = self.number(place, now.spaces);
+        let is_new = !is_own && meet(&now.written[self.begun..], &touched);
+        let must_fail = is_new && (self.keeps_moment || self.has_changed(now));
+        let part = self.transaction.of(now.spaces.of_place(place));
+        let found = match part.get_for_update(key(place % KEYS)) {
+            Err(Error::Conflict { .. } | Error::KeyspaceDropped { .. }) if must_fail => {
+                return Ok(Ok(Locked::Refused));
+            }
+            Err(error) => return Ok(Err(error)),
+            Ok(_) if must_fail => return Err("it was locked, though its moment must stay".into()),
+            Ok(found) => found,
+        };
+        if is_new {
+            (self.moment, self.begun) = (now.seen.clone(), now.written.len());
+        }
+        if !self.locked.contains(&touched) {
+            self.locked.push(touched);
+        }
+        let (expected, _) = self.number(place, now.spaces);
+        if !is_own {
+            self.note(touched, [expected]);
+        }
+        compare(place, found.as_ref(), expected).map(|()| Ok(Locked::Read))
+    }
+
+    /// Whether it has locked something of this.
+    pub(super) fn has_locked(&self, touched: &Touched) -> bool {
+        meet(&self.locked, touched)
     }
 
     pub(super) fn scan(
@@ -170,6 +226,7 @@ impl OpenTransaction {
             Ok(found) => found,
             Err(error) => return Ok(Err(error)),
         };
+        self.keeps_moment |= !self.is_serializable;
         if self.is_serializable {
             let last = expected.last().map(|(place, _)| place % KEYS);
             let gone_over = match (is_whole, back, last) {
@@ -222,24 +279,21 @@ impl OpenTransaction {
     }
 
     pub(super) fn set_savepoint(&mut self) {
-        self.savepoints.push((self.transaction.savepoint(), self.own.len()));
+        let savepoint = self.transaction.savepoint();
+        self.savepoints.push((savepoint, self.own.len(), self.locked.len()));
     }
 
     pub(super) fn roll_back(&mut self) {
-        if let Some((savepoint, own)) = self.savepoints.pop() {
+        if let Some((savepoint, own, locked)) = self.savepoints.pop() {
             self.transaction.roll_back_to(&savepoint);
             self.own.truncate(own);
+            self.locked.truncate(locked);
         }
     }
 
-    /// Commits it. `written`: by all, since the history began.
-    pub(super) fn commit(
-        self,
-        synced: bool,
-        (written, tick): (&[Touched], u32),
-        spaces: &Spaces,
-    ) -> Outcome {
-        let verdict = self.verdict(&written[self.begun..], tick, spaces);
+    /// Commits it.
+    pub(super) fn commit(self, synced: bool, now: Now<'_>) -> Outcome {
+        let verdict = self.verdict(now);
         let touched = self.own.iter().map(|(life, own)| (*life, own.stretch())).collect();
         let writes = self.own.iter().flat_map(|(_, own)| own.writes()).collect();
         let committed = match synced {
@@ -250,23 +304,29 @@ impl OpenTransaction {
         Outcome { writes, touched, verdict, committed }
     }
 
-    fn verdict(&self, written: &[Touched], tick: u32, spaces: &Spaces) -> Verdict {
+    fn verdict(&self, now: Now<'_>) -> Verdict {
         if self.own.is_empty() {
             return Verdict::Commits;
         }
-        let own = self.own.iter().map(|(life, own)| (*life, own.stretch()));
-        let also = own.clone().filter(|_| !self.is_serializable);
-        let mut noted = self.noted.iter().copied().chain(also);
-        let hits = |(life, stretch): &Touched| {
-            written.iter().any(|(of, other)| of == life && other.meets(*stretch))
-        };
-        let is_gone = |(life, _): &Touched| !spaces.lives.contains(life);
-        let is_over = self.expiry.is_some_and(|expiry| expiry <= tick);
-        let writes_into_gone = own.clone().any(|touched| is_gone(&touched));
-        let conflicts =
-            is_over || writes_into_gone || noted.any(|touched| hits(&touched) || is_gone(&touched));
+        let writes_into_gone = self.own.iter().any(|(life, _)| !now.spaces.lives.contains(life));
+        let conflicts = writes_into_gone || self.has_changed(now);
         if conflicts { Verdict::Conflicts } else { Verdict::Commits }
     }
+
+    /// Whether something is not as it was that its commit looks at.
+    fn has_changed(&self, now: Now<'_>) -> bool {
+        let own = self.own.iter().map(|(life, own)| (*life, own.stretch()));
+        let also = own.filter(|_| !self.is_serializable);
+        let mut noted = self.noted.iter().copied().chain(also);
+        let written = &now.written[self.begun..];
+        let is_gone = |(life, _): &Touched| !now.spaces.lives.contains(life);
+        let is_over = self.expiry.is_some_and(|expiry| expiry <= now.tick);
+        is_over || noted.any(|touched| meet(written, &touched) || is_gone(&touched))
+    }
+}
+
+fn meet(all: &[Touched], (life, stretch): &Touched) -> bool {
+    all.iter().any(|(of, other)| of == life && other.meets(*stretch))
 }
 
 /// A difference between what a key has and what it is to have.

@@ -23,7 +23,7 @@ use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
 use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::writer::expiry_at;
-use super::open::{OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
+use super::open::{Locked, Now, OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
 use super::step::{NumberedStep, Step, Stretch};
 use super::{KEYS, SPACES, number_of_key};
 use crate::keys::rng::scramble;
@@ -31,6 +31,8 @@ use crate::keys::spread::spread_key as key;
 
 /// Transactions, and snapshots, that are open at most.
 const OPEN_MAX: usize = 6;
+/// What is told of a bulk load.
+const INGEST: &str = "ingest";
 /// Every so many steps everything is compared.
 const FULL_EVERY: u32 = 64;
 
@@ -126,9 +128,12 @@ impl World {
     fn perform(&mut self, number: u32, step: &Step) -> Checked<()> {
         match step {
             Step::Begin { serializable } => self.begin(*serializable),
-            Step::TxGet { which, place, for_update } => {
-                let (place, for_update) = (*place, *for_update);
-                self.read_inside(*which, |tx, spaces| tx.get(place, for_update, spaces))?;
+            Step::TxGet { which, place, for_update: true } => {
+                return self.read_for_update(*which, *place);
+            }
+            Step::TxGet { which, place, for_update: false } => {
+                let place = *place;
+                self.read_inside(*which, |tx, spaces| tx.get(place, spaces))?;
             }
             Step::TxScan { which, stretch, back, limit } => {
                 let (stretch, back, limit) = (*stretch, *back, *limit);
@@ -250,6 +255,54 @@ impl World {
         Ok(())
     }
 
+    /// Reads a key for update, if no other transaction has locked it; then it must not be read.
+    fn read_for_update(&mut self, which: usize, place: usize) -> Checked<()> {
+        let Some(at) = self.which(which) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let mut transaction = self.open.swap_remove(at);
+        let is_locked = self.is_locked(&[self.spaces.touched(Stretch::of_place(place))]);
+        let read = transaction.get_for_update(place, self.now());
+        let read = read.map_err(|wrong| format!("transaction {at}, for update: {wrong}"))?;
+        match read {
+            Err(Error::LockTimeout { .. }) if is_locked => self.done.lock_timeouts += 1,
+            Ok(Locked::Read) if is_locked => {
+                return Err("a key was read for update that another has locked".into());
+            }
+            Ok(Locked::Refused) => self.done.conflicts += 1,
+            read => {
+                // Given up if the disk fails.
+                if self.done.allowed("read for update", could_fail, read)?.is_none() {
+                    return Ok(());
+                }
+            }
+        }
+        self.open.push(transaction);
+        Ok(())
+    }
+
+    fn now(&self) -> Now<'_> {
+        let (seen, tick) = (self.model.seen(), self.model.tick());
+        Now { written: &self.written, seen, tick, spaces: &self.spaces }
+    }
+
+    /// Whether an open transaction has locked something of this.
+    fn is_locked(&self, touched: &[Touched]) -> bool {
+        self.open.iter().any(|open| touched.iter().any(|touched| open.has_locked(touched)))
+    }
+
+    /// What must come of a write of something that is locked.
+    fn refused(&mut self, what: &str, result: trommel::Result<()>) -> Checked<()> {
+        let could_fail = self.could_fail();
+        match result {
+            Err(Error::LockTimeout { .. }) => {
+                self.done.lock_timeouts += 1;
+                Ok(())
+            }
+            Ok(()) => Err(format!("{what}: something was written that a transaction has locked")),
+            Err(error) => self.done.allowed::<()>(what, could_fail, Err(error)).map(|_| ()),
+        }
+    }
+
     fn commit(&mut self, which: usize, synced: bool) -> Checked<()> {
         let Some(at) = self.which(which) else { return Ok(()) };
         let could_fail = self.could_fail();
@@ -257,9 +310,11 @@ impl World {
         if could_fail && !self.model.takes_doubt() {
             return Ok(());
         }
-        let now = (&self.written[..], self.model.tick());
-        let outcome = transaction.commit(synced, now, &self.spaces);
+        let outcome = transaction.commit(synced, self.now());
         let Outcome { writes, touched, verdict, committed } = outcome;
+        if verdict == Verdict::Commits && self.is_locked(&touched) {
+            return self.refused("commit", committed);
+        }
         match (committed, verdict) {
             (Ok(()), Verdict::Conflicts) => {
                 Err("a commit succeeded though somebody has written what it has read".into())
@@ -319,8 +374,12 @@ impl World {
             return Ok(());
         }
         let result = write(self);
-        let written = self.done.allowed(what, could_fail, result)?.is_some();
         let touched = self.touched(writes);
+        // A bulk load passes over locks.
+        if what != INGEST && self.is_locked(&touched) {
+            return self.refused(what, result);
+        }
+        let written = self.done.allowed(what, could_fail, result)?.is_some();
         self.note(writes, touched, written, synced);
         Ok(())
     }
@@ -452,7 +511,7 @@ impl World {
 
     fn ingest(&mut self, space: usize, writes: &[Write]) -> Checked<()> {
         let before = self.written.len();
-        self.write_by("ingest", (writes, false), |world| {
+        self.write_by(INGEST, (writes, false), |world| {
             let entry =
                 |write: &Write| (key(usize::from(write.place) % KEYS), value_of(write.number));
             world.spaces.handles[space].ingest(writes.iter().map(entry)).map(|_| ())

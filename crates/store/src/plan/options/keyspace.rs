@@ -20,7 +20,7 @@ use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
 /// Options of the whole store. They are not kept: each opening says them anew.
-const OF_STORE: [&str; 12] = [
+const OF_STORE: [&str; 13] = [
     "block_cache_bytes",
     "direct",
     "overlap",
@@ -32,6 +32,7 @@ const OF_STORE: [&str; 12] = [
     "time_calls",
     "max_log_bytes",
     "transaction_memory",
+    "lock_timeout",
     "create_if_missing",
 ];
 

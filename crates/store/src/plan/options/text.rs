@@ -7,6 +7,7 @@
 
 use std::fmt::Display;
 use std::str::FromStr;
+use std::time::Duration;
 
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
@@ -84,6 +85,20 @@ impl OptionText for f64 {
 
     fn text(&self) -> String {
         self.to_string()
+    }
+}
+
+impl OptionText for Duration {
+    const KIND: &'static str = "number";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let seconds = text.parse().ok().map(Duration::try_from_secs_f64);
+        let time = seconds.and_then(Result::ok);
+        time.ok_or_else(|| format!("'{text}' is no number of seconds like 12 or 0.5"))
+    }
+
+    fn text(&self) -> String {
+        self.as_secs_f64().to_string()
     }
 }
 

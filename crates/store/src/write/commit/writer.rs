@@ -163,6 +163,7 @@ impl Writer {
     /// Writes a group of one, as most are: no lists are made. Gives the number of its last write.
     fn commit_one(&mut self, engine: &Engine, write: &Write, sync: bool) -> Result<Sequence> {
         let first = if write.is_plain() {
+            engine.commit.locks.check(write)?;
             let mut touched = Touched::new(engine, Vec::new());
             touched.count(&write.batch);
             self.commit_all(&[&write.batch], &touched, sync)?
@@ -181,6 +182,7 @@ impl Writer {
     fn accepts(&self, write: &Write, before: &[&Batch], touched: &mut Touched<'_>) -> Result<()> {
         touched.find(&self.trees, &write.batch)?;
         self.check_conditions(touched.main(), write, before)?;
+        touched.main().commit.locks.check(write)?;
         touched.count(&write.batch);
         Ok(())
     }

@@ -1,0 +1,62 @@
+//! Writes of keys that others have locked: they wait, outside of all locks of the store.
+//! ```text
+//! write -> refused by the leader: another has locked a key of it
+//!       -> takes that lock, when its turn has come -> write again, as its holder
+//! ```
+//! Invariant: a lock that is taken holds for every group that begins later. Who takes one waits
+//! for the group that is being written, which may not have known of it.
+
+use crate::entries::entry::Sequence;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::error::{Error, Result};
+use crate::sync::{Ordering, lock, wait_at_most};
+use crate::tree::open_tree::OpenTree;
+use crate::write::commit::Commit;
+use crate::write::conflicts::Write;
+use crate::write::engine::Engine;
+use crate::write::key_locks::{Locker, Patience};
+
+impl Commit {
+    /// Writes what was refused, since another has locked this key.
+    #[cold]
+    pub(super) fn write_in_turn(
+        &self,
+        engine: &Engine,
+        write: &mut Write,
+        sync: bool,
+        (mut keyspace, mut key): (u32, Vec<u8>),
+    ) -> Result<Sequence> {
+        let patience = Patience::of(engine);
+        let holder = *write.holder.get_or_insert_with(|| self.locks.new_holder());
+        let locker = Locker::beside(&self.locks, holder);
+        loop {
+            let tree = self.trees.of(engine, KeyspaceId(keyspace))?;
+            match locker.take(&tree, &key, patience) {
+                // It may wait with less: only what was read for update has to stay as it is.
+                Err(Error::Deadlock { .. }) if locker.free_all() > 0 => continue,
+                taken => taken?,
+            };
+            match self.write_once(engine, write, sync) {
+                Err(Error::LockTimeout { keyspace: of, key: next })
+                    if patience.left(engine).is_some() =>
+                {
+                    (keyspace, key) = (of, next);
+                }
+                written => return written,
+            }
+        }
+    }
+
+    /// Waits until the group that is being written has ended, or patience has.
+    pub(crate) fn wait_for_group(&self, tree: &OpenTree, patience: Patience) {
+        let mut queue = lock(&self.queue);
+        let ended = self.ended.load(Ordering::Relaxed);
+        let mut is_over = false;
+        while queue.leading && self.ended.load(Ordering::Relaxed) == ended {
+            let Some(left) = patience.left(tree).filter(|_| !is_over) else { return };
+            queue.asleep += 1;
+            (queue, is_over) = wait_at_most(&self.turn, &self.queue, queue, left);
+            queue.asleep -= 1;
+        }
+    }
+}

@@ -235,6 +235,7 @@ impl Db {
     fn named(&self, name: &str, options: &KeyspaceOptions, makes: bool) -> Result<Keyspace> {
         let _call = self.engine.life().enter()?;
         if name == DEFAULT_NAME {
+            keyspaces::give_operator(&self.engine, &self.engine, options)?;
             return Ok(self.main.clone());
         }
         let engine = self.owner.keyspaces.named(&self.engine, name, options, makes)?;
@@ -382,6 +383,15 @@ impl Readable for Db {
 
     fn scan_of(&self, bounds: KeyBounds) -> Scan {
         self.range(bounds)
+    }
+
+    fn merged_of(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        self.engine.tree.merged(key, existing, operands)
     }
 }
 

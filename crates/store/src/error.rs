@@ -190,6 +190,29 @@ pub enum Error {
         /// Bytes of its value.
         len: usize,
     },
+    /// Operands were merged into a key, and its key space is open without its merge operator. Open
+    /// it with that one: [`Options::merge_operator`](crate::Options::merge_operator), or the
+    /// options of [`Db::keyspace`](crate::Db::keyspace). Of a write: nothing was written.
+    #[error("key space number {keyspace} has no merge operator here, and {key} needs it: open it with the one it was made with", key = key.escape_ascii())]
+    NoMergeOperator {
+        /// The number of the key space; 0 is the default one.
+        keyspace: u32,
+        /// The key.
+        key: Vec<u8>,
+    },
+    /// The merge operator makes no value of a key and its operands. They are kept: mend the
+    /// operator, or put or delete the key.
+    #[error("the merge operator {operator} fails on {key}, in key space number {keyspace}: {what}", key = key.escape_ascii())]
+    MergeFailed {
+        /// The number of the key space; 0 is the default one.
+        keyspace: u32,
+        /// The key.
+        key: Vec<u8>,
+        /// The operator's name.
+        operator: String,
+        /// Why it fails.
+        what: String,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -277,6 +300,8 @@ impl Error {
             Error::NoCounter { .. } => 26,
             Error::LockTimeout { .. } => 27,
             Error::Deadlock { .. } => 28,
+            Error::NoMergeOperator { .. } => 29,
+            Error::MergeFailed { .. } => 30,
         }
     }
 

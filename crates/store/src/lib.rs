@@ -62,7 +62,8 @@
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
 //! | filter policy, `optimize_filters_for_hits` | [`Options::guard`], [`Options::monkey`] |
 //! | OPTIONS file | the store keeps what was set, for each key space |
-//! | merge operator, compaction filter | none: read and write under a lock of your own; expiry |
+//! | `MergeOperator`, `Merge` | [`Options::merge_operator`], [`Db::merge`] |
+//! | compaction filter | none: expiry |
 //! | column families | [`Db::keyspace`], [`Batch::to`], [`Snapshot::of`] |
 //! | transactions, optimistic | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
 //! | `GetForUpdate`, pessimistic ones | [`Transaction::get_for_update`], for keys that need it |
@@ -84,6 +85,7 @@
 //! [`Db::get`]: Keyspace::get
 //! [`Db::ingest`]: Keyspace::ingest
 //! [`Db::may_contain_range`]: Keyspace::may_contain_range
+//! [`Db::merge`]: Keyspace::merge
 //! [`Db::multi_get`]: Keyspace::multi_get
 //! [`Db::prefix`]: Keyspace::prefix
 //! [`Db::put`]: Keyspace::put
@@ -131,6 +133,13 @@ pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
 pub use shared::environment::Environment;
 pub use shared::resources::Resources;
+
+/// What makes one value of a value and of the operands that are merged into it.
+pub mod merge_operators {
+    pub use crate::entries::merge_operator::{
+        Add, Concat, MergeError, MergeOperator, OperatorOption,
+    };
+}
 
 /// What a store accepts at most.
 pub mod limits {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use allocation_counter::measure;
 
 use crate::cost::steps_of;
+use crate::entries::merge_operator::Concat;
 use crate::shared::environment::Environment;
 use crate::stats::Stats;
 use crate::storage::memory::Memory;
@@ -105,6 +106,7 @@ impl World {
             .guard(GuardKind::Grf)
             .block_bytes(512)
             .table_bytes(16 << 10)
+            .merge_operator(Concat::new(""))
             .block_cache_bytes(0)
             .write_buffer_bytes(32 << 20)
             .sync(SyncPolicy::Never)

@@ -124,6 +124,35 @@ impl Keyspace {
         Expiry::after(ttl, &*self.engine.env.clock)
     }
 
+    /// Merges an operand into the value of a key. What comes of it, the key space's merge operator
+    /// says ([`Options::merge_operator`](crate::Options::merge_operator)) when the key is read, or
+    /// in a flush or merge. So it costs what a put does, and nothing is read.
+    ///
+    /// An operand does not expire. When the value below it does, it is as if that had not been.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// use trommel::merge_operators::Concat;
+    ///
+    /// let options = trommel::Options::new().merge_operator(Concat::new(", "));
+    /// let db = trommel::Db::open(dir.path().join("store"), options)?;
+    /// db.put("fruit", "apple")?;
+    /// db.merge("fruit", "pear")?;
+    /// assert_eq!(db.get("fruit")?.as_deref(), Some(&b"apple, pear"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoMergeOperator`: the key space is open without one. Else as [`write`](crate::Db::write).
+    /// An operand that the operator does not take is told when the key is read.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        let mut batch = self.batch();
+        batch.merge(key, operand);
+        self.write_batch(batch)
+    }
+
     /// Removes a key. No error if it is not there.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = self.batch();
@@ -317,6 +346,15 @@ impl Readable for Keyspace {
 
     fn scan_of(&self, bounds: KeyBounds) -> Scan {
         self.range(bounds)
+    }
+
+    fn merged_of(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        self.engine.tree.merged(key, existing, operands)
     }
 }
 

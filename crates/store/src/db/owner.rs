@@ -6,7 +6,7 @@
 
 use crate::db::single_keys;
 use crate::entries::entry::Sequence;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
@@ -40,6 +40,11 @@ impl Owner {
         write.batch.start_lifetimes(&*engine.env.clock);
         // In a child the locks of writers may be held for ever.
         engine.life().check()?;
+        for (keyspace, key) in write.batch.merged_keys() {
+            if engine.commit.trees.of(engine, keyspace)?.merge_operator.get().is_none() {
+                return Err(Error::NoMergeOperator { keyspace: keyspace.0, key: key.to_vec() });
+            }
+        }
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();
         engine.counters.batches.time(clock, || match expected.is_empty() {

@@ -151,6 +151,15 @@ impl Readable for Snapshot {
     fn scan_of(&self, bounds: KeyBounds) -> Scan {
         self.range(bounds)
     }
+
+    fn merged_of(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        self.tree.merged(key, existing, operands)
+    }
 }
 
 impl std::fmt::Debug for Snapshot {

@@ -181,6 +181,13 @@ impl Transaction {
         self.in_default().put_ttl(key, value, ttl)
     }
 
+    /// Merges an operand into the value of a key, as [`Keyspace::merge`]. It reads nothing, and goes
+    /// on top of whatever others have written when the transaction commits: so transactions that
+    /// merge into one key, and do not read it, do not hinder each other, at no isolation.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.in_default().merge(key, operand)
+    }
+
     /// Removes a key.
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.in_default().delete(key)
@@ -289,7 +296,7 @@ fn batch_of(writes: OwnWrites) -> Batch {
     batch
 }
 
-/// What is written counts as read.
+/// What is written counts as read. Operands alone do not: they go on top of what is there.
 fn note_writes(batch: &Batch, reads: &mut ReadSet) {
     for (keyspace, kind, key, value) in batch.logged() {
         let read = reads.keyspaces.entry(keyspace).or_default();
@@ -297,7 +304,8 @@ fn note_writes(batch: &Batch, reads: &mut ReadSet) {
             Kind::DeleteRange => {
                 read.note_range(&KeyBounds { from: key.to_vec(), to: Some(value.to_vec()) });
             }
-            _ => read.note_point(key),
+            Kind::Merge => {}
+            Kind::Put | Kind::Delete | Kind::PutWithExpiry => read.note_point(key),
         }
     }
 }
@@ -341,7 +349,9 @@ impl<'t> TransactionIn<'t> {
         let (at, is_written) = {
             let state = self.transaction.state();
             let writes = state.writes.get(&keyspace);
-            let is_written = writes.is_some_and(|it| it.write_of(key).is_some());
+            // An operand says nothing of what is beneath it.
+            let hides = |it: &IndexedBatch| it.write_of(key).is_some_and(|it| !it.needs_beneath());
+            let is_written = writes.is_some_and(|it| hides(it));
             (state.registered.sequence(), is_written)
         };
         let condition = Condition { keyspace, key: key.to_vec(), at, expiry: None };
@@ -352,24 +362,30 @@ impl<'t> TransactionIn<'t> {
     }
 
     fn read(&self, key: &[u8], notes: bool) -> Result<Option<Value>> {
-        let at = {
+        let tree = &self.keyspace.engine.tree;
+        let merged =
+            |existing: Option<&[u8]>, operands: &[&[u8]]| tree.merged(key, existing, operands);
+        let (written, at) = {
             let mut state = self.transaction.state();
-            if let Some(written) = state.writes.get(&self.id()).and_then(|it| it.write_of(key)) {
-                return Ok(written);
+            let written = state.writes.get(&self.id()).and_then(|it| it.write_of(key)).cloned();
+            if let Some(written) = written.as_ref().filter(|written| !written.needs_beneath()) {
+                return written.value(None, merged);
             }
             match notes {
                 true => state.reads.keyspaces.entry(self.id()).or_default().note_point(key),
                 false => state.keeps_moment |= !state.reads.has_point(self.id(), key),
             }
-            state.registered.sequence()
+            (written, state.registered.sequence())
         };
-        let tree = &self.keyspace.engine.tree;
         let version = tree.current.pin();
         let value = get::get_at(tree, &version, key, at)?;
         if notes && let Some(expiry) = value.as_ref().and_then(Value::expiry) {
             self.note_expiry(expiry);
         }
-        Ok(value)
+        match written {
+            Some(written) => written.value(value, merged),
+            None => Ok(value),
+        }
     }
 
     fn note_expiry(&self, expiry: Expiry) {
@@ -413,6 +429,13 @@ impl<'t> TransactionIn<'t> {
     ) -> Result<()> {
         self.write(|batch| {
             batch.put_ttl(key, value, ttl);
+        })
+    }
+
+    /// As [`Transaction::merge`].
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.write(|batch| {
+            batch.merge(key, operand);
         })
     }
 

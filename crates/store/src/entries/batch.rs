@@ -32,6 +32,8 @@ pub struct Batch {
     writes: Vec<Write>,
     /// Whether any write is kept for a while from then on when the batch is written.
     has_lifetimes: bool,
+    /// Whether any write is an operand.
+    has_operands: bool,
     /// The key space that its first writes go into.
     first_keyspace: KeyspaceId,
     /// From which later write on they go into which other one.
@@ -105,6 +107,12 @@ impl Batch {
         self.add(Kind::PutWithExpiry, key.as_ref(), &[&time, value.as_ref()])
     }
 
+    /// Merges an operand into the value of a key, as [`Db::merge`](crate::Keyspace::merge).
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut Self {
+        self.has_operands = true;
+        self.add(Kind::Merge, key.as_ref(), &[operand.as_ref()])
+    }
+
     /// Removes a key. No error if it is not there.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.add(Kind::Delete, key.as_ref(), &[])
@@ -146,7 +154,7 @@ impl Batch {
     }
 
     /// The writes of a buffer, one behind the other, each:
-    /// - a byte that says which: 1 put, 2 delete, 3 delete a range, 4 put for a while;
+    /// - a byte that says which: 1 put, 2 delete, 3 delete a range, 4 put for a while, 5 merge;
     /// - the length of its key, and that of its value, each in four bytes, the low one first;
     /// - its key, and its value. Of a range that is its end. A deletion has none. Of 4 it begins
     ///   with how many nanoseconds the value is kept, in eight bytes, the low one first.
@@ -179,7 +187,17 @@ impl Batch {
         self.keyspaces.clear();
         self.first_keyspace = KeyspaceId::DEFAULT;
         self.expected.clear();
-        self.has_lifetimes = false;
+        (self.has_lifetimes, self.has_operands) = (false, false);
+    }
+
+    /// A key of each key space into which operands are merged.
+    pub(crate) fn merged_keys(&self) -> impl Iterator<Item = (KeyspaceId, &[u8])> {
+        let all = self.has_operands.then(|| self.logged()).into_iter().flatten();
+        let merged = all.filter(|(_, kind, ..)| *kind == Kind::Merge);
+        let mut last = None;
+        merged.filter_map(move |(keyspace, _, key, _)| {
+            (last.replace(keyspace) != Some(keyspace)).then_some((keyspace, key))
+        })
     }
 
     /// Lifetimes begin now.

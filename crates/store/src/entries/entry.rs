@@ -43,13 +43,16 @@ pub(crate) enum Kind {
     DeleteRange = 2,
     /// As `Put`, until a time, which the value begins with (`expiry.rs`).
     PutWithExpiry = 3,
+    /// The value is an operand: the key has what the merge operator makes of it and of what the key
+    /// had before.
+    Merge = 4,
 }
 
 impl Kind {
     /// The longest value as it is stored.
     pub(crate) fn stored_bytes_max(self) -> usize {
         match self {
-            Kind::Put => VALUE_BYTES_MAX,
+            Kind::Put | Kind::Merge => VALUE_BYTES_MAX,
             Kind::PutWithExpiry => VALUE_BYTES_MAX + EXPIRY_BYTES,
             Kind::Delete => 0,
             Kind::DeleteRange => KEY_BYTES_MAX,
@@ -58,7 +61,7 @@ impl Kind {
 
     /// None: no kind has this number.
     pub(crate) fn from_number(number: u8) -> Option<Kind> {
-        [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry]
+        [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry, Kind::Merge]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -100,6 +103,6 @@ mod tests {
         assert_eq!(order(key(b"a", 9), key(b"a", 4)), Ordering::Less);
         assert_eq!(order(key(b"a", 4), key(b"b", 9)), Ordering::Less);
         assert_eq!(Kind::from_number(1), Some(Kind::Delete));
-        assert_eq!(Kind::from_number(4), None);
+        assert_eq!(Kind::from_number(5), None);
     }
 }

@@ -4,6 +4,7 @@
 //! write   tag | key length | value length | key | value       tag: a byte
 //!           1 put    2 delete, no value    3 delete a range, the value is its end
 //!           4 put for a while: the value begins with nanoseconds, 8 bytes, the low one first
+//!           5 merge: the value is an operand
 //! ```
 //! Invariant: what is written is read as the same; any other bytes are an error that says where.
 
@@ -16,6 +17,7 @@ const PUT: u8 = 1;
 const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const PUT_TTL: u8 = 4;
+const MERGE: u8 = 5;
 /// Bytes of a length, and of a lifetime.
 const LENGTH_BYTES: usize = 4;
 const LIFETIME_BYTES: usize = 8;
@@ -50,7 +52,8 @@ pub(crate) fn batch_of(bytes: &[u8]) -> Result<Batch> {
                     .ok_or_else(|| malformed("a lifetime has 8 bytes"))?;
                 batch.put_ttl(key, value, Duration::from_nanos(u64::from_le_bytes(*lifetime)))
             }
-            _ => return Err(malformed("a write begins with a byte from 1 to 4")),
+            MERGE => batch.merge(key, value),
+            _ => return Err(malformed("a write begins with a byte from 1 to 5")),
         };
     }
     Ok(batch)
@@ -99,11 +102,12 @@ mod tests {
             write(DELETE, b"b", b""),
             write(DELETE_RANGE, b"c", b"d"),
             write(PUT_TTL, b"e", &[&lifetime[..], b"5"].concat()),
+            write(MERGE, b"f", b"6"),
         ];
         let batch = batch_of(&bytes.concat()).expect("well formed");
         let mut expected = Batch::new();
         expected.put("a", "1").put("", "").delete("b").delete_range("c", "d");
-        expected.put_ttl("e", "5", hour);
+        expected.put_ttl("e", "5", hour).merge("f", "6");
         assert!(batch.writes().eq(expected.writes()));
         assert!(batch_of(b"").expect("well formed").is_empty());
     }
@@ -120,7 +124,7 @@ mod tests {
         let second = |bytes: Vec<u8>| [sound.clone(), bytes].concat();
         for wrong in [
             write(0, b"k", b""),
-            write(5, b"k", b""),
+            write(6, b"k", b""),
             write(DELETE, b"k", b"v"),
             write(PUT_TTL, b"k", b"7 bytes"),
             [&[PUT][..], &u32::MAX.to_le_bytes(), &[0; 4]].concat(),

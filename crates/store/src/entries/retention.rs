@@ -4,13 +4,17 @@
 //! stripes   0 |  10] 1  |  20]  2  |  30]
 //! key k     put 7, put 9   put 15      delete 22, put 28     keeps 9, 15, 28
 //! ```
+//! Operands of a stripe become one value when what lies below them is known (`held_operands.rs`).
 //! A deletion of a range hides what is older, and what it hides from every reader is dropped. Of
 //! the deletions of one range one is kept for each stripe. Invariant (ordering rule 2): a read at a
 //! registered number, or at the visible one or later, sees the same before and after the merge.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::held_operands::{Below, HeldOperands, MadeEntry};
+use crate::entries::merge_operator::MergeOperator;
 use crate::entries::tombstones::RangeTombstones;
 
 /// Says false only of a key that no run older than the inputs has.
@@ -29,8 +33,23 @@ pub(crate) struct Retention {
     /// Whether runs older than the inputs may have a key. None: they may have any.
     may_be_older: Option<Box<AsksOlder>>,
     key: Vec<u8>,
-    /// The stripe of the entry of `key` that was kept or dropped last.
+    has_begun: bool,
+    /// The stripe of the entry of `key` that was kept or dropped last. No reader of that stripe
+    /// sees what comes. Operands, which leave older entries in sight, do not count.
     stripe: Option<usize>,
+    /// Operands of `key`, newer than all that comes.
+    held: HeldOperands,
+}
+
+/// What becomes of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// No reader needs it, or it is in one that was made of several.
+    Drop,
+    /// It stays as it is.
+    Keep,
+    /// It is an operand, which stays, by itself or in an entry that is made later.
+    Hold,
 }
 
 impl Retention {
@@ -42,8 +61,14 @@ impl Retention {
         now: Duration,
         tombstones: RangeTombstones,
     ) -> Self {
-        let (may_be_older, key) = (None, Vec::new());
-        Retention { snapshots, bottom, now, tombstones, may_be_older, key, stripe: None }
+        let (may_be_older, key, held) = (None, Vec::new(), HeldOperands::default());
+        let (has_begun, stripe) = (false, None);
+        Retention { snapshots, bottom, now, tombstones, may_be_older, key, has_begun, stripe, held }
+    }
+
+    /// The same; operands become one value, or one operand, where every reader sees them as one.
+    pub(crate) fn merging(self, operator: Option<Arc<dyn MergeOperator>>) -> Self {
+        Retention { held: HeldOperands::new(operator), ..self }
     }
 
     /// The same; a deletion goes where no older run may have its key, too.
@@ -79,25 +104,106 @@ impl Retention {
             .is_some_and(|deleted| deleted > entry.sequence)
     }
 
-    /// Whether the entry must be kept. Requires: entries come in their order.
-    pub(crate) fn keeps(&mut self, entry: &Entry<'_>) -> bool {
-        if self.stripe.is_none() || self.key != entry.key {
+    /// What becomes of the entry. What is ready after it is to be written before it. Requires:
+    /// entries come in their order.
+    pub(crate) fn judge(&mut self, entry: &Entry<'_>) -> Verdict {
+        if !self.has_begun || self.key != entry.key {
+            if !self.held.is_empty() {
+                self.end_operands(true);
+            }
             self.key.clear();
             self.key.extend_from_slice(entry.key);
-            self.stripe = None;
+            (self.stripe, self.has_begun) = (None, true);
+            self.held.begin_key();
         }
         let stripe = self.stripe_of(entry.sequence);
+        if entry.kind == Kind::Merge || !self.held.is_empty() {
+            return self.judge_with_operands(entry, stripe);
+        }
         let newest_of_stripe = self.stripe != Some(stripe);
         self.stripe = Some(stripe);
+        let is_kept = newest_of_stripe
+            && !self.is_hidden(entry, stripe)
+            && !self.is_needless_deletion(entry, stripe);
+        if is_kept { Verdict::Keep } else { Verdict::Drop }
+    }
+
+    /// No more entries come.
+    pub(crate) fn end(&mut self) {
+        if !self.held.is_empty() {
+            self.end_operands(true);
+        }
+    }
+
+    /// Whether something is to be written.
+    #[inline]
+    pub(crate) fn has_ready(&self) -> bool {
+        self.held.has_ready()
+    }
+
+    /// What is to be written before all that comes.
+    pub(crate) fn take_ready(&mut self) -> Vec<MadeEntry> {
+        self.held.take_ready()
+    }
+
+    fn is_needless_deletion(&self, entry: &Entry<'_>, stripe: usize) -> bool {
         let is_gone = || entry.kind == Kind::Delete || entry.has_expired(self.now);
-        let needless_deletion = || stripe == 0 && is_gone() && self.is_oldest(entry.key);
-        newest_of_stripe && !self.is_hidden(entry, stripe) && !needless_deletion()
+        stripe == 0 && is_gone() && self.is_oldest(entry.key)
+    }
+
+    /// An operand, or what comes after some of its key that are in hand.
+    #[cold]
+    fn judge_with_operands(&mut self, entry: &Entry<'_>, stripe: usize) -> Verdict {
+        if !self.held.is_empty() && self.held.stripe() != stripe {
+            self.end_operands(false);
+        }
+        if self.stripe == Some(stripe) {
+            return Verdict::Drop;
+        }
+        if self.is_hidden(entry, stripe) {
+            self.stripe = Some(stripe);
+            self.held.end(&self.key, Below::Nothing);
+            return Verdict::Drop;
+        }
+        if entry.kind == Kind::Merge {
+            return match self.held.has_come(entry.sequence) {
+                true => Verdict::Drop,
+                false if self.held.hold(entry, stripe) => Verdict::Hold,
+                false => Verdict::Keep,
+            };
+        }
+        self.stripe = Some(stripe);
+        let below = match entry.kind {
+            Kind::Put => Below::Value(entry.value),
+            Kind::Delete => Below::Nothing,
+            Kind::PutWithExpiry if entry.has_expired(self.now) => Below::Nothing,
+            // What is made of it would have to change when it expires.
+            Kind::PutWithExpiry | Kind::DeleteRange | Kind::Merge => Below::Unknown,
+        };
+        if self.held.end(&self.key, below) || self.is_needless_deletion(entry, stripe) {
+            return Verdict::Drop;
+        }
+        Verdict::Keep
+    }
+
+    /// Lets go of the operands in hand: nothing that is known lies below them in their stripe.
+    /// `is_last`: nothing of their key comes.
+    fn end_operands(&mut self, is_last: bool) {
+        let stripe = self.held.stripe();
+        let at = self.snapshots.get(stripe).copied().unwrap_or(Sequence::MAX);
+        let deleted = self.tombstones.covering_tombstone(&self.key, at);
+        // Of an older stripe, a snapshot may see something between.
+        let is_deleted = deleted.is_some_and(|deleted| self.stripe_of(deleted) == stripe);
+        let is_nothing = is_deleted || is_last && self.is_oldest(&self.key);
+        self.held.end(&self.key, if is_nothing { Below::Nothing } else { Below::Unknown });
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::entries::merge_operator::{Add, Concat};
+    use crate::entries::tombstones::RangeDelete;
 
     fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
         let snapshots = snapshots.iter().map(|&number| Sequence(number)).collect();
@@ -106,7 +212,10 @@ mod tests {
         let entry =
             |&(number, kind)| Entry { key: b"k", sequence: Sequence(number), kind, value: b"" };
         let entries = entries.iter().map(entry);
-        entries.filter(|entry| retention.keeps(entry)).map(|entry| entry.sequence.0).collect()
+        entries
+            .filter(|entry| retention.judge(entry) == Verdict::Keep)
+            .map(|entry| entry.sequence.0)
+            .collect()
     }
 
     #[test]
@@ -141,7 +250,7 @@ mod tests {
             let entries = [b"above", b"below"].into_iter().flat_map(|key| {
                 [(22, Kind::Delete), (9, Kind::Put)].map(|(number, kind)| entry(key, number, kind))
             });
-            entries.map(|entry| retention.keeps(&entry)).collect::<Vec<_>>()
+            entries.map(|entry| retention.judge(&entry) == Verdict::Keep).collect::<Vec<_>>()
         };
         assert_eq!(kept(&[30]), [false, false, true, false]);
         assert_eq!(kept(&[10, 30]), [true, true, true, true], "a snapshot sees the older ones");
@@ -157,11 +266,134 @@ mod tests {
             let (kind, value) = (Kind::PutWithExpiry, &stored[..]);
             let expiring = Entry { key: b"k", sequence: Sequence(22), kind, value };
             let older = Entry { sequence: Sequence(9), kind: Kind::Put, ..expiring };
-            [expiring, older].map(|entry| retention.keeps(&entry))
+            [expiring, older].map(|entry| retention.judge(&entry) == Verdict::Keep)
         };
         assert_eq!(kept(&[30], true, 5), [false, false], "it hides what is older");
         assert_eq!(kept(&[30], true, 6), [true, false], "its time has not come");
         assert_eq!(kept(&[30], false, 5), [true, false], "there may be something older below");
         assert_eq!(kept(&[10, 30], true, 5), [true, true], "a snapshot sees the older one");
+    }
+
+    /// What comes out of a merge of entries of one key, by an operator that appends.
+    struct Folded {
+        snapshots: &'static [u64],
+        bottom: bool,
+        /// Ranges around the key, deleted at these numbers.
+        deleted: &'static [u64],
+        operator: Option<Arc<dyn MergeOperator>>,
+    }
+
+    impl Folded {
+        fn new(snapshots: &'static [u64], bottom: bool) -> Folded {
+            Folded { snapshots, bottom, deleted: &[], operator: Some(Arc::new(Concat::new("+"))) }
+        }
+
+        fn of(&self, entries: &[(u64, Kind, &str)]) -> String {
+            let snapshots: Vec<_> = self.snapshots.iter().map(|&it| Sequence(it)).collect();
+            let deletes = self.deleted.iter().map(|&number| RangeDelete {
+                from: b"a",
+                to: b"z",
+                sequence: Sequence(number),
+            });
+            let ranges = RangeTombstones::visible_at(deletes, &snapshots);
+            let now = Duration::from_millis(5);
+            let retention = Retention::new(snapshots, self.bottom, now, ranges);
+            let mut retention = retention.merging(self.operator.clone());
+            let mut out = Vec::new();
+            let said = |entry: &Entry<'_>| {
+                let value = String::from_utf8_lossy(entry.value).into_owned();
+                let mark = match entry.kind {
+                    Kind::Put => "=",
+                    Kind::Merge => "+",
+                    Kind::Delete => "-",
+                    Kind::PutWithExpiry | Kind::DeleteRange => "?",
+                };
+                format!("{}{mark}{}", entry.sequence.0, value.trim_start_matches('\0'))
+            };
+            for &(number, kind, value) in entries {
+                let stored = match kind {
+                    Kind::PutWithExpiry => {
+                        [&value.len().to_le_bytes()[..], value.as_bytes()].concat()
+                    }
+                    _ => value.as_bytes().to_vec(),
+                };
+                let entry = Entry { key: b"k", sequence: Sequence(number), kind, value: &stored };
+                let verdict = retention.judge(&entry);
+                out.extend(retention.take_ready().iter().map(|made| said(&made.entry())));
+                out.extend((verdict == Verdict::Keep).then(|| said(&entry)));
+            }
+            retention.end();
+            out.extend(retention.take_ready().iter().map(|made| said(&made.entry())));
+            out.join(" ")
+        }
+    }
+
+    const A: (u64, Kind, &str) = (28, Kind::Merge, "a");
+    const B: (u64, Kind, &str) = (22, Kind::Merge, "b");
+    const C: (u64, Kind, &str) = (15, Kind::Merge, "c");
+    const VALUE: (u64, Kind, &str) = (9, Kind::Put, "v");
+    const OLDER: (u64, Kind, &str) = (7, Kind::Put, "o");
+
+    #[test]
+    fn operands_become_a_value_with_the_number_of_the_newest() {
+        assert_eq!(Folded::new(&[30], false).of(&[A, B, VALUE, OLDER]), "28=v+b+a");
+        assert_eq!(Folded::new(&[30], true).of(&[A, B]), "28=b+a", "nothing can be below");
+        let deletion = (9, Kind::Delete, "");
+        assert_eq!(Folded::new(&[30], false).of(&[A, deletion, OLDER]), "28=a");
+        assert_eq!(Folded::new(&[30], false).of(&[(40, Kind::Put, "n"), A, B]), "40=n 28+b+a");
+        assert_eq!(Folded::new(&[40], false).of(&[(40, Kind::Put, "n"), A, B]), "40=n");
+    }
+
+    #[test]
+    fn what_may_have_something_below_becomes_one_operand() {
+        assert_eq!(Folded::new(&[30], false).of(&[A, B, C]), "28+c+b+a");
+    }
+
+    #[test]
+    fn operands_are_not_merged_across_a_snapshot() {
+        let folded = Folded::new(&[20, 30], false);
+        assert_eq!(folded.of(&[A, B, C, VALUE, OLDER]), "28+b+a 15=v+c");
+        assert_eq!(folded.of(&[A, B, VALUE]), "28+b+a 9=v");
+        assert_eq!(Folded::new(&[20, 30], true).of(&[A, B, C]), "28+b+a 15=c");
+        assert_eq!(Folded::new(&[20, 30], true).of(&[A, B, (9, Kind::Delete, "")]), "28+b+a");
+        assert_eq!(Folded::new(&[10, 30], true).of(&[A, B]), "28=b+a", "the snapshot sees nothing");
+    }
+
+    #[test]
+    fn a_deleted_range_is_below_what_is_newer_and_hides_what_is_older() {
+        let folded = Folded { deleted: &[18], ..Folded::new(&[30], false) };
+        assert_eq!(folded.of(&[A, B, C, VALUE]), "28=b+a");
+        assert_eq!(folded.of(&[A, B]), "28=b+a");
+        assert_eq!(folded.of(&[C, VALUE]), "");
+        let between = Folded { deleted: &[18], ..Folded::new(&[20, 30], false) };
+        assert_eq!(between.of(&[A, C]), "28+a", "a snapshot may see something between");
+        let older = Folded { deleted: &[18], ..Folded::new(&[16, 30], false) };
+        assert_eq!(older.of(&[A, C, VALUE]), "28=a 15=v+c");
+    }
+
+    #[test]
+    fn a_value_that_expires_stays_below_until_it_has() {
+        let expiring = (9, Kind::PutWithExpiry, "sixsix");
+        assert_eq!(
+            Folded::new(&[30], true).of(&[A, B, expiring]),
+            "28+b+a 9?\u{6}\0\0\0\0\0\0\0sixsix"
+        );
+        let expired = (9, Kind::PutWithExpiry, "five5");
+        assert_eq!(Folded::new(&[30], false).of(&[A, B, expired, OLDER]), "28=b+a");
+    }
+
+    #[test]
+    fn without_an_operator_or_one_that_fails_all_stay_as_they_are() {
+        let none = Folded { operator: None, ..Folded::new(&[30], true) };
+        let fails = Folded { operator: Some(Arc::new(Add::LITTLE_ENDIAN)), ..none };
+        for folded in [Folded { operator: None, ..Folded::new(&[30], true) }, fails] {
+            assert_eq!(folded.of(&[A, B, VALUE, OLDER]), "28+a 22+b 9=v");
+            assert_eq!(folded.of(&[A, B]), "28+a 22+b");
+        }
+    }
+
+    #[test]
+    fn an_operand_that_is_there_twice_counts_once() {
+        assert_eq!(Folded::new(&[30], true).of(&[A, A, VALUE]), "28=v+a");
     }
 }

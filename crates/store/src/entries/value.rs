@@ -2,7 +2,7 @@
 //! ```text
 //! Value -> Block + range             read from a table; the block may leave the cache meanwhile
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
-//!       -> Arc<[u8]>                 of a batch that is not written yet
+//!       -> Arc<[u8]>                 of a batch that is not written yet, or made of operands
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
@@ -34,6 +34,8 @@ enum ValueBytes {
     /// What is stored begins with a time, which is none of the value's bytes.
     MemtableBehindExpiry(HeldBytes),
     Shared(Arc<[u8]>),
+    /// The same, with a time before it.
+    SharedBehindExpiry(Arc<[u8]>),
 }
 
 // A get hands it through some functions on its way out.
@@ -60,11 +62,24 @@ impl Value {
                 Some(Expiry::of_stored(block.bytes(start - EXPIRY_BYTES..start)))
             }
             ValueBytes::MemtableBehindExpiry(held) => Some(Expiry::of_stored(held.as_slice())),
+            ValueBytes::SharedBehindExpiry(bytes) => Some(Expiry::of_stored(bytes)),
             ValueBytes::Empty
             | ValueBytes::Block(..)
             | ValueBytes::Memtable(_)
             | ValueBytes::Shared(_) => None,
         }
+    }
+
+    /// One that was made of operands, on top of a value that expires then.
+    pub(crate) fn made(bytes: Vec<u8>, expiry: Option<Expiry>) -> Value {
+        let place = match expiry {
+            None => ValueBytes::Shared(bytes.into()),
+            Some(expiry) => {
+                let time = expiry.milliseconds().to_le_bytes();
+                ValueBytes::SharedBehindExpiry([&time[..], &bytes].concat().into())
+            }
+        };
+        Value { place }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -111,6 +126,7 @@ impl Deref for Value {
                 held.as_slice().get(EXPIRY_BYTES..).unwrap_or_default()
             }
             ValueBytes::Shared(bytes) => bytes,
+            ValueBytes::SharedBehindExpiry(bytes) => bytes.get(EXPIRY_BYTES..).unwrap_or_default(),
         }
     }
 }

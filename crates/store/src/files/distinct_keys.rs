@@ -8,7 +8,7 @@ use std::path::Path;
 use trommel_filters::{FlushNumber, Inserter, KeyList, PartBuilder, Recoder};
 
 use crate::entries::cursor::Cursor;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Entry, Sequence};
 use crate::error::{Error, Result};
 use crate::files::run::Run;
 use crate::sync::Arc;
@@ -52,14 +52,14 @@ impl Keys<'_> {
     }
 }
 
-/// Calls `f` with each entry's key and sequence number, from the first entry on.
+/// Calls `f` with each entry, from the first one on.
 pub(crate) fn for_each_entry(
     cursor: &mut dyn Cursor,
-    mut f: impl FnMut(&[u8], Sequence) -> Result<()>,
+    mut f: impl FnMut(&Entry<'_>) -> Result<()>,
 ) -> Result<()> {
     cursor.seek_first()?;
     while let Some(entry) = cursor.entry() {
-        f(entry.key, entry.sequence)?;
+        f(&entry)?;
         cursor.next()?;
     }
     Ok(())
@@ -69,7 +69,7 @@ pub(crate) fn for_each_entry(
 /// error: the keys descend somewhere.
 pub(crate) fn for_each_key(run: &Arc<Run>, mut f: impl FnMut(&[u8])) -> Result<()> {
     let mut last: Option<Vec<u8>> = None;
-    for_each_entry(&mut run.cursor().end_to_end(), |key, _| {
+    for_each_entry(&mut run.cursor().end_to_end(), |&Entry { key, .. }| {
         match &mut last {
             Some(last) if !is_next(last, key, run.path())? => return Ok(()),
             Some(last) => key.clone_into(last),
@@ -105,7 +105,7 @@ pub(crate) fn keys_by_flush(
     flush_of: impl Fn(Sequence) -> Result<FlushNumber>,
 ) -> Result<BTreeMap<FlushNumber, KeyList>> {
     let mut lists: BTreeMap<FlushNumber, KeyList> = BTreeMap::new();
-    for_each_entry(&mut run.cursor().end_to_end(), |key, sequence| {
+    for_each_entry(&mut run.cursor().end_to_end(), |&Entry { key, sequence, .. }| {
         let list = lists.entry(flush_of(sequence)?).or_default();
         if list.last().map_or(Ok(true), |last| is_next(last, key, run.path()))? {
             list.push(key);

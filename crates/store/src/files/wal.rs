@@ -445,7 +445,7 @@ fn encode_writes<'e>(out: &mut Writer, entries: impl Iterator<Item = LoggedWrite
         out.string(key);
         match kind {
             Kind::Delete => assert!(value.is_empty(), "a deletion of {} bytes", value.len()),
-            Kind::Put | Kind::DeleteRange | Kind::PutWithExpiry => out.string(value),
+            Kind::Put | Kind::DeleteRange | Kind::PutWithExpiry | Kind::Merge => out.string(value),
         }
     }
 }

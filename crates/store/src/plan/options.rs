@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use trommel_filters::{FilterTuning, RunCodes, Tuning, TuningOption};
 
+use crate::entries::merge_operator::OperatorOption;
 use crate::error::{Error, Result};
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
@@ -132,6 +133,13 @@ options! {
     /// deletion in a merge. Guards that know in which run each key is (`chucky`, `remix`, ...) do
     /// nothing of it.
     eager_tombstones: bool = false, "true or false";
+    /// What makes a value of the operands that [`Db::merge`](crate::Keyspace::merge) writes.
+    /// Reads, flushes and merges apply it. A key space has one for ever: its name is kept, and
+    /// opening it with another one is an error. Opening it without is none: those that come with
+    /// the store are found by the name, and with others keys with operands cannot be read.
+    merge_operator: OperatorOption, OperatorOption = OperatorOption::none(),
+        "none, add-le, add-be, concat: and a separator, or a name of one's own"
+        if |it| it.is_named_well();
     /// The most merges that are open at once, each of other runs. A thread goes on with the one
     /// that began last, mostly a small one. None: one more than threads merge; in stepped mode one.
     /// It is one, whatever this says, with a guard that merges give every key (`chucky`, `remix`,

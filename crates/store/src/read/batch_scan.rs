@@ -76,11 +76,13 @@ impl<'b> BatchScan<'b> {
             if order == Ordering::Greater {
                 return Ok(in_hand.take());
             }
-            if order == Ordering::Equal {
-                *in_hand = None;
-            }
-            let Some((key, value)) = write else { return Ok(None) };
-            let (key, value) = (key.to_vec(), value);
+            let beneath = in_hand.take_if(|_| order == Ordering::Equal).map(|(_, value)| value);
+            let Some((key, written)) = write else { return Ok(None) };
+            let key = key.to_vec();
+            let tree = self.scan.tree();
+            let merged =
+                |existing: Option<&[u8]>, operands: &[&[u8]]| tree.merged(&key, existing, operands);
+            let value = written.value(beneath, merged)?;
             match direction {
                 Direction::Forward => self.left.pass_front(&key),
                 Direction::Backward => self.left.pass_back(&key),

@@ -46,8 +46,13 @@ pub(crate) fn get_at(
         Some(found) => Ok(Some(found)),
         None => get_in_runs(query, &mut costs),
     };
+    let value = match found {
+        Ok(Some(found)) => tree.value_of(query, found, &mut costs),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
     query.count(tree, &costs);
-    Ok(found?.and_then(|found| found.into_put(&*tree.env.clock)))
+    value
 }
 
 fn get_in_runs(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Result<Option<Found>> {

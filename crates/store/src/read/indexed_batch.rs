@@ -1,6 +1,6 @@
 //! A batch that can be read before it is written.
 //! ```text
-//! writes    a key's last one                b: put   d: delete   k: put
+//! writes    a key's last one, and operands  b: put   d: delete   k: put, merge, merge
 //! deleted   ranges that do not touch        [c, f)   [m, t)
 //! a key     its write, else in a range?     else what the store has
 //! ```
@@ -16,7 +16,7 @@ use crate::entries::batch::Batch;
 use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::value::Value;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::read::batch_scan::{BatchScan, Writes};
 use crate::read::scan::Scan;
 use crate::read::scan_direction::Direction;
@@ -27,6 +27,17 @@ pub trait Readable {
     fn value_of(&self, key: &[u8]) -> Result<Option<Value>>;
     /// The keys of a range and their values.
     fn scan_of(&self, bounds: KeyBounds) -> Scan;
+    /// What its merge operator makes of operands of a key, oldest first, and of the value below
+    /// them. What is read through others has no operator of its own: an error.
+    fn merged_of(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        let _ = (existing, operands);
+        Err(Error::NoMergeOperator { keyspace: 0, key: key.to_vec() })
+    }
 }
 
 impl<T: Readable + ?Sized> Readable for &T {
@@ -36,6 +47,15 @@ impl<T: Readable + ?Sized> Readable for &T {
 
     fn scan_of(&self, bounds: KeyBounds) -> Scan {
         (**self).scan_of(bounds)
+    }
+
+    fn merged_of(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        (**self).merged_of(key, existing, operands)
     }
 }
 
@@ -59,14 +79,63 @@ impl<T: Readable + ?Sized> Readable for &T {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatch {
-    writes: BTreeMap<Vec<u8>, Option<Put>>,
+    writes: BTreeMap<Vec<u8>, KeyWrites>,
     /// Where deleted ranges begin and end.
     deleted: BTreeMap<Vec<u8>, Vec<u8>>,
     /// The first range that ends before it begins: writing the batch is an error.
     inverted: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A value that is set. A deletion has none.
+/// What is written of one key.
+#[derive(Clone, Debug)]
+pub(crate) struct KeyWrites {
+    base: Base,
+    /// What is merged into that, oldest first.
+    operands: Vec<Arc<[u8]>>,
+}
+
+#[derive(Clone, Debug)]
+enum Base {
+    /// What is beneath the batch.
+    Beneath,
+    Deleted,
+    Put(Put),
+}
+
+impl Base {
+    fn alone(self) -> KeyWrites {
+        KeyWrites { base: self, operands: Vec::new() }
+    }
+}
+
+impl KeyWrites {
+    /// Whether what is beneath the batch counts.
+    pub(crate) fn needs_beneath(&self) -> bool {
+        matches!(self.base, Base::Beneath)
+    }
+
+    /// The key's value then. `beneath`: that of what is beneath the batch, if that counts.
+    /// `merged`: what the operator makes of operands.
+    pub(crate) fn value(
+        &self,
+        beneath: Option<Value>,
+        merged: impl FnOnce(Option<&[u8]>, &[&[u8]]) -> Result<Vec<u8>>,
+    ) -> Result<Option<Value>> {
+        let existing = match &self.base {
+            Base::Beneath => beneath,
+            Base::Deleted => None,
+            Base::Put(put) => Some(Value::from(Arc::clone(&put.value))),
+        };
+        if self.operands.is_empty() {
+            return Ok(existing);
+        }
+        let operands: Vec<&[u8]> = self.operands.iter().map(|operand| &**operand).collect();
+        let made = merged(existing.as_deref(), &operands)?;
+        Ok(Some(Value::made(made, existing.as_ref().and_then(Value::expiry))))
+    }
+}
+
+/// A value that is set.
 #[derive(Clone, Debug)]
 struct Put {
     value: Arc<[u8]>,
@@ -113,7 +182,23 @@ impl IndexedBatch {
 
     /// Removes a key. No error if it is not there.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
-        self.writes.insert(key.as_ref().to_vec(), None);
+        self.writes.insert(key.as_ref().to_vec(), Base::Deleted.alone());
+        self
+    }
+
+    /// As [`Batch::merge`].
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> &mut Self {
+        let key = key.as_ref();
+        let operand = operand.as_ref().into();
+        match self.writes.get_mut(key) {
+            Some(written) => written.operands.push(operand),
+            None => {
+                let is_deleted = self.deleted_around(key).is_some();
+                let base = if is_deleted { Base::Deleted } else { Base::Beneath };
+                let written = KeyWrites { base, operands: vec![operand] };
+                self.writes.insert(key.to_vec(), written);
+            }
+        }
         self
     }
 
@@ -146,7 +231,9 @@ impl IndexedBatch {
     /// The value of a key once the batch is written to what is read beneath it.
     pub fn get(&self, beneath: &impl Readable, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let key = key.as_ref();
-        self.write_of(key).map_or_else(|| beneath.value_of(key), Ok)
+        let Some(written) = self.write_of(key) else { return beneath.value_of(key) };
+        let below = if written.needs_beneath() { beneath.value_of(key)? } else { None };
+        written.value(below, |existing, operands| beneath.merged_of(key, existing, operands))
     }
 
     /// The keys of a range and their values once the batch is written to what is read beneath it.
@@ -155,14 +242,16 @@ impl IndexedBatch {
         BatchScan::new(Writes::Borrowed(self), beneath.scan_of(bounds.clone()), bounds)
     }
 
-    /// How many writes it is: a range that is deleted is one.
+    /// How many writes it is: a range that is deleted is one, and so is each operand.
     pub fn len(&self) -> usize {
-        self.writes.len() + self.deleted.len()
+        let operands: usize = self.writes.values().map(|written| written.operands.len()).sum();
+        let alone = self.writes.values().filter(|written| written.needs_beneath()).count();
+        self.writes.len() - alone + operands + self.deleted.len()
     }
 
     /// Whether it has no writes.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.writes.is_empty() && self.deleted.is_empty()
     }
 
     /// Forgets its writes.
@@ -170,12 +259,12 @@ impl IndexedBatch {
         *self = Self::default();
     }
 
-    /// The next write within bounds, from the front or from the back: None is a deletion.
+    /// The next key within bounds that is written, from the front or from the back.
     pub(crate) fn next_write(
         &self,
         bounds: &KeyBounds,
         direction: Direction,
-    ) -> Option<(&[u8], Option<Value>)> {
+    ) -> Option<(&[u8], &KeyWrites)> {
         if !bounds.ends_after(&bounds.from) {
             return None;
         }
@@ -186,15 +275,13 @@ impl IndexedBatch {
             Direction::Forward => within.next(),
             Direction::Backward => within.next_back(),
         }?;
-        Some((key, write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))))
+        Some((key, write))
     }
 
-    /// What the batch makes of a key: a value, a deletion (None); or nothing.
-    pub(crate) fn write_of(&self, key: &[u8]) -> Option<Option<Value>> {
-        match self.writes.get(key) {
-            Some(write) => Some(write.as_ref().map(|put| Value::from(Arc::clone(&put.value)))),
-            None => self.deleted_around(key).map(|_| None),
-        }
+    /// What the batch makes of a key. None: nothing.
+    pub(crate) fn write_of(&self, key: &[u8]) -> Option<&KeyWrites> {
+        const DELETED: &KeyWrites = &KeyWrites { base: Base::Deleted, operands: Vec::new() };
+        self.writes.get(key).or_else(|| self.deleted_around(key).map(|_| DELETED))
     }
 
     /// The deleted range that a key is in.
@@ -205,7 +292,7 @@ impl IndexedBatch {
     }
 
     fn set(&mut self, key: &[u8], value: &[u8], kept: Kept) -> &mut Self {
-        self.writes.insert(key.to_vec(), Some(Put { value: value.into(), kept }));
+        self.writes.insert(key.to_vec(), Base::Put(Put { value: value.into(), kept }).alone());
         self
     }
 }
@@ -225,15 +312,28 @@ impl IndexedBatch {
         for (from, to) in inverted.chain(&self.deleted) {
             batch.delete_range(from, to);
         }
-        for (key, write) in &self.writes {
-            match write {
-                None => batch.delete(key),
-                Some(Put { value, kept: Kept::Ever }) => batch.put(key, value),
-                Some(Put { value, kept: Kept::For(ttl) }) => batch.put_ttl(key, value, *ttl),
-                Some(Put { value, kept: Kept::Until(expiry) }) => {
-                    batch.put_with_expiry(key, value, *expiry)
+        for (key, KeyWrites { base, operands }) in &self.writes {
+            match base {
+                Base::Beneath => {}
+                Base::Deleted => {
+                    batch.delete(key);
                 }
-            };
+                Base::Put(put) => put.add_to(batch, key),
+            }
+            for operand in operands {
+                batch.merge(key, operand);
+            }
         }
+    }
+}
+
+impl Put {
+    fn add_to(&self, batch: &mut Batch, key: &[u8]) {
+        let Put { value, kept } = self;
+        match kept {
+            Kept::Ever => batch.put(key, value),
+            Kept::For(ttl) => batch.put_ttl(key, value, *ttl),
+            Kept::Until(expiry) => batch.put_with_expiry(key, value, *expiry),
+        };
     }
 }

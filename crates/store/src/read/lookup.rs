@@ -18,15 +18,13 @@ use trommel_filters::Query;
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
-use crate::entries::entry::{Kind, Sequence};
+use crate::entries::entry::Sequence;
 use crate::entries::memtable::Found;
-use crate::entries::value::Value;
 use crate::error::Result;
 use crate::files::table::Table;
 use crate::files::table_search::TableSearch;
 use crate::guard::Answer;
 use crate::guard::elastic::Looked;
-use crate::storage::clock::Clock;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
@@ -238,16 +236,4 @@ pub(crate) fn count_reads(costs: &mut QueryStats, reads: &Reads) {
     costs.blocks_read += reads.blocks;
     costs.disk_reads += reads.disk_reads;
     costs.bytes_read += reads.bytes;
-}
-
-impl Found {
-    /// The value, unless the entry is a deletion, or has expired.
-    #[inline]
-    pub(crate) fn into_put(self, clock: &dyn Clock) -> Option<Value> {
-        match self.kind {
-            Kind::Put => Some(self.value),
-            Kind::PutWithExpiry => self.value.unless_expired(clock),
-            Kind::Delete | Kind::DeleteRange => None,
-        }
-    }
 }

@@ -6,6 +6,7 @@ pub(crate) mod get;
 pub(crate) mod indexed_batch;
 pub(crate) mod lookup;
 pub(crate) mod multi_get;
+pub(crate) mod operands;
 pub(crate) mod queue;
 pub(crate) mod queue_get;
 pub(crate) mod queue_range;

@@ -132,8 +132,9 @@ impl<'v> Batch<'v, '_> {
             let query = PointQuery { version, key, at };
             match query.in_memory() {
                 Some(found) => {
-                    self.count(query, |_| ());
-                    self.answers[place] = Ok(found.into_put(&*self.tree.env.clock));
+                    let tree = self.tree;
+                    let value = self.count(query, |costs| tree.value_of(query, found, costs));
+                    self.answers[place] = value;
                 }
                 None => {
                     (places[count], waiting[count]) = (place, key);
@@ -239,9 +240,12 @@ impl<'v> Batch<'v, '_> {
 
     /// Notes what was found in tables for a key.
     fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<Found>>) {
-        let found = self.count(lookup.query, |costs| lookup.end(found, costs));
-        let clock = &*self.tree.env.clock;
-        self.answers[place] = found.map(|found| found.and_then(|found| found.into_put(clock)));
+        let tree = self.tree;
+        let value = self.count(lookup.query, |costs| match lookup.end(found, costs)? {
+            Some(found) => tree.value_of(lookup.query, found, costs),
+            None => Ok(None),
+        });
+        self.answers[place] = value;
     }
 
     /// Counts one key. The guard `elastic` takes its sample of gets one by one.

@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: between two steps it holds its version, and no lock. The guard of a version always
 //! says the same of a key (`elastic` at least nothing false). So it is asked again where the search
-//! goes on, and counted once.
+//! goes on, and counted once. Of a key with operands, what is below the newest one is read at once.
 
 use crate::entries::block::Block;
 use crate::entries::cursor::Reads;
@@ -45,8 +45,10 @@ impl GetSearch {
         let at = at.unwrap_or_else(|| tree.snapshots.visible());
         let query = PointQuery { version: &version, key, at };
         if let Some(found) = query.in_memory() {
-            query.count(tree, &QueryStats { queries: 1, ..QueryStats::default() });
-            return Ok(Ok(found.into_put(&*tree.env.clock)));
+            let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
+            let value = tree.value_of(query, found, &mut costs);
+            query.count(tree, &costs);
+            return Ok(value);
         }
         let mut reads = Reads::default();
         let lookup = Lookup::new(query, query.ask_guard());
@@ -113,6 +115,11 @@ fn end(
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
     let found = lookup.end(found, &mut costs);
     count_reads(&mut costs, reads);
+    let value = match found {
+        Ok(Some(found)) => tree.value_of(lookup.query, found, &mut costs),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
     lookup.query.count(tree, &costs);
-    Ok(found?.and_then(|found| found.into_put(&*tree.env.clock)))
+    value
 }

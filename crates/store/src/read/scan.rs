@@ -61,6 +61,11 @@ impl Scan {
         self
     }
 
+    /// What it reads.
+    pub(crate) fn tree(&self) -> &OpenTree {
+        &self.tree
+    }
+
     /// It counts for nothing: the query is asked again.
     pub(crate) fn forget(mut self) {
         self.kind = None;
@@ -166,7 +171,7 @@ impl Scan {
                 side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
             }
         };
-        let Some(found) = side.step(&self.bounds, &*self.tree.env.clock)? else { return Ok(None) };
+        let Some(found) = side.step(&self.bounds, &self.tree)? else { return Ok(None) };
         match direction {
             Direction::Forward => self.bounds.pass_front(side.key()),
             Direction::Backward => self.bounds.pass_back(side.key()),

@@ -26,12 +26,12 @@ use crate::files::run::Run;
 use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
-use crate::read::lookup::count_reads;
+use crate::read::lookup::{PointQuery, count_reads};
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
-use crate::storage::clock::Clock;
 use crate::sync::Arc;
+use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
 use crate::tree::version::{HeldVersion, Holder, Version};
 
@@ -102,6 +102,8 @@ pub(crate) struct Side {
     holds_key: bool,
     probes: u64,
     runs_reached: bool,
+    /// What was read below operands.
+    of_operands: QueryStats,
 }
 
 /// Tells when a waiting run must be positioned.
@@ -139,6 +141,7 @@ impl Side {
             holds_key: false,
             probes: 0,
             runs_reached,
+            of_operands: QueryStats::default(),
         };
         side.position_memtables(bounds)?;
         side.ask_guard(bounds)?;
@@ -296,7 +299,7 @@ impl Side {
     }
 
     /// The value of the next key within the bounds that is not deleted and has not expired.
-    pub(crate) fn step(&mut self, bounds: &KeyBounds, clock: &dyn Clock) -> Result<Option<Value>> {
+    pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
         let mut bounds = Cow::Borrowed(bounds);
         loop {
             if !matches!(self.guard, Lazy::Done) {
@@ -321,7 +324,8 @@ impl Side {
             key.clone_into(&mut self.key);
             let value = match self.newest_visible(sequence, kind)? {
                 Some((Kind::Put, value)) => Some(value),
-                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
+                Some((Kind::PutWithExpiry, value)) => value.unless_expired(&*tree.env.clock),
+                Some((Kind::Merge, _)) => Some(self.merged_value(tree)?),
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
             };
             match value {
@@ -334,6 +338,13 @@ impl Side {
                 _ => {}
             }
         }
+    }
+
+    /// What the key in hand has, whose newest entry is an operand.
+    #[cold]
+    fn merged_value(&mut self, tree: &OpenTree) -> Result<Value> {
+        let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
+        tree.merged_value(query, &mut self.of_operands)
     }
 
     /// A scan that goes on after the first key will come to other runs. Their memory is asked for
@@ -427,6 +438,9 @@ impl Side {
     pub(crate) fn add_costs(mut self, costs: &mut QueryStats) {
         costs.reached_runs |= u64::from(self.runs_reached);
         costs.guard_probes += self.probes;
+        costs.blocks_read += self.of_operands.blocks_read;
+        costs.disk_reads += self.of_operands.disk_reads;
+        costs.bytes_read += self.of_operands.bytes_read;
         let mut positioned = 0;
         for source in self.sources.iter_mut() {
             count_reads(costs, &source.cursor.reads());

@@ -25,7 +25,7 @@ mod loom_models {
     use crate::entries::cursor::Cursor;
     use crate::entries::entry::{Entry, Kind, Sequence};
     use crate::entries::memtable::Memtable;
-    use crate::entries::retention::Retention;
+    use crate::entries::retention::{Retention, Verdict};
     use crate::entries::skiplist::{ListCursor, SkipList};
     use crate::entries::tombstones::RangeTombstones;
     use crate::storage::life::Life;
@@ -333,7 +333,7 @@ mod loom_models {
             let mut keeps = |sequence: &u64| {
                 let (key, value) = (&b"k"[..], &b"v"[..]);
                 let sequence = Sequence(*sequence);
-                retention.keeps(&Entry { key, sequence, kind: Kind::Put, value })
+                retention.judge(&Entry { key, sequence, kind: Kind::Put, value }) == Verdict::Keep
             };
             let run = now.run.iter().copied().filter(&mut keeps).collect();
             self.current.store(Arc::new(Small { memtable: Arc::clone(&now.memtable), run }));

@@ -101,7 +101,7 @@ pub enum DumpItem<'a> {
         offset: u64,
         /// Its sequence number.
         sequence: u64,
-        /// What it does: put, delete, delete-range, put-expiring.
+        /// What it does: put, delete, delete-range, put-expiring, merge.
         kind: &'static str,
         /// When a put-expiring expires.
         expiry: Option<Expiry>,
@@ -321,6 +321,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::Delete => "delete",
         Kind::DeleteRange => "delete-range",
         Kind::PutWithExpiry => "put-expiring",
+        Kind::Merge => "merge",
     }
 }
 

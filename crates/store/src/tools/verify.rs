@@ -11,7 +11,7 @@
 use trommel_filters::{KeyRange, Query, Span};
 
 use crate::entries::cursor::Cursor;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::error::{Error, Result};
 use crate::files::distinct_keys::for_each_entry;
 use crate::files::log_check::{LogCheck, LogCounts};
@@ -21,6 +21,7 @@ use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::plan::layout::{ImageRecord, Layout, RunRecord, TableRecord};
+use crate::read::get;
 use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::guard_image;
@@ -89,14 +90,18 @@ fn verify_tree(
     let version = tree.current.hold();
     report.damage.extend(tree.damage_at_open(&version));
     report.memtable_entries = report.memtable_entries.map(|all| all + version.memtable_entries());
+    let mut unreadable = Unreadable { tree, version: &version, key: None };
+    unreadable.ask_memtables();
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
             report.entries += table.entry_count();
             report.bytes += table.bytes_within();
-            report.note(check_table(&version, placed, table, record, steps))?;
+            let checked = check_table(&mut unreadable, placed, (table, record), steps);
+            report.note(checked)?;
         }
     }
+    report.damage.extend(unreadable.told());
     for (place, newer) in version.runs.iter().enumerate() {
         for older in &version.runs[place + 1..] {
             report.note(check_ages(newer, older, steps))?;
@@ -106,6 +111,44 @@ fn verify_tree(
         report.note(check_image(tree, image))?;
     }
     Ok(())
+}
+
+/// Looks for a key that cannot be read because its operands' operator is not here.
+struct Unreadable<'v> {
+    tree: &'v OpenTree,
+    version: &'v Version,
+    /// The first one that was found.
+    key: Option<Vec<u8>>,
+}
+
+impl Unreadable<'_> {
+    fn ask_memtables(&mut self) {
+        let sealed = self.version.sealed.iter().map(|sealed| &sealed.memtable);
+        for memtable in std::iter::once(&self.version.active.memtable).chain(sealed) {
+            let operands = memtable.entries().filter(|entry| entry.kind == Kind::Merge);
+            operands.for_each(|entry| self.ask(entry.key));
+        }
+    }
+
+    /// A key with an operand. Below a newer value it does no harm.
+    fn ask(&mut self, key: &[u8]) {
+        if self.key.is_none() && self.tree.merge_operator.get().is_none() {
+            let read = get::get_at(self.tree, self.version, key, Sequence::MAX);
+            let fails = matches!(read, Err(Error::NoMergeOperator { .. }));
+            self.key = fails.then(|| key.to_vec());
+        }
+    }
+
+    fn told(&self) -> Option<String> {
+        let key = self.key.as_ref()?.escape_ascii();
+        let manifest = self.tree.manifest();
+        let keyspace = manifest.layout().keyspaces.get(&self.tree.keyspace);
+        let name = keyspace.map_or("", |keyspace| &keyspace.record.name);
+        Some(format!(
+            "key space {name}: {key} has operands and cannot be read, since the key space is open \
+             without its merge operator: open it with the one it was made with"
+        ))
+    }
 }
 
 /// Whether a table's file is as long as the manifest says.
@@ -124,12 +167,12 @@ fn check_image(tree: &OpenTree, record: &ImageRecord) -> Result<()> {
 }
 
 fn check_table(
-    version: &Version,
+    unreadable: &mut Unreadable<'_>,
     placed: &PlacedRun,
-    table: &RunTable,
-    record: &TableRecord,
+    (table, record): (&RunTable, &TableRecord),
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
+    let version = unreadable.version;
     let wrong = |what: String| Error::corrupt(table.table.path(), 0, what);
     check_size(&table.table, record)?;
     table.table.verify()?;
@@ -144,7 +187,7 @@ fn check_table(
     }
     let mut last_key: Option<Vec<u8>> = None;
     let mut entries = 0u64;
-    for_each_entry(&mut table.cursor().end_to_end(), |key, sequence| {
+    for_each_entry(&mut table.cursor().end_to_end(), |&Entry { key, sequence, kind, .. }| {
         entries += 1;
         if entries.is_multiple_of(STEP_ENTRIES) {
             steps.advance(STEP_ENTRIES)?;
@@ -155,6 +198,9 @@ fn check_table(
             Some(last) if last == key => return Ok(()),
             Some(last) => key.clone_into(last),
             None => last_key = Some(key.to_vec()),
+        }
+        if kind == Kind::Merge {
+            unreadable.ask(key);
         }
         let queries = [Query::Point(key), Query::Range(KeyRange::of_key(key))];
         if queries.iter().all(|query| version.guard.ask(query).may_hold(table)) {

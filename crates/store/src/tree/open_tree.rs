@@ -8,12 +8,14 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use trommel_filters::{FlushNumber, Shape};
 
 use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::merge_operator::MergeOperator;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
 use crate::files::table::Table;
@@ -65,6 +67,8 @@ pub(crate) struct OpenTree {
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Box<Elastic>>,
+    /// What merges operands. Empty: it is not here, and operands stay as they are.
+    pub(crate) merge_operator: OnceLock<Arc<dyn MergeOperator>>,
     /// Whether its key space was dropped.
     pub(crate) dropped: Dropped,
     /// Where the global filter came from at open.

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: nothing is written.
 
+use std::sync::OnceLock;
 use std::time::Instant;
 
 use trommel_filters::FlushNumber;
@@ -133,6 +134,11 @@ pub(crate) fn open_tree(
         asked_keys: AskedKeys::new(options),
         damaged_filters,
         elastic,
+        merge_operator: options
+            .merge_operator
+            .operator()
+            .cloned()
+            .map_or_else(OnceLock::new, OnceLock::from),
         dropped: Dropped::default(),
         table_files,
     })

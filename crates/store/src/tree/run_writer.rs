@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use trommel_filters::{FilterOptions, FlushNumber, Span};
 
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::held_operands::MadeEntry;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -109,6 +110,11 @@ impl RunWriter {
             self.last_key.extend_from_slice(entry.key);
         }
         Ok(())
+    }
+
+    /// Adds entries that were made of others.
+    pub(crate) fn add_made(&mut self, made: Vec<MadeEntry>) -> Result<()> {
+        made.iter().try_for_each(|made| self.add(&made.entry()))
     }
 
     /// Writes those of the next entries that `keeps` accepts; the number is that of the entry's

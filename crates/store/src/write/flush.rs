@@ -16,7 +16,7 @@ use trommel_filters::{FlushNumber, KeyList, PartBuilder, Span};
 use crate::entries::entry::Sequence;
 use crate::entries::memtable::Memtable;
 use crate::entries::merge_cursor::MergeCursor;
-use crate::entries::retention::Retention;
+use crate::entries::retention::{Retention, Verdict};
 use crate::error::Result;
 use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
@@ -113,18 +113,24 @@ fn write_run(tree: &OpenTree, memtable: &Arc<Memtable>) -> Result<Written> {
     let mut keys = KeyList::default();
     let snapshots = tree.snapshots.copy();
     let ranges = memtable.ranges().visible_at(&snapshots);
-    let mut retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
+    let retention = Retention::new(snapshots, false, tree.env.clock.since_epoch(), ranges);
+    let mut retention = retention.merging(tree.merge_operator.get().cloned());
     let bits = tree.filter_bits(&[], memtable.len() as u64);
     let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
     let mut writer = writer.with_filter_bits(bits);
     let mut cursor = MergeCursor::over(std::iter::once(memtable.cursor()))?;
-    writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
-        let keeps = retention.keeps(entry);
-        if keeps && takes_keys {
+    writer.write_kept(&mut cursor, usize::MAX, |writer, entry, _| {
+        let verdict = retention.judge(entry);
+        if retention.has_ready() {
+            writer.add_made(retention.take_ready())?;
+        }
+        if verdict != Verdict::Drop && takes_keys {
             keys.push_if_new(entry.key);
         }
-        Ok(keeps)
+        Ok(verdict == Verdict::Keep)
     })?;
+    retention.end();
+    writer.add_made(retention.take_ready())?;
     let output = writer.finish()?;
     tree.counters.flushed(output.bytes(), output.filter_seconds());
     Ok(Written { output, keys })

@@ -106,6 +106,7 @@ impl Keyspaces {
         if let Some((id, ..)) = &known
             && let Some(engine) = open.get(id)
         {
+            give_operator(main, engine, given)?;
             return Ok(Arc::clone(engine));
         }
         let (id, record, tree) = match known {
@@ -119,6 +120,7 @@ impl Keyspaces {
             append(main, id, edit)?;
         }
         let engine = self.engine(main, (id, &tree), &options, Vec::new())?;
+        give_operator(main, &engine, given)?;
         engine.start_work()?;
         open.insert(id, Arc::clone(&engine));
         Ok(engine)
@@ -252,6 +254,25 @@ impl Keyspaces {
         main.sweep_or_call();
         Ok(())
     }
+}
+
+/// Gives an open key space the merge operator that was set now, if one was: it was opened without,
+/// for what it has, or shares its options with others. The first one stays; all have one name.
+pub(crate) fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Result<()> {
+    let record =
+        main.manifest().layout().keyspaces.get(&engine.keyspace).map(|it| Arc::clone(&it.record));
+    let kept = record.map(|record| record.options.clone()).unwrap_or_default();
+    let Some((option, new)) = given.operator(&kept, engine.merge_operator.get())? else {
+        return Ok(());
+    };
+    if !new.is_empty() {
+        let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
+        append(main, engine.keyspace, edit)?;
+    }
+    if let Some(operator) = option.operator() {
+        engine.merge_operator.get_or_init(|| Arc::clone(operator));
+    }
+    Ok(())
 }
 
 /// The names of all key spaces.

@@ -10,8 +10,9 @@
 use trommel_filters::KeyList;
 
 use crate::entries::entry::Entry;
+use crate::entries::held_operands::MadeEntry;
 use crate::entries::merge_cursor::MergeCursor;
-use crate::entries::retention::Retention;
+use crate::entries::retention::{Retention, Verdict};
 use crate::error::Result;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
@@ -115,16 +116,21 @@ impl Submerge {
         let is_done = writer.write_kept(cursor, STEP_ENTRIES, |writer, entry, input| {
             self.read.entries += 1;
             self.read.bytes += (entry.key.len() + entry.value.len()) as u64;
-            let keeps = retention.keeps(entry);
-            if let Some(locator) = locator {
-                locator.saw(entry.key, input, keeps, tree);
+            let verdict = retention.judge(entry);
+            if retention.has_ready() {
+                kept.write_made(retention.take_ready(), writer, plan, tree)?;
             }
-            if keeps {
+            if let Some(locator) = locator {
+                locator.saw(entry.key, input, verdict != Verdict::Drop, tree);
+            }
+            if verdict == Verdict::Keep {
                 kept.keep(entry, writer, plan, tree)?;
             }
-            Ok(keeps)
+            Ok(verdict == Verdict::Keep)
         })?;
         if is_done {
+            retention.end();
+            kept.write_made(retention.take_ready(), writer, plan, tree)?;
             return reading.end(tree, plan, self.place).map(Some);
         }
         self.reading = Some(reading);
@@ -144,7 +150,7 @@ impl Reading {
     fn begin(tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<Reading> {
         let submerge = &plan.submerges[place];
         let inputs = plan.inputs_within(&submerge.range)?;
-        let retention = plan.retention(&inputs);
+        let retention = plan.retention(&inputs).merging(tree.merge_operator.get().cloned());
         let cursor =
             MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
         let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
@@ -175,6 +181,21 @@ impl Reading {
 }
 
 impl Kept {
+    /// Writes entries that were made of others.
+    fn write_made(
+        &mut self,
+        made: Vec<MadeEntry>,
+        writer: &mut RunWriter,
+        plan: &MergePlan,
+        tree: &OpenTree,
+    ) -> Result<()> {
+        for made in made {
+            self.keep(&made.entry(), writer, plan, tree)?;
+            writer.add(&made.entry())?;
+        }
+        Ok(())
+    }
+
     /// Notes an entry that is about to be written.
     fn keep(
         &mut self,

@@ -108,6 +108,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         let hour = Duration::from_secs(3600);
         world.db().put_ttl(key(b'z', i), VALUE, hour).expect("puts");
     }),
+    ("merge", |world, i| world.db().merge(key(b'z', i), VALUE).expect("merges")),
     ("delete", |world, i| world.db().delete(key(b'y', i)).expect("deletes")),
     ("delete_range", |world, i| world.delete_range(i % 4, 5 * i + 9)),
     ("write", |world, i| {
@@ -291,6 +292,9 @@ pub(super) const OF_BATCHES: &[BatchOperation] = &[
     }),
     ("put_with_expiry", |batch, i| {
         batch.put_with_expiry(key(b'm', i), VALUE, Expiry::at_milliseconds(i));
+    }),
+    ("merge", |batch, i| {
+        batch.merge(key(b'm', i), VALUE);
     }),
     ("delete", |batch, i| {
         batch.delete(key(b'm', i));

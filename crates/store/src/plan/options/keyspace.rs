@@ -10,9 +10,11 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use trommel_filters::{FilterTuning, Tuning};
 
+use crate::entries::merge_operator::{MergeOperator, OperatorOption};
 use crate::error::{Error, Result};
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::options::{OptionInfo, Options};
@@ -38,6 +40,9 @@ const OF_STORE: [&str; 13] = [
 
 /// What is marked as set where filters were tuned by values: their options have names of their own.
 const FILTER: &str = "filter";
+
+/// The option whose value may not change.
+const MERGE_OPERATOR: &str = "merge_operator";
 
 /// How a key space is laid out: those of [`Options`] that each one has of its own. What is set is
 /// kept in the store, and holds for later openings until it is set anew.
@@ -77,6 +82,7 @@ setters! {
     granularity: Granularity,
     partition_bytes: u64,
     eager_tombstones: bool,
+    merge_operator: impl Into<OperatorOption>,
     merge_piece_bytes: u64,
     filter: FilterTuning,
 }
@@ -88,6 +94,24 @@ impl KeyspaceOptions {
         let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
         let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
         Ok((new, then))
+    }
+
+    /// The merge operator that was set, for a key space that has kept these options and is open
+    /// with that one; what is to be kept of it. None: none was set.
+    pub(crate) fn operator(
+        &self,
+        kept: &Kept,
+        open: Option<&Arc<dyn MergeOperator>>,
+    ) -> Result<Option<(&OperatorOption, Named)>> {
+        if !self.options.is_set(MERGE_OPERATOR) {
+            return Ok(None);
+        }
+        let operator = &self.options.merge_operator;
+        check_operator(operator, kept.get(MERGE_OPERATOR).map(|name| &**name))?;
+        check_operator(operator, open.map(|open| open.name()))?;
+        let mut new = self.options.to_keep(kept)?;
+        new.retain(|(name, _)| name == MERGE_OPERATOR);
+        Ok(Some((operator, new)))
     }
 
     /// The defaults.
@@ -140,6 +164,17 @@ impl From<Options> for KeyspaceOptions {
     }
 }
 
+/// An error: operands of another operator are there, or may be.
+fn check_operator(given: &OperatorOption, known: Option<&str>) -> Result<()> {
+    let known = known.filter(|known| *known != OperatorOption::none().to_string());
+    let Some(known) = known.filter(|known| *known != given.to_string()) else { return Ok(()) };
+    let problem = format!(
+        "{given}, but the key space has the merge operator {known} for ever: open it with that \
+         one, or with no word about it"
+    );
+    Err(Error::Option { option: MERGE_OPERATOR.into(), problem })
+}
+
 /// Options by name, each with its text.
 pub(crate) type Kept = BTreeMap<String, String>;
 
@@ -159,6 +194,9 @@ impl Options {
     /// The options of the default key space of the store in a folder, which has kept these.
     pub(crate) fn with_kept(&self, kept: &Kept, store: &Path) -> Result<Options> {
         let mut options = self.clone();
+        if self.is_set(MERGE_OPERATOR) {
+            check_operator(&self.merge_operator, kept.get(MERGE_OPERATOR).map(|name| &**name))?;
+        }
         // Filters that are tuned by values are set as a whole.
         let is_tuned = self.is_set(FILTER);
         let of_filters = |name: &str| Options::filter_list().iter().any(|it| it.name == name);

@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::entries::merge_operator::OperatorOption;
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::partitions::Granularity;
@@ -154,4 +155,4 @@ macro_rules! named {
     };
 }
 
-named!(Background, DirectIo, Granularity, GuardKind, Overlap, Policy, SyncPolicy);
+named!(Background, DirectIo, Granularity, GuardKind, OperatorOption, Overlap, Policy, SyncPolicy);

@@ -1,0 +1,164 @@
+//! The value of a key whose newest entry is an operand: all of its operands, down to a value.
+//! ```text
+//! memtables   k 90 +1   k 80 +1     \
+//! runs, as the guard says  k 70 +1   >  from new to old    5, [+1, +1, +1] --> the operator
+//!                          k 60 put 5
+//! deleted     a range around k: what is older is not asked for
+//! ```
+//! Invariant: numbers fall from entry to entry. One that does not fall is in what came before it:
+//! a merge has left its input over, and a repair has found it.
+
+use crate::entries::cursor::{Cursor, Reads};
+use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::memtable::{Found, Memtable};
+use crate::entries::merge_operator::merged_for_reader;
+use crate::entries::value::Value;
+use crate::error::Result;
+use crate::read::lookup::{PointQuery, count_reads};
+use crate::storage::clock::Clock;
+use crate::sync::Arc;
+use crate::tree::open_tree::OpenTree;
+use crate::tree::stats::QueryStats;
+use crate::tree::version::Version;
+
+impl OpenTree {
+    /// The value of what was found of a key, if it has one: it may be a deletion, or have expired.
+    /// What is read for it is added to the costs.
+    #[inline]
+    pub(crate) fn value_of(
+        &self,
+        query: PointQuery<'_, '_>,
+        found: Found,
+        costs: &mut QueryStats,
+    ) -> Result<Option<Value>> {
+        match found.kind {
+            Kind::Put => Ok(Some(found.value)),
+            Kind::PutWithExpiry => Ok(found.value.unless_expired(&*self.env.clock)),
+            Kind::Delete | Kind::DeleteRange => Ok(None),
+            Kind::Merge => self.merged_value(query, costs).map(Some),
+        }
+    }
+
+    /// What the operator makes of a key's operands. Requires: its newest entry is one.
+    #[cold]
+    pub(crate) fn merged_value(
+        &self,
+        query: PointQuery<'_, '_>,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
+        let mut history = History::default();
+        // Without an operator there is nothing to be read.
+        if self.merge_operator.get().is_some() {
+            history = History::read(query, &*self.env.clock, costs)?;
+        }
+        let operands: Vec<&[u8]> = history.operands.iter().rev().map(|value| &**value).collect();
+        let existing = history.existing.as_deref();
+        let made = self.merged(query.key, existing, &operands)?;
+        Ok(Value::made(made, history.existing.as_ref().and_then(Value::expiry)))
+    }
+
+    /// What the operator makes of operands, oldest first.
+    pub(crate) fn merged(
+        &self,
+        key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>> {
+        let operator = (self.merge_operator.get(), self.keyspace.0);
+        merged_for_reader(operator, key, existing, operands)
+    }
+}
+
+/// What a reader sees of a key.
+#[derive(Default)]
+struct History {
+    /// Newest first.
+    operands: Vec<Value>,
+    /// The value below them.
+    existing: Option<Value>,
+    /// The newest deletion of a range around the key.
+    deleted: Option<Sequence>,
+    /// The number of the last entry.
+    last: Option<Sequence>,
+}
+
+impl History {
+    fn read(
+        query: PointQuery<'_, '_>,
+        clock: &dyn Clock,
+        costs: &mut QueryStats,
+    ) -> Result<History> {
+        let PointQuery { version, key, at } = query;
+        let mut history = History { deleted: deleted(query), ..History::default() };
+        for memtable in memtables(version).filter(|memtable| memtable.may_contain(key)) {
+            if !history.add(query, &mut memtable.cursor(), clock)? {
+                return Ok(history);
+            }
+        }
+        let answer = query.ask_guard();
+        for placed in &version.runs {
+            let is_asked = answer.may_be_in(placed.span())
+                && placed.run.find(key).is_some_and(|table| answer.may_hold(table));
+            if !is_asked || history.deleted.is_some_and(|it| placed.run.greatest() < it) {
+                continue;
+            }
+            let mut cursor = placed.run.cursor();
+            let goes_on = history.add(PointQuery { version, key, at }, &mut cursor, clock);
+            let reads: Reads = cursor.reads();
+            count_reads(costs, &reads);
+            if !goes_on? {
+                break;
+            }
+        }
+        Ok(history)
+    }
+
+    /// Adds what a source has. False: older ones do not count.
+    fn add(
+        &mut self,
+        query: PointQuery<'_, '_>,
+        cursor: &mut dyn Cursor,
+        clock: &dyn Clock,
+    ) -> Result<bool> {
+        let PointQuery { key, at, .. } = query;
+        cursor.seek(key)?;
+        let is_newer = |entry: Entry<'_>| entry.key == key && entry.sequence > at;
+        if cursor.entry().is_some_and(is_newer) {
+            cursor.seek_version(key, at)?;
+        }
+        while let Some(entry) = cursor.entry().filter(|entry| entry.key == key) {
+            let sequence = entry.sequence;
+            if self.deleted.is_some_and(|deleted| sequence < deleted) {
+                return Ok(false);
+            }
+            if self.last.is_none_or(|last| sequence < last) {
+                self.last = Some(sequence);
+                match entry.kind {
+                    Kind::Merge => self.operands.push(cursor.value()),
+                    Kind::Put => {
+                        self.existing = Some(cursor.value());
+                        return Ok(false);
+                    }
+                    Kind::PutWithExpiry => {
+                        self.existing = cursor.value().unless_expired(clock);
+                        return Ok(false);
+                    }
+                    Kind::Delete | Kind::DeleteRange => return Ok(false),
+                }
+            }
+            cursor.next()?;
+        }
+        Ok(true)
+    }
+}
+
+/// The newest deletion of a range around the key that its reader sees.
+fn deleted(PointQuery { version, key, at }: PointQuery<'_, '_>) -> Option<Sequence> {
+    let in_memory = memtables(version).map(|it| it.ranges().covering_tombstone(key, at)).max();
+    in_memory.flatten().max(version.covering_tombstone(key, at))
+}
+
+fn memtables(version: &Version) -> impl Iterator<Item = &Arc<Memtable>> {
+    let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+    std::iter::once(&version.active.memtable).chain(sealed)
+}

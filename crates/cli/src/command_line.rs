@@ -61,6 +61,10 @@ pub(crate) enum Command {
         after_help = "Example: from one key to another\n  trommel count --db words --from a --to b --guard grf"
     )]
     Count(RangeArgs),
+    /// Print what was written after a number, in its order, of all key spaces, as far as logs have
+    /// it: number, key space, put or deletion, key, value.
+    #[command(after_help = commands::changes::EXAMPLES)]
+    Changes(commands::changes::ChangesArgs),
     /// Do the merges that are due under the policy, or merge everything into one run.
     #[command(after_help = commands::compact::EXAMPLES)]
     Compact(commands::compact::CompactArgs),
@@ -150,6 +154,7 @@ impl Command {
             Command::DeleteRange(range) => Some(&range.store.db),
             Command::Scan(scan) => Some(&scan.range.store.db),
             Command::Count(range) => Some(&range.store.db),
+            Command::Changes(changes) => Some(&changes.store.db),
             Command::Compact(compact) => Some(&compact.store.db),
             Command::Stats(stats) => Some(&stats.store.db),
             Command::Inspect(inspect) => Some(&inspect.store.db),

@@ -25,9 +25,9 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
-    bench, checkpoint, compact, completions, count, delete, delete_range, demo, dump, export, get,
-    help_markdown, import, inspect, keyspaces, lab, load, man, put, repair, replay, scan, stats,
-    stress, upgrade, verify, victim,
+    bench, changes, checkpoint, compact, completions, count, delete, delete_range, demo, dump,
+    export, get, help_markdown, import, inspect, keyspaces, lab, load, man, put, repair, replay,
+    scan, stats, stress, upgrade, verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message;
@@ -71,6 +71,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Delete(delete) => delete::run(delete, json, out),
         Command::DeleteRange(range) => delete_range::run(range, json, out),
         Command::Scan(scan) => scan::run(scan, json, out),
+        Command::Changes(changes) => changes::run(changes, json, out),
         Command::Count(count) => count::run(count, json, out),
         Command::Compact(compact) => compact::run(compact, json, out),
         Command::Stats(stats) => stats::run(stats, json, out),

@@ -5,7 +5,7 @@ mod common;
 use common::Workplace;
 
 /// Every command that takes a store, and what it takes besides.
-const COMMANDS: [(&str, &str); 18] = [
+const COMMANDS: [(&str, &str); 19] = [
     ("load", "keys"),
     ("export", "--format tsv -"),
     ("import", "-"),
@@ -15,6 +15,7 @@ const COMMANDS: [(&str, &str); 18] = [
     ("delete-range", "a b"),
     ("scan", ""),
     ("count", ""),
+    ("changes", "--since 0"),
     ("compact", ""),
     ("stats", ""),
     ("inspect", ""),

@@ -4,6 +4,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
 use crate::entries::batch::Batch;
+use crate::entries::entry::Sequence;
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value::Value;
@@ -15,6 +16,7 @@ use crate::plan::options::Options;
 use crate::plan::options::keyspace::KeyspaceOptions;
 use crate::plan::store_layout::{DEFAULT_NAME, KeyspaceEdit, StoreEdit};
 use crate::plan::sync_policy::SyncPolicy;
+use crate::read::changes::Changes;
 use crate::read::indexed_batch::Readable;
 use crate::read::queue::Queue;
 use crate::read::scan::Scan;
@@ -156,6 +158,44 @@ impl Db {
     pub fn flush(&self) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| engine.flush_all())
+    }
+
+    /// All committed writes after the one of this number, in their order, of all key spaces. They
+    /// come from the logs, as far as these are durable: see [`SyncPolicy`]. Logs go when tables
+    /// have all that is in them, unless [`kept_log_bytes`](crate::options::OptionValues) keeps
+    /// them. Batches and transactions come whole. Feeds may be as many as you like, and writers
+    /// wait for none.
+    ///
+    /// To begin, take a [snapshot](Db::snapshot), then [`sync`](Db::sync), so that no crash takes
+    /// back what it has. Read it, and ask for what came after its
+    /// [number](Snapshot::sequence). To go on later, after a crash too, keep the number of the
+    /// last batch with what you make of it.
+    ///
+    /// Not told are entries of [`ingest`](Keyspace::ingest): the feed ends there with `Gone`.
+    /// Neither are a key space's making, renaming or dropping. After a `repair`, or in a checkpoint,
+    /// begin anew.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// let options = trommel::Options::new().kept_log_bytes(64 << 20);
+    /// let db = trommel::Db::open(dir.path().join("store"), options)?;
+    /// let begin = db.snapshot().sequence();
+    /// db.put("drum", "turns")?;
+    /// db.sync()?;
+    /// let mut feed = db.changes_since(begin)?;
+    /// let batch = feed.next_batch()?.expect("it is durable");
+    /// assert_eq!(batch.changes[0].key, b"drum");
+    /// assert!(feed.next_batch()?.is_none());
+    /// assert_eq!(feed.sequence(), db.snapshot().sequence());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Gone`: logs that had some of these writes are gone, or the store has never had that number.
+    pub fn changes_since(&self, sequence: u64) -> Result<Changes> {
+        Changes::since(&self.engine.tree, Sequence(sequence))
     }
 
     /// Has what is in memory wait for a flush.

@@ -213,6 +213,18 @@ pub enum Error {
         /// Why it fails.
         what: String,
     },
+    /// Changes after a write cannot be told: logs that had some of them are gone, or changes were
+    /// loaded past the logs. Or the store has never had that write: it is another one, or an older
+    /// copy. Take a [snapshot](crate::Db::snapshot), [`sync`](crate::Db::sync), read the snapshot,
+    /// and go on from its [number](crate::Snapshot::sequence). With a larger
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) logs stay longer.
+    #[error("what came after write {since} cannot be told: {}; read a snapshot, and go on from its number", gone(*since, *first))]
+    Gone {
+        /// The write.
+        since: u64,
+        /// The first write that can be told.
+        first: u64,
+    },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
     InvertedRange {
@@ -302,6 +314,7 @@ impl Error {
             Error::Deadlock { .. } => 28,
             Error::NoMergeOperator { .. } => 29,
             Error::MergeFailed { .. } => 30,
+            Error::Gone { .. } => 31,
         }
     }
 
@@ -380,6 +393,14 @@ pub(crate) const EXHAUSTED: [i32; 2] = [4, 1450];
 /// Whether the process or the system has run out of descriptors.
 pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
+}
+
+/// Why changes cannot be told.
+fn gone(since: u64, first: u64) -> String {
+    match since < first {
+        true => format!("the logs have the writes from {first} on"),
+        false => format!("the next write of this store is {first}"),
+    }
 }
 
 /// What to do about a store of another version.

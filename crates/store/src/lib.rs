@@ -35,6 +35,7 @@
 //! | choose when runs merge | [`Options::policy`], [`Options::size_ratio`] |
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
 //! | share them between many stores | [`Resources`] |
+//! | follow all writes, in their order | [`Db::changes_since`] |
 //! | hear what happens | [`events::Listener`] |
 //! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
@@ -57,6 +58,7 @@
 //! | `Checkpoint` | [`Db::checkpoint`] |
 //! | `GetApproximateSizes`, `KeyMayExist` | [`Db::approximate_count`], [`Db::may_contain_range`] |
 //! | `GetProperty`, `Statistics` | [`Db::stats`] |
+//! | `GetUpdatesSince` | [`Db::changes_since`] |
 //! | `EventListener` | [`events::Listener`] |
 //! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
@@ -128,6 +130,7 @@ pub use plan::options::keyspace::KeyspaceOptions;
 pub use plan::policy::Policy;
 pub use plan::sync_policy::SyncPolicy;
 pub use read::batch_scan::BatchScan;
+pub use read::changes::{Change, ChangeBatch, ChangeKind, Changes};
 pub use read::indexed_batch::{IndexedBatch, Readable};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};

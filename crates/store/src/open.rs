@@ -6,7 +6,7 @@
 //! Invariant: nothing is removed before what replaces it is durable. Opening a store that was
 //! closed in peace writes nothing: it works on a full disk too.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -31,6 +31,7 @@ use crate::storage::link_or_copy::{keep_folder, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 use crate::sync::{Arc, Mutex};
+use crate::tree::found_chain::{FoundChain, found_chain};
 use crate::tree::live_logs::LiveLogs;
 use crate::tree::obsolete_files::Leaving;
 use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
@@ -74,14 +75,17 @@ pub(crate) fn open_store(
     let mut replayed = replay_logs(&folder, &names, &layout, &size_of)?;
     let last = replayed.last().max(layout.last_sequence());
     let life = Arc::clone(folder.life());
+    let chain = found_chain(&folder, &names, (&replayed, last), &layout, options.kept_log_bytes);
+    let logs: BTreeSet<u64> =
+        live_logs(&names, layout.logs).into_iter().chain(chain.kept.numbers()).collect();
     let shared = SharedByTrees {
         env: Arc::new(env),
-        leaving: Arc::new(Leaving::expecting(live_logs(&names, layout.logs))),
-        logs: Arc::new(live_logs_of(&replayed)),
+        leaving: Arc::new(Leaving::expecting(logs.iter().copied())),
+        logs: Arc::new(live_logs_of(&replayed, chain)),
         snapshots: Arc::new(Snapshots::new(last, Arc::clone(&life))),
         manifest: Arc::new(Mutex::new(manifest)),
     };
-    let log = log_of(&replayed, || table_files.new_file());
+    let log = log_of(&replayed, last, || table_files.new_file());
     let id = KeyspaceId::DEFAULT;
     let memtables = (replayed.trees.remove(&id).unwrap_or_default(), size);
     let (tree, workers) = ((id, layout.default_tree()), resources.pool.place(Arc::clone(&life)));
@@ -92,7 +96,7 @@ pub(crate) fn open_store(
     keyspaces.open_those_with_data(&main, replayed.trees)?;
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
     // and then something above is missing.
-    let orphans = if main.env.reads_older { Vec::new() } else { orphans(&names, &layout) };
+    let orphans = if main.env.reads_older { Vec::new() } else { orphans(&names, &layout, &logs) };
     remove_orphans(&folder, &orphans, || main.manifest().keep().is_ok());
     Ok((main, keyspaces))
 }
@@ -113,22 +117,17 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
 }
 
 /// The newest log goes on, in a file that replaces it; or if there is none, a new one.
-fn log_of(replayed: &Replayed, new_file: impl FnOnce() -> u64) -> Log {
-    let is_needed = false;
+fn log_of(replayed: &Replayed, last: Sequence, new_file: impl FnOnce() -> u64) -> Log {
     match replayed.logs.last() {
-        Some(&ReplayedLog { number, before, .. }) => {
-            Log::Unmade { number, before, replaces: true, is_needed }
-        }
-        None => {
-            let before = Predecessor { wal: 0, valid_bytes: 0 };
-            Log::Unmade { number: new_file(), before, replaces: false, is_needed }
-        }
+        Some(&ReplayedLog { number, before, .. }) => Log::read_back(number, before),
+        None => Log::unmade(new_file(), Predecessor::none(last)),
     }
 }
 
-fn live_logs_of(replayed: &Replayed) -> LiveLogs {
+fn live_logs_of(replayed: &Replayed, chain: FoundChain) -> LiveLogs {
     let logs = LiveLogs::default();
     replayed.logs.iter().for_each(|log| logs.begin_log(log.number, log.counts.bytes));
+    logs.begin_chain(chain.chain, chain.kept);
     logs
 }
 
@@ -172,13 +171,13 @@ fn take_folder(
 }
 
 /// What a crash or a reader of the last session has left: it is in no layout.
-fn orphans<'n>(names: &'n [String], layout: &StoreLayout) -> Vec<&'n String> {
+fn orphans<'n>(names: &'n [String], layout: &StoreLayout, logs: &BTreeSet<u64>) -> Vec<&'n String> {
     let trees = || layout.trees();
     let tables = trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
     let images: HashSet<u64> = trees().flat_map(|it| &it.images).map(|image| image.file).collect();
     let is_dead = |name: &&String| {
-        let dead_log = |number| **name == wal_name(number) && number < layout.logs.live;
+        let dead_log = |number| **name == wal_name(number) && !logs.contains(&number);
         file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")

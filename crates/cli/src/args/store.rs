@@ -119,7 +119,9 @@ impl StoreArgs {
 fn of_whole_store(options: &Options) -> trommel::Result<Options> {
     let mut whole = Options::new().guard(GuardKind::Open).for_now("guard");
     let of_keyspaces = |name: &str| KeyspaceOptions::list().any(|option| option.name == name);
-    for option in Options::list().iter().filter(|option| !of_keyspaces(option.name)) {
+    // What is not named is as the store keeps it.
+    let is_given = |name: &str| options.is_set(name) && !of_keyspaces(name);
+    for option in Options::list().iter().filter(|option| is_given(option.name)) {
         whole.set(option.name, &options.text_of(option.name)?)?;
     }
     Ok(whole)

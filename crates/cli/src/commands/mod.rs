@@ -6,6 +6,7 @@
 
 mod batches;
 pub(crate) mod bench;
+pub(crate) mod changes;
 pub(crate) mod checkpoint;
 pub(crate) mod compact;
 pub(crate) mod completions;

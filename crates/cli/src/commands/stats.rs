@@ -117,6 +117,10 @@ fn as_text(stats: &Stats) -> String {
     row("entries in tables", whole(stats.entries()));
     row("entries in memory and logs alone", whole(stats.memtable_entries));
     row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));
+    if stats.kept_logs > 0 {
+        let (logs, size) = (whole(stats.kept_logs), bytes(stats.kept_log_bytes));
+        row("logs kept for changes", format!("{logs} ({size})"));
+    }
     row("range deletions in tables", whole(range_deletes(stats)));
     row("bytes of tables", bytes(stats.table_bytes()));
     row("policy", stats.policy.name().to_string());

@@ -172,7 +172,7 @@ mod tests {
     fn log() -> (Vec<u8>, Vec<u64>) {
         let (disk, dir) = (Memory::new(), Path::new("db"));
         disk.create_dir(dir).expect("makes the folder");
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let folder = OpenFolder::on(&disk, dir);
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for first in 1..5 {

@@ -100,7 +100,49 @@ impl LogCheck<'_> {
                 }
             }
         }
+        self.check_kept(names, valid, &mut |_, error| damage(error))?;
         Ok(counts)
+    }
+
+    /// The logs that nothing but change feeds can need, and that are damaged.
+    pub(crate) fn damaged_kept(&self, names: &[String]) -> Result<Vec<u64>> {
+        let mut damaged = Vec::new();
+        let oldest = live_logs(names, self.layout.logs).first().copied();
+        let before = oldest.map(|oldest| wal::predecessor(self.folder, oldest));
+        let Some(Ok(Some(before))) = before else { return Ok(damaged) };
+        let follows = Some((before.wal, before.valid_bytes));
+        self.check_kept(names, follows, &mut |number, error| {
+            error.tells_of_damage().then(|| damaged.push(number)).ok_or(error)
+        })?;
+        Ok(damaged)
+    }
+
+    /// Reads logs that are kept for change feeds: those that follow each other up to one that is
+    /// needed. `newest`: the newest of them, and how many of its bytes count.
+    fn check_kept(
+        &self,
+        names: &[String],
+        newest: Option<(u64, u64)>,
+        damage: &mut dyn FnMut(u64, Error) -> Result<()>,
+    ) -> Result<()> {
+        let mut next = newest;
+        let is_kept = |&(number, bytes): &(u64, u64)| {
+            bytes > 0 && number < self.layout.logs.live && names.contains(&wal_name(number))
+        };
+        while let Some((number, bytes)) = next.take().filter(is_kept) {
+            let read = wal::replay(self.folder, number, Some(bytes), &mut |_| Ok(()));
+            let read = read.and_then(|_| wal::predecessor(self.folder, number));
+            match read {
+                Ok(before) => {
+                    let before = before.filter(|before| before.wal < number);
+                    next = before.map(|before| (before.wal, before.valid_bytes));
+                }
+                // It is kept no longer.
+                Err(error) if self.has_gone(&error) => {}
+                Err(error) => damage(number, error)?,
+            }
+        }
+        Ok(())
     }
 
     fn is_gone(&self, numbers: &[u64], before: Predecessor) -> bool {

@@ -29,6 +29,15 @@ pub(crate) struct ReplayedLog {
     pub(crate) counts: LogCounts,
     /// Its newest write.
     last: Sequence,
+    /// How many of its bytes were durable when its last group was written.
+    pub(crate) said_bytes: u64,
+}
+
+impl ReplayedLog {
+    fn new(number: u64, before: Predecessor) -> Self {
+        let (counts, last, said_bytes) = (LogCounts::default(), Sequence(0), 0);
+        ReplayedLog { number, before, counts, last, said_bytes }
+    }
 }
 
 /// Entries of one tree, in the order of their sequence numbers.
@@ -55,7 +64,8 @@ pub(crate) struct Replayed {
 impl Replayed {
     /// The newest write, whether tables have it or not.
     pub(crate) fn last(&self) -> Sequence {
-        self.logs.iter().map(|log| log.last).max().unwrap_or_default()
+        let before = |log: &ReplayedLog| log.before.last.unwrap_or_default();
+        self.logs.iter().map(|log| log.last.max(before(log))).max().unwrap_or_default()
     }
 }
 
@@ -104,8 +114,7 @@ fn found_logs(
         match wal::predecessor(folder, number)? {
             Some(before) => {
                 check_no_gap(folder, &numbers, &logs, (number, before), record)?;
-                let (counts, last) = (LogCounts::default(), Sequence(0));
-                logs.push(ReplayedLog { number, before, counts, last });
+                logs.push(ReplayedLog::new(number, before));
             }
             None if needed == Some(number) => return Err(beginning_lost(folder, number)),
             None => {}
@@ -142,7 +151,7 @@ struct Replay<'a> {
 
 impl Replay<'_> {
     fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
-        let ReplayedLog { number, mut counts, mut last, .. } = replayed.logs[place];
+        let ReplayedLog { number, mut counts, mut last, mut said_bytes, .. } = replayed.logs[place];
         let bytes = wal::replay(self.folder, number, valid, &mut |group| {
             if group.first <= last && !group.repeats {
                 let what = "a group of writes that is older than the one before it";
@@ -152,11 +161,13 @@ impl Replay<'_> {
             self.group(&group, number, replayed);
             last = group.entries.last().map_or(last, |entry| last.max(entry.sequence));
             counts.add_group(group.entries.len());
+            said_bytes = said_bytes.max(group.durable_bytes);
             Ok(())
         })?;
         (counts.files, counts.bytes) = (1, bytes);
         let before = replayed.logs[place].before;
-        replayed.logs[place] = ReplayedLog { number, before, counts, last };
+        let said_bytes = said_bytes.min(bytes);
+        replayed.logs[place] = ReplayedLog { number, before, counts, last, said_bytes };
         Ok(())
     }
 
@@ -344,12 +355,12 @@ mod tests {
     fn each_tree_gets_its_entries_that_tables_lack() {
         let disk = Memory::new();
         let folder = folder(&disk);
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         append(&mut log, 1, &[(0, "a"), (3, "a"), (0, "b")]).expect("appends");
         append(&mut log, 4, &[(3, "b"), (9, "of one that was dropped")]).expect("appends");
         log.sync_alone().expect("syncs");
-        let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes() };
+        let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes(), last: None };
         let mut log = Wal::create(&folder, 8, before).expect("creates");
         append(&mut log, 6, &[(0, "c"), (3, "c")]).expect("appends");
         let all = replay(&disk, &two_trees([0, 0]), 1 << 20).expect("replays");
@@ -374,11 +385,11 @@ mod tests {
         for has_earlier in [true, false] {
             let disk = Memory::new();
             let folder = folder(&disk);
-            let none = Predecessor { wal: 0, valid_bytes: 0 };
+            let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
             let mut log = Wal::create(&folder, 7, none).expect("creates");
             append(&mut log, 1, &[(0, "a"), (3, "a")]).expect("appends");
             log.sync_alone().expect("syncs");
-            let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes() };
+            let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes(), last: None };
             // These are in memory, and the log has failed.
             append(&mut log, 3, &[(0, "b"), (3, "b")]).expect("appends");
             let memtables_of = |keyspace: u32, numbers: [u64; 2]| {
@@ -407,12 +418,12 @@ mod tests {
     fn what_is_repeated_is_added_to_what_later_logs_have_of_its_tree() {
         let disk = Memory::new();
         let folder = folder(&disk);
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         // Log 7 had number 1 of tree 3, and is gone.
         let mut log = Wal::create(&folder, 8, none).expect("creates");
         append(&mut log, 5, &[(0, "a"), (3, "later")]).expect("appends");
         log.sync_alone().expect("syncs");
-        let before = Predecessor { wal: 8, valid_bytes: log.valid_bytes() };
+        let before = Predecessor { wal: 8, valid_bytes: log.valid_bytes(), last: None };
         let mut log = Wal::create(&folder, 9, before).expect("creates");
         append(&mut log, 7, &[(0, "b")]).expect("appends");
         let memtable = Memtable::new(1 << 16);
@@ -432,7 +443,7 @@ mod tests {
     #[test] // Opening panicked: the memtable takes writes in their order alone.
     fn two_writes_with_one_number_are_damage() {
         let disk = Memory::new();
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let mut log = Wal::create(&folder(&disk), 8, none).expect("creates");
         append(&mut log, 5, &[(0, "a"), (0, "b")]).expect("appends");
         let memtable = Memtable::new(1 << 16);
@@ -448,7 +459,7 @@ mod tests {
     #[test]
     fn a_log_that_repeats_itself_is_damaged() {
         let disk = Memory::new();
-        let none = Predecessor { wal: 0, valid_bytes: 0 };
+        let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let folder = folder(&disk);
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for (first, goes_on) in [(5, true), (6, true), (6, false)] {

@@ -60,6 +60,7 @@ const TAG_DROPPED: u8 = 16;
 const TAG_OPTION: u8 = 17;
 const TAG_NEXT_KEYSPACE: u8 = 18;
 const TAG_GONE: u8 = 19;
+const TAG_UNLOGGED: u8 = 20;
 
 pub(crate) fn header() -> [u8; HEADER_BYTES] {
     header_of(FORMAT_VERSION)
@@ -276,6 +277,7 @@ fn encode(edit: &StoreEdit) -> Vec<u8> {
     let mut out = Writer::new();
     encode_number(TAG_LIVE_WAL, edit.live_wal, &mut out);
     encode_number(TAG_NEWEST_WAL, edit.newest_wal, &mut out);
+    encode_number(TAG_UNLOGGED, edit.unlogged.map(|last| last.0), &mut out);
     encode_number(TAG_NEXT_KEYSPACE, edit.next_keyspace.map(u64::from), &mut out);
     if let Some(GoneNumbers { next_file, last_sequence }) = edit.gone {
         encode_number(TAG_GONE, Some(next_file), &mut out);
@@ -394,6 +396,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Decoded<StoreEdit> {
         match input.u8()? {
             TAG_LIVE_WAL => store.live_wal = Some(input.varint()?),
             TAG_NEWEST_WAL => store.newest_wal = Some(input.varint()?),
+            TAG_UNLOGGED => store.unlogged = Some(Sequence(input.varint()?)),
             TAG_GONE => {
                 let (next_file, last) = (input.varint()?, Sequence(input.varint()?));
                 store.gone = Some(GoneNumbers { next_file, last_sequence: last });
@@ -570,7 +573,8 @@ mod tests {
         let gone = Some(GoneNumbers { next_file: 300, last_sequence: Sequence(70) });
         let numbers = (Some(301), Some(12), Some(13));
         let (next_keyspace, live_wal, newest_wal) = numbers;
-        StoreEdit { next_keyspace, live_wal, newest_wal, gone, ..store }
+        let unlogged = Some(Sequence(600));
+        StoreEdit { next_keyspace, live_wal, newest_wal, unlogged, gone, ..store }
     }
 
     fn cuts() -> CutsEdit {

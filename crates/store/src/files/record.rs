@@ -179,6 +179,21 @@ pub(crate) fn read_records(
     Ok(at)
 }
 
+/// Records of a file, each read by its offset.
+pub(crate) struct Records<'p>(RecordReader<'p>);
+
+impl<'p> Records<'p> {
+    /// Of a file as long as it is now.
+    pub(crate) fn of(file: Arc<dyn ReadAt>, path: &'p Path, salt: u64) -> Result<Self> {
+        RecordReader::new(file, path, salt).map(Records)
+    }
+
+    /// The payload of the record at an offset. None: no valid record begins there.
+    pub(crate) fn at(&mut self, offset: u64) -> Result<Option<&[u8]>> {
+        self.0.record(offset)
+    }
+}
+
 /// The size in bytes of a record with a payload of this length.
 pub(crate) fn record_size(payload_len: usize) -> u64 {
     (HEAD_SIZE + payload_len) as u64

@@ -28,7 +28,8 @@ pub(crate) struct LogEnd {
     /// None: only the writer can sync it.
     syncer: Option<Arc<dyn Syncer>>,
     appended: AtomicU64,
-    durable: AtomicU64,
+    /// Change feeds have it without the file.
+    durable: Arc<AtomicU64>,
     failed: AtomicBool,
 }
 
@@ -38,7 +39,7 @@ impl LogEnd {
             path: records.path().to_path_buf(),
             syncer: records.syncer(),
             appended: AtomicU64::new(0),
-            durable: AtomicU64::new(0),
+            durable: Arc::new(AtomicU64::new(0)),
             failed: AtomicBool::new(false),
         })
     }
@@ -54,8 +55,23 @@ impl LogEnd {
         self.durable.load(Ordering::Acquire)
     }
 
+    /// A view of the same number.
+    pub(crate) fn durable(&self) -> DurableBytes {
+        DurableBytes(Arc::clone(&self.durable))
+    }
+
     pub(crate) fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
+    }
+}
+
+/// How many bytes of a log are durable. It keeps no file open.
+#[derive(Clone)]
+pub(crate) struct DurableBytes(Arc<AtomicU64>);
+
+impl DurableBytes {
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
     }
 }
 

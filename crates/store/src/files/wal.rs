@@ -2,7 +2,7 @@
 //! ```text
 //! 000007.wal   header | predecessor record | record | record | ...
 //! header       "TRMLWAL\0" | version u32
-//! predecessor  number of the log before | how many of its bytes count
+//! predecessor  number of the log before | how many of its bytes count | the newest write before
 //! payload      durable bytes | first sequence | count | item ...
 //!              (one group of batches, logged together)
 //! item         kind u8 | key | value    an entry
@@ -33,10 +33,10 @@ use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{MemtableWrite, groups, writes_up_to};
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
-use crate::files::record::{self, RecordWriter};
+use crate::files::record::{self, RecordWriter, Records};
 use crate::files::unsynced::{LogEnd, Unsynced};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::Append;
+use crate::storage::traits::{Append, ReadAt};
 use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
@@ -69,6 +69,16 @@ pub(crate) struct Predecessor {
     pub(crate) wal: u64,
     /// 0: none of its bytes count any more.
     pub(crate) valid_bytes: u64,
+    /// The newest write that was visible when this log was made. Later ones are in this log or in
+    /// those that follow. None: an older version made it.
+    pub(crate) last: Option<Sequence>,
+}
+
+impl Predecessor {
+    /// Of a log that follows none.
+    pub(crate) fn none(last: Sequence) -> Self {
+        Predecessor { wal: 0, valid_bytes: 0, last: Some(last) }
+    }
 }
 
 /// A write as it is logged: key space, kind, key and value.
@@ -110,10 +120,33 @@ impl Wal {
         before: Predecessor,
         memtables: &[(KeyspaceId, Arc<Memtable>)],
     ) -> Result<Wal> {
+        Wal::create_whole(folder, number, |file, path| {
+            let mut wal = Wal::begin(file, path, number, before)?;
+            wal.copy_entries(memtables)?;
+            Ok(wal)
+        })
+    }
+
+    /// Creates a log anew that was read back, with the records that it has. A crash may have left
+    /// some of them in the system's memory alone. In the new file all are durable, at the same
+    /// offsets. It gets its name then.
+    pub(crate) fn create_again(folder: &OpenFolder, number: u64) -> Result<Wal> {
+        Wal::create_whole(folder, number, |file, path| {
+            let mut wal = Wal::empty(file, path, number)?;
+            wal.copy_records(folder)?;
+            Ok(wal)
+        })
+    }
+
+    /// A log that gets its name when `fill` has made it durable.
+    fn create_whole(
+        folder: &OpenFolder,
+        number: u64,
+        fill: impl FnOnce(Box<dyn Append>, PathBuf) -> Result<Wal>,
+    ) -> Result<Wal> {
         let (name, new) = (wal_name(number), format!("{}.new", wal_name(number)));
         let made = folder.create_anew(&new).and_then(|file| {
-            let mut wal = Wal::begin(file, folder.path_of(&new), number, before)?;
-            wal.copy_entries(memtables)?;
+            let wal = fill(file, folder.path_of(&new))?;
             folder.rename(&new, &name)?;
             Ok(wal)
         });
@@ -132,14 +165,19 @@ impl Wal {
         number: u64,
         before: Predecessor,
     ) -> Result<Wal> {
-        let records = RecordWriter::begin(file, path, number, &header())?;
-        let payload = Writer::new();
-        let end = LogEnd::of(&records);
-        let mut wal = Wal { records, number, end, said_bytes: 0, payload };
+        let mut wal = Wal::empty(file, path, number)?;
         wal.payload.varint(before.wal);
         wal.payload.varint(before.valid_bytes);
+        before.last.into_iter().for_each(|last| wal.payload.varint(last.0));
         wal.append_payload()?;
         Ok(wal)
+    }
+
+    /// One without a record.
+    fn empty(file: Box<dyn Append>, path: PathBuf, number: u64) -> Result<Wal> {
+        let records = RecordWriter::begin(file, path, number, &header())?;
+        let (payload, end) = (Writer::new(), LogEnd::of(&records));
+        Ok(Wal { records, number, end, said_bytes: 0, payload })
     }
 
     /// Adds a group of batches, of `count` entries. After an error the log takes no more, and the
@@ -182,9 +220,7 @@ impl Wal {
 
     fn append_payload(&mut self) -> Result<()> {
         let appended = self.records.append(self.payload.as_slice());
-        if appended.is_ok() {
-            self.end.appended(self.records.len());
-        }
+        appended.iter().for_each(|()| self.end.appended(self.records.len()));
         if self.payload.len() > PAYLOAD_KEPT_BYTES {
             self.payload = Writer::new();
         }
@@ -202,6 +238,29 @@ impl Wal {
         let is_long = groups(&writes).nth(1).is_some();
         let Some(last) = writes.last().filter(|_| is_long) else { return Ok(()) };
         self.mark_end(Sequence(last.entry.sequence.0 + 1))?;
+        self.sync_alone()
+    }
+
+    /// Takes over the records of the file that has the log's name, and makes them durable.
+    fn copy_records(&mut self, folder: &OpenFolder) -> Result<()> {
+        let (mut next, mut is_marked) = (0, true);
+        read_log(folder, self.number, &mut |offset, payload, path| {
+            self.records.append(payload)?;
+            self.end.appended(self.records.len());
+            if offset == HEADER_SIZE as u64 {
+                return Ok(());
+            }
+            let group = WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?;
+            next = next.max(group.first.0 + group.entries.len() as u64);
+            self.said_bytes = group.durable_bytes;
+            is_marked = group.entries.is_empty() && group.durable_bytes == offset;
+            Ok(())
+        })?;
+        self.sync_alone()?;
+        if is_marked {
+            return Ok(());
+        }
+        self.mark_end(Sequence(next))?;
         self.sync_alone()
     }
 
@@ -289,6 +348,55 @@ pub(crate) fn replay(
     }
 }
 
+/// What a log says of the one before it, read without what follows. None: it has no such record.
+pub(crate) fn beginning(
+    file: Arc<dyn ReadAt>,
+    path: &Path,
+    number: u64,
+) -> Result<Option<Predecessor>> {
+    check_version(path, &record::read_header(&*file, path, HEADER_SIZE)?)?;
+    let mut records = Records::of(file, path, number)?;
+    let at = HEADER_SIZE as u64;
+    let decoded = records.at(at)?.map(decode_predecessor).transpose();
+    decoded.map_err(|wrong| in_log(path, at, wrong))
+}
+
+/// Gets a group of a log; gives whether to go on with the next one. False: it does not take this
+/// one.
+pub(crate) type OnGroup<'f> = dyn FnMut(WalBatch<'_>) -> Result<bool> + 'f;
+
+/// Reads the groups of a log that begin at `from` or later, and that end at `end` at the latest:
+/// all of that is durable. Gives where the first group begins that was not taken.
+///
+/// # Errors
+/// `Corrupt`: the bytes of the log up to `end` are not whole records.
+pub(crate) fn read_between(
+    (file, path): (Arc<dyn ReadAt>, &Path),
+    number: u64,
+    (from, end): (u64, u64),
+    f: &mut OnGroup<'_>,
+) -> Result<u64> {
+    let first = HEADER_SIZE as u64;
+    if from == first {
+        check_version(path, &record::read_header(&*file, path, HEADER_SIZE)?)?;
+    }
+    let mut records = Records::of(file, path, number)?;
+    let mut at = from;
+    while at < end {
+        let payload = records.at(at)?.filter(|it| at + record::record_size(it.len()) <= end);
+        let Some(payload) = payload else {
+            let what = format!("no valid record here, but {end} bytes of the log are durable");
+            return Err(Error::corrupt(path, at, what));
+        };
+        let group = || WalBatch::decode(payload).map_err(|wrong| in_log(path, at, wrong));
+        if at > first && !f(group()?)? {
+            break;
+        }
+        at += record::record_size(payload.len());
+    }
+    Ok(at)
+}
+
 fn in_log(path: &Path, offset: u64, wrong: Corrupt) -> Error {
     Error::corrupt(path, offset, format!("log record, {wrong}"))
 }
@@ -314,9 +422,13 @@ fn durable_before(offset: u64, payload: &[u8]) -> u64 {
 
 pub(crate) fn decode_predecessor(payload: &[u8]) -> std::result::Result<Predecessor, Corrupt> {
     let mut input = Reader::new(payload);
-    let before = Predecessor { wal: input.varint()?, valid_bytes: input.varint()? };
+    let (wal, valid_bytes) = (input.varint()?, input.varint()?);
+    let last = (input.left() > 0).then(|| input.varint()).transpose()?.map(Sequence);
+    if last.is_some_and(|last| last.0 > NUMBER_MAX) {
+        return Err(input.corrupt("a write that no store has"));
+    }
     input.end()?;
-    Ok(before)
+    Ok(Predecessor { wal, valid_bytes, last })
 }
 
 /// Tells a whole header of another version from damage. The record reader does the rest.

@@ -22,6 +22,8 @@ pub(crate) struct LogNumbers {
     pub(crate) live: u64,
     /// The newest log that is on record: it is there, unless it is below `live`. 0: there was none.
     pub(crate) newest: u64,
+    /// The newest write past the logs: change feeds do not cross it.
+    pub(crate) unlogged: Sequence,
 }
 
 impl LogNumbers {
@@ -113,6 +115,8 @@ pub(crate) struct StoreEdit {
     pub(crate) live_wal: Option<u64>,
     /// This log was made, and is durable.
     pub(crate) newest_wal: Option<u64>,
+    /// Writes up to this one may be in no log.
+    pub(crate) unlogged: Option<Sequence>,
     /// What key spaces had that were dropped before.
     pub(crate) gone: Option<GoneNumbers>,
 }
@@ -331,12 +335,14 @@ impl StoreLayout {
         self.next_keyspace = edit.next_keyspace.unwrap_or(self.next_keyspace);
         self.logs.live = edit.live_wal.unwrap_or(self.logs.live);
         self.logs.newest = edit.newest_wal.unwrap_or(self.logs.newest);
+        self.logs.unlogged = edit.unlogged.unwrap_or(self.logs.unlogged);
         self.gone = edit.gone.unwrap_or(self.gone);
     }
 
     /// An error if a number is greater than any that is believed.
     pub(crate) fn check_numbers(&self) -> Result<(), &'static str> {
-        let numbers = [self.logs.live, self.gone.next_file, self.gone.last_sequence.0];
+        let (live, unlogged) = (self.logs.live, self.logs.unlogged.0);
+        let numbers = [live, unlogged, self.gone.next_file, self.gone.last_sequence.0];
         if numbers.into_iter().any(|number| number > NUMBER_MAX) {
             return Err("a number beyond all that a store gives");
         }
@@ -387,6 +393,7 @@ impl StoreLayout {
             next_keyspace: (self.next_keyspace > 1).then_some(self.next_keyspace),
             live_wal: Some(self.logs.live),
             newest_wal: (self.logs.newest > 0).then_some(self.logs.newest),
+            unlogged: Some(self.logs.unlogged).filter(|unlogged| unlogged.0 > 0),
             gone: Some(self.gone).filter(|gone| *gone != GoneNumbers::default()),
         }
     }

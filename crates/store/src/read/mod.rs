@@ -1,6 +1,7 @@
 //! Answers. Nothing here changes the store, or names `write`.
 
 pub(crate) mod batch_scan;
+pub(crate) mod changes;
 pub(crate) mod estimate;
 pub(crate) mod get;
 pub(crate) mod indexed_batch;

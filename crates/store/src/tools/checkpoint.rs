@@ -141,7 +141,7 @@ fn fill(
         layout = layout.with(engine.keyspace, tree);
     }
     let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
-    layout.logs = LogNumbers { live: number, newest };
+    layout.logs = LogNumbers { live: number, newest, ..layout.logs };
     made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
     Manifest::create(&made.folder, layout).map(drop)
@@ -178,8 +178,7 @@ fn write_log(
     if writes.is_empty() {
         return Ok(false);
     }
-    let none = Predecessor { wal: 0, valid_bytes: 0 };
-    let mut log = Wal::create(&made.folder, number, none)?;
+    let mut log = Wal::create(&made.folder, number, Predecessor::none(last))?;
     made.names.push(wal_name(number));
     log.repeat(&writes)?;
     log.sync_alone()?;

@@ -23,6 +23,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
     let obsolete = engine.leaving.stats(&version);
     let (logs, log_bytes) = engine.logs.sizes();
+    let (kept_logs, kept_log_bytes) = engine.logs.kept();
     let unsynced = engine.commit.unsynced.oldest();
     let counters = &engine.counters;
     let (slowdowns, stops) = (counters.slowdowns.get(), counters.stops.get());
@@ -47,6 +48,8 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         memtable_entries: version.memtable_entries(),
         logs,
         log_bytes,
+        kept_logs,
+        kept_log_bytes,
         fence_bytes: fences.sum::<usize>() as u64,
         cache_bytes: engine.table_files.cache.size_bytes(),
         writes: count(&counters.writes),

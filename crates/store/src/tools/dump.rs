@@ -382,11 +382,12 @@ fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
     let mut counts = LogCounts::default();
     dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
         let group = match record {
-            LogRecord::Predecessor(Predecessor { wal, valid_bytes }) => {
+            LogRecord::Predecessor(Predecessor { wal, valid_bytes, last }) => {
                 let name = wal_name(wal);
                 let follows = || format!("follows {name}, of which {valid_bytes} bytes count");
                 let text = if wal == 0 { "the first log".to_string() } else { follows() };
-                return note(tell, offset, text);
+                let after = last.map_or(String::new(), |last| format!("; after write {}", last.0));
+                return note(tell, offset, text + &after);
             }
             LogRecord::Group(group) => group,
         };

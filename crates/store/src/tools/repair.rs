@@ -235,7 +235,13 @@ impl Repair<'_, '_> {
             self.keep_images(before, &mut tree, &mut aside)?;
             next = next.with(id, tree);
         }
-        if next == *store {
+        let kept = LogCheck { folder: &self.table_files.folder, layout: store, misses_logs: false };
+        for log in kept.damaged_kept(&self.names)? {
+            let note = "it was kept for change feeds alone, which begin behind it now";
+            self.report.notes.push(format!("{}: {note}", wal_name(log)));
+            aside.push(wal_name(log));
+        }
+        if next == *store && aside.is_empty() {
             return Ok(None);
         }
         // Merges left these tables over, and opening would remove them. They may hold what is lost
@@ -465,7 +471,7 @@ impl Repair<'_, '_> {
         }
         self.doubt_tables(manifest, &left_over);
         store.next_keyspace = store.next_keyspace.max(manifest.next_keyspace);
-        store.logs = LogNumbers { live: self.table_files.next_file(), newest: 0 };
+        store.logs = LogNumbers { live: self.table_files.next_file(), newest: 0, ..store.logs };
         Ok(store)
     }
 

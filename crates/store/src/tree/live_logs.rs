@@ -5,6 +5,8 @@
 //!  ^     ^                    ^
 //!  first of a's memtable, of b's, of c's      a is flushed: b needs 7 and what follows
 //! ```
+//! Logs that no memtable needs are kept for change feeds, as many bytes as the options say.
+//!
 //! Invariants: a memtable needs the log that has its first entry, and all later ones. The newest
 //! log is needed, whatever it has. Who asks looks at memtables with entries alone, and not at all
 //! key spaces.
@@ -14,6 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::cost::step;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
+use crate::tree::log_chain::LogChain;
+
+/// What a kept log takes on disk at least.
+const KEPT_BYTES_MIN: u64 = 4096;
 
 /// Which memtables need which logs.
 #[derive(Default)]
@@ -32,6 +38,50 @@ struct State {
     memtables: BTreeMap<u64, usize>,
     /// Those of them that take writes: where they begin, and of which key space they are.
     active: BTreeSet<(u64, KeyspaceId)>,
+    /// Those that are kept for change feeds.
+    kept: KeptLogs,
+    /// Those that change feeds can read.
+    chain: LogChain,
+}
+
+/// Logs that nothing but change feeds can need: bytes of each.
+#[derive(Default)]
+pub(crate) struct KeptLogs {
+    logs: BTreeMap<u64, u64>,
+    /// In all. Files may claim any length: sixty-four bits may be too few for their sum.
+    bytes: u128,
+}
+
+impl KeptLogs {
+    /// Adds a log of so many bytes, if all are within `most` then. False: they are not.
+    pub(crate) fn add_within(&mut self, number: u64, bytes: u64, most: u64) -> bool {
+        let bytes = bytes.max(KEPT_BYTES_MIN);
+        let fits = self.bytes + u128::from(bytes) <= u128::from(most);
+        if fits {
+            self.add(number, bytes);
+        }
+        fits
+    }
+
+    fn add(&mut self, number: u64, bytes: u64) {
+        let bytes = bytes.max(KEPT_BYTES_MIN);
+        let before = self.logs.insert(number, bytes).unwrap_or(0);
+        self.bytes = self.bytes + u128::from(bytes) - u128::from(before);
+    }
+
+    fn oldest(&self) -> Option<u64> {
+        self.logs.first_key_value().map(|(number, _)| *number)
+    }
+
+    fn drop_oldest(&mut self) {
+        let bytes = self.logs.pop_first().map_or(0, |(_, bytes)| bytes);
+        self.bytes -= u128::from(bytes);
+    }
+
+    /// Their numbers, ascending.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> + '_ {
+        self.logs.keys().copied()
+    }
 }
 
 impl State {
@@ -149,10 +199,40 @@ impl LiveLogs {
         state.memtables.iter().find_map(needed).unwrap_or(state.newest)
     }
 
-    /// Logs below this one are gone, or will be.
-    pub(crate) fn forget_below(&self, live: u64) {
+    /// No memtable needs logs below this one. Keeps the newest of them, up to so many bytes, for
+    /// change feeds. Gives the number below which all are to go.
+    pub(crate) fn let_go_below(&self, live: u64, kept_bytes: u64) -> u64 {
         let mut state = lock(&self.state);
-        state.older = state.older.split_off(&live);
+        let State { older, kept, chain, .. } = &mut *state;
+        let needed = older.split_off(&live);
+        std::mem::replace(older, needed).into_iter().for_each(|(log, bytes)| kept.add(log, bytes));
+        while let Some(oldest) = kept.oldest() {
+            if kept.bytes <= u128::from(kept_bytes) && !chain.is_useless(oldest) {
+                break;
+            }
+            kept.drop_oldest();
+            chain.let_go_below(oldest + 1);
+        }
+        let gone = kept.oldest().unwrap_or(live);
+        chain.let_go_below(gone);
+        gone
+    }
+
+    /// What change feeds can read, of a store that was opened.
+    pub(crate) fn begin_chain(&self, chain: LogChain, kept: KeptLogs) {
+        let mut state = lock(&self.state);
+        (state.chain, state.kept) = (chain, kept);
+    }
+
+    /// Looks at what change feeds can read, or changes it, in one step.
+    pub(crate) fn chain<T>(&self, look: impl FnOnce(&mut LogChain) -> T) -> T {
+        look(&mut lock(&self.state).chain)
+    }
+
+    /// How many logs are kept for change feeds, and their bytes.
+    pub(crate) fn kept(&self) -> (u64, u64) {
+        let state = lock(&self.state);
+        (state.kept.logs.len() as u64, u64::try_from(state.kept.bytes).unwrap_or(u64::MAX))
     }
 
     /// How many logs there are, and their bytes.
@@ -188,8 +268,8 @@ mod tests {
         assert_eq!((logs.live_without(None), logs.live_without(Some(9))), (9, 12));
         logs.note_bytes(50);
         assert_eq!(logs.sizes(), (3, 160));
-        logs.forget_below(9);
-        assert_eq!(logs.sizes(), (2, 60));
+        assert_eq!(logs.let_go_below(9, 0), 9);
+        assert_eq!((logs.sizes(), logs.kept()), ((2, 60), (0, 0)));
     }
     #[test]
     fn memtables_that_take_writes_are_known_by_their_logs() {

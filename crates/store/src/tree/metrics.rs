@@ -150,10 +150,10 @@ impl Stats {
         }
     }
 
-    fn gauges(&self) -> [Row; 26] {
+    fn gauges(&self) -> [Row; 28] {
         rows! { Gauge, "", self,
             memtables, memtable_bytes, memtable_entries, logs, log_bytes, fence_bytes, cache_bytes,
-            table_file_bytes, leaving_tables, merging, sequence,
+            kept_logs, kept_log_bytes, table_file_bytes, leaving_tables, merging, sequence,
             files.open, files.max,
             obsolete.tables, obsolete.bytes,
             obsolete.scans, obsolete.pinned_trees, obsolete.followed_trees,

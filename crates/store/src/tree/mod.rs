@@ -2,9 +2,11 @@
 
 pub(crate) mod asked;
 pub(crate) mod asked_keys;
+pub(crate) mod found_chain;
 pub(crate) mod guard_image;
 pub(crate) mod latency;
 pub(crate) mod live_logs;
+pub(crate) mod log_chain;
 pub(crate) mod metrics;
 pub(crate) mod obsolete_files;
 pub(crate) mod open_tree;

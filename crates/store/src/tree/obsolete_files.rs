@@ -62,7 +62,7 @@ struct Files {
 
 impl Leaving {
     /// Of a store that has these logs.
-    pub(crate) fn expecting(logs: Vec<u64>) -> Leaving {
+    pub(crate) fn expecting(logs: impl IntoIterator<Item = u64>) -> Leaving {
         let leaving = Leaving::default();
         leaving.expect_logs(logs);
         leaving

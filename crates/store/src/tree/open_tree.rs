@@ -207,6 +207,15 @@ impl OpenTree {
     }
 }
 
+/// Where the entries come from that an edit brings into tables.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Origin {
+    /// The log with the first entry of the memtable that they are of.
+    pub(crate) first_log: Option<u64>,
+    /// They are in no log, and are not newer than this.
+    pub(crate) unlogged: Option<Sequence>,
+}
+
 /// Makes an edit durable; gives the layout that the tree has then. `first_log`: that of a memtable
 /// which is in tables then.
 fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Result<Arc<Layout>> {
@@ -218,8 +227,9 @@ fn append(tree: &OpenTree, mut edit: StoreEdit, first_log: Option<u64>) -> Resul
     manifest.append(&edit)?;
     first_log.into_iter().for_each(|first| tree.logs.end_memtable(first));
     if frees {
-        tree.logs.forget_below(live);
-        tree.leaving.add_logs_before(live);
+        let kept_bytes = tree.table_files.options.kept_log_bytes;
+        let gone = tree.logs.let_go_below(live, kept_bytes);
+        tree.leaving.add_logs_before(gone);
     }
     let tree = manifest.layout().tree(tree.keyspace);
     Ok(Arc::clone(tree.expect("an edit of it went well")))
@@ -272,23 +282,27 @@ impl Installer {
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
-        self.install_flushed(tree, edit, None, opened, guard)
+        self.install_flushed(tree, edit, Origin::default(), opened, guard)
     }
 
-    /// As `install`. `first_log`: the log with the first entry of the memtable that is in tables
-    /// then.
+    /// As `install`, of an edit that brings entries into tables.
     pub(crate) fn install_flushed(
         &mut self,
         tree: &OpenTree,
         edit: &Edit,
-        first_log: Option<u64>,
+        origin: Origin,
         opened: &HashMap<u64, Arc<Table>>,
         guard: Guard,
     ) -> Result<()> {
         tree.dropped.check()?;
         let now = tree.current.hold();
-        let edit_of_store = StoreEdit::of_tree(tree.keyspace, edit.clone());
-        let layout = append(tree, edit_of_store, first_log)?;
+        let mut edit_of_store = StoreEdit::of_tree(tree.keyspace, edit.clone());
+        if let Some(last) = origin.unlogged {
+            // Before the edit may be there, whatever comes of it.
+            tree.logs.chain(|chain| chain.note_unlogged(last));
+            edit_of_store.unlogged = Some(last);
+        }
+        let layout = append(tree, edit_of_store, origin.first_log)?;
         let gone = layout.without(&edit.removed);
         if !edit.removed.is_empty() {
             let tables = now.files().filter(|table| gone.contains(table.file()));
@@ -352,6 +366,14 @@ impl Installer {
         next.layout = layout;
         tree.current.store(Arc::new(next));
         Ok(())
+    }
+
+    /// Notes that no log will have all that was written so far: change feeds do not cross it.
+    pub(crate) fn end_feeds(&mut self, tree: &OpenTree) -> Result<()> {
+        let last = tree.snapshots.visible();
+        tree.logs.chain(|chain| chain.note_unlogged(last));
+        let edit = StoreEdit::of_tree(tree.keyspace, Edit::default());
+        append(tree, StoreEdit { unlogged: Some(last), ..edit }, None).map(drop)
     }
 
     /// Lets logs go that no memtable needs any more.

@@ -301,6 +301,11 @@ pub struct Stats {
     pub logs: u64,
     /// Their bytes.
     pub log_bytes: u64,
+    /// Logs that are kept for change feeds alone: see
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes).
+    pub kept_logs: u64,
+    /// Their bytes; of each 4096 at least.
+    pub kept_log_bytes: u64,
     /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of this key space's cached blocks, in bytes.

@@ -22,7 +22,7 @@ use crate::guard::{Change, Guard, locator};
 use crate::plan::layout::{Edit, FlushRecord};
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
-use crate::tree::open_tree::OpenTree;
+use crate::tree::open_tree::{OpenTree, Origin};
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::version::{Sealed, Version};
 use crate::write::locator_merge::remade;
@@ -150,7 +150,9 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        return installer.install_flushed(tree, &edit, new.first_log, &output.opened, guard);
+        let unlogged = (!new.is_flushed).then_some(new.last);
+        let origin = Origin { first_log: new.first_log, unlogged };
+        return installer.install_flushed(tree, &edit, origin, &output.opened, guard);
     }
 }
 

@@ -30,7 +30,7 @@ const MIXED: [Written<'_>; 4] = [
 ];
 
 const DIR: &str = "db";
-const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0 };
+const NONE: Predecessor = Predecessor { wal: 0, valid_bytes: 0, last: None };
 /// Header and predecessor record: where the first group begins.
 const GROUPS_AT: u64 = HEADER_SIZE as u64 + 16 + 2;
 
@@ -238,7 +238,7 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
     for (number, key) in [(3, "c"), (4, "a"), (9, "b"), (10, "a")] {
         memtable.insert(key.as_bytes(), Sequence(number), Kind::Put, b"v");
     }
-    let before = Predecessor { wal: 6, valid_bytes: 0 };
+    let before = Predecessor { wal: 6, valid_bytes: 0, last: None };
     let memtables = [(KeyspaceId::DEFAULT, Arc::new(memtable))];
     Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtables).unwrap();
     let disk = disk.crash_hard();

@@ -21,8 +21,8 @@ use crate::plan::options::{OptionInfo, Options};
 use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
-/// Options of the whole store. They are not kept: each opening says them anew.
-const OF_STORE: [&str; 13] = [
+/// Options of the whole store. But for those below they are not kept: each opening says them anew.
+const OF_STORE: [&str; 14] = [
     "block_cache_bytes",
     "direct",
     "overlap",
@@ -33,10 +33,15 @@ const OF_STORE: [&str; 13] = [
     "background",
     "time_calls",
     "max_log_bytes",
+    "kept_log_bytes",
     "transaction_memory",
     "lock_timeout",
     "create_if_missing",
 ];
+
+/// Of these, what is kept with the default key space: an opening that does not name it, as by a tool
+/// that only reads, must not throw away what it keeps.
+const OF_STORE_KEPT: [&str; 1] = ["kept_log_bytes"];
 
 /// What is marked as set where filters were tuned by values: their options have names of their own.
 const FILTER: &str = "filter";
@@ -90,7 +95,8 @@ setters! {
 impl KeyspaceOptions {
     /// What is to be kept of them, and what is kept then. None: some hold for one opening alone.
     pub(crate) fn to_keep(&self, kept: &Kept) -> Result<(Named, Option<Kept>)> {
-        let new = self.options.to_keep(kept)?;
+        let mut new = self.options.to_keep(kept)?;
+        new.retain(|(name, _)| !OF_STORE_KEPT.contains(&name.as_str()));
         let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
         let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
         Ok((new, then))
@@ -227,7 +233,8 @@ impl Options {
         let is_tuned = self.lasting().any(|name| name == FILTER);
         let of_filters = if is_tuned { Options::filter_list() } else { Vec::new() };
         let of_filters = of_filters.into_iter().map(|option| option.name);
-        let names = self.lasting().filter(|name| *name != FILTER && !OF_STORE.contains(name));
+        let is_kept = |name: &&str| !OF_STORE.contains(name) || OF_STORE_KEPT.contains(name);
+        let names = self.lasting().filter(|name| *name != FILTER).filter(is_kept);
         for name in names.chain(of_filters) {
             let text = self.text_of(name)?;
             if kept.get(name) != Some(&text) {

@@ -8,6 +8,7 @@
 
 use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::events::Event;
@@ -48,7 +49,22 @@ pub(crate) enum Log {
         replaces: bool,
         /// It was in a log that has failed: no log that counts has it.
         is_needed: bool,
+        /// The file that has its name was read when the store was opened. It is copied, with what
+        /// tables have of it: change feeds go on from there.
+        was_read: bool,
     },
+}
+
+impl Log {
+    /// A log whose file is not there.
+    pub(crate) fn unmade(number: u64, before: Predecessor) -> Log {
+        Log::Unmade { number, before, replaces: false, is_needed: false, was_read: false }
+    }
+
+    /// A log that was read back.
+    pub(crate) fn read_back(number: u64, before: Predecessor) -> Log {
+        Log::Unmade { number, before, replaces: true, is_needed: false, was_read: true }
+    }
 }
 
 /// The log and the next sequence number.
@@ -109,8 +125,7 @@ impl Writer {
 
     /// Closes the log's file. Requires: nothing is written after this.
     pub(crate) fn let_go_of_files(&mut self) {
-        let before = self.as_predecessor();
-        self.log = Log::Unmade { number: 0, before, replaces: false, is_needed: false };
+        self.log = Log::unmade(0, Predecessor::none(Sequence(0)));
         self.unsynced.follow(None);
     }
 
@@ -257,22 +272,27 @@ impl Writer {
 
     /// The log, ready to be written.
     pub(super) fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
-        if let Log::Unmade { number, before, replaces, is_needed } = self.log {
+        if let Log::Unmade { number, before, replaces, is_needed, was_read } = self.log {
             engine.leaving.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
-            self.log = Log::Unmade { number, before, replaces: true, is_needed };
+            self.log = Log::Unmade { number, before, replaces: true, is_needed, was_read };
             let folder = &engine.table_files.folder;
             let created = match replaces || !memtables.is_empty() {
+                _ if was_read => self.copy_log(engine, number, before, &memtables),
                 true => Wal::create_from(folder, number, before, &memtables),
                 false => Wal::create(folder, number, before),
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
-                self.log = Log::Unmade { number, before, replaces, is_needed };
+                self.log = Log::Unmade { number, before, replaces, is_needed, was_read };
             }
             let created = created.and_then(|wal| {
                 engine.logs.begin_log(number, wal.len());
-                self.trees.move_to_newest(engine);
+                // Made again after a failure it has the same bytes.
+                engine.logs.chain(|chain| chain.follow(number, before, wal.end().durable()));
+                if !was_read {
+                    self.trees.move_to_newest(engine);
+                }
                 on_record(engine, wal)
             });
             self.tell_failure(created.as_ref().err());
@@ -283,6 +303,25 @@ impl Writer {
         match &mut self.log {
             Log::Open(wal) => Ok(wal),
             Log::Unmade { .. } => unreachable!("opened above"),
+        }
+    }
+
+    /// Makes a log anew that was read when the store was opened. If it was damaged since, what is
+    /// in memory takes its place, and change feeds end there.
+    fn copy_log(
+        &self,
+        engine: &Engine,
+        number: u64,
+        before: Predecessor,
+        memtables: &[(KeyspaceId, Arc<Memtable>)],
+    ) -> Result<Wal> {
+        let folder = &engine.table_files.folder;
+        match Wal::create_again(folder, number) {
+            Err(error) if error.tells_of_damage() => {
+                engine.installer().end_feeds(engine)?;
+                Wal::create_from(folder, number, before, memtables)
+            }
+            copied => copied,
         }
     }
 
@@ -344,10 +383,10 @@ impl Writer {
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
         // One that could not be made before has its number.
         if matches!(self.log, Log::Open(_)) {
-            let before = self.as_predecessor();
+            let before = self.as_predecessor(engine);
             let number = engine.table_files.new_file();
-            let (replaces, is_needed) = (false, true);
-            self.go_on_with(Log::Unmade { number, before, replaces, is_needed });
+            let (replaces, is_needed, was_read) = (false, true, false);
+            self.go_on_with(Log::Unmade { number, before, replaces, is_needed, was_read });
         }
         self.open_log(engine)?;
         self.unsynced.forget();
@@ -421,9 +460,12 @@ impl Writer {
     }
 
     /// What the next log says of this one.
-    fn as_predecessor(&self) -> Predecessor {
+    fn as_predecessor(&self, engine: &Engine) -> Predecessor {
+        let last = Some(engine.snapshots.visible());
         match &self.log {
-            Log::Open(wal) => Predecessor { wal: wal.number(), valid_bytes: wal.valid_bytes() },
+            Log::Open(wal) => {
+                Predecessor { wal: wal.number(), valid_bytes: wal.valid_bytes(), last }
+            }
             Log::Unmade { before, .. } => *before,
         }
     }
@@ -431,7 +473,7 @@ impl Writer {
     /// A log for what comes behind this one. Requires: all of this one is durable.
     fn new_log(&mut self, engine: &Engine) -> Result<Wal> {
         let (folder, number) = (&engine.table_files.folder, engine.table_files.new_file());
-        let before = self.as_predecessor();
+        let before = self.as_predecessor(engine);
         // After a failure, or a panic, the new log may be there all the same. It says how long the
         // old one is, which must stay so.
         self.next_failed = true;
@@ -440,6 +482,7 @@ impl Writer {
         let created = created.and_then(|wal| on_record(engine, wal));
         let wal = created.inspect_err(|error| self.tell_failure(Some(error)))?;
         engine.logs.begin_log(number, wal.len());
+        engine.logs.chain(|chain| chain.follow(number, before, wal.end().durable()));
         Ok(wal)
     }
 

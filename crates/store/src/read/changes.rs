@@ -1,0 +1,305 @@
+//! A change feed: committed writes in their order, read from the logs while they last.
+//! ```text
+//! chain of logs   [7 41..52] [9 53..60] [12 61.. durable end | not durable yet
+//! feed                           ^ told up to 55: 56 and later come next, group by group
+//! ```
+//! A log that follows a failed one repeats what was in memory alone. The feed tells that once, as
+//! one batch: nobody knows any more where the batches in it ended.
+//!
+//! Invariants: what is told is durable, and readers see it. Nothing is told twice, and nothing is
+//! left out: where that cannot be had, the feed ends with `Gone`. No file is open between calls,
+//! and no lock is held while one is read.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::entries::entry::{Entry, Kind, Sequence};
+use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::error::{Error, Result};
+use crate::files::names::wal_name;
+use crate::files::wal::{self, WalBatch};
+use crate::storage::traits::ReadAt;
+use crate::sync::Arc;
+use crate::tree::log_chain::{GoneBefore, LogPosition, LogStretch};
+use crate::tree::open_tree::OpenTree;
+
+/// Bytes of keys and values that are read at once, about.
+const PART_BYTES: usize = 1 << 20;
+
+/// What a write has done to its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeKind {
+    /// The key has this value.
+    Put(Vec<u8>),
+    /// The key has this value until a time.
+    PutWithExpiry {
+        /// The value.
+        value: Vec<u8>,
+        /// When it expires.
+        expiry: Expiry,
+    },
+    /// This operand is merged into the key's value: see [`merge`](crate::Keyspace::merge).
+    Merge(Vec<u8>),
+    /// The key has no value.
+    Delete,
+    /// No key from this one on has a value.
+    DeleteRange {
+        /// The key behind the range.
+        to: Vec<u8>,
+    },
+}
+
+/// A write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Change {
+    /// Its number: each write has a greater one than those before it.
+    pub sequence: u64,
+    /// The number of its key space; 0 is the default one. No other key space ever has it.
+    pub keyspace: u32,
+    /// The name that the key space had when the feed first met it. None: it was dropped before.
+    pub keyspace_name: Option<Arc<str>>,
+    /// The key.
+    pub key: Vec<u8>,
+    /// What has become of it.
+    pub kind: ChangeKind,
+}
+
+/// Writes that were committed together: whole batches and transactions, one or several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChangeBatch {
+    /// In the order of their numbers; one at least.
+    pub changes: Vec<Change>,
+}
+
+impl ChangeBatch {
+    /// The number of its last write: with it a feed goes on behind the batch.
+    pub fn sequence(&self) -> u64 {
+        self.changes.last().map_or(0, |change| change.sequence)
+    }
+}
+
+/// Committed writes, in their order: see [`Db::changes_since`](crate::Db::changes_since).
+///
+/// As an iterator it ends when there is nothing more to tell now, and goes on when it is asked
+/// again later. After an error it ends; [`next_batch`](Changes::next_batch) tries again.
+pub struct Changes {
+    tree: Arc<OpenTree>,
+    /// All up to this one was given to the caller.
+    told: Sequence,
+    /// All up to this one was read.
+    read: Sequence,
+    /// Where to read on.
+    at: Option<LogPosition>,
+    ready: VecDeque<ChangeBatch>,
+    names: BTreeMap<u32, Option<Arc<str>>>,
+    has_failed: bool,
+}
+
+impl Changes {
+    /// Of what comes after this write. `main`: the default tree.
+    pub(crate) fn since(main: &Arc<OpenTree>, since: Sequence) -> Result<Changes> {
+        let _call = main.life().enter()?;
+        let visible = main.snapshots.visible();
+        if since > visible {
+            return Err(Error::Gone { since: since.0, first: visible.0 + 1 });
+        }
+        let changes = Changes {
+            tree: Arc::clone(main),
+            told: since,
+            read: since,
+            at: None,
+            ready: VecDeque::new(),
+            names: BTreeMap::new(),
+            has_failed: false,
+        };
+        changes.look(|changes| main.logs.chain(|chain| chain.check(changes.read)))?;
+        Ok(changes)
+    }
+
+    /// The next writes that were committed together. None: nothing more is durable now. Ask again
+    /// later, or make what was written durable ([`Db::sync`](crate::Db::sync)).
+    ///
+    /// # Errors
+    /// `Gone`: the next writes are in no log any more, or were loaded past the logs. `Corrupt`: a
+    /// log is damaged. `Io`: it cannot be read; ask again. `Closed`: the store was closed. Nothing
+    /// is passed over after an error.
+    pub fn next_batch(&mut self) -> Result<Option<ChangeBatch>> {
+        let next = self.try_next();
+        self.has_failed = next.is_err();
+        next
+    }
+
+    fn try_next(&mut self) -> Result<Option<ChangeBatch>> {
+        let tree = Arc::clone(&self.tree);
+        let _call = tree.life().enter()?;
+        while self.ready.is_empty() && self.read_part()? {}
+        let next = self.ready.pop_front();
+        let last = next.as_ref().map(|batch| Sequence(batch.sequence()));
+        self.told = last.unwrap_or(self.read).max(self.told);
+        Ok(next)
+    }
+
+    /// All writes up to this number were told, those that are told. A feed since it goes on where
+    /// this one is.
+    pub fn sequence(&self) -> u64 {
+        self.told.0
+    }
+
+    fn look<T>(
+        &self,
+        look: impl FnOnce(&Changes) -> std::result::Result<T, GoneBefore>,
+    ) -> Result<T> {
+        look(self).map_err(|GoneBefore(first)| Error::Gone { since: self.read.0, first: first.0 })
+    }
+
+    fn next_stretch(&self) -> Result<Option<LogStretch>> {
+        self.look(|it| it.tree.logs.chain(|chain| chain.next(it.read, it.at)))
+    }
+
+    /// Reads some more. False: nothing more can be told.
+    fn read_part(&mut self) -> Result<bool> {
+        // Before the logs: what is in them and is greater is not visible yet.
+        let visible = self.tree.snapshots.visible();
+        let Some(stretch) = self.next_stretch()? else { return Ok(false) };
+        let Some(file) = self.open(&stretch)? else { return Ok(true) };
+        // A log that takes the place of a damaged one of its name was noted before it was there.
+        self.look(|it| it.tree.logs.chain(|chain| chain.check_unlogged(it.read)))?;
+        let LogPosition { log, offset } = stretch.from;
+        let path = self.tree.table_files.folder.path_of(&wal_name(log));
+        let mut part = Part::new(self.read, visible, stretch.after);
+        let range = (offset, stretch.end);
+        let end = wal::read_between((file, &path), log, range, &mut |group| part.take(&group))?;
+        part.end(end == stretch.end && stretch.has_repeats);
+        let has_moved = end > offset || part.read > self.read;
+        (self.read, self.at) = (part.read, Some(LogPosition { log, offset: end }));
+        let mut batches = part.batches;
+        batches.iter_mut().flat_map(|batch| &mut batch.changes).for_each(|it| self.name(it));
+        self.ready.extend(batches);
+        Ok(has_moved)
+    }
+
+    /// None: the log has gone meanwhile, and is to be looked for anew.
+    fn open(&self, stretch: &LogStretch) -> Result<Option<Arc<dyn ReadAt>>> {
+        let name = wal_name(stretch.from.log);
+        match self.tree.table_files.folder.open_file(&name) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                let still = self.next_stretch()?.map(|now| now.from.log);
+                if still != Some(stretch.from.log) {
+                    return Ok(None);
+                }
+                let path = self.tree.table_files.folder.path_of(&name);
+                let what = "the store has it for change feeds, and somebody has removed it";
+                Err(Error::FileMissing { path, what: what.into() })
+            }
+            opened => opened.map(Some),
+        }
+    }
+
+    fn name(&mut self, change: &mut Change) {
+        let id = change.keyspace;
+        let name = || {
+            let manifest = self.tree.manifest();
+            let known = manifest.layout().keyspaces.get(&KeyspaceId(id));
+            known.map(|keyspace| Arc::from(keyspace.record.name.as_str()))
+        };
+        change.keyspace_name = self.names.entry(id).or_insert_with(name).clone();
+    }
+}
+
+impl Iterator for Changes {
+    type Item = Result<ChangeBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if std::mem::take(&mut self.has_failed) {
+            return None;
+        }
+        self.next_batch().transpose()
+    }
+}
+
+impl std::fmt::Debug for Changes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Changes").field(&self.sequence()).finish()
+    }
+}
+
+/// What is read at once, of one log.
+struct Part {
+    read: Sequence,
+    visible: Sequence,
+    /// The newest write before the log.
+    after: Sequence,
+    /// What the log repeats of a failed one.
+    repeated: Vec<Change>,
+    batches: Vec<ChangeBatch>,
+    bytes: usize,
+}
+
+impl Part {
+    fn new(read: Sequence, visible: Sequence, after: Sequence) -> Self {
+        let (repeated, batches) = (Vec::new(), Vec::new());
+        Part { read, visible, after, repeated, batches, bytes: 0 }
+    }
+
+    /// Takes the next group of the log. False: not this one.
+    fn take(&mut self, group: &WalBatch<'_>) -> Result<bool> {
+        let Some(last) = group.entries.last() else { return Ok(true) };
+        if last.sequence > self.visible {
+            return Ok(false);
+        }
+        if group.repeats {
+            self.repeat(group);
+            return Ok(true);
+        }
+        self.end(true);
+        if self.bytes >= PART_BYTES {
+            return Ok(false);
+        }
+        let new = group.writes().filter(|(_, entry)| entry.sequence > self.read);
+        let changes: Vec<Change> = new.map(|(keyspace, entry)| change(keyspace, entry)).collect();
+        self.bytes += group.entries.iter().map(|it| it.key.len() + it.value.len()).sum::<usize>();
+        self.give(changes);
+        Ok(true)
+    }
+
+    /// What is repeated was told, unless the log before could not make it durable.
+    fn repeat(&mut self, group: &WalBatch<'_>) {
+        let told = self.repeated.last().map_or(self.read.0, |last| last.sequence);
+        let is_new = |entry: &Entry<'_>| entry.sequence.0 > told && entry.sequence <= self.after;
+        let new = group.writes().filter(|(_, entry)| is_new(entry));
+        self.repeated.extend(new.map(|(keyspace, entry)| change(keyspace, entry)));
+    }
+
+    /// What the log repeats has ended. `is_whole`: all of it was read.
+    fn end(&mut self, is_whole: bool) {
+        let repeated = std::mem::take(&mut self.repeated);
+        self.give(repeated);
+        if is_whole {
+            self.read = self.read.max(self.after);
+        }
+    }
+
+    fn give(&mut self, changes: Vec<Change>) {
+        let Some(last) = changes.last() else { return };
+        self.read = Sequence(last.sequence);
+        self.batches.push(ChangeBatch { changes });
+    }
+}
+
+fn change(keyspace: KeyspaceId, entry: &Entry<'_>) -> Change {
+    let kind = match entry.kind {
+        Kind::Put => ChangeKind::Put(entry.value.to_vec()),
+        Kind::Merge => ChangeKind::Merge(entry.value.to_vec()),
+        Kind::Delete => ChangeKind::Delete,
+        Kind::DeleteRange => ChangeKind::DeleteRange { to: entry.value.to_vec() },
+        Kind::PutWithExpiry => {
+            let (expiry, value) = (Expiry::of_stored(entry.value), &entry.value[EXPIRY_BYTES..]);
+            ChangeKind::PutWithExpiry { value: value.to_vec(), expiry }
+        }
+    };
+    let (sequence, key) = (entry.sequence.0, entry.key.to_vec());
+    Change { sequence, keyspace: keyspace.0, keyspace_name: None, key, kind }
+}

@@ -1,0 +1,69 @@
+//! Which logs of a store that is opened a change feed can read.
+//! ```text
+//! 9, the newest   "after 7, of which 4096 bytes count"
+//! 7               "after 6, of which 512 bytes count"
+//! 6               all of it is in tables: kept, if the options keep so many bytes
+//! 8               nobody follows it: a crash has left it
+//! ```
+//! Invariant: what cannot be read of logs that only change feeds need ends the chain there, and is
+//! no error.
+
+use std::collections::VecDeque;
+
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::log_replay::Replayed;
+use crate::files::names::wal_name;
+use crate::files::wal::{self, Predecessor};
+use crate::plan::store_layout::StoreLayout;
+use crate::storage::open_folder::OpenFolder;
+use crate::tree::live_logs::KeptLogs;
+use crate::tree::log_chain::{ChainedLog, LogChain, ToldEnd};
+
+/// What was found.
+pub(crate) struct FoundChain {
+    pub(crate) chain: LogChain,
+    pub(crate) kept: KeptLogs,
+}
+
+/// Follows the logs from the newest one back. `last`: the newest write of the store. `kept_bytes`:
+/// of logs that nothing else needs.
+pub(crate) fn found_chain(
+    folder: &OpenFolder,
+    names: &[String],
+    (replayed, last): (&Replayed, Sequence),
+    layout: &StoreLayout,
+    kept_bytes: u64,
+) -> FoundChain {
+    let (mut logs, mut kept) = (VecDeque::<ChainedLog>::new(), KeptLogs::default());
+    let newest = replayed.logs.last();
+    let mut next = newest.map(|log| (log.number, log.before, ToldEnd::Said(log.said_bytes)));
+    while let Some((number, before, end)) = next.take() {
+        let Some(after) = before.last else { break };
+        logs.push_front(ChainedLog { number, after, end });
+        let Predecessor { wal, valid_bytes, .. } = before;
+        if wal >= number || valid_bytes == 0 {
+            break;
+        }
+        let known = replayed.logs.iter().find(|log| log.number == wal).map(|log| log.before);
+        let found = known.or_else(|| {
+            let is_there = wal < layout.logs.live && names.contains(&wal_name(wal));
+            let (bytes, found) = is_there.then(|| beginning(folder, wal, valid_bytes).ok())??;
+            kept.add_within(wal, bytes, kept_bytes).then_some(found)
+        });
+        let found = found.filter(|found| found.last <= Some(after));
+        next = found.map(|found| (wal, found, ToldEnd::At(valid_bytes)));
+    }
+    FoundChain { chain: LogChain::new(logs, last, layout.logs.unlogged), kept }
+}
+
+/// The bytes of a log, and what it says of the one before it.
+fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<(u64, Predecessor)> {
+    let name = wal_name(number);
+    let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));
+    let bytes = file.size().map_err(Error::io(&path))?;
+    match wal::beginning(file, &path, number)? {
+        Some(before) if bytes >= valid_bytes => Ok((bytes, before)),
+        _ => Err(Error::corrupt(path, bytes, "the log ends too early")),
+    }
+}

@@ -151,7 +151,7 @@ impl Drawer {
             let back = self.rng.below(2) == 0;
             return Step::TxScan { which, stretch: self.stretch(), back, limit };
         }
-        let for_update = self.rng.below(5) == 0;
+        let for_update = self.rng.below(3) == 0;
         Step::TxGet { which, place: self.place(), for_update }
     }
 

@@ -193,8 +193,10 @@ pub enum Error {
     /// Operands were merged into a key, and its key space is open without its merge operator. Open
     /// it with that one: [`Options::merge_operator`](crate::Options::merge_operator), or the
     /// options of [`Db::keyspace`](crate::Db::keyspace). Of a write: nothing was written.
-    #[error("key space number {keyspace} has no merge operator here, and {key} needs it: open it with the one it was made with", key = key.escape_ascii())]
+    #[error("{path}: key space number {keyspace} has no merge operator here, and {key} needs it: open it with the one it was made with", path = path.display(), key = key.escape_ascii())]
     NoMergeOperator {
+        /// The folder of the store.
+        path: PathBuf,
         /// The number of the key space; 0 is the default one.
         keyspace: u32,
         /// The key.
@@ -202,8 +204,10 @@ pub enum Error {
     },
     /// The merge operator makes no value of a key and its operands. They are kept: mend the
     /// operator, or put or delete the key.
-    #[error("the merge operator {operator} fails on {key}, in key space number {keyspace}: {what}", key = key.escape_ascii())]
+    #[error("{path}: the merge operator {operator} fails on {key}, in key space number {keyspace}: {what}", path = path.display(), key = key.escape_ascii())]
     MergeFailed {
+        /// The folder of the store.
+        path: PathBuf,
         /// The number of the key space; 0 is the default one.
         keyspace: u32,
         /// The key.

@@ -22,6 +22,7 @@
 //! | to | begin with |
 //! |---|---|
 //! | write | [`Db::put`], [`Db::write`] with a [`Batch`], [`Db::delete_range`], [`Db::put_ttl`] |
+//! | add to values without reading them | [`Db::merge`], [`Options::merge_operator`] |
 //! | read what a batch would do | [`IndexedBatch`] |
 //! | load sorted entries | [`Db::ingest`] |
 //! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |

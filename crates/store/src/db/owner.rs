@@ -42,7 +42,9 @@ impl Owner {
         engine.life().check()?;
         for (keyspace, key) in write.batch.merged_keys() {
             if engine.commit.trees.of(engine, keyspace)?.merge_operator.get().is_none() {
-                return Err(Error::NoMergeOperator { keyspace: keyspace.0, key: key.to_vec() });
+                let path = engine.table_files.folder.path().to_path_buf();
+                let (keyspace, key) = (keyspace.0, key.to_vec());
+                return Err(Error::NoMergeOperator { path, keyspace, key });
             }
         }
         let (commit, clock) = (&engine.commit, engine.timing());

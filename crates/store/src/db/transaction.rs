@@ -181,9 +181,9 @@ impl Transaction {
         self.in_default().put_ttl(key, value, ttl)
     }
 
-    /// Merges an operand into the value of a key, as [`Keyspace::merge`]. It reads nothing, and goes
-    /// on top of whatever others have written when the transaction commits: so transactions that
-    /// merge into one key, and do not read it, do not hinder each other, at no isolation.
+    /// Merges an operand into the value of a key, as [`Keyspace::merge`]. It reads nothing, and
+    /// goes on top of whatever others have written when the transaction commits: so transactions
+    /// that merge into one key, and do not read it, do not hinder each other, at no isolation.
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.in_default().merge(key, operand)
     }

@@ -8,6 +8,7 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -280,19 +281,22 @@ pub(crate) fn combined(
     catch_unwind(AssertUnwindSafe(|| operator.combine(key, older, newer))).ok().flatten()
 }
 
-/// As `merged`, for who reads: the operator, if there is one, of a key space of this number.
+/// As `merged`, for who reads: the operator, if there is one, of a key space of this number in a
+/// store.
 pub(crate) fn merged_for_reader(
-    (operator, keyspace): (Option<&Arc<dyn MergeOperator>>, u32),
+    operator: Option<&Arc<dyn MergeOperator>>,
+    (store, keyspace): (&Path, u32),
     key: &[u8],
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> Result<Vec<u8>> {
+    let path = || store.to_path_buf();
     let Some(operator) = operator else {
-        return Err(Error::NoMergeOperator { keyspace, key: key.to_vec() });
+        return Err(Error::NoMergeOperator { path: path(), keyspace, key: key.to_vec() });
     };
     merged(&**operator, key, existing, operands).map_err(|what| {
         let (key, operator) = (key.to_vec(), operator.name().to_string());
-        Error::MergeFailed { keyspace, key, operator, what }
+        Error::MergeFailed { path: path(), keyspace, key, operator, what }
     })
 }
 

@@ -202,7 +202,7 @@ impl Retention {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::merge_operator::{Add, Concat};
+    use crate::entries::merge_operator::{Add, Concat, MergeError};
     use crate::entries::tombstones::RangeDelete;
 
     fn kept(snapshots: &[u64], bottom: bool, entries: &[(u64, Kind)]) -> Vec<u64> {
@@ -395,5 +395,32 @@ mod tests {
     #[test]
     fn an_operand_that_is_there_twice_counts_once() {
         assert_eq!(Folded::new(&[30], true).of(&[A, A, VALUE]), "28=v+a");
+    }
+
+    #[test]
+    fn operands_beyond_the_memory_for_them_stay_as_they_are() {
+        /// It does not combine.
+        struct Length;
+        impl MergeOperator for Length {
+            fn name(&self) -> &str {
+                "length"
+            }
+            fn merge(
+                &self,
+                _key: &[u8],
+                existing: Option<&[u8]>,
+                operands: &[&[u8]],
+            ) -> std::result::Result<Vec<u8>, MergeError> {
+                let all = existing.into_iter().chain(operands.iter().copied());
+                Ok(all.map(<[u8]>::len).sum::<usize>().to_string().into_bytes())
+            }
+        }
+        let folded = Folded { operator: Some(Arc::new(Length)), ..Folded::new(&[30], true) };
+        assert_eq!(folded.of(&[A, B, C, VALUE]), "28=4");
+        let long = "x".repeat(17 << 20);
+        let [a, b] = [A, B].map(|(number, kind, _)| (number, kind, &*long));
+        let kept = folded.of(&[a, b, C, VALUE]);
+        let kept: Vec<&str> = kept.split(' ').map(|entry| &entry[..3]).collect();
+        assert_eq!(kept, ["28+", "22+", "15+", "9=v"]);
     }
 }

@@ -36,7 +36,8 @@ pub trait Readable {
         operands: &[&[u8]],
     ) -> Result<Vec<u8>> {
         let _ = (existing, operands);
-        Err(Error::NoMergeOperator { keyspace: 0, key: key.to_vec() })
+        let path = "what is read beneath the batch".into();
+        Err(Error::NoMergeOperator { path, keyspace: 0, key: key.to_vec() })
     }
 }
 

@@ -64,8 +64,8 @@ impl OpenTree {
         existing: Option<&[u8]>,
         operands: &[&[u8]],
     ) -> Result<Vec<u8>> {
-        let operator = (self.merge_operator.get(), self.keyspace.0);
-        merged_for_reader(operator, key, existing, operands)
+        let place = (self.table_files.folder.path(), self.keyspace.0);
+        merged_for_reader(self.merge_operator.get(), place, key, existing, operands)
     }
 }
 

@@ -144,8 +144,9 @@ impl Unreadable<'_> {
         let manifest = self.tree.manifest();
         let keyspace = manifest.layout().keyspaces.get(&self.tree.keyspace);
         let name = keyspace.map_or("", |keyspace| &keyspace.record.name);
+        let store = self.tree.table_files.folder.path().display();
         Some(format!(
-            "key space {name}: {key} has operands and cannot be read, since the key space is open \
+            "{store}, key space {name}: {key} has operands and cannot be read, since the key space is open \
              without its merge operator: open it with the one it was made with"
         ))
     }

@@ -259,6 +259,9 @@ impl Keyspaces {
 /// Gives an open key space the merge operator that was set now, if one was: it was opened without,
 /// for what it has, or shares its options with others. The first one stays; all have one name.
 pub(crate) fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Result<()> {
+    if !given.sets_operator() {
+        return Ok(());
+    }
     let record =
         main.manifest().layout().keyspaces.get(&engine.keyspace).map(|it| Arc::clone(&it.record));
     let kept = record.map(|record| record.options.clone()).unwrap_or_default();

@@ -102,6 +102,11 @@ impl KeyspaceOptions {
         Ok((new, then))
     }
 
+    /// Whether a merge operator was set, or that there is none.
+    pub(crate) fn sets_operator(&self) -> bool {
+        self.options.is_set(MERGE_OPERATOR)
+    }
+
     /// The merge operator that was set, for a key space that has kept these options and is open
     /// with that one; what is to be kept of it. None: none was set.
     pub(crate) fn operator(
@@ -109,7 +114,7 @@ impl KeyspaceOptions {
         kept: &Kept,
         open: Option<&Arc<dyn MergeOperator>>,
     ) -> Result<Option<(&OperatorOption, Named)>> {
-        if !self.options.is_set(MERGE_OPERATOR) {
+        if !self.sets_operator() {
             return Ok(None);
         }
         let operator = &self.options.merge_operator;

@@ -1,6 +1,6 @@
 //! RocksDB's optimistic transactions behind the seam.
 //! ```text
-//! get     GetForUpdate at the transaction's snapshot: the commit looks whether it was written since
+//! get     GetForUpdate at the transaction's snapshot: the commit looks whether others have written
 //! scan    an iterator at the snapshot; what it shows is not looked at again, but in CheckedRocks:
 //!         GetForUpdate of each key. New keys between them stay unseen: RocksDB has nothing for
 //!         ranges.

@@ -17,8 +17,8 @@ const VALUE: [u8; 100] = [7; 100];
 /// Keys of the store, for each that is read.
 const KEYS_PER_READ: u64 = 10;
 const FLUSHES: u64 = 100;
-/// Keys that others write before each flush.
-const WRITES_PER_FLUSH: u64 = 1000;
+/// Keys that are read, for each that others write before a flush.
+const READS_PER_WRITE: u64 = 100;
 /// Transactions, and as many rounds.
 const ROUNDS: usize = 7;
 
@@ -62,7 +62,17 @@ impl World {
         }
         db.flush()?;
         db.compact()?;
+        // What is then due at once is not what is measured.
+        db.put("one more", VALUE)?;
+        db.flush()?;
+        while db.step()? {}
         Ok(World { db, storage, reads })
+    }
+
+    /// Entries of the last level's run.
+    fn largest(&self) -> Result<Option<u64>> {
+        let runs = self.db.stats()?.levels.into_iter().flat_map(|level| level.runs);
+        Ok(runs.map(|run| run.entries).max())
     }
 
     /// A transaction that has read, and has something to write.
@@ -78,10 +88,11 @@ impl World {
 
     /// Keys that nobody reads, in many flushes, and merges as they are due.
     fn write(&self, last_merge: bool) -> Result<()> {
-        let first = self.reads * KEYS_PER_READ;
+        let (first, count) = (self.reads * KEYS_PER_READ, self.reads / READS_PER_WRITE);
+        let before = self.largest()?;
         for flush in 0..FLUSHES {
-            for n in 0..WRITES_PER_FLUSH {
-                self.db.put(spread(first + flush * WRITES_PER_FLUSH + n), VALUE)?;
+            for n in 0..count {
+                self.db.put(spread(first + flush * count + n), VALUE)?;
             }
             self.db.flush()?;
             while self.db.step()? {}
@@ -89,16 +100,14 @@ impl World {
                 self.db.compact()?;
             }
         }
-        let runs = self.db.stats()?.levels.into_iter().flat_map(|level| level.runs);
-        let largest = runs.map(|run| run.entries).max();
-        let is_merged = largest != Some(self.reads * KEYS_PER_READ);
-        assert_eq!(is_merged, last_merge, "whether the last level was merged into: {largest:?}");
+        let is_merged = self.largest()? != before;
+        assert_eq!(is_merged, last_merge, "whether the last level was merged into");
         Ok(())
     }
 
     /// Gets of keys that are not there.
     fn miss(&self) -> Result<()> {
-        let first = self.reads * KEYS_PER_READ + FLUSHES * WRITES_PER_FLUSH;
+        let first = 2 * self.reads * KEYS_PER_READ;
         (first..first + self.reads).try_for_each(|n| {
             let found = self.db.get(spread(n))?;
             assert!(found.is_none(), "key {n} is not there");
@@ -144,16 +153,20 @@ fn compare(reads: u64, last_merge: bool) -> Result<()> {
     Ok(())
 }
 
-/// Operations of the disk during a commit where no block is cached: each reads a block, but for one
-/// or two that write the log.
+/// Operations of the disk during a commit where no block is cached, but for the one that writes the
+/// log: each reads a block.
 fn blocks_read(reads: u64, last_merge: bool) -> Result<(u64, usize)> {
     let world = World::new(reads, 0)?;
+    let operations = || world.storage.operations();
+    let before = operations();
     let transaction = world.reader(0)?;
+    let read = operations() - before;
+    assert!(read >= reads, "no block is cached: {read} operations read {reads} keys");
     world.write(last_merge)?;
-    let before = world.storage.operations();
+    let before = operations();
     transaction.commit()?;
-    let read = world.storage.operations() - before;
-    Ok((read, world.db.stats()?.run_count()))
+    let written = operations() - before;
+    Ok((written - 1, world.db.stats()?.run_count()))
 }
 
 /// The processor's time that this thread has had, in nanoseconds.

@@ -123,7 +123,7 @@ pub(super) fn report(
             .iter()
             .map(|turn| committed(&turn.totals) as f64 / turn.seconds)
             .collect(),
-        all: times(&turns, |turn| all_kinds(turn)),
+        all: times(&turns, all_kinds),
         kinds: kinds(work.kinds(), &turns, &totals),
         times_a_put: if is_beside_puts { times_a_put(&turns) } else { None },
         guard_probes_per_commit: per_reader(|counts| counts.guard_probes),
@@ -174,10 +174,21 @@ fn times(turns: &[Turn], of: impl Fn(&Turn) -> Histogram<u64>) -> LatencyReport 
     times_report(&sum, rounds.into_iter().map(Some))
 }
 
-/// None: no round has both kinds.
+/// Where no round has both kinds, of all rounds together. None: there was one kind alone.
 fn times_a_put(turns: &[Turn]) -> Option<f64> {
-    let both = turns.iter().filter(|turn| turn.times.iter().all(|times| !times.is_empty()));
-    let ratio = |turn: &Turn| turn.times[PUT_IF_ABSENT].mean() / turn.times[PUT].mean();
-    let mut ratios: Vec<f64> = both.map(ratio).collect();
-    (!ratios.is_empty()).then(|| median(&mut ratios))
+    let ratio = |times: &[Histogram<u64>]| {
+        let has_both = times.iter().all(|times| !times.is_empty());
+        has_both.then(|| times[PUT_IF_ABSENT].mean() / times[PUT].mean())
+    };
+    let mut ratios: Vec<f64> = turns.iter().filter_map(|turn| ratio(&turn.times)).collect();
+    if !ratios.is_empty() {
+        return Some(median(&mut ratios));
+    }
+    let mut sums = [empty_histogram(), empty_histogram()];
+    for turn in turns {
+        for (sum, times) in sums.iter_mut().zip(&turn.times) {
+            sum.add(times).expect("the bounds are the same");
+        }
+    }
+    ratio(&sums)
 }

@@ -4,10 +4,11 @@
 //! 2   D_NEXT_O_ID = max(O_ID) + 1              6   O_OL_CNT = lines of this order
 //!                 = max(NO_O_ID) + 1           8   W_YTD = sum(H_AMOUNT)
 //! 3   NO_O_ID have no gaps                     9   D_YTD = sum(H_AMOUNT)
-//! 4   sum(O_OL_CNT) = order lines              10  C_BALANCE = -C_YTD_PAYMENT (nothing is delivered)
+//! 4   sum(O_OL_CNT) = order lines              10  C_BALANCE = -C_YTD_PAYMENT
 //! 7   a line is delivered: its order has a carrier
 //! ```
-//! Numbers here begin with 0, so 2 has "+ 1" where the standard has "- 1" on the other side, too.
+//! Nothing is delivered, so 10 has no delivered amounts. Numbers here begin with 0, so 2 has "+ 1"
+//! where the standard has "- 1" on one side.
 //! Invariant: every row of every table is looked at.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -73,7 +73,7 @@ pub(crate) fn open_store(
         other => MemtableSize::of_many(kept_buffer_bytes(&layout.keyspaces[&other].record.options)),
     };
     let mut replayed = replay_logs(&folder, &names, &layout, &size_of)?;
-    let last = replayed.last().max(layout.last_sequence());
+    let last = replayed.last().max(layout.last_sequence()).max(layout.logs.unlogged);
     let life = Arc::clone(folder.life());
     let chain = found_chain(&folder, &names, (&replayed, last), &layout, options.kept_log_bytes);
     let logs: BTreeSet<u64> =

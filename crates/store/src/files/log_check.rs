@@ -108,7 +108,7 @@ impl LogCheck<'_> {
     pub(crate) fn damaged_kept(&self, names: &[String]) -> Result<Vec<u64>> {
         let mut damaged = Vec::new();
         let oldest = live_logs(names, self.layout.logs).first().copied();
-        let before = oldest.map(|oldest| wal::predecessor(self.folder, oldest));
+        let before = oldest.map(|oldest| self.beginning(oldest));
         let Some(Ok(Some(before))) = before else { return Ok(damaged) };
         let follows = Some((before.wal, before.valid_bytes));
         self.check_kept(names, follows, &mut |number, error| {
@@ -131,7 +131,7 @@ impl LogCheck<'_> {
         };
         while let Some((number, bytes)) = next.take().filter(is_kept) {
             let read = wal::replay(self.folder, number, Some(bytes), &mut |_| Ok(()));
-            let read = read.and_then(|_| wal::predecessor(self.folder, number));
+            let read = read.and_then(|_| self.beginning(number));
             match read {
                 Ok(before) => {
                     let before = before.filter(|before| before.wal < number);
@@ -143,6 +143,11 @@ impl LogCheck<'_> {
             }
         }
         Ok(())
+    }
+
+    fn beginning(&self, number: u64) -> Result<Option<Predecessor>> {
+        let name = wal_name(number);
+        wal::beginning(&*self.folder.open_file(&name)?, &self.folder.path_of(&name), number)
     }
 
     fn is_gone(&self, numbers: &[u64], before: Predecessor) -> bool {

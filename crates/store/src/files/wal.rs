@@ -45,6 +45,8 @@ pub(crate) const VERSION: u32 = 5;
 /// Those that are read: what an older one has is as in the present one.
 const READ_VERSIONS: [u32; 2] = [2, VERSION];
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
+/// Header and predecessor record have fewer.
+const BEGINNING_BYTES: usize = 128;
 /// What is no kind of entry: the number of a key space follows.
 const KEYSPACE_TAG: u8 = 64;
 /// As above: the group repeats what earlier logs have.
@@ -69,8 +71,9 @@ pub(crate) struct Predecessor {
     pub(crate) wal: u64,
     /// 0: none of its bytes count any more.
     pub(crate) valid_bytes: u64,
-    /// The newest write that was visible when this log was made. Later ones are in this log or in
-    /// those that follow. None: an older version made it.
+    /// Writes after this one are in this log or in those that follow: the newest that was visible
+    /// when this log was made, or of a log that repeats what is in memory, the newest that was not
+    /// there. None: an older version made it.
     pub(crate) last: Option<Sequence>,
 }
 
@@ -350,15 +353,17 @@ pub(crate) fn replay(
 
 /// What a log says of the one before it, read without what follows. None: it has no such record.
 pub(crate) fn beginning(
-    file: Arc<dyn ReadAt>,
+    file: &dyn ReadAt,
     path: &Path,
     number: u64,
 ) -> Result<Option<Predecessor>> {
-    check_version(path, &record::read_header(&*file, path, HEADER_SIZE)?)?;
-    let mut records = Records::of(file, path, number)?;
-    let at = HEADER_SIZE as u64;
-    let decoded = records.at(at)?.map(decode_predecessor).transpose();
-    decoded.map_err(|wrong| in_log(path, at, wrong))
+    let bytes = record::read_header(file, path, BEGINNING_BYTES)?;
+    check_version(path, &bytes[..bytes.len().min(HEADER_SIZE)])?;
+    let payload = (bytes.len() > HEADER_SIZE)
+        .then(|| record::record_at(&bytes, HEADER_SIZE, number))
+        .flatten();
+    let decoded = payload.map(decode_predecessor).transpose();
+    decoded.map_err(|wrong| in_log(path, HEADER_SIZE as u64, wrong))
 }
 
 /// Gets a group of a log; gives whether to go on with the next one. False: it does not take this

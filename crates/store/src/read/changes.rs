@@ -268,8 +268,7 @@ impl Part {
     /// What is repeated was told, unless the log before could not make it durable.
     fn repeat(&mut self, group: &WalBatch<'_>) {
         let told = self.repeated.last().map_or(self.read.0, |last| last.sequence);
-        let is_new = |entry: &Entry<'_>| entry.sequence.0 > told && entry.sequence <= self.after;
-        let new = group.writes().filter(|(_, entry)| is_new(entry));
+        let new = group.writes().filter(|(_, entry)| entry.sequence.0 > told);
         self.repeated.extend(new.map(|(keyspace, entry)| change(keyspace, entry)));
     }
 

@@ -62,7 +62,7 @@ fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<(u64,
     let name = wal_name(number);
     let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));
     let bytes = file.size().map_err(Error::io(&path))?;
-    match wal::beginning(file, &path, number)? {
+    match wal::beginning(&*file, &path, number)? {
         Some(before) if bytes >= valid_bytes => Ok((bytes, before)),
         _ => Err(Error::corrupt(path, bytes, "the log ends too early")),
     }

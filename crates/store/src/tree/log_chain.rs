@@ -28,7 +28,7 @@ pub(crate) enum ToldEnd {
 /// A log of the chain.
 pub(crate) struct ChainedLog {
     pub(crate) number: u64,
-    /// The newest write before it.
+    /// The newest write before it; where it follows a failed one, before all that it repeats of it.
     pub(crate) after: Sequence,
     pub(crate) end: ToldEnd,
 }

@@ -237,6 +237,7 @@ impl Keyspaces {
             writer.make_durable(main)?;
             let installer = engine.as_ref().map(|engine| engine.installer());
             change(main, id, KeyspaceChange::Dropped)?;
+            writer.note_leaving(main);
             if let Some(engine) = &engine {
                 engine.drop_tree(name);
             }

@@ -87,6 +87,7 @@ pub(crate) fn rows() -> Vec<Row> {
         time_calls,
         max_open_files,
         max_log_bytes,
+        kept_log_bytes,
         transaction_memory,
         lock_timeout,
         sync,
@@ -103,7 +104,8 @@ pub(crate) fn rows() -> Vec<Row> {
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         question_rows(learn_questions, time_calls),
         session_rows(sync, create_if_missing),
-        log_rows(max_log_bytes, transaction_memory, lock_timeout),
+        log_rows(max_log_bytes, kept_log_bytes, transaction_memory),
+        lock_rows(lock_timeout),
         policy_rows(policy),
         elastic_rows(filter.get()),
         filter_rows(&filter),
@@ -252,21 +254,21 @@ fn stall_rows(
     ]
 }
 
-fn log_rows(max_log_bytes: u64, transaction_memory: u64, lock_timeout: Duration) -> Vec<Row> {
-    let (allowed, refused) = (vec![65536, u64::MAX], vec![0, 65535]);
+fn lock_rows(lock_timeout: Duration) -> Vec<Row> {
     let day = Duration::from_secs(24 * 60 * 60);
     let (times, too_long) = (vec![Duration::ZERO, day], vec![day + Duration::from_nanos(1)]);
+    vec![row("lock_timeout", small(), lock_timeout, times, too_long, |o, v| o.lock_timeout(v))]
+}
+
+fn log_rows(max_log_bytes: u64, kept_log_bytes: u64, transaction_memory: u64) -> Vec<Row> {
+    let (allowed, refused) = (vec![65536, u64::MAX], vec![0, 65535]);
+    let any = || vec![0, u64::MAX];
     vec![
         row("max_log_bytes", small(), max_log_bytes, allowed, refused, |o, v| o.max_log_bytes(v)),
-        row(
-            "transaction_memory",
-            small(),
-            transaction_memory,
-            vec![0, u64::MAX],
-            vec![],
-            |o, v| o.transaction_memory(v),
-        ),
-        row("lock_timeout", small(), lock_timeout, times, too_long, |o, v| o.lock_timeout(v)),
+        row("kept_log_bytes", small(), kept_log_bytes, any(), vec![], |o, v| o.kept_log_bytes(v)),
+        row("transaction_memory", small(), transaction_memory, any(), vec![], |o, v| {
+            o.transaction_memory(v)
+        }),
     ]
 }
 

@@ -84,6 +84,10 @@ pub(super) const OPERATIONS: &[Operation] = &[
         });
     }),
     ("snapshot, taken and dropped", |world, _| drop(world.db().snapshot())),
+    ("changes_since", |world, _| {
+        let newest = world.db().snapshot().sequence();
+        assert!(world.db().changes_since(newest).expect("is there").next().is_none());
+    }),
     ("queue", |world, i| {
         let mut queue = world.db().queue(4);
         queue.submit_get(key(b'm', 5), i);

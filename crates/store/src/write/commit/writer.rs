@@ -76,6 +76,8 @@ pub(crate) struct Writer {
     log_failure: LogFailure,
     unsynced: Arc<Unsynced>,
     next: Sequence,
+    /// All later writes are in active memtables: a log that begins with these has them.
+    sealed_last: Sequence,
     debt: Debt,
     /// Memory for what a group writes into.
     room: Vec<Touch>,
@@ -95,7 +97,8 @@ impl Writer {
         unsynced: Arc<Unsynced>,
     ) -> Self {
         let (next_failed, debt, room) = (false, Debt::default(), Vec::new());
-        Writer { log, trees, next_failed, log_failure, unsynced, next, debt, room }
+        let sealed_last = Sequence(next.0.saturating_sub(1));
+        Writer { log, trees, next_failed, log_failure, unsynced, next, sealed_last, debt, room }
     }
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
@@ -383,7 +386,8 @@ impl Writer {
     fn leave_failed_log(&mut self, engine: &Engine) -> Result<()> {
         // One that could not be made before has its number.
         if matches!(self.log, Log::Open(_)) {
-            let before = self.as_predecessor(engine);
+            let before =
+                Predecessor { last: Some(self.sealed_last), ..self.as_predecessor(engine) };
             let number = engine.table_files.new_file();
             let (replaces, is_needed, was_read) = (false, true, false);
             self.go_on_with(Log::Unmade { number, before, replaces, is_needed, was_read });
@@ -448,9 +452,15 @@ impl Writer {
         if let Some(memory) = engine.memory() {
             memory.note_sealed(engine.current.pin().active.memtable.size_bytes());
         }
+        self.note_leaving(engine);
         let memtable = Arc::new(Memtable::sized(engine.memtable_size));
         let mut installer = engine.installer();
         engine.seal(&mut installer, Active::new(memtable, self.next), Sequence(self.next.0 - 1));
+    }
+
+    /// The active memtable of a tree is to be no longer among those that take writes.
+    pub(crate) fn note_leaving(&mut self, engine: &Engine) {
+        self.sealed_last = engine.snapshots.visible();
     }
 
     fn go_on_with(&mut self, log: Log) {

@@ -162,9 +162,9 @@ impl Db {
 
     /// All committed writes after the one of this number, in their order, of all key spaces. They
     /// come from the logs, as far as these are durable: see [`SyncPolicy`]. Logs go when tables
-    /// have all that is in them, unless [`kept_log_bytes`](crate::options::OptionValues) keeps
-    /// them. Batches and transactions come whole. Feeds may be as many as you like, and writers
-    /// wait for none.
+    /// have all that is in them, unless
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) keeps them. Batches and
+    /// transactions come whole. Feeds may be as many as you like, and writers wait for none.
     ///
     /// To begin, take a [snapshot](Db::snapshot), then [`sync`](Db::sync), so that no crash takes
     /// back what it has. Read it, and ask for what came after its
@@ -172,8 +172,8 @@ impl Db {
     /// last batch with what you make of it.
     ///
     /// Not told are entries of [`ingest`](Keyspace::ingest): the feed ends there with `Gone`.
-    /// Neither are a key space's making, renaming or dropping. After a `repair`, or in a checkpoint,
-    /// begin anew.
+    /// Neither are a key space's making, renaming or dropping. After a `repair`, or in a
+    /// checkpoint, begin anew.
     ///
     /// ```
     /// # fn main() -> trommel::Result<()> {

@@ -165,10 +165,10 @@ options! {
     /// that is written seldom has in old ones is written into the newest one again, or flushed. A
     /// store with one key space has a log for each memtable, whatever this says.
     max_log_bytes: u64 = 512 << 20, "at least 65536" if |it| *it >= 65536;
-    /// Bytes of logs that are kept for [`Db::changes_since`](crate::Db::changes_since) when all that
-    /// they have is in tables; each counts as 4096 at least. The oldest go first. What is set holds
-    /// for later openings, too. More: more disk, and a reader of changes may stay behind for longer
-    /// before it has to begin anew.
+    /// Bytes of logs that are kept for change feeds when all that they have is in tables. Each
+    /// counts as 4096 at least. The oldest go first. What is set holds for later openings, too: see
+    /// [`Db::changes_since`](crate::Db::changes_since). More: more disk, and a reader of changes
+    /// may stay behind for longer before it has to begin anew.
     kept_log_bytes: u64 = 0, "any number";
     /// Memory for what transactions need of filters that merges have replaced since they began.
     /// With it, a commit knows without reading that what it has read is not newer. More: less to

@@ -39,8 +39,8 @@ const OF_STORE: [&str; 14] = [
     "create_if_missing",
 ];
 
-/// Of these, what is kept with the default key space: an opening that does not name it, as by a tool
-/// that only reads, must not throw away what it keeps.
+/// Of these, what is kept with the default key space. An opening that does not name it, as by a
+/// tool that only reads, must not throw away what it keeps.
 const OF_STORE_KEPT: [&str; 1] = ["kept_log_bytes"];
 
 /// What is marked as set where filters were tuned by values: their options have names of their own.

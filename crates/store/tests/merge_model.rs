@@ -514,8 +514,8 @@ fn options(policy: &str, guard: usize) -> Options {
         .partition_bytes(1024)
         .merge_piece_bytes(1024)
         .granularity([Granularity::Full, Granularity::Partitioned, Granularity::Partial][guard % 3])
-        .eager_tombstones(guard % 2 == 0)
-        .merges_at_once(if guard % 2 == 0 { Some(3) } else { None })
+        .eager_tombstones(guard.is_multiple_of(2))
+        .merges_at_once(if guard.is_multiple_of(2) { Some(3) } else { None })
         .sync(SyncPolicy::Always)
         .background(Background::Stepped)
 }

@@ -114,7 +114,7 @@ impl Memtable {
 
     /// False: it has no entry of the key.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
-        self.len() > 0 && self.bloom.may_contain(key)
+        self.bloom.may_contain(key)
     }
 
     /// The number of a key's newest entry with at most this one.

@@ -23,6 +23,8 @@ fn changes_are_printed_in_their_order_as_long_as_logs_have_them() {
     assert_eq!((&told["sequence"], &told["count"]), (&2.into(), &1.into()));
     let change = &told["batches"][0][0];
     assert_eq!((&change["keyspace"], &change["value"]), (&"hues".into(), &"blue".into()));
+    place.run("compact --db s --all --keyspace hues").with_status(0);
+    place.run("compact --db s --all").with_status(0);
     assert!(place.run("stats --db s").with_status(0).contains("logs kept for changes"));
     place.run("changes --db s --since 5").fails(3, &["the next write of this store is 5"]);
     place.run("changes --db s --since 0 --keyspace hues").fails(2, &["leave out --keyspace"]);

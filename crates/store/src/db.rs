@@ -275,7 +275,7 @@ impl Db {
     fn named(&self, name: &str, options: &KeyspaceOptions, makes: bool) -> Result<Keyspace> {
         let _call = self.engine.life().enter()?;
         if name == DEFAULT_NAME {
-            keyspaces::give_operator(&self.engine, &self.engine, options)?;
+            self.owner.keyspaces.give_default_operator(&self.engine, options)?;
             return Ok(self.main.clone());
         }
         let engine = self.owner.keyspaces.named(&self.engine, name, options, makes)?;

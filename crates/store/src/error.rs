@@ -204,18 +204,16 @@ pub enum Error {
     },
     /// The merge operator makes no value of a key and its operands. They are kept: mend the
     /// operator, or put or delete the key.
-    #[error("{path}: the merge operator {operator} fails on {key}, in key space number {keyspace}: {what}", path = path.display(), key = key.escape_ascii())]
+    #[error("{path}: no value can be made of {key}, in key space number {keyspace}: merge operator {what}", path = path.display(), key = key.escape_ascii())]
     MergeFailed {
         /// The folder of the store.
         path: PathBuf,
         /// The number of the key space; 0 is the default one.
         keyspace: u32,
         /// The key.
-        key: Vec<u8>,
-        /// The operator's name.
-        operator: String,
-        /// Why it fails.
-        what: String,
+        key: Box<[u8]>,
+        /// The operator's name, and why it fails.
+        what: Box<str>,
     },
     /// Changes after a write cannot be told: logs that had some of them are gone, or changes were
     /// loaded past the logs. Or the store has never had that write: it is another one, or an older

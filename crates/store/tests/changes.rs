@@ -347,6 +347,28 @@ fn a_stray_log_is_no_part_of_a_feed() {
     assert!(strays > 0, "no operation has left a log");
 }
 
+// A log that was made anew says that all of it is durable; its name may not have been.
+#[test]
+fn nothing_is_told_that_a_power_cut_takes_back_after_a_killed_process() {
+    for fail in 0..20 {
+        let disk = Memory::new();
+        let db = open(&disk);
+        (0..10).for_each(|number: u32| db.put(number.to_be_bytes(), "1").expect("puts"));
+        let disk = disk.kill();
+        let db = open(&disk);
+        disk.fail_at(fail, Fault::Io);
+        let _ = db.put("next", "1").and_then(|()| db.sync());
+        let disk = disk.kill();
+        let db = open(&disk);
+        let mut feed = db.changes_since(0).expect("is there");
+        feed.by_ref().for_each(|batch| drop(batch.expect("reads")));
+        for cut in [disk.crash_hard(), disk.crash(fail)] {
+            let there = open(&cut).snapshot().sequence();
+            assert!(feed.sequence() <= there, "operation {fail}: {there} of {}", feed.sequence());
+        }
+    }
+}
+
 /// A trap: between two loads a reader may have begun anew.
 #[test]
 fn a_feed_does_not_cross_what_was_loaded_past_the_logs() {

@@ -83,6 +83,53 @@ fn what_is_written_after_a_failed_drop_or_rename_is_there_after_a_power_cut() {
     }
 }
 
+// What a killed process had not made durable was taken for durable by the next one.
+#[test]
+fn a_key_space_that_a_killed_process_has_made_keeps_what_is_synced_later() {
+    let mut was_found = 0;
+    for fail in 0..12 {
+        let disk = Memory::new();
+        let db = open(&disk);
+        keyspace(&db, "first").put("a", "1").expect("puts");
+        disk.fail_at(fail, Fault::Io);
+        let _ = db.keyspace("second", KeyspaceOptions::default());
+        let disk = disk.kill();
+        let db = open(&disk);
+        let Ok(second) = db.open_keyspace("second") else { continue };
+        was_found += 1;
+        second.put("b", "1").expect("puts");
+        db.sync().expect("syncs");
+        for cut in [disk.crash_hard(), disk.crash(fail)] {
+            let second = open(&cut).open_keyspace("second").expect("is there");
+            assert_eq!(value(&second, "b").as_deref(), Some("1"), "operation {fail}");
+        }
+    }
+    assert!(was_found > 0, "no failure has left it");
+}
+
+// A bulk load that failed may be on disk: after a crash it was there, beneath what came later.
+#[test]
+fn a_bulk_load_that_failed_does_not_come_back_once_something_is_written() {
+    for fail in 0..40 {
+        let disk = Memory::new();
+        let db = open(&disk);
+        db.put("a", "1").expect("puts");
+        db.sync().expect("syncs");
+        disk.fail_at(fail, Fault::Io);
+        let loaded = db.ingest([("b", "loaded")]);
+        disk.mend();
+        db.put("c", "1").expect("puts");
+        db.sync().expect("syncs");
+        let is_there = value(&db, "b").is_some();
+        assert_eq!(is_there, loaded.is_ok(), "operation {fail}");
+        for seed in 0..10 {
+            let cut = open(&disk.crash(seed));
+            assert_eq!(value(&cut, "b").is_some(), is_there, "operation {fail}, seed {seed}");
+            assert_eq!(value(&cut, "c").as_deref(), Some("1"), "operation {fail}, seed {seed}");
+        }
+    }
+}
+
 // Found by `stress --transactions`: the load was there after a power cut, the write before it not.
 #[test]
 fn a_bulk_load_makes_durable_what_other_key_spaces_were_given_before() {

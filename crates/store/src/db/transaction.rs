@@ -335,7 +335,7 @@ impl<'t> TransactionIn<'t> {
         let _updates = lock(&self.transaction.updates);
         let is_new = locks.take(tree, key, patience)?;
         // What that group writes is there then, and no later one writes the key.
-        self.transaction.db.engine.commit.wait_for_group(tree, patience);
+        self.transaction.db.engine.commit.wait_for_group();
         let found = self.read_newest(key);
         if found.is_err() && is_new {
             locks.free_one(self.id(), key);

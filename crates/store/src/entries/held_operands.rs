@@ -13,8 +13,8 @@ use std::sync::Arc;
 use crate::entries::entry::{Entry, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::entries::merge_operator::{MergeOperator, combined, merged};
 
-/// Bytes of operands of one key and stripe that are in hand at most, about. More of them stay as
-/// they are.
+/// Bytes of operands of one key and stripe that are in hand at most, about. Beyond that the newest
+/// ones stay as they are.
 const HELD_BYTES_MAX: usize = 32 << 20;
 /// What an operand in hand takes beside its bytes, about.
 const OPERAND_BYTES: usize = 48;
@@ -54,8 +54,6 @@ pub(crate) struct HeldOperands {
     /// Newest first.
     operands: Vec<(Sequence, Vec<u8>)>,
     bytes: usize,
-    /// The stripe of which there were too many: its operands stay as they are.
-    given_up: Option<usize>,
     /// The number of the key's last operand.
     last: Option<Sequence>,
     /// What is to be written before the next entry.
@@ -90,7 +88,7 @@ impl HeldOperands {
     /// Another key comes. Requires: nothing is in hand.
     #[inline]
     pub(crate) fn begin_key(&mut self) {
-        (self.given_up, self.last) = (None, None);
+        self.last = None;
     }
 
     /// Whether an operand with this number has come before. (A merge has left a table over.)
@@ -101,7 +99,7 @@ impl HeldOperands {
     /// Takes an operand. False: it stays as it is. Requires: what is in hand is newer, of its key
     /// and stripe.
     pub(crate) fn hold(&mut self, entry: &Entry<'_>, stripe: usize) -> bool {
-        if self.operator.is_none() || self.given_up == Some(stripe) {
+        if self.operator.is_none() {
             return false;
         }
         self.stripe = stripe;
@@ -109,10 +107,8 @@ impl HeldOperands {
         self.bytes += entry.value.len() + OPERAND_BYTES;
         if self.bytes > HELD_BYTES_MAX {
             self.combine(entry.key);
-            if self.bytes > HELD_BYTES_MAX / 2 {
-                self.release(entry.key);
-                self.given_up = Some(stripe);
-            }
+            // The others become a value with the next one below, so there are fewer each time.
+            self.release_to(entry.key, HELD_BYTES_MAX / 2);
         }
         true
     }
@@ -141,11 +137,10 @@ impl HeldOperands {
 
     fn merged(&self, key: &[u8], existing: Option<&[u8]>) -> Option<Vec<u8>> {
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(|(_, value)| &**value).collect();
-        let made = merged(&**self.operator.as_ref()?, key, existing, &operands).ok();
-        made.filter(|made| made.len() <= VALUE_BYTES_MAX)
+        merged(&**self.operator.as_ref()?, key, existing, &operands).ok()
     }
 
-    /// Makes one of two, again and again: so no operand is copied often.
+    /// Makes one of two, again and again: so no operand is copied often. Ends where few are made.
     fn combine(&mut self, key: &[u8]) {
         let Some(operator) = self.operator.clone() else { return };
         loop {
@@ -164,16 +159,27 @@ impl HeldOperands {
                 }
             }
             self.operands = made;
-            if self.operands.len() == before {
+            if before - self.operands.len() <= before / 8 {
                 break;
             }
         }
         self.bytes = self.operands.iter().map(|(_, value)| value.len() + OPERAND_BYTES).sum();
     }
 
+    /// Lets go of all in hand, as they are.
     fn release(&mut self, key: &[u8]) {
-        self.bytes = 0;
-        self.ready.extend(self.operands.drain(..).map(|(sequence, value)| MadeEntry {
+        self.release_to(key, 0);
+    }
+
+    /// As above, of the newest ones, until the others have so many bytes at most.
+    fn release_to(&mut self, key: &[u8], bytes: usize) {
+        let bytes_of = |(_, value): &(Sequence, Vec<u8>)| value.len() + OPERAND_BYTES;
+        let mut count = 0;
+        while self.bytes > bytes {
+            self.bytes -= bytes_of(&self.operands[count]);
+            count += 1;
+        }
+        self.ready.extend(self.operands.drain(..count).map(|(sequence, value)| MadeEntry {
             key: key.to_vec(),
             sequence,
             kind: Kind::Merge,

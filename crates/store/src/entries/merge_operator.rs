@@ -12,6 +12,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::error::{Error, Result};
 
 /// Why an operator makes no value of operands.
@@ -264,10 +265,15 @@ pub(crate) fn merged(
     existing: Option<&[u8]>,
     operands: &[&[u8]],
 ) -> std::result::Result<Vec<u8>, String> {
-    let call = || operator.merge(key, existing, operands);
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(merged) => merged.map_err(|error| error.to_string()),
-        Err(_) => Err("it has panicked".into()),
+    let call = || operator.merge(key, existing, operands).map_err(|error| error.to_string());
+    let made = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+        // To drop it may panic, too.
+        std::mem::forget(payload);
+        Err("it has panicked".into())
+    })?;
+    match made.len() <= VALUE_BYTES_MAX {
+        true => Ok(made),
+        false => Err(format!("it makes {} bytes, and a value has 1 GiB at most", made.len())),
     }
 }
 
@@ -278,7 +284,8 @@ pub(crate) fn combined(
     older: &[u8],
     newer: &[u8],
 ) -> Option<Vec<u8>> {
-    catch_unwind(AssertUnwindSafe(|| operator.combine(key, older, newer))).ok().flatten()
+    let call = || operator.combine(key, older, newer);
+    catch_unwind(AssertUnwindSafe(call)).map_err(std::mem::forget).ok().flatten()
 }
 
 /// As `merged`, for who reads: the operator, if there is one, of a key space of this number in a
@@ -295,8 +302,8 @@ pub(crate) fn merged_for_reader(
         return Err(Error::NoMergeOperator { path: path(), keyspace, key: key.to_vec() });
     };
     merged(&**operator, key, existing, operands).map_err(|what| {
-        let (key, operator) = (key.to_vec(), operator.name().to_string());
-        Error::MergeFailed { path: path(), keyspace, key, operator, what }
+        let what = format!("{}: {what}", operator.name()).into();
+        Error::MergeFailed { path: path(), keyspace, key: key.into(), what }
     })
 }
 

@@ -155,6 +155,12 @@ impl Manifest {
         self.replace(writer, &StoreEdit::default())
     }
 
+    /// Makes sure that what was read is durable: whoever wrote it may have been killed before it
+    /// was. Does nothing after the first edit.
+    pub(crate) fn make_durable(&mut self) -> Result<()> {
+        if self.writer.is_some() { Ok(()) } else { self.keep() }
+    }
+
     /// Makes `edit` durable. After an error the next open may or may not find the edit. Then keep
     /// all files that it [may name](Self::may_name), and try again.
     pub(crate) fn append(&mut self, edit: &StoreEdit) -> Result<()> {

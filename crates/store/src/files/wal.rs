@@ -263,7 +263,7 @@ impl Wal {
         if is_marked {
             return Ok(());
         }
-        self.mark_end(Sequence(next))?;
+        self.mark_end(Sequence(next.min(NUMBER_MAX)))?;
         self.sync_alone()
     }
 

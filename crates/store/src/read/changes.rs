@@ -161,20 +161,27 @@ impl Changes {
 
     /// Reads some more. False: nothing more can be told.
     fn read_part(&mut self) -> Result<bool> {
-        // Before the logs: what is in them and is greater is not visible yet.
-        let visible = self.tree.snapshots.visible();
+        if self.tree.snapshots.visible() <= self.read {
+            return Ok(false);
+        }
         let Some(stretch) = self.next_stretch()? else { return Ok(false) };
+        // After the stretch: what a log repeats of a failed one is visible before the log is there.
+        let visible = self.tree.snapshots.visible();
         let Some(file) = self.open(&stretch)? else { return Ok(true) };
+        if !stretch.has_repeats {
+            // What was read back says what is durable in it; but its name may not be.
+            self.tree.table_files.folder.sync()?;
+        }
         // A log that takes the place of a damaged one of its name was noted before it was there.
         self.look(|it| it.tree.logs.chain(|chain| chain.check_unlogged(it.read)))?;
-        let LogPosition { log, offset } = stretch.from;
+        let LogPosition { log, offset, forgotten } = stretch.from;
         let path = self.tree.table_files.folder.path_of(&wal_name(log));
         let mut part = Part::new(self.read, visible, stretch.after);
         let range = (offset, stretch.end);
         let end = wal::read_between((file, &path), log, range, &mut |group| part.take(&group))?;
         part.end(end == stretch.end && stretch.has_repeats);
         let has_moved = end > offset || part.read > self.read;
-        (self.read, self.at) = (part.read, Some(LogPosition { log, offset: end }));
+        (self.read, self.at) = (part.read, Some(LogPosition { log, offset: end, forgotten }));
         let mut batches = part.batches;
         batches.iter_mut().flat_map(|batch| &mut batch.changes).for_each(|it| self.name(it));
         self.ready.extend(batches);

@@ -554,7 +554,8 @@ impl Repair<'_, '_> {
     fn doubt_tables(&mut self, manifest: &FoundManifest, left_over: &[u64]) {
         for file in left_over {
             let what = "it has keys and ages in common with another table: \
-                if it is left over from a merge, keys that were deleted may be seen again";
+                if it is left over from a merge, keys that were deleted may be seen again, \
+                and merged operands may be missing or count twice";
             self.doubt(table_name(*file), None, what.into());
         }
         let is_unknown = |file: &u64| !manifest.knows(*file);

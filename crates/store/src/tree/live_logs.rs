@@ -15,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cost::step;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::files::unsynced::DurableBytes;
+use crate::files::wal::Predecessor;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock};
 use crate::tree::log_chain::LogChain;
 
@@ -103,7 +105,23 @@ impl LiveLogs {
     /// A log was made, and takes what is written from now on. Logs are made in the order of their
     /// numbers.
     pub(crate) fn begin_log(&self, number: u64, bytes: u64) {
+        self.begin_in(&mut lock(&self.state), number, bytes);
+    }
+
+    /// As `begin_log`; change feeds can read it, too, from the same moment on: what is known of the
+    /// log before it, and how much of this one is durable.
+    pub(crate) fn follow_log(
+        &self,
+        number: u64,
+        bytes: u64,
+        (before, durable): (Predecessor, DurableBytes),
+    ) {
         let mut state = lock(&self.state);
+        self.begin_in(&mut state, number, bytes);
+        state.chain.follow(number, before, durable);
+    }
+
+    fn begin_in(&self, state: &mut State, number: u64, bytes: u64) {
         let before = self.newest_bytes.swap(bytes, Ordering::Relaxed);
         let older = std::mem::replace(&mut state.newest, number);
         if older > 0 && older != number {

@@ -38,6 +38,8 @@ pub(crate) struct ChainedLog {
 pub(crate) struct LogPosition {
     pub(crate) log: u64,
     pub(crate) offset: u64,
+    /// How often places were forgotten before.
+    pub(crate) forgotten: u64,
 }
 
 /// What a feed can read next.
@@ -64,12 +66,14 @@ pub(crate) struct LogChain {
     after: Sequence,
     /// The newest write past the logs.
     unlogged: Sequence,
+    /// How often logs have got other bytes.
+    forgotten: u64,
 }
 
 impl LogChain {
     /// Of a store that was opened. `after`: its newest write.
     pub(crate) fn new(logs: VecDeque<ChainedLog>, after: Sequence, unlogged: Sequence) -> Self {
-        LogChain { logs, after, unlogged }
+        LogChain { logs, after, unlogged, forgotten: 0 }
     }
 
     /// A log is there, after the one that it names. It may take the place of itself.
@@ -93,6 +97,11 @@ impl LogChain {
     /// Writes up to this one may be in no log.
     pub(crate) fn note_unlogged(&mut self, last: Sequence) {
         self.unlogged = self.unlogged.max(last);
+    }
+
+    /// A log is made anew with other bytes: no place in it is one any more.
+    pub(crate) fn forget_places(&mut self) {
+        self.forgotten += 1;
     }
 
     /// Logs below this one are gone.
@@ -136,6 +145,7 @@ impl LogChain {
     ) -> Result<Option<LogStretch>, GoneBefore> {
         self.check(told)?;
         let start = HEADER_SIZE as u64;
+        let at = at.filter(|at| at.forgotten == self.forgotten);
         let known = at.and_then(|at| Some((self.place_of(at.log)?, at.offset)));
         let by_number =
             || Some((self.logs.partition_point(|it| it.after <= told).checked_sub(1)?, start));
@@ -147,7 +157,7 @@ impl LogChain {
                 ToldEnd::Growing(end) => (end.get(), true),
                 ToldEnd::Said(bytes) => (*bytes, false),
             };
-            let from = LogPosition { log: log.number, offset };
+            let from = LogPosition { log: log.number, offset, forgotten: self.forgotten };
             if offset < end {
                 return Ok(Some(LogStretch { from, end, after: log.after, has_repeats }));
             }

@@ -355,8 +355,11 @@ impl Installer {
     /// Makes the manifest name a log that was made and is durable: from then on it is an error if
     /// the log is gone. Requires: writes to it are acknowledged later.
     pub(crate) fn record_log(&mut self, tree: &OpenTree, number: u64) -> Result<()> {
-        if tree.manifest().layout().logs.newest >= number {
-            return Ok(());
+        {
+            let mut manifest = tree.manifest();
+            if manifest.layout().logs.newest >= number {
+                return manifest.make_durable();
+            }
         }
         let next_file = Some(tree.table_files.next_file());
         let edit = Edit { next_file, ..Edit::default() };
@@ -371,7 +374,10 @@ impl Installer {
     /// Notes that no log will have all that was written so far: change feeds do not cross it.
     pub(crate) fn end_feeds(&mut self, tree: &OpenTree) -> Result<()> {
         let last = tree.snapshots.visible();
-        tree.logs.chain(|chain| chain.note_unlogged(last));
+        tree.logs.chain(|chain| {
+            chain.note_unlogged(last);
+            chain.forget_places();
+        });
         let edit = StoreEdit::of_tree(tree.keyspace, Edit::default());
         append(tree, StoreEdit { unlogged: Some(last), ..edit }, None).map(drop)
     }

@@ -316,7 +316,7 @@ impl Commit {
     }
 
     /// Does `work` while no writer writes, when all earlier writes are in tables. It gets a
-    /// sequence number of its own, which readers see if it succeeds.
+    /// sequence number of its own, which nothing else has if it fails.
     pub(crate) fn write_apart<T, E: From<Error>>(
         &self,
         engine: &Engine,
@@ -324,9 +324,12 @@ impl Commit {
     ) -> std::result::Result<T, E> {
         let mut writer = self.writer();
         let sequence = writer.stand_apart(engine)?;
-        let done = work(sequence)?;
+        let done = work(sequence);
         engine.snapshots.publish(sequence);
-        Ok(done)
+        if done.is_err() && !engine.manifest().is_certain() {
+            self.trees.doubt();
+        }
+        done
     }
 }
 

@@ -126,6 +126,16 @@ impl Keyspaces {
         Ok(engine)
     }
 
+    /// Gives the default key space the merge operator that was set now, if one was.
+    pub(crate) fn give_default_operator(
+        &self,
+        main: &Engine,
+        given: &KeyspaceOptions,
+    ) -> Result<()> {
+        let _open = lock(&self.open);
+        give_operator(main, main, given)
+    }
+
     fn make(
         &self,
         main: &Engine,
@@ -259,7 +269,7 @@ impl Keyspaces {
 
 /// Gives an open key space the merge operator that was set now, if one was: it was opened without,
 /// for what it has, or shares its options with others. The first one stays; all have one name.
-pub(crate) fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Result<()> {
+fn give_operator(main: &Engine, engine: &Engine, given: &KeyspaceOptions) -> Result<()> {
     if !given.sets_operator() {
         return Ok(());
     }

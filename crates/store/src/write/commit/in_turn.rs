@@ -9,8 +9,7 @@
 use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
-use crate::sync::{Ordering, lock, wait_at_most};
-use crate::tree::open_tree::OpenTree;
+use crate::sync::{Ordering, lock, wait};
 use crate::write::commit::Commit;
 use crate::write::conflicts::Write;
 use crate::write::engine::Engine;
@@ -47,15 +46,13 @@ impl Commit {
         }
     }
 
-    /// Waits until the group that is being written has ended, or patience has.
-    pub(crate) fn wait_for_group(&self, tree: &OpenTree, patience: Patience) {
+    /// Waits until the group that is being written has ended, as whoever writes now does.
+    pub(crate) fn wait_for_group(&self) {
         let mut queue = lock(&self.queue);
         let ended = self.ended.load(Ordering::Relaxed);
-        let mut is_over = false;
         while queue.leading && self.ended.load(Ordering::Relaxed) == ended {
-            let Some(left) = patience.left(tree).filter(|_| !is_over) else { return };
             queue.asleep += 1;
-            (queue, is_over) = wait_at_most(&self.turn, &self.queue, queue, left);
+            queue = wait(&self.turn, queue);
             queue.asleep -= 1;
         }
     }

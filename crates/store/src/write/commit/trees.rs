@@ -14,7 +14,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::files::wal::LoggedWrite;
-use crate::sync::{Arc, Mutex, Weak, lock};
+use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::write::engine::Engine;
 
@@ -23,16 +23,18 @@ const RECENT: usize = 16;
 
 /// All but the default one, and that too where it has said so.
 #[derive(Default)]
-pub(crate) struct Trees(Mutex<Known>);
+pub(crate) struct Trees {
+    known: Mutex<Known>,
+    /// The manifest may have an edit that has failed: a drop, a new name, a bulk load. A crash
+    /// would make it so, and take or hide what was written after it.
+    is_in_doubt: AtomicBool,
+}
 
 #[derive(Default)]
 struct Known {
     all: BTreeMap<KeyspaceId, Weak<Engine>>,
     /// Some of them, each at its number's place.
     recent: [Option<(KeyspaceId, Weak<Engine>)>; RECENT],
-    /// The manifest may have a drop or a new name that has failed: a crash would make it so, and
-    /// take what was written after it.
-    is_in_doubt: bool,
 }
 
 impl Known {
@@ -52,19 +54,19 @@ impl Known {
 
 impl Trees {
     pub(crate) fn add(&self, engine: &Arc<Engine>) {
-        let mut known = lock(&self.0);
+        let mut known = lock(&self.known);
         known.forget_recent(engine.keyspace);
         known.all.insert(engine.keyspace, Arc::downgrade(engine));
     }
 
     pub(crate) fn remove(&self, keyspace: KeyspaceId) {
-        let mut known = lock(&self.0);
+        let mut known = lock(&self.known);
         known.forget_recent(keyspace);
         known.all.remove(&keyspace);
     }
 
     fn get(&self, keyspace: KeyspaceId) -> Option<Arc<Engine>> {
-        lock(&self.0).get(keyspace)?.upgrade()
+        lock(&self.known).get(keyspace)?.upgrade()
     }
 
     /// The tree of a key space. `main`: the default one.
@@ -80,25 +82,28 @@ impl Trees {
         self.get(keyspace).ok_or_else(dropped)
     }
 
-    /// Notes that a drop or a new name has failed. Requires: the caller is the writer.
+    /// Notes that an edit has failed that no write may follow. Requires: the caller is the writer.
     pub(crate) fn doubt(&self) {
-        lock(&self.0).is_in_doubt = true;
+        self.is_in_doubt.store(true, Ordering::Relaxed);
     }
 
-    /// As `find`, of one that surely is there after a crash. Requires: the caller is the writer.
+    /// Has the manifest be without edits that have failed. Requires: the caller is the writer.
     ///
     /// # Errors
-    /// `KeyspaceDropped`. `Io`: a drop or a new name has failed, and the manifest may have it.
-    fn find_certain(&self, main: &Engine, keyspace: KeyspaceId) -> Result<Arc<Engine>> {
-        let is_in_doubt = lock(&self.0).is_in_doubt;
-        if is_in_doubt {
-            let mut manifest = main.manifest();
-            if !manifest.is_certain() {
-                manifest.keep()?;
-            }
-            lock(&self.0).is_in_doubt = false;
+    /// `Io`: it may have one still.
+    #[inline]
+    pub(super) fn make_certain(&self, main: &Engine) -> Result<()> {
+        if self.is_in_doubt.load(Ordering::Relaxed) { self.undo(main) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn undo(&self, main: &Engine) -> Result<()> {
+        let mut manifest = main.manifest();
+        if !manifest.is_certain() {
+            manifest.keep()?;
         }
-        self.find(keyspace)
+        self.is_in_doubt.store(false, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Those with entries in active memtables. `own`: a tree, known or not.
@@ -172,7 +177,7 @@ impl<'e> Touched<'e> {
     /// Looks up the trees that a batch writes into.
     ///
     /// # Errors
-    /// `KeyspaceDropped`: one of them is not there any more. `Io`: it may be gone after a crash.
+    /// `KeyspaceDropped`: one of them is not there any more.
     pub(super) fn find(&mut self, trees: &Trees, batch: &Batch) -> Result<()> {
         match batch.only_keyspace() {
             Some(KeyspaceId::DEFAULT) => Ok(()),
@@ -184,7 +189,7 @@ impl<'e> Touched<'e> {
     #[inline]
     fn find_one(&mut self, trees: &Trees, keyspace: KeyspaceId) -> Result<()> {
         if let Err(place) = self.place_of(keyspace) {
-            let (engine, tally) = (trees.find_certain(self.main, keyspace)?, Tally::default());
+            let (engine, tally) = (trees.find(keyspace)?, Tally::default());
             self.others.insert(place, Touch { engine, tally });
         }
         Ok(())

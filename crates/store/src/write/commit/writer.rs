@@ -13,7 +13,7 @@ use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::files::unsynced::Unsynced;
-use crate::files::wal::{Predecessor, Wal};
+use crate::files::wal::{self, Predecessor, Wal};
 use crate::plan::background::Background;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::plan::sync_policy::SyncPolicy;
@@ -132,9 +132,10 @@ impl Writer {
         self.unsynced.follow(None);
     }
 
-    /// Makes all writes so far durable, in a log.
+    /// Makes all writes so far durable, in a log, and what was loaded past the logs.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
+        engine.manifest().make_durable()?;
         if engine.logs.has_active() {
             self.open_log(engine)?;
         }
@@ -151,6 +152,7 @@ impl Writer {
         mut tell: impl FnMut(usize, Result<Sequence>),
     ) -> Result<()> {
         engine.life().check()?;
+        self.trees.make_certain(engine)?;
         if let [only] = writes {
             tell(0, self.commit_one(engine, only, sync));
             return Ok(());
@@ -290,9 +292,8 @@ impl Writer {
                 self.log = Log::Unmade { number, before, replaces, is_needed, was_read };
             }
             let created = created.and_then(|wal| {
-                engine.logs.begin_log(number, wal.len());
                 // Made again after a failure it has the same bytes.
-                engine.logs.chain(|chain| chain.follow(number, before, wal.end().durable()));
+                engine.logs.follow_log(number, wal.len(), (before, wal.end().durable()));
                 if !was_read {
                     self.trees.move_to_newest(engine);
                 }
@@ -309,8 +310,8 @@ impl Writer {
         }
     }
 
-    /// Makes a log anew that was read when the store was opened. If it was damaged since, what is
-    /// in memory takes its place, and change feeds end there.
+    /// Makes a log anew that was read when the store was opened. If it cannot be read any more,
+    /// what is in memory takes its place, and change feeds end there.
     fn copy_log(
         &self,
         engine: &Engine,
@@ -319,13 +320,15 @@ impl Writer {
         memtables: &[(KeyspaceId, Arc<Memtable>)],
     ) -> Result<Wal> {
         let folder = &engine.table_files.folder;
-        match Wal::create_again(folder, number) {
-            Err(error) if error.tells_of_damage() => {
-                engine.installer().end_feeds(engine)?;
-                Wal::create_from(folder, number, before, memtables)
-            }
-            copied => copied,
+        let copied = Wal::create_again(folder, number);
+        let is_gone = |error: &Error| {
+            error.tells_of_damage() || wal::replay(folder, number, None, &mut |_| Ok(())).is_err()
+        };
+        if !copied.as_ref().is_err_and(is_gone) {
+            return copied;
         }
+        engine.installer().end_feeds(engine)?;
+        Wal::create_from(folder, number, before, memtables)
     }
 
     fn tell_failure(&self, error: Option<&Error>) {
@@ -491,8 +494,7 @@ impl Writer {
         let created = Wal::create(folder, number, before);
         let created = created.and_then(|wal| on_record(engine, wal));
         let wal = created.inspect_err(|error| self.tell_failure(Some(error)))?;
-        engine.logs.begin_log(number, wal.len());
-        engine.logs.chain(|chain| chain.follow(number, before, wal.end().durable()));
+        engine.logs.follow_log(number, wal.len(), (before, wal.end().durable()));
         Ok(wal)
     }
 

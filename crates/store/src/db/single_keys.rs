@@ -130,20 +130,17 @@ impl Keyspace {
         key: impl AsRef<[u8]>,
         mut change: impl FnMut(Option<&[u8]>) -> Update,
     ) -> Result<Option<Value>> {
-        let (key, mut back_off) = (key.as_ref(), BackOff::default());
-        loop {
+        let key = key.as_ref();
+        self.until_first(|| {
             let seen = self.see(key, true)?;
             let change = change(seen.value.as_deref());
             let new = match &change {
-                Update::Keep => return Ok(seen.value),
+                Update::Keep => return Ok(Some(seen.value)),
                 Update::Put(value) => Some(&**value),
                 Update::Delete => None,
             };
-            if self.write_over(key, &seen, new)? {
-                return Ok(seen.value);
-            }
-            back_off.wait(&self.engine);
-        }
+            Ok(self.write_over(key, &seen, new)?.then_some(seen.value))
+        })
     }
 
     /// Sets the value of a key that has none. Returns the value that it has: then nothing was
@@ -157,18 +154,14 @@ impl Keyspace {
         value: impl AsRef<[u8]>,
     ) -> Result<Option<Value>> {
         let (key, value) = (key.as_ref(), value.as_ref());
-        let mut back_off = BackOff::default();
-        loop {
+        self.until_first(|| {
             // Whether it was there for a while is all the same: the number need not be registered.
             let seen = self.see(key, false)?;
             if seen.value.is_some() {
-                return Ok(seen.value);
+                return Ok(Some(seen.value));
             }
-            if self.write_over(key, &seen, Some(value))? {
-                return Ok(None);
-            }
-            back_off.wait(&self.engine);
-        }
+            Ok(self.write_over(key, &seen, Some(value))?.then_some(None))
+        })
     }
 
     /// Sets or deletes (`new` is None) the value of a key, if it has the value that is expected, or
@@ -182,17 +175,14 @@ impl Keyspace {
         expected: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<Swap> {
-        let (key, mut back_off) = (key.as_ref(), BackOff::default());
-        loop {
+        let key = key.as_ref();
+        self.until_first(|| {
             let seen = self.see(key, true)?;
             if seen.value.as_deref() != expected {
-                return Ok(Swap::Found(seen.value));
+                return Ok(Some(Swap::Found(seen.value)));
             }
-            if self.write_over(key, &seen, new)? {
-                return Ok(Swap::Done);
-            }
-            back_off.wait(&self.engine);
-        }
+            Ok(self.write_over(key, &seen, new)?.then_some(Swap::Done))
+        })
     }
 
     /// Adds to a counter: 8 bytes, a signed number, the low byte first. A key without a value
@@ -201,8 +191,8 @@ impl Keyspace {
     /// # Errors
     /// `NoCounter`: the value has another length. Else as [`write`](crate::Db::write).
     pub fn fetch_add(&self, key: impl AsRef<[u8]>, add: i64) -> Result<i64> {
-        let (key, mut back_off) = (key.as_ref(), BackOff::default());
-        loop {
+        let key = key.as_ref();
+        self.until_first(|| {
             let seen = self.see(key, true)?;
             let number = |value: &Value| {
                 let bytes = (**value).try_into().map(i64::from_le_bytes);
@@ -210,8 +200,17 @@ impl Keyspace {
                 bytes.map_err(|_| Error::NoCounter { key, len })
             };
             let before = seen.value.as_ref().map(number).transpose()?.unwrap_or_default();
-            if self.write_over(key, &seen, Some(&before.wrapping_add(add).to_le_bytes()))? {
-                return Ok(before);
+            let sum = before.wrapping_add(add).to_le_bytes();
+            Ok(self.write_over(key, &seen, Some(&sum))?.then_some(before))
+        })
+    }
+
+    /// Looks at a key and writes it, until nobody was faster. `attempt` gives None if somebody was.
+    fn until_first<T>(&self, mut attempt: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+        let mut back_off = BackOff::default();
+        loop {
+            if let Some(done) = attempt()? {
+                return Ok(done);
             }
             back_off.wait(&self.engine);
         }

@@ -7,6 +7,7 @@
 
 use trommel::GuardKind;
 use trommel_guards::all_guards;
+use trommel_lab::Contender;
 
 /// The guards that one word stands for.
 #[derive(Clone, Debug)]
@@ -16,6 +17,14 @@ impl GuardNames {
     pub(crate) fn kinds(&self) -> &[GuardKind] {
         &self.0
     }
+}
+
+/// This store with each of these guards, then others.
+pub(crate) fn contenders(guards: &[GuardNames], peers: &[Contender]) -> Vec<Contender> {
+    let own =
+        |guard: &GuardKind| Contender { engine: "trommel".into(), filter: guard.name().into() };
+    let guards = guards.iter().flat_map(GuardNames::kinds);
+    guards.map(own).chain(peers.iter().cloned()).collect()
 }
 
 /// Words for several guards.

@@ -8,13 +8,13 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::{GuardKind, Options};
+use trommel::Options;
 use trommel_lab::{
     Contender, Engine, KindTimes, PeerTask, RunLength, TransactionWorkload, TransactionsPlan,
     TransactionsReport, Trommel, bench_transactions,
 };
 
-use crate::args::guards::{GuardNames, guards, guards_help};
+use crate::args::guards::{GuardNames, contenders, guards, guards_help};
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
 use crate::output::progress::StageBar;
@@ -125,11 +125,7 @@ pub(crate) fn run(arguments: &BenchTransactionsArgs, json: bool, out: &mut dyn W
 }
 
 fn plan(arguments: &BenchTransactionsArgs, folder: PathBuf) -> TransactionsPlan {
-    let guards = arguments.guard.iter().flat_map(GuardNames::kinds);
-    let own =
-        |guard: &GuardKind| Contender { engine: "trommel".into(), filter: guard.name().into() };
-    let contenders: Vec<Contender> =
-        guards.map(own).chain(arguments.peer.iter().cloned()).collect();
+    let contenders = contenders(&arguments.guard, &arguments.peer);
     let rounds = if contenders.len() == 1 { 1 } else { ROUNDS };
     let operations = arguments.operations.unwrap_or(OPERATIONS);
     let workloads = match arguments.workload.is_empty() {

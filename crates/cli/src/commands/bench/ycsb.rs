@@ -8,14 +8,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::{GuardKind, Options};
+use trommel::Options;
 use trommel_lab::{
     Contender, Distribution, Engine, LatencyReport, OwnTree, PeerTask, RunLength, Trommel,
     Workload, YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,
 };
 
 use crate::args::filter::{FilterArgs, MemoryArgs};
-use crate::args::guards::{GuardNames, guards, guards_help};
+use crate::args::guards::{GuardNames, contenders, guards, guards_help};
 use crate::args::policy::PolicyArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
@@ -153,11 +153,7 @@ pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) ->
 }
 
 fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
-    let guards = arguments.guard.iter().flat_map(GuardNames::kinds);
-    let own =
-        |guard: &GuardKind| Contender { engine: "trommel".into(), filter: guard.name().into() };
-    let contenders: Vec<Contender> =
-        guards.map(own).chain(arguments.peer.iter().cloned()).collect();
+    let contenders = contenders(&arguments.guard, &arguments.peer);
     let rounds = if contenders.len() == 1 { 1 } else { ROUNDS };
     let operations = arguments.operations.unwrap_or(OPERATIONS);
     let fill = arguments.fill.unwrap_or(arguments.policy.size_ratio().saturating_sub(1));

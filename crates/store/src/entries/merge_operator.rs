@@ -273,7 +273,7 @@ pub(crate) fn merged(
     })?;
     match made.len() <= VALUE_BYTES_MAX {
         true => Ok(made),
-        false => Err(format!("it makes {} bytes, and a value has 1 GiB at most", made.len())),
+        false => Err(format!("it makes {} bytes, of {VALUE_BYTES_MAX} at most", made.len())),
     }
 }
 

@@ -2,6 +2,7 @@
 //! ```text
 //! batch   default: a b    key space 3: c    key space 5: d   -->  the engines that it touches
 //! log     has failed                                         -->  every engine: what is in memory
+//! edit    has failed: a drop, a new name, a bulk load        -->  undone before the next write
 //! ```
 //! Invariant: a tree is known from before its first write until its key space is dropped or the
 //! store is closed.

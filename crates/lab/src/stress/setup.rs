@@ -50,6 +50,7 @@ pub(crate) fn options(seed: u64) -> Options {
         .merge_piece_bytes([1 << 10, 1 << 12, 1 << 20][rng.place(3)])
         .max_open_files([None, Some(1), Some(4)][rng.place(3)])
         .eager_tombstones(rng.below(2) == 0)
+        .transaction_memory([0, 1 << 12, 64 << 20][rng.place(3)])
 }
 
 /// What the store of some histories shares, so that memtables are sealed before they are full.

@@ -112,6 +112,12 @@ impl Memtable {
         }
     }
 
+    /// Asks for the memory of what tells first whether it has a key.
+    #[inline]
+    pub(crate) fn ask_for(&self, key: &[u8]) {
+        self.bloom.ask_for(key);
+    }
+
     /// False: it has no entry of the key.
     pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
         self.bloom.may_contain(key)

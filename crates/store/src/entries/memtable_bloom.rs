@@ -11,7 +11,7 @@
 
 use std::sync::OnceLock;
 
-use trommel_filters::{HashUse, hash_key};
+use trommel_filters::{HashUse, hash_key, prefetch_at};
 
 use crate::sync::{AtomicU64, AtomicUsize, Ordering};
 
@@ -129,6 +129,15 @@ impl Bloom {
         let Some(parts) = self.parts.get() else { return false };
         let hash = hash_key(key, HashUse::Memtable);
         parts.first.may_contain(hash) || parts.made_later().any(|part| part.may_contain(hash))
+    }
+
+    /// Asks for the memory that the first part has for a key.
+    #[inline]
+    pub(crate) fn ask_for(&self, key: &[u8]) {
+        if let Some(parts) = self.parts.get() {
+            let line = parts.first.line(hash_key(key, HashUse::Memtable));
+            prefetch_at(std::ptr::from_ref(line).cast(), 1);
+        }
     }
 
     pub(crate) fn size_bytes(&self) -> usize {

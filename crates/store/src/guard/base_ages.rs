@@ -80,15 +80,48 @@ impl BaseAges {
             return true;
         }
         let range = query.range();
-        let concerned = self.replaced.iter().filter(|it| it.until > flush);
-        let mut concerned = concerned.filter(|it| meets(&it.bounds, &range));
-        concerned.any(|replaced| {
+        self.concerned(flush).filter(|it| meets(&it.bounds, &range)).any(|replaced| {
             let Some(part) = replaced.part.upgrade() else { return true };
             let mut codes = Codes::new();
             part.candidates_traced(query, &mut codes, &mut Untraced);
             codes.may_meet(since)
         })
     }
+
+    /// As above, of some keys: a bit for each, from the lowest one on. Parts are asked for all keys
+    /// at once. Requires: they are at most 64.
+    pub(crate) fn may_have_of_many(&self, keys: &[&[u8]], flush: FlushNumber) -> u64 {
+        let all = u64::MAX >> (64 - keys.len().clamp(1, 64));
+        let Some(since) = Span::new(flush, FlushNumber(u64::MAX)).filter(|_| flush.0 > 0) else {
+            return all;
+        };
+        if flush < self.known_from {
+            return all;
+        }
+        let mut bits = 0;
+        for ReplacedPart { bounds, part, .. } in self.concerned(flush) {
+            let within = |key: &&[u8]| has(bounds, key);
+            let places: Vec<usize> = (0..keys.len()).filter(|at| within(&keys[*at])).collect();
+            let own: Vec<&[u8]> = places.iter().map(|place| keys[*place]).collect();
+            let Some(part) = part.upgrade() else {
+                places.iter().for_each(|place| bits |= 1 << place);
+                continue;
+            };
+            part.candidates_many(&own, |nth, codes| {
+                bits |= u64::from(codes.may_meet(since)) << places[nth];
+            });
+        }
+        bits
+    }
+
+    /// The parts in which something may be of this flush or of later ones.
+    fn concerned(&self, flush: FlushNumber) -> impl Iterator<Item = &ReplacedPart> {
+        self.replaced.iter().filter(move |replaced| replaced.until > flush)
+    }
+}
+
+fn has(bounds: &KeyBounds, key: &[u8]) -> bool {
+    *bounds.from <= *key && bounds.ends_after(key)
 }
 
 fn meets(bounds: &KeyBounds, range: &KeyRange<'_>) -> bool {

@@ -13,6 +13,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
+use smallvec::SmallVec;
 use trommel_filters::{FlushNumber, Query, Span};
 
 use crate::entries::batch::Batch;
@@ -31,6 +32,9 @@ use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 use crate::write::key_locks::HolderId;
+
+/// Keys that the guard is asked for at once.
+const GROUP: usize = 16;
 
 /// What must be so when a batch is written: the key has no entry that is newer than the one that
 /// was read.
@@ -111,9 +115,11 @@ impl<'v> Since<'v> {
         Since { version, at, flush }
     }
 
+    /// Those that may have something newer.
     fn memtables(&self) -> impl Iterator<Item = &'v Arc<Memtable>> {
-        let sealed = self.version.sealed.iter().map(|sealed| &sealed.memtable);
-        std::iter::once(&self.version.active.memtable).chain(sealed)
+        let sealed = self.version.sealed.iter().filter(|sealed| sealed.last > self.at);
+        let active = std::iter::once(&self.version.active.memtable);
+        active.filter(|it| !it.is_empty()).chain(sealed.map(|sealed| &sealed.memtable))
     }
 
     /// The runs that may have something newer, each with whether it is the oldest one.
@@ -130,20 +136,52 @@ impl<'v> Since<'v> {
     }
 
     fn has_key(&self, key: &[u8]) -> Result<bool> {
+        if self.is_newer_at_once(key) {
+            return Ok(true);
+        }
+        let has_runs = self.runs().next().is_some();
+        Ok(has_runs && self.runs_have(key, &self.ask(Query::Point(key)))?)
+    }
+
+    /// The first of some keys that it has; the guard is asked for all of them at once. Requires:
+    /// they are at most [`GROUP`].
+    fn first_of<'k>(&self, keys: &[&'k [u8]]) -> Result<Option<&'k [u8]>> {
+        self.memtables().for_each(|memtable| keys.iter().for_each(|key| memtable.ask_for(key)));
+        if let Some(newer) = keys.iter().find(|key| self.is_newer_at_once(key)) {
+            return Ok(Some(newer));
+        }
+        if self.runs().next().is_none() {
+            return Ok(None);
+        }
+        let ages = self.version.guard.parts().map(|parts| &parts.ages);
+        let bases = ages.map_or(0, |ages| ages.may_have_of_many(keys, self.flush));
+        let mut first = Ok(None);
+        self.version.guard.ask_many(keys, |place, answer| {
+            let (key, is_newer) = (keys[place], bases >> place & 1 == 1);
+            if let Ok(None) = first {
+                let (query, base) = (Query::Point(key), OnceCell::from(is_newer));
+                let asked = Asked { since: self, query, answer, base };
+                first = self.runs_have(key, &asked).map(|has| has.then_some(key));
+            }
+        });
+        first
+    }
+
+    /// Whether memory says that it has a key.
+    fn is_newer_at_once(&self, key: &[u8]) -> bool {
         let newest = |memtable: &Arc<Memtable>| memtable.get(key, Sequence::MAX);
         if self.memtables().filter_map(newest).any(|found| found.sequence > self.at) {
-            return Ok(true);
+            return true;
         }
         let deleted = self.version.covering_tombstone(key, Sequence::MAX);
-        if deleted.is_some_and(|deleted| deleted > self.at) {
-            return Ok(true);
-        }
-        let mut runs = self.runs().peekable();
-        if runs.peek().is_none() {
+        deleted.is_some_and(|deleted| deleted > self.at)
+    }
+
+    fn runs_have(&self, key: &[u8], asked: &Asked<'_>) -> Result<bool> {
+        if asked.all_is_older() {
             return Ok(false);
         }
-        let asked = self.ask(Query::Point(key));
-        for (placed, is_oldest) in runs {
+        for (placed, is_oldest) in self.runs() {
             if !asked.may_be_in(placed.span(), is_oldest) {
                 continue;
             }
@@ -227,6 +265,18 @@ impl Asked<'_> {
         parts.is_some_and(|parts| parts.ages.may_have_since(&self.query, self.since.flush))
     }
 
+    /// True: no run has something newer.
+    #[inline]
+    fn all_is_older(&self) -> bool {
+        let newer = Span::new(self.since.flush, FlushNumber(u64::MAX));
+        if newer.is_none_or(|newer| self.answer.may_be_in(newer)) {
+            return false;
+        }
+        // What is in a base has the code [0, 1).
+        let base = Span::of_flush(FlushNumber(0));
+        !self.answer.may_be_in(base) || !*self.base.get_or_init(|| self.base_may_be_newer())
+    }
+
     /// Whether a run with this span may have something newer.
     fn may_be_in(&self, span: Span, is_oldest: bool) -> bool {
         self.newer(span, is_oldest).is_some_and(|span| self.answer.may_be_in(span))
@@ -249,10 +299,13 @@ fn is_newer(version: &Version, key: &[u8], at: Sequence) -> Result<bool> {
     Since::new(version, at).has_key(key)
 }
 
+/// A key that was read; a short one needs no memory of its own.
+type PointKey = SmallVec<[u8; 16]>;
+
 /// What was read of one key space.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReadKeys {
-    points: BTreeSet<Vec<u8>>,
+    points: BTreeSet<PointKey>,
     /// Where ranges begin, and where they end: they do not touch. None: behind all keys.
     ranges: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
 }
@@ -260,7 +313,7 @@ pub(crate) struct ReadKeys {
 impl ReadKeys {
     pub(crate) fn note_point(&mut self, key: &[u8]) {
         if !self.points.contains(key) {
-            self.points.insert(key.to_vec());
+            self.points.insert(PointKey::from_slice(key));
         }
     }
 
@@ -309,9 +362,14 @@ impl ReadKeys {
     /// The first key or range of which there is something newer in a version.
     fn conflict(&self, version: &Version, at: Sequence) -> Result<Option<Vec<u8>>> {
         let since = Since::new(version, at);
-        for key in &self.points {
-            if since.has_key(key)? {
-                return Ok(Some(key.clone()));
+        let (mut points, mut group) = (self.points.iter(), [&[][..]; GROUP]);
+        loop {
+            let count = group.iter_mut().zip(&mut points).map(|(at, key)| *at = key).count();
+            if let Some(key) = since.first_of(&group[..count])? {
+                return Ok(Some(key.to_vec()));
+            }
+            if count < GROUP {
+                break;
             }
         }
         for (from, to) in &self.ranges {

@@ -25,7 +25,7 @@ use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::verify::VerifyReport;
 use crate::write::conflicts::Write;
-use crate::write::engine::Engine;
+use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces;
 
 mod keyspace;
@@ -105,7 +105,7 @@ impl Db {
         })?;
         let (runs, time) = (engine.current.pin().runs.len(), engine.since(begun));
         engine.env.tell(Event::Opened { path: path.as_ref(), runs, time });
-        Ok(Db { main: Keyspace { engine, owner } })
+        Ok(Db { main: Keyspace { engine: engine.used(), owner } })
     }
 
     /// As [`open`](Db::open), of any version that this one reads
@@ -221,7 +221,7 @@ impl Db {
     pub fn compact_with_progress(&self, listener: &mut OnProgress<'_>) -> Result<()> {
         let _call = self.engine.life().enter()?;
         self.owner.each(|engine| engine.flush_all())?;
-        let entries = |engine: &Arc<Engine>| -> u64 {
+        let entries = |engine: &EngineUse| -> u64 {
             engine.current.pin().files().map(|table| table.entry_count()).sum()
         };
         let engines = self.owner.engines();
@@ -256,10 +256,13 @@ impl Db {
     }
 
     /// The key space of a name, which is made if it is not there. What is set in the options is
-    /// kept; what is not, is as it was kept.
+    /// kept; what is not, is as it was kept. What differs from before holds at once: what is in
+    /// memory is flushed, and the tree is opened anew. But while a handle, snapshot or scan of the
+    /// key space lives, or a call of the store is at work on it, it holds from the next opening on.
     ///
     /// # Errors
-    /// `Option`: the name or an option makes no sense. `Io`: nothing has changed.
+    /// `Option`: the name or an option makes no sense. `Io`: nothing has changed, or what was set
+    /// is kept and holds from the next opening on.
     pub fn keyspace(&self, name: impl AsRef<str>, options: KeyspaceOptions) -> Result<Keyspace> {
         self.named(name.as_ref(), &options, true)
     }

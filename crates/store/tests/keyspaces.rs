@@ -492,6 +492,89 @@ fn options_of_each_key_space_are_kept() {
     assert_eq!(bits(&open(&disk)).0, 9);
 }
 
+// What was set for a key space that had something was neither kept nor obeyed.
+#[test]
+fn options_that_are_set_anew_hold_at_once_where_nobody_uses_the_key_space() {
+    for background in [Background::Stepped, Background::Threads(2)] {
+        let disk = Memory::new();
+        let open = || {
+            let environment = Environment::new().storage(Arc::new(disk.clone()));
+            Db::open_with("db", options().background(background), environment).expect("opens")
+        };
+        let ratio = |keyspace: &Keyspace| keyspace.stats().expect("open").size_ratio;
+        let with = |db: &Db, ratio| {
+            db.keyspace("events", KeyspaceOptions::new().size_ratio(ratio)).expect("opens it")
+        };
+        let db = open();
+        let events = with(&db, 3);
+        (0..100).for_each(|key| events.put(key.to_string(), "1").expect("puts"));
+        events.flush().expect("flushes");
+        events.put("logged", "1").expect("puts");
+        drop(events);
+        db.close().expect("closes");
+        let db = open();
+        let before = db.snapshot();
+        let events = with(&db, 5);
+        events.put("memory", "1").expect("puts");
+        assert_eq!((ratio(&events), ratio(&with(&db, 7))), (5, 5), "somebody uses it");
+        let scan = events.iter();
+        drop(events);
+        assert_eq!(ratio(&with(&db, 7)), 5, "somebody reads it");
+        drop(scan);
+        assert_eq!(ratio(&keyspace(&db, "events")), 5, "nothing is set");
+        let of_events = Batch::new().to(&keyspace(&db, "events")).put("batch", "1").clone();
+        assert_eq!(ratio(&with(&db, 7)), 7);
+        db.write(of_events).expect("writes");
+        let all = |events: &Keyspace| events.iter().map(|it| it.expect("reads")).count();
+        let events = keyspace(&db, "events");
+        assert_eq!((ratio(&events), all(&events)), (7, 103));
+        assert_eq!(before.of(&events).iter().count(), 101);
+        events.put("later", "1").expect("puts");
+        db.compact().expect("merges");
+        assert_eq!((all(&events), db.verify().expect("reads").damage), (104, vec![]));
+        drop((events, before));
+        with(&db, 7).put("last", "1").expect("puts");
+        db.close().expect("closes");
+        let events = keyspace(&open(), "events");
+        assert_eq!((ratio(&events), all(&events)), (7, 105));
+    }
+}
+
+#[test]
+fn options_that_cannot_be_set_anew_lose_nothing() {
+    let mut failures = 0;
+    for background in [Background::Stepped, Background::Threads(1)] {
+        for fail in 0..60 {
+            let disk = Memory::new();
+            let open = |disk: &Memory| {
+                let environment = Environment::new().storage(Arc::new(disk.clone()));
+                Db::open_with("db", options().background(background), environment).expect("opens")
+            };
+            let db = open(&disk);
+            keyspace(&db, "events").put("a", "1").expect("puts");
+            db.flush().expect("flushes");
+            keyspace(&db, "events").put("b", "1").expect("puts");
+            disk.fail_from(fail, Fault::Io);
+            let set = db.keyspace("events", KeyspaceOptions::new().size_ratio(5));
+            disk.mend();
+            failures += u32::from(set.is_err());
+            drop(set);
+            let events = keyspace(&db, "events");
+            events.put("c", "1").expect("puts");
+            db.sync().expect("syncs");
+            let found = |events: &Keyspace| ["a", "b", "c"].map(|key| value(events, key).is_some());
+            assert_eq!(found(&events), [true; 3], "operation {fail}");
+            events.flush().expect("flushes");
+            db.compact().expect("merges");
+            assert_eq!(found(&events), [true; 3], "operation {fail}");
+            for cut in [disk.crash_hard(), disk.kill()] {
+                assert_eq!(found(&keyspace(&open(&cut), "events")), [true; 3], "operation {fail}");
+            }
+        }
+    }
+    assert!(failures > 20, "{failures}");
+}
+
 #[test]
 fn a_checkpoint_has_all_key_spaces_at_one_moment() {
     let disk = Memory::new();

@@ -21,7 +21,7 @@ use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps};
 use crate::tree::stats::Stats;
 use crate::write::conflicts::{Condition, Write};
-use crate::write::engine::Engine;
+use crate::write::engine::EngineUse;
 
 /// A handle of a key space: a tree of its own in a store, with its own keys, guard and options.
 /// Log, sequence numbers, cache, threads and memory for writes are the store's. Any thread may use
@@ -47,7 +47,7 @@ use crate::write::engine::Engine;
 /// ```
 #[derive(Clone)]
 pub struct Keyspace {
-    pub(crate) engine: Arc<Engine>,
+    pub(crate) engine: EngineUse,
     pub(crate) owner: Arc<Owner>,
 }
 

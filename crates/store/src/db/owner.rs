@@ -9,7 +9,7 @@ use crate::entries::entry::Sequence;
 use crate::error::{Error, Result};
 use crate::sync::Arc;
 use crate::write::conflicts::Write;
-use crate::write::engine::Engine;
+use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces::Keyspaces;
 
 /// What all handles of a store share: it closes the store.
@@ -25,12 +25,12 @@ impl Owner {
     }
 
     /// The trees that are open, the default one first.
-    pub(crate) fn engines(&self) -> Vec<Arc<Engine>> {
-        std::iter::once(Arc::clone(&self.engine)).chain(self.keyspaces.all()).collect()
+    pub(crate) fn engines(&self) -> Vec<EngineUse> {
+        std::iter::once(self.engine.used()).chain(self.keyspaces.used()).collect()
     }
 
-    pub(super) fn each(&self, f: impl FnMut(&Arc<Engine>) -> Result<()>) -> Result<()> {
-        self.engines().iter().try_for_each(f)
+    pub(super) fn each(&self, mut f: impl FnMut(&Arc<Engine>) -> Result<()>) -> Result<()> {
+        self.engines().iter().try_for_each(|engine| f(engine))
     }
 
     /// Gives the number of the last write.

@@ -159,6 +159,13 @@ options! {
     /// ranges) stays there. More: fewer files are opened again. Less: reads by more threads than
     /// this wait for each other; queues have half of them.
     max_open_files: Option<usize>, Option<usize> = None, "at least 1" if |it| *it != Some(0);
+    /// Whether writes go into the log before they are visible. Without it they are in memory alone
+    /// until they are flushed. A crash takes what was not: of a key space's writes those up to some
+    /// number stay, [`Stats::durable_through`](crate::stats::Stats::durable_through) at least, and
+    /// no later one. Closing the store flushes them. `sync` promises nothing of them, and change
+    /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log stays
+    /// or goes as a whole. For programs with a log of their own.
+    log: bool = true, "true or false";
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";
     /// Bytes of logs from which on those that key spaces share are made fewer: what a key space
@@ -282,6 +289,11 @@ impl Options {
     /// Whether the option was set, by its setter or by text, to whatever. False for an unknown one.
     pub fn is_set(&self, name: &str) -> bool {
         self.set.contains(&name)
+    }
+
+    /// Whether none was set.
+    pub(crate) fn sets_nothing(&self) -> bool {
+        self.set.is_empty()
     }
 
     /// The names of those that were set, and not for one opening alone.

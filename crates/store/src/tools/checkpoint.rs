@@ -29,7 +29,7 @@ use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
-use crate::write::engine::Engine;
+use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces::Keyspaces;
 
 /// Creates a store in `dir` with all writes that are visible now.
@@ -99,7 +99,7 @@ struct Moment {
     /// The newest write that is visible.
     last: Sequence,
     /// Each tree, as it is then.
-    trees: Vec<(Arc<Engine>, Arc<Version>)>,
+    trees: Vec<(EngineUse, Arc<Version>)>,
     /// With key spaces of which nothing was read yet.
     layout: StoreLayout,
 }
@@ -110,7 +110,7 @@ impl Moment {
         keyspaces.hold_still(|others| {
             let _writer = main.commit.writer();
             let last = main.snapshots.visible();
-            let pinned = |engine: &Arc<Engine>| (Arc::clone(engine), engine.current.hold());
+            let pinned = |engine: &Arc<Engine>| (engine.used(), engine.current.hold());
             let trees = std::iter::once(main).chain(others).map(pinned).collect();
             let layout = main.manifest().layout().clone();
             Moment { last, trees, layout }
@@ -166,7 +166,7 @@ fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<
 fn write_log(
     made: &mut Made,
     number: u64,
-    trees: &[(Arc<Engine>, Arc<Version>)],
+    trees: &[(EngineUse, Arc<Version>)],
     last: Sequence,
 ) -> Result<bool> {
     let memtables = trees.iter().flat_map(|(engine, version)| {

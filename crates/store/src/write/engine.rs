@@ -47,6 +47,23 @@ pub(crate) struct Engine {
     pub(crate) run_limits: RunLimits,
     /// Held while the store is open, by the default tree's.
     pub(crate) lock: Mutex<Option<FolderLock>>,
+    /// Counts those who use it.
+    users: Arc<()>,
+}
+
+/// The use of a tree: meanwhile the key space is not opened anew.
+#[derive(Clone)]
+pub(crate) struct EngineUse {
+    engine: Arc<Engine>,
+    _counted: Arc<()>,
+}
+
+impl Deref for EngineUse {
+    type Target = Arc<Engine>;
+
+    fn deref(&self) -> &Arc<Engine> {
+        &self.engine
+    }
 }
 
 impl Engine {
@@ -70,10 +87,21 @@ impl Engine {
             memtable_size,
             run_limits: RunLimits::of(&tree.table_files.options),
             lock: Mutex::new(lock),
+            users: Arc::new(()),
             tree: Arc::new(tree),
         };
         memory.iter().for_each(|memory| engine.join_memory(memory));
         engine
+    }
+
+    /// It is used as long as this is there.
+    pub(crate) fn used(self: &Arc<Self>) -> EngineUse {
+        EngineUse { engine: Arc::clone(self), _counted: Arc::clone(&self.users) }
+    }
+
+    /// Whether somebody uses it, or reads from its tree.
+    pub(crate) fn is_used(&self) -> bool {
+        Arc::strong_count(&self.users) > 1 || Arc::strong_count(&self.tree) > 1
     }
 
     /// From now on its memtables count in this memory, unless they do in another. Requires: nobody
@@ -135,6 +163,16 @@ impl Engine {
             (Background::Threads(_), Some(pool)) => pool.join(&self.workers, Arc::clone(self) as _),
             _ => Ok(()),
         }
+    }
+
+    /// Has threads work for it again, after `end_work`.
+    ///
+    /// # Errors
+    /// A thread cannot be had.
+    pub(crate) fn resume_work(self: &Arc<Self>, pool: Arc<WorkerPool>) -> Result<()> {
+        self.go_on();
+        *lock(&self.pool) = Some(pool);
+        self.start_work()
     }
 
     /// Returns when no thread works for the store any more. Those that were its own have ended.

@@ -25,7 +25,7 @@ use crate::shared::resources::StoreResources;
 use crate::shared::write_memory::WriteMemory;
 use crate::sync::{Arc, Mutex, lock};
 use crate::tree::opening::{SharedByTrees, TreeOptions, open_tree};
-use crate::write::engine::Engine;
+use crate::write::engine::{Engine, EngineUse};
 
 /// As many write buffers as a store with one key space may have in memory.
 const BUFFERS_OF_ONE: usize = 5;
@@ -46,6 +46,11 @@ impl Keyspaces {
     pub(crate) fn new(resources: StoreResources) -> Self {
         let (resources, memory) = (Mutex::new(Some(resources)), OnceLock::new());
         Keyspaces { open: Mutex::default(), resources, memory, options: Mutex::default() }
+    }
+
+    /// Those that are open, to be used.
+    pub(crate) fn used(&self) -> Vec<EngineUse> {
+        self.hold_still(|open| open.inspect(|_| step()).map(Engine::used).collect())
     }
 
     /// Those that are open.
@@ -100,14 +105,15 @@ impl Keyspaces {
         name: &str,
         given: &KeyspaceOptions,
         makes: bool,
-    ) -> Result<Arc<Engine>> {
+    ) -> Result<EngineUse> {
         let mut open = lock(&self.open);
         let known = known(main.manifest().layout(), name);
-        if let Some((id, ..)) = &known
-            && let Some(engine) = open.get(id)
+        if let Some((id, record, _)) = &known
+            && let Some(engine) = open.get_mut(id)
         {
+            self.set_anew(main, (engine, record), given)?;
             give_operator(main, engine, given)?;
-            return Ok(Arc::clone(engine));
+            return Ok(engine.used());
         }
         let (id, record, tree) = match known {
             Some(known) => known,
@@ -123,7 +129,64 @@ impl Keyspaces {
         give_operator(main, &engine, given)?;
         engine.start_work()?;
         open.insert(id, Arc::clone(&engine));
-        Ok(engine)
+        Ok(engine.used())
+    }
+
+    /// Keeps the options of an open key space that were set now. Opens it anew with them, if they
+    /// differ and nobody uses it.
+    fn set_anew(
+        &self,
+        main: &Engine,
+        (engine, record): (&mut Arc<Engine>, &KeyspaceRecord),
+        given: &KeyspaceOptions,
+    ) -> Result<()> {
+        if given.sets_nothing() {
+            return Ok(());
+        }
+        let (options, mut new) = self.options_of(main, record, given)?;
+        new.retain(|(name, _)| !KeyspaceOptions::is_set_while_open(name));
+        if !new.is_empty() {
+            let edit = KeyspaceEdit { options: new, ..KeyspaceEdit::default() };
+            append(main, engine.keyspace, edit)?;
+        }
+        let is_so = KeyspaceOptions::are_met_by(&engine.table_files.options, &options.options)?;
+        if is_so || engine.is_used() {
+            return Ok(());
+        }
+        *engine = self.reopen(main, engine, &options)?;
+        Ok(())
+    }
+
+    /// Opens a tree anew. Requires: nobody uses it.
+    fn reopen(
+        &self,
+        main: &Engine,
+        engine: &Arc<Engine>,
+        options: &TreeOptions,
+    ) -> Result<Arc<Engine>> {
+        engine.flush_all()?;
+        // A batch may name the key space that was made while somebody used it.
+        let mut writer = main.commit.writer();
+        engine.end_work();
+        engine.abandon_work();
+        let opened = writer.flush_here(engine).and_then(|()| {
+            let layout = main.manifest().layout().tree(engine.keyspace).map(Arc::clone);
+            let layout = layout.expect("it is open");
+            self.engine_for(main, (engine.keyspace, &layout), options, Vec::new())
+        });
+        let Ok(new) = opened else {
+            let pool = lock(&self.resources).as_ref().map(|all| Arc::clone(&all.pool));
+            pool.map_or(Ok(()), |pool| engine.resume_work(pool))?;
+            return opened;
+        };
+        engine.release();
+        if let Some(operator) = engine.merge_operator.get() {
+            new.merge_operator.get_or_init(|| Arc::clone(operator));
+        }
+        self.join(main, &new);
+        drop(writer);
+        new.start_work()?;
+        Ok(new)
     }
 
     /// Gives the default key space the merge operator that was set now, if one was.
@@ -189,6 +252,19 @@ impl Keyspaces {
         options: &TreeOptions,
         memtables: Vec<ReplayedMemtable>,
     ) -> Result<Arc<Engine>> {
+        let engine = self.engine_for(main, tree, options, memtables)?;
+        let _writer = main.commit.writer();
+        self.join(main, &engine);
+        Ok(engine)
+    }
+
+    fn engine_for(
+        &self,
+        main: &Engine,
+        tree: (KeyspaceId, &Arc<Layout>),
+        options: &TreeOptions,
+        memtables: Vec<ReplayedMemtable>,
+    ) -> Result<Arc<Engine>> {
         let resources = lock(&self.resources).clone();
         let Some(resources) = resources.map(|all| all.for_tree(&options.options)) else {
             return Err(Error::Closed { path: main.table_files.folder.path().to_path_buf() });
@@ -198,17 +274,17 @@ impl Keyspaces {
         let memtables = (memtables, resources.memtable_size);
         let shared = SharedByTrees::with(main);
         let tree = open_tree(&shared, tree, (options, table_files), memtables, workers)?;
-        let engine = Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None));
+        Ok(Arc::new(Engine::new(tree, Arc::clone(&main.commit), resources, None)))
+    }
+
+    /// From now on it is written to. Requires: the caller is the writer.
+    fn join(&self, main: &Engine, engine: &Arc<Engine>) {
         let memory = self.memory.get_or_init(|| {
             let of_one = main.table_files.options.write_buffer_bytes;
             Arc::new(WriteMemory::new(of_one.saturating_mul(BUFFERS_OF_ONE)))
         });
-        {
-            let _writer = main.commit.writer();
-            [main, &engine].into_iter().for_each(|engine| engine.join_memory(memory));
-        }
-        main.commit.trees.add(&engine);
-        Ok(engine)
+        [main, engine].into_iter().for_each(|engine| engine.join_memory(memory));
+        main.commit.trees.add(engine);
     }
 
     /// Gives a key space another name.

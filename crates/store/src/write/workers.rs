@@ -428,6 +428,11 @@ impl Engine {
         self.work_has_changed();
     }
 
+    /// Threads may work again, after `stop`.
+    pub(super) fn go_on(&self) {
+        lock(&self.work).stopping = false;
+    }
+
     /// Removes what flushes and merges have written that will not be installed any more. Requires:
     /// no step runs.
     pub(crate) fn abandon_work(&self) {

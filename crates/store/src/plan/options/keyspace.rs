@@ -89,6 +89,7 @@ setters! {
     eager_tombstones: bool,
     merge_operator: impl Into<OperatorOption>,
     merge_piece_bytes: u64,
+    log: bool,
     filter: FilterTuning,
 }
 
@@ -100,6 +101,27 @@ impl KeyspaceOptions {
         let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
         let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
         Ok((new, then))
+    }
+
+    /// Whether no option was set.
+    pub(crate) fn sets_nothing(&self) -> bool {
+        self.options.sets_nothing()
+    }
+
+    /// Whether an option is set while a key space is open, whoever uses it.
+    pub(crate) fn is_set_while_open(name: &str) -> bool {
+        name == MERGE_OPERATOR
+    }
+
+    /// Whether a key space that is open with these options is as it is wanted.
+    pub(crate) fn are_met_by(open: &Options, wanted: &Options) -> Result<bool> {
+        let names = Self::list().map(|option| option.name);
+        for name in names.filter(|name| !Self::is_set_while_open(name)) {
+            if open.text_of(name)? != wanted.text_of(name)? {
+                return Ok(false);
+            }
+        }
+        Ok(open.filter == wanted.filter)
     }
 
     /// Whether a merge operator was set, or that there is none.

@@ -115,7 +115,13 @@ fn as_text(stats: &Stats) -> String {
     let mut table = TextTable::new(1, &["", ""]);
     let mut row = |name: &str, value: String| table.row(vec![name.into(), value]);
     row("entries in tables", whole(stats.entries()));
-    row("entries in memory and logs alone", whole(stats.memtable_entries));
+    match stats.durable_through {
+        None => row("entries in memory and logs alone", whole(stats.memtable_entries)),
+        Some(through) => {
+            row("entries in memory alone", whole(stats.memtable_entries));
+            row("a crash takes writes behind", whole(through));
+        }
+    }
     row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));
     if stats.kept_logs > 0 {
         let (logs, size) = (whole(stats.kept_logs), bytes(stats.kept_log_bytes));

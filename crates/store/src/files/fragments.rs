@@ -177,7 +177,7 @@ mod tests {
         let mut log = Wal::create(&folder, 7, none).expect("creates");
         for first in 1..5 {
             let entry = (KeyspaceId::DEFAULT, Kind::Put, &b"key"[..], &b"value"[..]);
-            log.append(Sequence(first), 1, std::iter::once(entry)).expect("appends");
+            log.append(Sequence(first), 1, std::iter::once((entry, first))).expect("appends");
         }
         let bytes = disk.file(dir.join(wal_name(7))).expect("is there");
         let offset = |fragment: Fragment<_>| match fragment {

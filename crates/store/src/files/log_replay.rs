@@ -159,7 +159,7 @@ impl Replay<'_> {
                 return Err(Error::corrupt(path, 0, what));
             }
             self.group(&group, number, replayed);
-            last = group.entries.last().map_or(last, |entry| last.max(entry.sequence));
+            last = last.max(Sequence(group.next().0.saturating_sub(1)));
             counts.add_group(group.entries.len());
             said_bytes = said_bytes.max(group.durable_bytes);
             Ok(())
@@ -317,7 +317,7 @@ mod tests {
         let writes = puts.iter().map(|(keyspace, key)| {
             (KeyspaceId(*keyspace), Kind::Put, key.as_bytes(), &b"value"[..])
         });
-        log.append(Sequence(first), puts.len(), writes)
+        log.append(Sequence(first), puts.len(), writes.zip(first..))
     }
 
     fn replay(disk: &Memory, layout: &StoreLayout, full: usize) -> Result<Replayed> {

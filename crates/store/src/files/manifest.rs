@@ -87,6 +87,8 @@ pub(crate) struct Manifest {
     /// Some: writing an edit has failed, so the file may or may not have it. The tables that such
     /// edits add.
     doubtful: Option<Vec<u64>>,
+    /// False: what was read may be lost in a power cut.
+    is_durable: bool,
 }
 
 impl Manifest {
@@ -132,8 +134,8 @@ impl Manifest {
     /// The manifest that was read. The first edit begins a new file, since the old one may have a
     /// torn end.
     pub(crate) fn open(folder: &OpenFolder, layout: StoreLayout) -> Self {
-        let (folder, writer, doubtful) = (folder.clone(), None, None);
-        Manifest { folder, layout, writer, begun_bytes: 0, edits: 0, doubtful }
+        let (folder, writer, doubtful, is_durable) = (folder.clone(), None, None, false);
+        Manifest { folder, layout, writer, begun_bytes: 0, edits: 0, doubtful, is_durable }
     }
 
     /// Begins a new manifest with the whole layout.
@@ -159,6 +161,11 @@ impl Manifest {
     /// was. Does nothing after the first edit.
     pub(crate) fn make_durable(&mut self) -> Result<()> {
         if self.writer.is_some() { Ok(()) } else { self.keep() }
+    }
+
+    /// Whether all that was read is durable, and all edits that went well.
+    pub(crate) fn is_durable(&self) -> bool {
+        self.is_durable
     }
 
     /// Makes `edit` durable. After an error the next open may or may not find the edit. Then keep
@@ -211,7 +218,7 @@ impl Manifest {
     /// The file has the newest version, and nothing else.
     fn settle(&mut self, writer: RecordWriter) {
         self.writer = Some(writer);
-        self.doubtful = None;
+        (self.doubtful, self.is_durable) = (None, true);
     }
 
     /// Whether the file surely has the newest version.

@@ -10,12 +10,14 @@
 //!              64 | number              entries from here on are of that key space;
 //!                                       those before the first, of the default one
 //!              65                       the group repeats entries of earlier logs
+//!              66 | how many            so many numbers before the next entry are in no log
 //! ```
 //! Numbers are varints. Keys and values follow their lengths. A closed log ends with an empty
 //! group.
 //!
-//! Invariants: entries have the sequence numbers first, first + 1, … They ascend from group to
-//! group, but in groups that repeat what earlier logs have, so that those logs can go. A group is
+//! Invariants: entries have the sequence numbers first, first + 1, …, but for those of writes into
+//! key spaces without a log. They ascend from group to group, but in groups that repeat what earlier
+//! logs have, so that those logs can go. A group is
 //! there as a whole or not at all. A log gets a successor only when all of it is durable or in
 //! tables. The successor tells its length: so a shortened log differs from one with a torn tail,
 //! and the remains of a failed write are ignored. Each group tells how many bytes of the log were
@@ -41,7 +43,7 @@ use crate::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"TRMLWAL\0";
 /// Two flipped bits, at least, make it 2, or 0, which nobody has written.
-pub(crate) const VERSION: u32 = 5;
+pub(crate) const VERSION: u32 = 7;
 /// Those that are read: what an older one has is as in the present one.
 const READ_VERSIONS: [u32; 2] = [2, VERSION];
 pub(crate) const HEADER_SIZE: usize = MAGIC.len() + size_of::<u32>();
@@ -51,6 +53,8 @@ const BEGINNING_BYTES: usize = 128;
 const KEYSPACE_TAG: u8 = 64;
 /// As above: the group repeats what earlier logs have.
 const REPEATS_TAG: u8 = 65;
+/// As above: how many sequence numbers are passed over follows.
+const GAP_TAG: u8 = 66;
 /// How much memory is kept between groups. The rest is freed.
 const PAYLOAD_KEPT_BYTES: usize = 1 << 20;
 
@@ -86,6 +90,9 @@ impl Predecessor {
 
 /// A write as it is logged: key space, kind, key and value.
 pub(crate) type LoggedWrite<'e> = (KeyspaceId, Kind, &'e [u8], &'e [u8]);
+
+/// A write with its sequence number.
+pub(crate) type NumberedWrite<'e> = (LoggedWrite<'e>, u64);
 
 /// The log that is being written.
 pub(crate) struct Wal {
@@ -183,25 +190,27 @@ impl Wal {
         Ok(Wal { records, number, end, said_bytes: 0, payload })
     }
 
-    /// Adds a group of batches, of `count` entries. After an error the log takes no more, and the
-    /// bytes left in the file do not count.
+    /// Adds a group of batches, of `count` entries; `first`: the number of the first one. After an
+    /// error the log takes no more, and the bytes left in the file do not count.
     pub(crate) fn append<'e>(
         &mut self,
         first: Sequence,
         count: usize,
-        entries: impl Iterator<Item = LoggedWrite<'e>>,
+        writes: impl Iterator<Item = NumberedWrite<'e>>,
     ) -> Result<()> {
         self.begin_group(first, count);
-        encode_writes(&mut self.payload, entries);
+        encode_writes(&mut self.payload, first.0, writes);
         self.append_payload()
     }
 
     /// Adds groups that repeat entries of earlier logs.
     pub(crate) fn repeat(&mut self, writes: &[MemtableWrite<'_>]) -> Result<()> {
         groups(writes).try_for_each(|group| {
-            self.begin_group(group[0].entry.sequence, group.len());
+            let first = group[0].entry.sequence;
+            self.begin_group(first, group.len());
             self.payload.u8(REPEATS_TAG);
-            encode_writes(&mut self.payload, group.iter().map(MemtableWrite::as_logged));
+            let writes = group.iter().map(MemtableWrite::as_logged);
+            encode_writes(&mut self.payload, first.0, writes.zip(first.0..));
             self.append_payload()
         })
     }
@@ -218,6 +227,11 @@ impl Wal {
         if self.said_bytes == self.valid_bytes() {
             return Ok(());
         }
+        self.note_next(next)
+    }
+
+    /// Adds an empty group: all numbers below this one were given to writes, in a log or not.
+    pub(crate) fn note_next(&mut self, next: Sequence) -> Result<()> {
         self.append(next, 0, std::iter::empty())
     }
 
@@ -254,7 +268,7 @@ impl Wal {
                 return Ok(());
             }
             let group = WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?;
-            next = next.max(group.first.0 + group.entries.len() as u64);
+            next = next.max(group.next().0);
             self.said_bytes = group.durable_bytes;
             is_marked = group.entries.is_empty() && group.durable_bytes == offset;
             Ok(())
@@ -461,14 +475,16 @@ pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
 pub(crate) struct WalBatch<'a> {
     /// How many bytes of the log were durable before.
     pub(crate) durable_bytes: u64,
-    /// The sequence number of the first entry.
+    /// The sequence number of the first entry; without entries, of the next write.
     pub(crate) first: Sequence,
     /// Whether earlier logs have the entries, too, or had them.
     pub(crate) repeats: bool,
-    /// The entries, with sequence numbers that ascend by one. Their keys are in any order.
+    /// The entries, with sequence numbers that ascend. Their keys are in any order.
     pub(crate) entries: Vec<Entry<'a>>,
     /// Key spaces: from which entry on. Before the first one it is the default one.
     keyspaces: Vec<(usize, KeyspaceId)>,
+    /// So many numbers among those of the entries are in no log.
+    skipped: u64,
 }
 
 impl<'a> WalBatch<'a> {
@@ -484,7 +500,7 @@ impl<'a> WalBatch<'a> {
         }
         let entries = Vec::with_capacity(count as usize);
         let (repeats, keyspaces, first) = (false, Vec::new(), Sequence(first));
-        let mut batch = WalBatch { durable_bytes, first, repeats, entries, keyspaces };
+        let mut batch = WalBatch { durable_bytes, first, repeats, entries, keyspaces, skipped: 0 };
         while batch.entries.len() < count as usize {
             batch.decode_item(&mut input)?;
         }
@@ -506,12 +522,34 @@ impl<'a> WalBatch<'a> {
             REPEATS_TAG if place == 0 && !self.repeats && self.keyspaces.is_empty() => {
                 self.repeats = true;
             }
+            GAP_TAG => self.decode_gap(input)?,
             kind => {
-                let sequence = Sequence(self.first.0 + place as u64);
+                let sequence = self.next_number();
                 self.entries.push(decode_entry(kind, input, sequence)?);
             }
         }
         Ok(())
+    }
+
+    /// It lies between an entry and the next one, before the mark of that one's key space.
+    fn decode_gap(&mut self, input: &mut Reader<'a>) -> std::result::Result<(), Corrupt> {
+        let (place, numbers, next) = (self.entries.len(), input.varint()?, self.next_number().0);
+        let follows_entry = self.entries.last().is_some_and(|last| last.sequence.0 + 1 == next)
+            && self.keyspaces.last().is_none_or(|(from, _)| *from < place);
+        if !follows_entry || numbers == 0 || numbers > NUMBER_MAX.saturating_sub(next) {
+            return Err(input.corrupt("numbers that are passed over"));
+        }
+        self.skipped += numbers;
+        Ok(())
+    }
+
+    fn next_number(&self) -> Sequence {
+        Sequence(self.first.0 + self.entries.len() as u64 + self.skipped)
+    }
+
+    /// The number behind those of its entries.
+    pub(crate) fn next(&self) -> Sequence {
+        self.entries.last().map_or(self.first, |last| Sequence(last.sequence.0 + 1))
     }
 
     /// The entries, each with its key space.
@@ -548,11 +586,20 @@ fn decode_entry<'a>(
     Ok(Entry { key, sequence, kind, value })
 }
 
-/// Encodes the entries of a group. The value of a deletion is empty. Requires: keys and values
-/// within their bounds.
-fn encode_writes<'e>(out: &mut Writer, entries: impl Iterator<Item = LoggedWrite<'e>>) {
-    let mut current = KeyspaceId::DEFAULT;
-    for (keyspace, kind, key, value) in entries {
+/// Encodes the entries of a group, of which the first has the number `first`. The value of a
+/// deletion is empty. Requires: keys and values within their bounds; numbers that ascend.
+fn encode_writes<'e>(
+    out: &mut Writer,
+    first: u64,
+    writes: impl Iterator<Item = NumberedWrite<'e>>,
+) {
+    let (mut current, mut next) = (KeyspaceId::DEFAULT, first);
+    for ((keyspace, kind, key, value), number) in writes {
+        if number != next {
+            out.u8(GAP_TAG);
+            out.varint(number - next);
+        }
+        next = number + 1;
         if keyspace != current {
             current = keyspace;
             out.u8(KEYSPACE_TAG);

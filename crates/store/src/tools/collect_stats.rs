@@ -16,6 +16,8 @@ use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
 pub(crate) fn stats(engine: &Engine) -> Stats {
+    // Before the version: what is visible by then is in its memtables, or in its tables.
+    let visible = engine.snapshots.visible();
     let version = engine.current.hold();
     let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
@@ -46,6 +48,10 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         memtables: 1 + version.sealed.len() as u64,
         memtable_bytes: memtable_bytes as u64,
         memtable_entries: version.memtable_entries(),
+        durable_through: (!engine.has_log()).then(|| match engine.manifest().is_durable() {
+            true => version.flushed_through(visible).0,
+            false => 0,
+        }),
         logs,
         log_bytes,
         kept_logs,
@@ -64,7 +70,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         lock_waits: counters.lock_waits.get(),
         stalls: slowdowns.count + stops.count,
         stall_seconds: slowdowns.seconds + stops.seconds,
-        sequence: engine.snapshots.visible().0,
+        sequence: visible.0,
         oldest_pin: engine.snapshots.oldest().map(|sequence| sequence.0),
         transaction_bytes: engine.snapshots.kept_bytes(),
         leaving_tables: obsolete.tables,

@@ -156,8 +156,7 @@ impl Saver<'_> {
             }
             Fragment::Whole { item: LogRecord::Group(group), .. } => {
                 self.close(group.first.0);
-                let end = group.first.0 + group.entries.len() as u64;
-                self.last = self.last.max(end.checked_sub(1));
+                self.last = self.last.max(group.next().0.checked_sub(1));
                 return Some(group);
             }
             Fragment::Damaged { what, entries: Some(0), .. } => {

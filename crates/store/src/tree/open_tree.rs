@@ -111,6 +111,12 @@ impl OpenTree {
         self.dropped.check()
     }
 
+    /// Whether the log takes what is written into it.
+    #[inline]
+    pub(crate) fn has_log(&self) -> bool {
+        self.table_files.options.log
+    }
+
     /// The clock, if calls are to be timed.
     #[inline]
     pub(crate) fn timing(&self) -> Option<&dyn Clock> {

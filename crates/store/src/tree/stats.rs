@@ -297,6 +297,10 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// Entries in them: they are in no table yet. Deleted ranges do not count.
     pub memtable_entries: u64,
+    /// A crash takes no write of the key space up to this sequence number; it may take all later
+    /// ones. 0 before anything is written after an opening, or synced: what a killed process wrote
+    /// need not be durable. None: the key space has a [`log`](crate::options::OptionValues::log).
+    pub durable_through: Option<u64>,
     /// Logs whose writes are not all in tables.
     pub logs: u64,
     /// Their bytes.
@@ -374,7 +378,8 @@ impl Stats {
     }
 
     /// Entries in tables, deletions included. Those of
-    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs.
+    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs if the key
+    /// space has one.
     pub fn entries(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }

@@ -1,7 +1,7 @@
 //! How a store is closed.
 //! ```text
-//! callers refused -> log saved -> threads and calls ended -> log synced -> image -> sweep
-//!                 -> tables released -> closed -> unlocked
+//! callers refused -> log saved -> threads and calls ended -> what has no log flushed -> log synced
+//!                 -> image -> sweep -> tables released -> closed -> unlocked
 //! ```
 //! Invariant: the lock is released last, when no part of the store can touch a file any more, even
 //! if a step panics.
@@ -30,6 +30,7 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     let saved = main.commit.writer().leave_if_failed(main);
     ending.end_work();
     let engines = ending.engines();
+    let saved = saved.and(flush_unlogged(&engines));
     engines.iter().for_each(|engine| engine.abandon_work());
     let saved = saved.and_then(|()| main.commit.writer().close(main));
     for engine in &engines {
@@ -41,6 +42,14 @@ pub(crate) fn close(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Result<()> {
     }
     main.sweep();
     saved
+}
+
+/// Flushes what is in no log, of every tree, whatever becomes of the others. Requires: no thread
+/// works for the store.
+fn flush_unlogged(engines: &[Arc<Engine>]) -> Result<()> {
+    let unlogged = engines.iter().filter(|engine| !engine.has_log());
+    let flushed = unlogged.map(|engine| engine.commit.writer().flush_here(engine));
+    flushed.fold(Ok(()), Result::and)
 }
 
 /// Whether reading the image of its filter is less than reading its tables. Of key spaces there may

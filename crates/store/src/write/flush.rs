@@ -92,6 +92,10 @@ impl FlushTask {
         // After an error the table is good, and the manifest may name it: it is not written again.
         self.may_be_named = true;
         install(tree, &NewRun::of(&self.sealed), written)?;
+        if self.sealed.first_log.is_none() {
+            // As of what is loaded past the logs: damage to the edit is then no torn end.
+            let _ = tree.installer().repeat_edit(tree);
+        }
         Ok(Flushed::Installed { bytes: written.output.bytes(), begun: self.begun })
     }
 
@@ -150,7 +154,8 @@ pub(crate) fn install(tree: &OpenTree, new: &NewRun, written: &Written) -> Resul
         let fitting = now.guard.with(&change, &prepared_for.guard).filter(|_| has_same_base);
         let Some(guard) = fitting else { continue };
         let edit = edit(tree, &now, new, output);
-        let unlogged = (!new.is_flushed).then_some(new.last);
+        // Of a key space without a log change feeds tell nothing.
+        let unlogged = (!new.is_flushed && tree.has_log()).then_some(new.last);
         let origin = Origin { first_log: new.first_log, unlogged };
         return installer.install_flushed(tree, &edit, origin, &output.opened, guard);
     }

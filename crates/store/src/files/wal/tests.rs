@@ -18,7 +18,7 @@ fn in_default<'e>(&(kind, key, value): &Written<'e>) -> LoggedWrite<'e> {
 fn encoded_of(first: u64, entries: &[LoggedWrite<'_>]) -> Vec<u8> {
     let mut out = Writer::new();
     [9, first, entries.len() as u64].into_iter().for_each(|number| out.varint(number));
-    encode_writes(&mut out, entries.iter().copied());
+    encode_writes(&mut out, first, entries.iter().copied().zip(first..));
     out.finish()
 }
 
@@ -56,14 +56,15 @@ fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     let _ = disk.remove(&log_path(number));
     let mut wal = Wal::create(&OpenFolder::on(disk, DIR), number, NONE).unwrap();
     for &first in firsts {
-        wal.append(Sequence(first), MIXED.len(), MIXED.iter().map(in_default)).unwrap();
+        wal.append(Sequence(first), MIXED.len(), MIXED.iter().map(in_default).zip(first..))
+            .unwrap();
     }
     wal
 }
 
 #[test]
 fn the_bytes_are_those_of_the_format() {
-    assert_eq!(header(), *b"TRMLWAL\0\x05\0\0\0");
+    assert_eq!(header(), *b"TRMLWAL\0\x07\0\0\0");
     let expected = [
         9, // durable bytes
         0xac, 0x02, 4, // first sequence 300, four entries
@@ -120,6 +121,34 @@ fn entries_of_key_spaces_are_told_apart() {
 }
 
 #[test]
+fn numbers_that_are_in_no_log_are_passed_over() {
+    let put = |keyspace| (KeyspaceId(keyspace), Kind::Put, &b"k"[..], &b"v"[..]);
+    let writes = [(put(0), 7), (put(0), 8), (put(3), 308), (put(3), 309)];
+    let mut out = Writer::new();
+    [9, 7, 4].into_iter().for_each(|number| out.varint(number));
+    encode_writes(&mut out, 7, writes.into_iter());
+    let bytes = out.finish();
+    let item = [0, 1, b'k', 1, b'v'];
+    let gap = [66, 0xab, 2, 64, 3];
+    assert_eq!(bytes, [&[9, 7, 4][..], &item, &item, &gap, &item, &item].concat());
+    let batch = WalBatch::decode(&bytes).unwrap();
+    let numbers: Vec<_> = batch.writes().map(|(it, e)| (it.0, e.sequence.0)).collect();
+    assert_eq!((numbers, batch.next()), (vec![(0, 7), (0, 8), (3, 308), (3, 309)], Sequence(310)));
+    for len in 0..bytes.len() {
+        assert!(WalBatch::decode(&bytes[..len]).is_err(), "cut at {len}");
+    }
+    let group = |first: &[u8], gap: &[u8]| [first, &[2], &item, gap, &item].concat();
+    assert!(WalBatch::decode(&group(&[0, 7], &[66, 1])).is_ok());
+    for nonsense in [&[66, 0][..], &[66, 1, 66, 1], &[64, 3, 66, 1]] {
+        assert!(WalBatch::decode(&group(&[0, 7], nonsense)).is_err(), "{nonsense:?}");
+    }
+    let far = [66, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+    assert!(WalBatch::decode(&group(&[0, 7], &far)).is_err(), "no store gives such numbers");
+    assert!(WalBatch::decode(&[&[0, 7, 1, 66, 1][..], &item].concat()).is_err(), "before all");
+    assert!(WalBatch::decode(&[&[0, 7, 1][..], &item, &[66, 1]].concat()).is_err(), "behind all");
+}
+
+#[test]
 fn bytes_that_are_no_batch_are_errors() {
     let bytes = encoded(300, &MIXED);
     for len in 0..bytes.len() {
@@ -144,11 +173,11 @@ proptest::proptest! {
     fn any_bytes_decode_or_fail(bytes in proptest::collection::vec(0u8..8, 0..60)) {
         if let Ok(batch) = WalBatch::decode(&bytes) {
             let writes = batch.writes();
-            let writes: Vec<_> = writes.map(|(space, e)| (space, e.kind, e.key, e.value)).collect();
+            let writes: Vec<_> = writes.map(|(space, e)| ((space, e.kind, e.key, e.value), e.sequence.0)).collect();
             let mut again = Writer::new();
             let numbers = [batch.durable_bytes, batch.first.0, writes.len() as u64];
             numbers.into_iter().for_each(|number| again.varint(number));
-            encode_writes(&mut again, writes.into_iter());
+            encode_writes(&mut again, batch.first.0, writes.into_iter());
             proptest::prop_assert_eq!(again.finish(), bytes);
         }
     }
@@ -177,7 +206,8 @@ fn a_crash_loses_a_suffix_and_never_half_a_group() {
             wal.sync_alone().unwrap();
         }
         for group in 0..5 {
-            wal.append(Sequence(group * 4), MIXED.len(), MIXED.iter().map(in_default)).unwrap();
+            let writes = MIXED.iter().map(in_default).zip(group * 4..);
+            wal.append(Sequence(group * 4), MIXED.len(), writes).unwrap();
         }
         let after = disk.crash(seed);
         assert_eq!(replayed(&after, 7, None).0.len(), 1);

@@ -14,7 +14,7 @@ use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
-use crate::files::wal::LoggedWrite;
+use crate::files::wal::NumberedWrite;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::write::engine::Engine;
@@ -155,12 +155,14 @@ pub(super) struct Touched<'e> {
     of_main: Tally,
     /// By number.
     others: Vec<Touch>,
+    /// Whether some of them have no log.
+    some_unlogged: bool,
 }
 
 impl<'e> Touched<'e> {
     /// None yet. `main`: the default one. `room`: memory to use.
     pub(super) fn new(main: &'e Engine, room: Vec<Touch>) -> Self {
-        Touched { main, of_main: Tally::default(), others: room }
+        Touched { main, of_main: Tally::default(), others: room, some_unlogged: false }
     }
 
     /// The default one.
@@ -211,10 +213,46 @@ impl<'e> Touched<'e> {
     }
 
     fn give(&mut self, keyspace: KeyspaceId, writes: u64, bytes: usize) {
-        let place = self.place_of(keyspace);
-        let tally = place.map_or(&mut self.of_main, |place| &mut self.others[place].tally);
+        let (has_log, tally) = match self.place_of(keyspace) {
+            Ok(place) => {
+                let Touch { engine, tally } = &mut self.others[place];
+                (engine.has_log(), tally)
+            }
+            Err(_) => (self.main.has_log(), &mut self.of_main),
+        };
         tally.writes += writes;
         tally.bytes += bytes;
+        self.some_unlogged |= !has_log;
+    }
+
+    /// Whether some of them have no log.
+    pub(super) fn some_unlogged(&self) -> bool {
+        self.some_unlogged
+    }
+
+    /// What the log takes of these writes: how many, and the number of the first one. None: nothing.
+    pub(super) fn logged<'w>(
+        &self,
+        writes: impl Iterator<Item = NumberedWrite<'w>>,
+        (first, count): (Sequence, usize),
+    ) -> Option<(Sequence, usize)> {
+        if !self.some_unlogged {
+            return Some((first, count));
+        }
+        let mut logged = writes.filter(|write| self.is_logged(write));
+        let (_, first) = logged.next()?;
+        Some((Sequence(first), 1 + logged.count()))
+    }
+
+    /// Whether the log takes a write.
+    #[inline]
+    pub(super) fn is_logged(&self, ((keyspace, ..), _): &NumberedWrite<'_>) -> bool {
+        !self.some_unlogged || self.engine_of(*keyspace).has_log()
+    }
+
+    /// Requires: it is one of them.
+    fn engine_of(&self, keyspace: KeyspaceId) -> &Engine {
+        self.place_of(keyspace).map_or(self.main, |place| &self.others[place].engine)
     }
 
     /// Those that are given something.
@@ -225,7 +263,7 @@ impl<'e> Touched<'e> {
     }
 
     /// Puts writes, with their sequence numbers, into memtables.
-    pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = (LoggedWrite<'w>, u64)>) {
+    pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = NumberedWrite<'w>>) {
         let mut current: Option<Filling<'_>> = None;
         for ((keyspace, kind, key, value), sequence) in writes {
             let filling = match &mut current {
@@ -239,10 +277,11 @@ impl<'e> Touched<'e> {
 
     /// The memtable that takes writes of a key space. Requires: it is one of them.
     fn filling(&self, keyspace: KeyspaceId) -> Filling<'_> {
-        let place = self.place_of(keyspace);
-        let engine = place.map_or(self.main, |place| &*self.others[place].engine);
+        let engine = self.engine_of(keyspace);
         let now = engine.current.pin();
-        now.active.note_first_log(&engine.logs, engine.keyspace);
+        if engine.has_log() {
+            now.active.note_first_log(&engine.logs, engine.keyspace);
+        }
         Filling { engine, memtable: Arc::clone(&now.active.memtable) }
     }
 }

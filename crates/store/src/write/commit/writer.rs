@@ -13,7 +13,7 @@ use crate::entries::memtable::Memtable;
 use crate::error::{Error, Result};
 use crate::events::Event;
 use crate::files::unsynced::Unsynced;
-use crate::files::wal::{self, Predecessor, Wal};
+use crate::files::wal::{self, NumberedWrite, Predecessor, Wal};
 use crate::plan::background::Background;
 use crate::plan::run_limits::SEALED_MAX;
 use crate::plan::sync_policy::SyncPolicy;
@@ -76,6 +76,8 @@ pub(crate) struct Writer {
     log_failure: LogFailure,
     unsynced: Arc<Unsynced>,
     next: Sequence,
+    /// No file may name the last numbers: they were given to writes without a log.
+    has_unnamed: bool,
     /// All later writes are in active memtables: a log that begins with these has them.
     sealed_last: Sequence,
     debt: Debt,
@@ -96,9 +98,18 @@ impl Writer {
         log_failure: LogFailure,
         unsynced: Arc<Unsynced>,
     ) -> Self {
-        let (next_failed, debt, room) = (false, Debt::default(), Vec::new());
-        let sealed_last = Sequence(next.0.saturating_sub(1));
-        Writer { log, trees, next_failed, log_failure, unsynced, next, sealed_last, debt, room }
+        Writer {
+            log,
+            trees,
+            next_failed: false,
+            log_failure,
+            unsynced,
+            next,
+            has_unnamed: false,
+            sealed_last: Sequence(next.0.saturating_sub(1)),
+            debt: Debt::default(),
+            room: Vec::new(),
+        }
     }
 
     /// After any failed append or sync the log's end is unknown: no more is written to it.
@@ -132,12 +143,18 @@ impl Writer {
         self.unsynced.follow(None);
     }
 
-    /// Makes all writes so far durable, in a log, and what was loaded past the logs.
+    /// Makes all writes so far durable that have a log, and what was loaded past the logs. After a
+    /// crash no number is given again that a write had.
     pub(crate) fn make_durable(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
         engine.manifest().make_durable()?;
         if engine.logs.has_active() {
             self.open_log(engine)?;
+        }
+        if self.has_unnamed {
+            let next = self.next;
+            self.open_log(engine)?.note_next(next)?;
+            self.has_unnamed = false;
         }
         self.sync(engine)
     }
@@ -241,26 +258,48 @@ impl Writer {
         }
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
-        let writes = || batches.iter().flat_map(|batch| batch.logged());
-        let log = self.open_log(engine)?;
-        let before = log.len();
-        let appended = log.append(first, count, writes()).map(|()| log.len());
-        let log_bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
-        if sync || self.is_sync_due(engine) {
+        let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
+        let logged = touched.logged(writes(), (first, count));
+        let grown = logged.map(|(first, count)| {
+            let logged = writes().filter(|write| touched.is_logged(write));
+            self.log_group(engine, (first, count), logged, sync)
+        });
+        let grown = grown.transpose()?;
+        self.has_unnamed = touched.some_unlogged();
+        if sync && grown.is_none() {
             self.sync(engine)?;
         }
-        engine.logs.note_bytes(log_bytes);
-        touched.insert(writes().zip(first.0..));
+        touched.insert(writes());
         engine.env.pauses.at(PausePoint::WritesInserted);
         engine.snapshots.publish(Sequence(first.0 + count as u64 - 1));
         for (engine, tally) in touched.iter() {
             engine.counters.wrote(tally.writes, tally.bytes as u64);
         }
-        if self.is_long_again(engine, before, log_bytes) {
+        if grown.is_some_and(|(before, now)| self.is_long_again(engine, before, now)) {
             // The writes are there. What fails here is tried again when the log has grown further.
             let _ = self.make_room_in_logs(engine);
         }
         Ok(first)
+    }
+
+    /// Writes a group into the log: so many writes, from the first one's number on. Gives the log's
+    /// bytes before and behind it.
+    fn log_group<'w>(
+        &mut self,
+        engine: &Engine,
+        (first, count): (Sequence, usize),
+        writes: impl Iterator<Item = NumberedWrite<'w>>,
+        sync: bool,
+    ) -> Result<(u64, u64)> {
+        let log = self.open_log(engine)?;
+        let before = log.len();
+        let appended = log.append(first, count, writes).map(|()| log.len());
+        let bytes = appended.inspect_err(|error| self.tell_failure(Some(error)))?;
+        if sync || self.is_sync_due(engine) {
+            self.sync(engine)?;
+        }
+        engine.logs.note_bytes(bytes);
+        Ok((before, bytes))
     }
 
     /// The first of so many sequence numbers, which no other write gets. An error: opening would
@@ -369,7 +408,10 @@ impl Writer {
         self.leave_if_failed(engine)?;
         let mut lag = engine.lag();
         let is_asked = engine.memory().is_some_and(|memory| memory.asked());
-        if lag.active_bytes >= engine.table_files.options.write_buffer_bytes || is_asked {
+        let is_full = lag.active_bytes >= engine.table_files.options.write_buffer_bytes;
+        // What has a log and what has none lie in one memtable no longer than they must.
+        let was_logged = || engine.current.pin().active.first_log().is_some();
+        if is_full || is_asked || !engine.has_log() && was_logged() {
             engine.wait_for_flushes()?;
             self.seal(engine)?;
             lag = engine.lag();
@@ -414,20 +456,38 @@ impl Writer {
     /// Seals the active memtable if it has entries.
     pub(crate) fn seal(&mut self, engine: &Engine) -> Result<()> {
         self.leave_if_failed(engine)?;
-        if engine.current.pin().active.memtable.is_empty() {
+        let now = engine.current.pin();
+        let (is_empty, first_log) = (now.active.memtable.is_empty(), now.active.first_log());
+        drop(now);
+        if is_empty {
             return Ok(());
         }
-        self.open_log(engine)?;
+        if first_log.is_some() {
+            self.open_log(engine)?;
+        }
         // A table may be there after a crash only if all that was written before is.
         self.sync(engine)?;
-        let bytes = self.open_log(engine)?.len();
-        let next = self.ends_log(engine, bytes).then(|| self.new_log(engine)).transpose()?;
+        let next = first_log.map(|_| self.next_log(engine)).transpose()?.flatten();
         self.seal_active(engine);
         if let Some(next) = next {
             self.go_on_with(Log::Open(next));
         }
         engine.work_appeared();
         Ok(())
+    }
+
+    /// Brings all that a tree has in memory into tables, in this thread. Requires: no other works
+    /// for it.
+    pub(crate) fn flush_here(&mut self, engine: &Engine) -> Result<()> {
+        self.seal(engine)?;
+        while engine.flush_step()? {}
+        Ok(())
+    }
+
+    /// The log that follows when the memtable of a tree is sealed. None: this one goes on.
+    fn next_log(&mut self, engine: &Engine) -> Result<Option<Wal>> {
+        let bytes = self.open_log(engine)?.len();
+        self.ends_log(engine, bytes).then(|| self.new_log(engine)).transpose()
     }
 
     /// Brings all that was written into tables, and takes a number for what is to be written past

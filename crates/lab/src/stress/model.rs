@@ -9,10 +9,12 @@
 use std::collections::HashSet;
 
 use super::keys::{KeyIndex, Keys};
+use super::operands::after;
 use super::operation::{Write, key_text};
 use crate::keys::rng::scramble;
 
-/// Of each key the number of its value; 0: it has none.
+/// Of each key the number of its value; 0: it has none. Writes have numbers of operands, too, of
+/// keys whose values never expire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) Vec<u32>);
 
@@ -23,7 +25,10 @@ impl State {
     }
 
     fn apply(&mut self, writes: &[Write]) {
-        writes.iter().for_each(|write| self.0[usize::from(write.place)] = write.number);
+        writes.iter().for_each(|write| {
+            let number = &mut self.0[usize::from(write.place)];
+            *number = after(*number, write.number);
+        });
     }
 
     /// A digest: a sum over the values, which a write alone can update.
@@ -181,6 +186,16 @@ impl Model {
         }
     }
 
+    /// How many groups of writes it remembers.
+    pub(crate) fn group_count(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// The first groups of writes survive any crash: so many.
+    pub(crate) fn durable_groups(&mut self, count: usize) {
+        self.durable = self.durable.max(count);
+    }
+
     /// As much time as an interval of syncing has passed: another tick.
     pub(crate) fn interval_passed(&mut self) {
         self.overdue = self.groups.len();
@@ -243,8 +258,9 @@ impl Model {
             doubts += u32::from(!group.acknowledged);
             for write in group.writes.iter().filter(|_| there) {
                 let key = usize::from(write.place);
-                let old = std::mem::replace(&mut state.0[key], write.number);
-                let change = digest_of(key, write.number).wrapping_sub(digest_of(key, old));
+                let (old, new) = (state.0[key], after(state.0[key], write.number));
+                state.0[key] = new;
+                let change = digest_of(key, new).wrapping_sub(digest_of(key, old));
                 digest = digest.wrapping_add(change);
             }
             if place + 1 >= least && digest == wanted {

@@ -53,6 +53,13 @@ pub(crate) fn options(seed: u64) -> Options {
         .transaction_memory([0, 1 << 12, 64 << 20][rng.place(3)])
 }
 
+/// Which of a history's key spaces have a log: in half of all histories, all.
+pub(crate) fn have_logs<const SPACES: usize>(seed: u64) -> [bool; SPACES] {
+    let mut rng = Rng::new(seed ^ 0x0f10_65ed);
+    let all = rng.below(2) == 0;
+    std::array::from_fn(|_| all || rng.below(2) == 0)
+}
+
 /// What the store of some histories shares, so that memtables are sealed before they are full.
 pub(crate) fn resources(seed: u64) -> Option<Resources> {
     let mut rng = Rng::new(seed ^ 0x5ea5);

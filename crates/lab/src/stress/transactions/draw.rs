@@ -1,6 +1,7 @@
 //! The history of a seed, with transactions.
 
 use super::super::model::expiring;
+use super::super::operands::operand;
 use super::super::operation::{End, Failure, Write};
 use super::step::{NumberedStep, Step, Stretch};
 use super::{History, KEYS, SPACES};
@@ -75,6 +76,12 @@ pub(super) fn history(seed: u64, steps: u32) -> History {
     let mut drawer = Drawer { rng, weights, next_number: 2, ticks: 0, ends_at: None };
     let steps = (1..=steps).map(|number| NumberedStep { number, step: drawer.step(number) });
     History { setup, steps: steps.collect() }
+}
+
+/// Whether operands are written for a key. Then its values never expire: what they make would
+/// change when these do.
+fn takes_operands(write: &Write) -> bool {
+    write.place % 3 == 0
 }
 
 impl Drawer {
@@ -170,7 +177,7 @@ impl Drawer {
 
     fn expiring(&mut self) -> Step {
         let mut writes = self.writes(3);
-        for write in writes.iter_mut().filter(|write| write.number > 0) {
+        for write in writes.iter_mut().filter(|write| write.number > 0 && !takes_operands(write)) {
             let tick = self.ticks + [0, 1, 2, 9][self.rng.place(4)];
             write.number = expiring(write.number, tick);
         }
@@ -226,6 +233,12 @@ impl Drawer {
     }
 
     fn writes(&mut self, most: usize) -> Vec<Write> {
-        (0..1 + self.rng.place(most)).map(|_| self.write()).collect()
+        (0..1 + self.rng.place(most)).map(|_| self.write_or_operand()).collect()
+    }
+
+    fn write_or_operand(&mut self) -> Write {
+        let write = self.write();
+        let is_operand = takes_operands(&write) && write.number > 0 && self.rng.below(3) > 0;
+        Write { number: if is_operand { operand(write.number) } else { write.number }, ..write }
     }
 }

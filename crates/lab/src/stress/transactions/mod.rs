@@ -8,6 +8,7 @@
 //! writes. Nobody waits for a lock: the thread would wait for itself.
 
 mod draw;
+mod models;
 mod open;
 mod step;
 #[cfg(test)]

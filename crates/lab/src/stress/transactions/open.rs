@@ -9,6 +9,7 @@
 use trommel::{Db, Error, Isolation, Keyspace, Savepoint, Transaction, Value};
 
 use super::super::model::{State, expiry_of, number_of, value_of};
+use super::super::operands::{after, operand_of};
 use super::super::operation::Write;
 use super::super::world::Checked;
 use super::step::{Stretch, name};
@@ -49,6 +50,10 @@ impl Own {
             Own::Write(write) => Stretch::of_place(usize::from(write.place)),
             Own::DeleteRange(stretch) => *stretch,
         }
+    }
+
+    fn is_operand(&self) -> bool {
+        matches!(self, Own::Write(write) if operand_of(write.number).is_some())
     }
 
     fn writes(&self) -> Vec<Write> {
@@ -138,11 +143,12 @@ impl OpenTransaction {
     fn number(&self, place: usize, spaces: &Spaces) -> (u32, bool) {
         let (life, key) = spaces.touched(Stretch::of_place(place));
         let hits = |(of, own): &&(Life, Own)| *of == life && own.stretch().meets(key);
-        match self.own.iter().rev().find(hits) {
-            Some((_, Own::Write(write))) => (write.number, true),
-            Some((_, Own::DeleteRange(_))) => (0, true),
-            None => (self.moment.0[place], false),
-        }
+        let before = (self.moment.0[place], false);
+        self.own.iter().filter(hits).fold(before, |(number, is_own), (_, own)| match own {
+            // An operand alone reads what is beneath it.
+            Own::Write(write) => (after(number, write.number), is_own || !own.is_operand()),
+            Own::DeleteRange(_) => (0, true),
+        })
     }
 
     fn note(&mut self, touched: Touched, numbers: impl IntoIterator<Item = u32>) {
@@ -257,9 +263,10 @@ impl OpenTransaction {
         for write in writes {
             let place = usize::from(write.place);
             let (part, key) = (self.transaction.of(spaces.of_place(place)), key(place % KEYS));
-            match write.number {
-                0 => part.delete(key)?,
-                number => part.put(key, value_of(number))?,
+            match (write.number, operand_of(write.number)) {
+                (0, _) => part.delete(key)?,
+                (_, Some(operand)) => part.merge(key, operand)?,
+                (number, None) => part.put(key, value_of(number))?,
             }
             let (life, _) = spaces.touched(Stretch::of_place(place));
             self.own.push((life, Own::Write(*write)));
@@ -315,7 +322,9 @@ impl OpenTransaction {
 
     /// Whether something is not as it was that its commit looks at.
     fn has_changed(&self, now: Now<'_>) -> bool {
-        let own = self.own.iter().map(|(life, own)| (*life, own.stretch()));
+        // Operands go on top of whatever others have written.
+        let own = self.own.iter().filter(|(_, own)| !own.is_operand());
+        let own = own.map(|(life, own)| (*life, own.stretch()));
         let also = own.filter(|_| !self.is_serializable);
         let mut noted = self.noted.iter().copied().chain(also);
         let written = &now.written[self.begun..];

@@ -1,5 +1,6 @@
 //! The steps of a history with transactions, and how they are printed.
 
+use super::super::operands::operand_of;
 use super::super::operation::{End, Failure, Write};
 use super::{KEYS, SPACES};
 
@@ -250,5 +251,9 @@ fn writes(all: &[Write]) -> String {
 
 fn write_text(write: &Write) -> String {
     let name = name(usize::from(write.place));
-    if write.number == 0 { format!("-{name}") } else { format!("{name} = #{}", write.number) }
+    match write.number {
+        0 => format!("-{name}"),
+        number if operand_of(number).is_some() => format!("{name} merges #{number}"),
+        number => format!("{name} = #{number}"),
+    }
 }

@@ -18,11 +18,13 @@ use trommel::{
 
 use super::super::held::HeldSnapshot;
 use super::super::keys::Keys;
-use super::super::model::{Model, Reopened, State, expiry_of, number_of, value_of};
+use super::super::model::{Reopened, State, expiry_of, number_of, value_of};
+use super::super::operands::{Mixed, operand_of};
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
 use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::writer::expiry_at;
+use super::models::Models;
 use super::open::{Locked, Now, OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
 use super::step::{NumberedStep, Step, Stretch};
 use super::{KEYS, SPACES, number_of_key};
@@ -48,7 +50,7 @@ pub(crate) struct World {
     names: Vec<String>,
     /// Lives and names that were given.
     given: u32,
-    model: Model,
+    model: Models,
     /// For what is told of them.
     keys: Keys,
     /// What was written, in order.
@@ -74,7 +76,7 @@ impl World {
             spaces: Spaces { handles: Vec::new(), lives: (0..SPACES as u32).collect() },
             names: (0..SPACES).map(|space| format!("space {space}")).collect(),
             given: SPACES as u32,
-            model: Model::new(SPACES * KEYS),
+            model: Models::new(setup::have_logs(setup)),
             keys: Keys::dense((SPACES * KEYS) as u64),
             written: Vec::new(),
             open: Vec::new(),
@@ -97,7 +99,13 @@ impl World {
         if let Some(resources) = &self.resources {
             environment = environment.resources(resources);
         }
-        Db::open_with(dir, self.options.clone(), environment)
+        let options = self.options.clone().log(self.model.has_log(0)).merge_operator(Mixed);
+        Db::open_with(dir, options, environment)
+    }
+
+    fn options_of(&self, space: usize, setup: u64) -> KeyspaceOptions {
+        let options = KeyspaceOptions::from(setup::options(setup)).merge_operator(Mixed);
+        options.log(self.model.has_log(space))
     }
 
     /// Opens the store and all key spaces, each with options of its own.
@@ -106,7 +114,7 @@ impl World {
         let db = self.open_on(&self.disk, Path::new(DIR)).map_err(wrong)?;
         let mut handles = vec![trommel::Keyspace::clone(&db)];
         for (space, name) in self.names.iter().enumerate().skip(1) {
-            let options = options_of(scramble(setup ^ space as u64));
+            let options = self.options_of(space, scramble(setup ^ space as u64));
             handles.push(db.keyspace(name, options).map_err(wrong)?);
         }
         (self.db, self.spaces.handles) = (Some(db), handles);
@@ -118,6 +126,7 @@ impl World {
         self.done.operations += 1;
         self.had_faults |= self.could_fail();
         self.perform(*number, step)?;
+        self.note_flushed();
         self.check_touched(*number, step)?;
         if number.is_multiple_of(FULL_EVERY) && !self.could_fail() {
             self.check_all()?;
@@ -343,17 +352,36 @@ impl World {
         if writes.is_empty() {
             return;
         }
-        self.model.wrote(writes, written);
+        let is_logged = self.model.wrote(writes, written, self.visible());
         if !written {
             return;
         }
         self.written.extend(touched);
-        self.inherits = false;
+        // What has no log does not make the log anew that was read back.
+        self.inherits &= !is_logged;
         match self.options.sync {
+            _ if self.inherits => {}
             _ if synced => self.model.all_durable(),
             SyncPolicy::Always => self.model.all_durable(),
-            SyncPolicy::Interval(_) => self.model.overdue_durable(),
+            SyncPolicy::Interval(_) if is_logged => self.model.overdue_durable(),
             _ => {}
+        }
+    }
+
+    /// The newest number that readers see.
+    fn visible(&self) -> u64 {
+        self.db().snapshot().sequence()
+    }
+
+    /// Notes what of key spaces without a log is durable.
+    fn note_flushed(&mut self) {
+        for space in 0..SPACES {
+            if self.model.has_log(space) {
+                continue;
+            }
+            let stats = self.spaces.handles[space].stats().expect("the store is open");
+            let through = stats.durable_through.expect("it has no log");
+            self.model.flushed_through(space, through);
         }
     }
 
@@ -397,7 +425,10 @@ impl World {
             let key = key(place % KEYS);
             match (write.number, expiry_of(write.number)) {
                 (0, _) => batch.delete(key),
-                (number, None) => batch.put(key, value_of(number)),
+                (number, None) => match operand_of(number) {
+                    Some(operand) => batch.merge(key, operand),
+                    None => batch.put(key, value_of(number)),
+                },
                 (number, Some(tick)) => {
                     batch.put_with_expiry(key, value_of(number), expiry_at(tick))
                 }
@@ -412,6 +443,7 @@ impl World {
                 let key = key(usize::from(write.place) % KEYS);
                 match (write.number, expiry_of(write.number)) {
                     (0, _) => return space.delete(key),
+                    _ if operand_of(write.number).is_some() => {}
                     (number, None) => return space.put(key, value_of(number)),
                     _ => {}
                 }
@@ -550,10 +582,11 @@ impl World {
         }
         let wrong = |error: Error| format!("drop a key space: {error}");
         self.db().drop_keyspace(&self.names[space]).map_err(wrong)?;
-        self.model.wrote(&Stretch::whole(space).deletions(), true);
+        self.model.wrote(&Stretch::whole(space).deletions(), true, self.visible());
         self.name_anew(space);
         self.spaces.lives[space] = self.given;
-        let new = self.db().keyspace(&self.names[space], options_of(setup)).map_err(wrong)?;
+        let new =
+            self.db().keyspace(&self.names[space], self.options_of(space, setup)).map_err(wrong)?;
         self.spaces.handles[space] = new;
         // The edit is durable, and all that was written before it.
         self.all_durable();
@@ -613,7 +646,8 @@ impl World {
         let copy = self.open_on(&disk, Path::new(&dir)).map_err(wrong)?;
         for (space, name) in self.names.iter().enumerate() {
             let name = if space == 0 { "default" } else { name };
-            let found = copy.open_keyspace(name).map_err(wrong)?;
+            let options = KeyspaceOptions::new().merge_operator(Mixed);
+            let found = copy.keyspace(name, options).map_err(wrong)?;
             let found = contents(found.iter()).map_err(wrong)??;
             let expected = &self.model.seen().0[Stretch::whole(space).places()];
             same(space, &found, expected, "a checkpoint")?;
@@ -646,7 +680,9 @@ impl World {
         self.open(setup.unwrap_or_default())?;
         self.check_names()?;
         let found = State(self.found()?);
-        self.model.reopened(found, Reopened { lossless, power_was_cut }, &self.keys)
+        let how = Reopened { lossless, power_was_cut };
+        let flushed = lossless && matches!(end, End::Close | End::Drop);
+        self.model.reopened(&found, how, (flushed, self.visible()), &self.keys)
     }
 
     fn end(&mut self, end: End) -> Checked<()> {
@@ -734,10 +770,6 @@ impl World {
         self.check_all()?;
         Ok(self.done)
     }
-}
-
-fn options_of(setup: u64) -> KeyspaceOptions {
-    KeyspaceOptions::from(setup::options(setup))
 }
 
 /// The numbers of a key space's values, by key; 0: none.

@@ -1,0 +1,121 @@
+//! A merge operator whose values are those of histories, and what a model knows of it.
+//! ```text
+//! value's number n, operand (a, b)    n' = 2 + (a n + b) mod P
+//! ```
+//! What several do depends on their order, and one operand does it too.
+
+use trommel::merge_operators::{MergeError, MergeOperator};
+
+use super::model::{number_of, value_of};
+use crate::keys::rng::scramble;
+
+/// A prime, below the numbers of values that expire.
+const P: u64 = 1_048_573;
+
+/// The bit of numbers that are no values, but operands.
+const OPERAND: u32 = 1 << 29;
+
+/// The operand of a number. Requires: no number of a value has its bit.
+pub(super) fn operand(number: u32) -> u32 {
+    number | OPERAND
+}
+
+/// Numbers of values that expire, or are large, have higher bits.
+fn is_operand(number: u32) -> bool {
+    number & !(OPERAND - 1) == OPERAND
+}
+
+/// The bytes of an operand. None: it is no operand's number.
+pub(super) fn operand_of(number: u32) -> Option<[u8; 8]> {
+    is_operand(number).then(|| Mix::of(number).bytes())
+}
+
+/// The number of a key's value after a write.
+pub(super) fn after(before: u32, written: u32) -> u32 {
+    if is_operand(written) { Mix::of(written).applied_to(before) } else { written }
+}
+
+#[derive(Clone, Copy)]
+struct Mix {
+    a: u64,
+    b: u64,
+}
+
+impl Mix {
+    fn of(number: u32) -> Self {
+        let draw = scramble(u64::from(number));
+        Mix { a: 1 + draw % (P - 1), b: (draw >> 32) % P }
+    }
+
+    fn applied_to(self, number: u32) -> u32 {
+        2 + ((self.a * (u64::from(number) % P) + self.b) % P) as u32
+    }
+
+    /// What does both, this one first.
+    fn then(self, next: Mix) -> Self {
+        Mix { a: self.a * next.a % P, b: (next.a * (self.b + 2) + next.b) % P }
+    }
+
+    fn bytes(self) -> [u8; 8] {
+        (self.a << 32 | self.b).to_le_bytes()
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let both = u64::from_le_bytes(bytes.try_into().ok()?);
+        let mix = Mix { a: both >> 32, b: both & u64::from(u32::MAX) };
+        (mix.a < P && mix.b < P).then_some(mix)
+    }
+}
+
+/// The operator.
+pub(super) struct Mixed;
+
+impl MergeOperator for Mixed {
+    fn name(&self) -> &'static str {
+        "stress-mixed"
+    }
+
+    fn merge(
+        &self,
+        _key: &[u8],
+        existing: Option<&[u8]>,
+        operands: &[&[u8]],
+    ) -> Result<Vec<u8>, MergeError> {
+        let wrong = |what: &str, bytes: &[u8]| MergeError::from(format!("{what}: {bytes:?}"));
+        let number = |bytes| number_of(bytes).ok_or_else(|| wrong("no value", bytes));
+        let before = existing.map_or(Ok(0), number)?;
+        let made = operands.iter().try_fold(before, |before, bytes| {
+            let mix = Mix::of_bytes(bytes).ok_or_else(|| wrong("no operand", bytes))?;
+            Ok::<u32, MergeError>(mix.applied_to(before))
+        })?;
+        Ok(value_of(made))
+    }
+
+    fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
+        Some(Mix::of_bytes(older)?.then(Mix::of_bytes(newer)?).bytes().to_vec())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operands_can_be_combined_and_depend_on_their_order() {
+        let mut orders = 0;
+        for number in 2..500u32 {
+            let [one, other] = [number, number + 1000].map(|number| Mix::of(operand(number)));
+            let both = other.applied_to(one.applied_to(number));
+            assert_eq!(one.then(other).applied_to(number), both);
+            orders += u32::from(one.applied_to(other.applied_to(number)) != both);
+            let bytes = [one, other].map(Mix::bytes);
+            let combined = Mixed.combine(b"", &bytes[0], &bytes[1]).expect("they are operands");
+            for operands in [&[&bytes[0][..], &bytes[1]][..], &[&combined]] {
+                let made = Mixed.merge(b"", Some(&value_of(number)), operands).expect("makes one");
+                assert_eq!(number_of(&made), Some(both));
+            }
+            assert_eq!(after(number, operand(number)), one.applied_to(number));
+        }
+        assert!(orders > 490);
+    }
+}

@@ -541,6 +541,39 @@ fn options_that_are_set_anew_hold_at_once_where_nobody_uses_the_key_space() {
 }
 
 #[test]
+fn transactions_go_on_while_a_key_space_is_opened_anew() {
+    let guards = [trommel::GuardKind::Grf, trommel::GuardKind::BLOOM];
+    let laters = ["memory", "flushed", "merged"];
+    for (later, guard) in laters.into_iter().flat_map(|later| guards.map(|guard| (later, guard))) {
+        let disk = Memory::new();
+        let db = open(&disk);
+        let events = keyspace(&db, "events");
+        (0..100).for_each(|key| events.put(key.to_string(), "1").expect("puts"));
+        db.compact().expect("merges");
+        events.put("200", "1").expect("puts");
+        let transactions = ["1", "2", "200", "300"].map(|key| (key, db.transaction()));
+        for (key, transaction) in &transactions {
+            transaction.of(&events).get(key).expect("reads");
+            transaction.put(format!("read {key}"), "1").expect("puts");
+        }
+        drop(events);
+        let anew = KeyspaceOptions::new().size_ratio(5).guard(guard);
+        let events = db.keyspace("events", anew).expect("opens it");
+        assert_eq!(events.stats().expect("open").size_ratio, 5);
+        ["1", "200", "300"].iter().for_each(|key| events.put(key, "2").expect("puts"));
+        match later {
+            "memory" => {}
+            "flushed" => events.flush().expect("flushes"),
+            _ => db.compact().expect("merges"),
+        }
+        for (key, transaction) in transactions {
+            let committed = transaction.commit();
+            assert_eq!(committed.is_ok(), key == "2", "{later}, {guard}, {key}: {committed:?}");
+        }
+    }
+}
+
+#[test]
 fn options_that_cannot_be_set_anew_lose_nothing() {
     let mut failures = 0;
     for background in [Background::Stepped, Background::Threads(1)] {

@@ -75,6 +75,10 @@ fn a_crash_takes_what_was_not_flushed_and_nothing_else() {
         );
         assert_eq!(db.verify().expect("reads").damage, [""; 0]);
         assert_eq!(files(&cut, ".table").len(), 1, "no log has anything of it");
+        let space = unlogged(&db);
+        assert_eq!(durable_through(&space), 0, "a killed process may have left what is there");
+        db.sync().expect("syncs");
+        assert_eq!(durable_through(&space), db.snapshot().sequence());
     }
 }
 
@@ -195,6 +199,7 @@ fn a_checkpoint_has_what_no_log_has() {
     );
     // It has no log there either: what the copy's log had is flushed, and no log is written.
     unlogged(&copy).put("d", "1").expect("puts");
+    assert_eq!(unlogged(&copy).stats().expect("open").memtables, 2, "they lie apart");
     copy.settle().expect("flushes");
     assert_eq!(keys(&unlogged(&copy)), ["a", "b", "d"]);
     assert_eq!(copy.verify().expect("reads").damage, [""; 0]);

@@ -214,10 +214,12 @@ impl<'p> History<'p> {
             .background(Background::Threads(1 + self.rng.place(2)))
             .sync(sync[self.rng.place(2)])
             // A slow disk is no error.
-            .lock_timeout(Duration::from_secs(60));
+            .lock_timeout(Duration::from_secs(60))
+            .merge_operator(record::mixed());
         let db = Db::open(&self.dir, options)?;
         let mut space = |name: &str| {
-            db.keyspace(name, KeyspaceOptions::from(setup::options(self.rng.next_u64())))
+            let options = KeyspaceOptions::from(setup::options(self.rng.next_u64()));
+            db.keyspace(name, options.merge_operator(record::mixed()))
         };
         let mut spaces = vec![Keyspace::clone(&db)];
         for number in 1..SPACES {

@@ -1,6 +1,7 @@
 //! What a transaction has read and written, in order.
 
 use crate::keys::spread::number_of_spread;
+use crate::stress::operands::Mixed;
 
 /// Key spaces of the transactions, and keys of each.
 pub(super) const SPACES: usize = 4;
@@ -34,6 +35,12 @@ pub(super) enum Step {
         space: usize,
         key: usize,
         number: Number,
+    },
+    /// An operand, by its number.
+    Merge {
+        space: usize,
+        key: usize,
+        operand: u32,
     },
     Delete {
         space: usize,
@@ -77,6 +84,11 @@ pub(super) fn value(number: Number) -> Vec<u8> {
 /// The number of a value.
 pub(super) fn number_of(value: &[u8]) -> Number {
     value.first_chunk().map_or(Number::MAX, |bytes| Number::from_le_bytes(*bytes))
+}
+
+/// What merges operands into values.
+pub(super) fn mixed() -> Mixed {
+    Mixed { number_of: |bytes| Some(number_of(bytes)), value_of: value }
 }
 
 /// A balance.

@@ -6,6 +6,7 @@
 
 use super::record::{COUNTERS, KEYS, Number, Record, SPACES, Step};
 use super::record::{number_of, number_of_key};
+use crate::stress::operands::merged;
 use crate::stress::world::Checked;
 
 /// Of each key the number of its value.
@@ -103,6 +104,9 @@ fn reads_at_commit(record: &Record) -> bool {
 fn apply(state: &mut State, step: &Step) {
     match *step {
         Step::Put { space, key, number } => state[space][key] = number,
+        Step::Merge { space, key, operand } => {
+            state[space][key] = merged(state[space][key], operand);
+        }
         Step::Delete { space, key } => state[space][key] = 0,
         Step::DeleteRange { space, keys: (from, to) } => state[space][from..to].fill(0),
         Step::Get { .. } | Step::Scan { .. } => {}

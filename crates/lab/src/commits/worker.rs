@@ -9,6 +9,7 @@ use super::record::{ACCOUNTS, COUNTERS, KEYS, Record, SPACES, Step};
 use super::record::{number, number_of, number_of_key, value};
 use crate::keys::rng::Rng;
 use crate::keys::spread::spread_key as key;
+use crate::stress::operands::{operand, operand_of};
 use crate::stress::world::Checked;
 
 /// Steps of a transaction.
@@ -130,7 +131,13 @@ impl<'s> Worker<'s> {
                 });
                 Step::Scan { space, keys, back, limit, found: found.collect() }
             }
-            7..=9 => {
+            7 => {
+                let operand = operand(self.rng.below(1 << 20) as u32);
+                let bytes = operand_of(operand).expect("it is one");
+                part.merge(key(place), bytes)?;
+                Step::Merge { space, key: place, operand }
+            }
+            8 | 9 => {
                 let number = 1 + self.rng.below(u64::from(u32::MAX));
                 part.put(key(place), value(number))?;
                 Step::Put { space, key: place, number }

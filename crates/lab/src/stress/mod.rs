@@ -12,7 +12,7 @@ pub(crate) mod draw;
 pub(crate) mod held;
 pub(crate) mod keys;
 pub(crate) mod model;
-mod operands;
+pub(crate) mod operands;
 pub(crate) mod operation;
 pub(crate) mod panics;
 pub(crate) mod ranges;

@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::keys::{KeyIndex, Keys};
-use super::operands::after;
+use super::operands::{Mixed, after};
 use super::operation::{Write, key_text};
 use crate::keys::rng::scramble;
 
@@ -96,6 +96,14 @@ pub(crate) fn number_of(value: &[u8]) -> Option<u32> {
     }
     let number = u32::from_le_bytes(*value.first_chunk()?);
     (number > 1 && value_of(number) == value).then_some(number)
+}
+
+/// What merges operands into values.
+pub(crate) fn mixed() -> Mixed {
+    Mixed {
+        number_of: |value| number_of(value).map(u64::from),
+        value_of: |number| value_of(number as u32),
+    }
 }
 
 /// Writes that landed together, or failed together.

@@ -6,7 +6,6 @@
 
 use trommel::merge_operators::{MergeError, MergeOperator};
 
-use super::model::{number_of, value_of};
 use crate::keys::rng::scramble;
 
 /// A prime, below the numbers of values that expire.
@@ -16,7 +15,7 @@ const P: u64 = 1_048_573;
 const OPERAND: u32 = 1 << 29;
 
 /// The operand of a number. Requires: no number of a value has its bit.
-pub(super) fn operand(number: u32) -> u32 {
+pub(crate) fn operand(number: u32) -> u32 {
     number | OPERAND
 }
 
@@ -26,13 +25,21 @@ fn is_operand(number: u32) -> bool {
 }
 
 /// The bytes of an operand. None: it is no operand's number.
-pub(super) fn operand_of(number: u32) -> Option<[u8; 8]> {
+pub(crate) fn operand_of(number: u32) -> Option<[u8; 8]> {
     is_operand(number).then(|| Mix::of(number).bytes())
 }
 
 /// The number of a key's value after a write.
-pub(super) fn after(before: u32, written: u32) -> u32 {
-    if is_operand(written) { Mix::of(written).applied_to(before) } else { written }
+pub(crate) fn after(before: u32, written: u32) -> u32 {
+    match is_operand(written) {
+        true => Mix::of(written).applied_to(u64::from(before)) as u32,
+        false => written,
+    }
+}
+
+/// The number of a key's value after an operand, which is given by its number.
+pub(crate) fn merged(before: u64, operand: u32) -> u64 {
+    Mix::of(operand).applied_to(before)
 }
 
 #[derive(Clone, Copy)]
@@ -47,8 +54,8 @@ impl Mix {
         Mix { a: 1 + draw % (P - 1), b: (draw >> 32) % P }
     }
 
-    fn applied_to(self, number: u32) -> u32 {
-        2 + ((self.a * (u64::from(number) % P) + self.b) % P) as u32
+    fn applied_to(self, number: u64) -> u64 {
+        2 + (self.a * (number % P) + self.b) % P
     }
 
     /// What does both, this one first.
@@ -67,8 +74,13 @@ impl Mix {
     }
 }
 
-/// The operator.
-pub(super) struct Mixed;
+/// The operator, for values that tell their numbers.
+#[derive(Clone, Copy)]
+pub(crate) struct Mixed {
+    /// The number of a value. None: no value is like that.
+    pub(crate) number_of: fn(&[u8]) -> Option<u64>,
+    pub(crate) value_of: fn(u64) -> Vec<u8>,
+}
 
 impl MergeOperator for Mixed {
     fn name(&self) -> &'static str {
@@ -82,13 +94,13 @@ impl MergeOperator for Mixed {
         operands: &[&[u8]],
     ) -> Result<Vec<u8>, MergeError> {
         let wrong = |what: &str, bytes: &[u8]| MergeError::from(format!("{what}: {bytes:?}"));
-        let number = |bytes| number_of(bytes).ok_or_else(|| wrong("no value", bytes));
+        let number = |bytes| (self.number_of)(bytes).ok_or_else(|| wrong("no value", bytes));
         let before = existing.map_or(Ok(0), number)?;
         let made = operands.iter().try_fold(before, |before, bytes| {
             let mix = Mix::of_bytes(bytes).ok_or_else(|| wrong("no operand", bytes))?;
-            Ok::<u32, MergeError>(mix.applied_to(before))
+            Ok::<u64, MergeError>(mix.applied_to(before))
         })?;
-        Ok(value_of(made))
+        Ok((self.value_of)(made))
     }
 
     fn combine(&self, _key: &[u8], older: &[u8], newer: &[u8]) -> Option<Vec<u8>> {
@@ -102,19 +114,22 @@ mod tests {
 
     #[test]
     fn operands_can_be_combined_and_depend_on_their_order() {
+        let mixed = super::super::model::mixed();
         let mut orders = 0;
         for number in 2..500u32 {
             let [one, other] = [number, number + 1000].map(|number| Mix::of(operand(number)));
-            let both = other.applied_to(one.applied_to(number));
-            assert_eq!(one.then(other).applied_to(number), both);
-            orders += u32::from(one.applied_to(other.applied_to(number)) != both);
+            let before = u64::from(number);
+            let both = other.applied_to(one.applied_to(before));
+            assert_eq!(one.then(other).applied_to(before), both);
+            orders += u32::from(one.applied_to(other.applied_to(before)) != both);
             let bytes = [one, other].map(Mix::bytes);
-            let combined = Mixed.combine(b"", &bytes[0], &bytes[1]).expect("they are operands");
+            let combined = mixed.combine(b"", &bytes[0], &bytes[1]).expect("they are operands");
             for operands in [&[&bytes[0][..], &bytes[1]][..], &[&combined]] {
-                let made = Mixed.merge(b"", Some(&value_of(number)), operands).expect("makes one");
-                assert_eq!(number_of(&made), Some(both));
+                let value = (mixed.value_of)(before);
+                let made = mixed.merge(b"", Some(&value), operands).expect("makes one");
+                assert_eq!((mixed.number_of)(&made), Some(both));
             }
-            assert_eq!(after(number, operand(number)), one.applied_to(number));
+            assert_eq!(u64::from(after(number, operand(number))), one.applied_to(before));
         }
         assert!(orders > 490);
     }

@@ -18,8 +18,8 @@ use trommel::{
 
 use super::super::held::HeldSnapshot;
 use super::super::keys::Keys;
-use super::super::model::{Reopened, State, expiry_of, number_of, value_of};
-use super::super::operands::{Mixed, operand_of};
+use super::super::model::{Reopened, State, expiry_of, mixed, number_of, value_of};
+use super::super::operands::operand_of;
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
 use super::super::world::{Checked, DIR, Done, Door, remove_one};
@@ -99,12 +99,12 @@ impl World {
         if let Some(resources) = &self.resources {
             environment = environment.resources(resources);
         }
-        let options = self.options.clone().log(self.model.has_log(0)).merge_operator(Mixed);
+        let options = self.options.clone().log(self.model.has_log(0)).merge_operator(mixed());
         Db::open_with(dir, options, environment)
     }
 
     fn options_of(&self, space: usize, setup: u64) -> KeyspaceOptions {
-        let options = KeyspaceOptions::from(setup::options(setup)).merge_operator(Mixed);
+        let options = KeyspaceOptions::from(setup::options(setup)).merge_operator(mixed());
         options.log(self.model.has_log(space))
     }
 
@@ -646,7 +646,7 @@ impl World {
         let copy = self.open_on(&disk, Path::new(&dir)).map_err(wrong)?;
         for (space, name) in self.names.iter().enumerate() {
             let name = if space == 0 { "default" } else { name };
-            let options = KeyspaceOptions::new().merge_operator(Mixed);
+            let options = KeyspaceOptions::new().merge_operator(mixed());
             let found = copy.keyspace(name, options).map_err(wrong)?;
             let found = contents(found.iter()).map_err(wrong)??;
             let expected = &self.model.seen().0[Stretch::whole(space).places()];

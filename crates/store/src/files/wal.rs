@@ -16,13 +16,12 @@
 //! group.
 //!
 //! Invariants: entries have the sequence numbers first, first + 1, …, but for those of writes into
-//! key spaces without a log. They ascend from group to group, but in groups that repeat what earlier
-//! logs have, so that those logs can go. A group is
-//! there as a whole or not at all. A log gets a successor only when all of it is durable or in
-//! tables. The successor tells its length: so a shortened log differs from one with a torn tail,
-//! and the remains of a failed write are ignored. Each group tells how many bytes of the log were
-//! durable before it. Damage to those bytes is no torn tail, although a crash may also keep later
-//! pages and lose earlier ones.
+//! key spaces without a log. They ascend from group to group, but in groups that repeat what
+//! earlier logs have, so that those logs can go. A group is there as a whole or not at all. A log
+//! gets a successor only when all of it is durable or in tables. The successor tells its length: so
+//! a shortened log differs from one with a torn tail, and the remains of a failed write are
+//! ignored. Each group tells how many bytes of the log were durable before it. Damage to those
+//! bytes is no torn tail, although a crash may also keep later pages and lose earlier ones.
 
 use std::path::{Path, PathBuf};
 

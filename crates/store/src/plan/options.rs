@@ -163,8 +163,8 @@ options! {
     /// until they are flushed. A crash takes what was not: of a key space's writes those up to some
     /// number stay, [`Stats::durable_through`](crate::stats::Stats::durable_through) at least, and
     /// no later one. Closing the store flushes them. `sync` promises nothing of them, and change
-    /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log stays
-    /// or goes as a whole. For programs with a log of their own.
+    /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log
+    /// stays or goes as a whole. For programs with a log of their own.
     log: bool = true, "true or false";
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";

@@ -378,8 +378,8 @@ impl Stats {
     }
 
     /// Entries in tables, deletions included. Those of
-    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs if the key
-    /// space has one.
+    /// [`memtable_entries`](Stats::memtable_entries) are not: they are in memory, and in logs if
+    /// the key space has one.
     pub fn entries(&self) -> u64 {
         self.levels.iter().flat_map(|level| &level.runs).map(|run| run.entries).sum()
     }

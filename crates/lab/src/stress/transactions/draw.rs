@@ -81,7 +81,7 @@ pub(super) fn history(seed: u64, steps: u32) -> History {
 /// Whether operands are written for a key. Then its values never expire: what they make would
 /// change when these do.
 fn takes_operands(write: &Write) -> bool {
-    write.place % 3 == 0
+    write.place.is_multiple_of(3)
 }
 
 impl Drawer {

@@ -8,8 +8,6 @@
 use super::super::keys::Keys;
 use super::super::model::{Model, Reopened, State};
 use super::super::operation::Write;
-use super::step::Stretch;
-use super::{KEYS, SPACES};
 
 /// The models of all key spaces.
 pub(super) struct Models {
@@ -18,6 +16,8 @@ pub(super) struct Models {
     logged: Model,
     /// By key space. None: it has a log.
     unlogged: Vec<Option<Unlogged>>,
+    /// Keys of each.
+    keys: usize,
 }
 
 /// A key space without a log.
@@ -27,17 +27,14 @@ struct Unlogged {
     ends: Vec<u64>,
 }
 
-fn model() -> Model {
-    Model::new(SPACES * KEYS)
-}
-
 impl Models {
-    /// Of key spaces that have a log, or none.
-    pub(super) fn new(have_logs: [bool; SPACES]) -> Self {
+    /// Of key spaces with so many keys each, that have a log or none.
+    pub(super) fn new(have_logs: &[bool], keys: usize) -> Self {
+        let model = || Model::new(have_logs.len() * keys);
         let unlogged =
-            |has_log: bool| (!has_log).then(|| Unlogged { model: model(), ends: Vec::new() });
-        let unlogged = have_logs.into_iter().map(unlogged).collect();
-        Models { seen: model().seen().clone(), logged: model(), unlogged }
+            |has_log: &bool| (!has_log).then(|| Unlogged { model: model(), ends: Vec::new() });
+        let unlogged = have_logs.iter().map(unlogged).collect();
+        Models { seen: model().seen().clone(), logged: model(), unlogged, keys }
     }
 
     /// What readers see.
@@ -66,7 +63,8 @@ impl Models {
 
     /// `visible`: the newest number that readers see now. Gives whether the log has some of it.
     pub(super) fn wrote(&mut self, writes: &[Write], acknowledged: bool, visible: u64) -> bool {
-        let in_space = |write: &Write| usize::from(write.place) / KEYS;
+        let keys = self.keys;
+        let in_space = |write: &Write| usize::from(write.place) / keys;
         let (logged, unlogged): (Vec<Write>, Vec<Write>) =
             writes.iter().partition(|write| self.has_log(in_space(write)));
         for (space, own) in self.unlogged.iter_mut().enumerate() {
@@ -126,8 +124,8 @@ impl Models {
         let mut with_log = found.clone();
         for (space, own) in self.unlogged.iter_mut().enumerate() {
             let Some(Unlogged { model, ends }) = own else { continue };
-            let mut of_space = State(vec![0; SPACES * KEYS]);
-            for place in Stretch::whole(space).places() {
+            let mut of_space = State(vec![0; found.0.len()]);
+            for place in space * self.keys..(space + 1) * self.keys {
                 std::mem::swap(&mut of_space.0[place], &mut with_log.0[place]);
             }
             let matched = model.reopened(of_space, Reopened { lossless: flushed, ..how }, keys);
@@ -142,7 +140,7 @@ impl Models {
     }
 
     fn see(&mut self) {
-        let mut seen = State(vec![0; SPACES * KEYS]);
+        let mut seen = State(vec![0; self.seen.0.len()]);
         for model in self.all() {
             seen.0.iter_mut().zip(&model.seen().0).for_each(|(all, own)| *all += own);
         }

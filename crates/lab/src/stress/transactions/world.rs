@@ -76,7 +76,7 @@ impl World {
             spaces: Spaces { handles: Vec::new(), lives: (0..SPACES as u32).collect() },
             names: (0..SPACES).map(|space| format!("space {space}")).collect(),
             given: SPACES as u32,
-            model: Models::new(setup::have_logs(setup)),
+            model: Models::new(&setup::have_logs::<SPACES>(setup), KEYS),
             keys: Keys::dense((SPACES * KEYS) as u64),
             written: Vec::new(),
             open: Vec::new(),

@@ -230,7 +230,8 @@ impl<'e> Touched<'e> {
         self.some_unlogged
     }
 
-    /// What the log takes of these writes: how many, and the number of the first one. None: nothing.
+    /// What the log takes of these writes: the number of the first one, and how many. None:
+    /// nothing.
     pub(super) fn logged<'w>(
         &self,
         writes: impl Iterator<Item = NumberedWrite<'w>>,

@@ -90,6 +90,9 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Transactions(transactions)) => {
             bench::transactions::run(transactions, json, out)
         }
+        Command::Bench(BenchCommand::Compression(compression)) => {
+            bench::compression::run(compression, json, out)
+        }
         Command::Bench(BenchCommand::Probe(probe)) => bench::probe::run(probe, json, out),
         Command::Bench(BenchCommand::Readers(readers)) => bench::readers::run(readers, json, out),
         Command::Bench(BenchCommand::Open(open)) => bench::open::run(open, json, out),

@@ -31,6 +31,8 @@ pub(crate) const TAG_INDEX: u16 = 1;
 pub(crate) const TAG_PROPERTIES: u16 = 2;
 /// The section of a table with the ranges that it deletes.
 const TAG_TOMBSTONES: u16 = 4;
+/// The section of a table with what its blocks are packed with.
+pub(crate) const TAG_DICTIONARY: u16 = 5;
 /// The section of a table with a blocked Bloom filter.
 pub(crate) const TAG_BLOOM: u16 = 0x101;
 
@@ -97,8 +99,8 @@ fn block_sum(file: u64, offset: usize, bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes) ^ (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
 }
 
-/// A block as it is on disk, the first one of the table. `compression`: 0 none, 1 LZ4, which `body`
-/// then is.
+/// A block as it is on disk, the first one of the table. `compression`: 0 none, 1 LZ4, 2 Zstandard,
+/// 3 with the dictionary; `body` is so.
 pub(crate) fn sealed(body: &[u8], compression: u8) -> Vec<u8> {
     let mut block = body.to_vec();
     block.push(compression);
@@ -122,6 +124,11 @@ pub(crate) struct About {
 
 /// A table of one block and no filter.
 pub(crate) fn table_of_block(block: &[u8], about: &About) -> Vec<u8> {
+    table(block, &sections_of_block(block, about))
+}
+
+/// What such a table has beside its block.
+pub(crate) fn sections_of_block(block: &[u8], about: &About) -> Vec<(u16, Vec<u8>)> {
     let mut index = Writer::new();
     for number in [1, block.len() as u64, about.entries, 0, 0, 0] {
         index.varint(number);
@@ -133,7 +140,7 @@ pub(crate) fn table_of_block(block: &[u8], about: &About) -> Vec<u8> {
     }
     properties.string(&about.first_key);
     properties.string(&about.last_key);
-    table(block, &[(TAG_INDEX, index.finish()), (TAG_PROPERTIES, properties.finish())])
+    vec![(TAG_INDEX, index.finish()), (TAG_PROPERTIES, properties.finish())]
 }
 
 /// A table of data blocks, which are given as one piece, and sections.
@@ -153,7 +160,8 @@ pub(crate) fn table(blocks: &[u8], sections: &[(u16, Vec<u8>)]) -> Vec<u8> {
     file.bytes(list.as_slice());
     file.u32(list.len() as u32);
     file.u32(0);
-    file.u32(2);
+    let has_dictionary = sections.iter().any(|(tag, _)| *tag == TAG_DICTIONARY);
+    file.u32(if has_dictionary { 3 } else { 2 });
     file.u32(0);
     file.bytes(TABLE_MAGIC);
     let mut file = file.finish();

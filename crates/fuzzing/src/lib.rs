@@ -18,6 +18,7 @@ mod log;
 mod manifest;
 mod merged;
 mod mutate;
+mod packed;
 mod seeds;
 mod store;
 mod table;
@@ -37,7 +38,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 9] = [
+pub const TARGETS: [Target; 10] = [
     Target { name: "block", body: block::body },
     Target { name: "table", body: table::body },
     Target { name: "log", body: log::body },
@@ -47,6 +48,7 @@ pub const TARGETS: [Target; 9] = [
     Target { name: "grown", body: grown::body },
     Target { name: "store", body: store::body },
     Target { name: "text", body: text::body },
+    Target { name: "packed", body: packed::body },
 ];
 
 /// Runs the body of a target. Requires: there is a target of this name.

@@ -180,6 +180,27 @@ fn add_block(seeds: &mut Vec<Seed>, guard: u8, table: &[u8]) {
     let raw = crate::block::raw(form, &body).expect("a block of a sound table");
     seeds.push(("block", format!("seed-{guard}-raw"), [&[guard, 0][..], &raw].concat()));
     seeds.push(("block", format!("seed-{guard}-pack"), [&[guard, 2][..], &raw].concat()));
+    add_packed(seeds, guard, &raw);
+}
+
+/// A block in every form of Zstandard. (Any bytes are a dictionary.)
+fn add_packed(seeds: &mut Vec<Seed>, guard: u8, raw: &[u8]) {
+    use crate::packed::{packed, seed};
+    let dictionary = &raw[raw.len() / 2..];
+    for (name, form, dictionary) in [("zstd", 0, None), ("dictionary", 4, Some(dictionary))] {
+        let Some(frame) = packed(raw, dictionary) else { continue };
+        let dictionary = dictionary.unwrap_or_default();
+        seeds.push((
+            "packed",
+            format!("seed-{guard}-{name}"),
+            seed(guard, form + 1, dictionary, &frame),
+        ));
+        seeds.push((
+            "packed",
+            format!("seed-{guard}-{name}-raw"),
+            seed(guard, form + 2, dictionary, raw),
+        ));
+    }
 }
 
 /// Filters of every kind, of few keys and of some more.

@@ -42,9 +42,10 @@ pub use bench::write::{Stalls, WritePattern, WritePlan, WriteReport, bench_write
 pub use bound::{BoundPlan, BoundReport, BoundRow, bound};
 pub use commits::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 pub use compare::{
-    AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, Contender, Engine, FillReport,
-    OpenTransaction, OwnTree, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, ShapeName, Space,
-    TransactionWork, TransactionalStore, Trommel, WriteEntry, bench_compare, check_peer,
+    AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, CompressionPlan,
+    CompressionReport, Contender, Engine, FillReport, OpenTransaction, OwnTree, PackedData, Peer,
+    PeerCounts, PeerPacking, PeerSettings, PeerShape, RunLoad, ShapeName, Space, TransactionWork,
+    TransactionalStore, Trommel, WriteEntry, bench_compare, bench_compression, check_peer,
 };
 pub use error::{LabError, Result};
 pub use keys::dist::{Dist, FileFormat};
@@ -81,6 +82,7 @@ pub use transfer::{
     unescaped,
 };
 pub use tree_plan::TreePlan;
+pub use trommel::options::Compression;
 pub use trommel_filters::Fingerprints;
 pub use trommel_filters::bits::key_bits::after_all_with;
 pub use ycsb::{

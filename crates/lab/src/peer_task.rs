@@ -1,6 +1,6 @@
 //! The task of a process that has other engines.
 //! ```text
-//! {"task": "compare", ...}, "ycsb", "transactions"  --> standard input
+//! {"task": "compare", ...}, "ycsb", "transactions", ...  --> standard input
 //!                           standard output         --> an array of reports
 //! {"task": "export", ...}   standard output         --> a native stream of entries
 //! ```
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::ComparePlan;
+use crate::compare::{ComparePlan, CompressionPlan};
 use crate::transactions::TransactionsPlan;
 use crate::ycsb::YcsbPlan;
 
@@ -24,6 +24,8 @@ pub enum PeerTask {
     Ycsb(Box<YcsbPlan>),
     /// `bench transactions`.
     Transactions(TransactionsPlan),
+    /// `bench compression`.
+    Compression(CompressionPlan),
     /// `import`: the entries of a RocksDB or LevelDB folder.
     Export {
         /// The folder.

@@ -1,6 +1,6 @@
 //! `trommel-peers`: a task as JSON on standard input, reports as JSON on standard output.
 //! ```text
-//! trommel bench compare, bench ycsb  -->  task  -->  trommel-peers  -->  reports  -->  a table
+//! trommel bench compare, ycsb, ...   -->  task  -->  trommel-peers  -->  reports  -->  a table
 //! trommel import FOLDER              -->  task  -->  trommel-peers  -->  entries  -->  a store
 //! ```
 //! Invariant: standard output holds the reports, or the stream of entries, and nothing else; what
@@ -21,7 +21,8 @@ use std::io::{BufWriter, Read, Write};
 use std::process::ExitCode;
 
 use trommel_lab::{
-    Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_transactions, bench_ycsb,
+    Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_compression,
+    bench_transactions, bench_ycsb,
 };
 
 use crate::export::export;
@@ -31,7 +32,7 @@ use crate::rocks::Rocks;
 use crate::rocks_transactions::CheckedRocks;
 use crate::surreal::Surreal;
 
-const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `bench ycsb`, `bench transactions` and `trommel import` write one.";
+const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `bench ycsb`, `bench transactions`, `bench compression` and `trommel import` write one.";
 
 fn main() -> ExitCode {
     match run() {
@@ -54,6 +55,9 @@ fn run() -> Result<(), (u8, String)> {
         PeerTask::Ycsb(plan) => bench_ycsb(plan, &engines(), &mut Told).map(print),
         PeerTask::Transactions(plan) => {
             bench_transactions(plan, &transactional_engines(), &mut Told).map(print)
+        }
+        PeerTask::Compression(plan) => {
+            bench_compression(plan, &packing_engines(), &mut Told).map(print)
         }
         PeerTask::Export { folder, column_family } => {
             let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
@@ -82,6 +86,11 @@ fn engines() -> Vec<Box<dyn Engine>> {
 /// Every engine whose transactions are measured.
 fn transactional_engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks), Box::new(CheckedRocks)]
+}
+
+/// Every engine that packs blocks as it is told.
+fn packing_engines() -> Vec<Box<dyn Engine>> {
+    vec![Box::new(Trommel), Box::new(Rocks)]
 }
 
 /// Tells each stage on standard error.

@@ -24,7 +24,8 @@ use rocksdb::{
     WriteOptions,
 };
 use trommel_lab::{
-    Engine, LabError, Peer, PeerSettings, PeerShape, TransactionalStore, after_all_with,
+    Compression, Engine, LabError, Peer, PeerPacking, PeerSettings, PeerShape, TransactionalStore,
+    after_all_with,
 };
 
 use crate::lock::version_of;
@@ -153,7 +154,7 @@ const LEVELLED: &str = "levelled, as by default";
 fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     let mut options = Options::default();
     options.create_if_missing(true);
-    options.set_compression_type(DBCompressionType::None);
+    set_packing(&mut options, &settings.packing)?;
     options.set_write_buffer_size(settings.write_buffer_bytes);
     let jobs = i32::try_from(settings.merge_threads + 1).unwrap_or(i32::MAX);
     options.set_max_background_jobs(jobs);
@@ -170,17 +171,46 @@ fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     }
 }
 
+/// As much of a sample as its documentation asks for, for each byte of a dictionary.
+const TRAINED_PER_BYTE: usize = 100;
+
+fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
+    let PeerPacking { compression, dictionary_bytes } = packing;
+    let kind = match compression {
+        Compression::None => DBCompressionType::None,
+        Compression::Lz4 => DBCompressionType::Lz4,
+        Compression::Zstd { level: of_zstd } => {
+            // The window's bits and the strategy are its defaults.
+            let level = (*of_zstd).into();
+            options.set_compression_options(-14, level, 0, *dictionary_bytes as i32);
+            options.set_zstd_max_train_bytes((TRAINED_PER_BYTE * dictionary_bytes) as i32);
+            DBCompressionType::Zstd
+        }
+        other => return Err(LabError::Plan(format!("no {other}"))),
+    };
+    options.set_compression_type(kind);
+    Ok(())
+}
+
+fn packing_text(packing: &PeerPacking) -> String {
+    match packing.compression {
+        Compression::None => "no compression".into(),
+        _ => packing.to_string(),
+    }
+}
+
 /// An index of this type has no name of its own in the crate.
 const FIRST_KEYS: &str = "block_based_table_factory={index_type=kBinarySearchWithFirstKey}";
 
 fn settings_text(filter: &str, shape: &str, settings: &PeerSettings) -> String {
     format!(
         "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter}; block cache {} MiB \
-         (HyperClock), blocks of 4096 bytes, no compression, {}; log written, not synced; write buffer {} MiB; else defaults",
+         (HyperClock), blocks of 4096 bytes, {}, {}; log written, not synced; write buffer {} MiB; else defaults",
         version_of("librocksdb-sys"), // Its last part is RocksDB's own.
         instructions(),
         settings.merge_threads + 1,
         settings.block_cache_bytes >> 20,
+        packing_text(&settings.packing),
         if settings.direct { "direct I/O" } else { "through the system's cache" },
         settings.write_buffer_bytes >> 20,
     )

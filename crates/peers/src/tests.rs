@@ -1,14 +1,14 @@
 //! The seam's contract, kept by every engine here: each answers like a map.
 
 use trommel_lab::{
-    Ask, Attempt, ComparePlan, Contender, OwnTree, PeerSettings, PeerShape, RunLength, ShapeName,
-    Silent, Space, StreamForm, StreamReader, TransactionWorkload, TransactionalStore,
-    TransactionsPlan, Workload, YcsbPlan, bench_compare, bench_transactions, bench_ycsb,
-    check_peer,
+    Ask, Attempt, ComparePlan, CompressionPlan, Contender, OwnTree, PackedData, PeerPacking,
+    PeerSettings, PeerShape, RunLength, ShapeName, Silent, Space, StreamForm, StreamReader,
+    TransactionWorkload, TransactionalStore, TransactionsPlan, Workload, YcsbPlan, bench_compare,
+    bench_compression, bench_transactions, bench_ycsb, check_peer,
 };
 
 use crate::export::export;
-use crate::{engines, transactional_engines};
+use crate::{engines, packing_engines, transactional_engines};
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -18,6 +18,7 @@ fn settings() -> PeerSettings {
         merge_threads: 1,
         direct: false,
         synced: true,
+        packing: PeerPacking::NONE,
         shape: PeerShape::Default(OwnTree::default()),
     }
 }
@@ -101,6 +102,33 @@ fn settings_say_what_was_asked_for_and_which_version_it_is() {
             assert!(text.contains(|letter: char| letter.is_ascii_digit()), "{text}");
             peer.close().expect("closes");
         }
+    }
+}
+
+#[test]
+fn every_way_to_pack_gives_the_same_answers_in_less_room() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = CompressionPlan {
+        contenders: ["trommel", "rocksdb"].map(|name| name.parse().expect("a name")).to_vec(),
+        data: vec![PackedData::Json],
+        packings: PeerPacking::usual(),
+        entries: 10_000,
+        gets: 100,
+        scan_entries: 1000,
+        rounds: 2,
+        bits_per_key: 10.0,
+        block_cache_bytes: 1 << 20,
+        write_buffer_bytes: 1 << 20,
+        merge_threads: 1,
+        seed: 3,
+        folder: folder.path().to_path_buf(),
+    };
+    let reports = bench_compression(&plan, &packing_engines(), &mut Silent).expect("measured");
+    assert!(reports.iter().all(|report| report.wrong == 0));
+    for of_store in [0, 1] {
+        let bytes = |packing: usize| reports[2 * packing + of_store].folder_bytes;
+        assert!(bytes(1) < bytes(0) && bytes(3) < bytes(1), "{}", reports[of_store].engine);
+        assert!(bytes(4) < bytes(3), "{}: a dictionary", reports[of_store].engine);
     }
 }
 

@@ -71,6 +71,17 @@ pub enum Error {
         /// The version this program reads.
         known: u32,
     },
+    /// A part of a file needs a feature of this crate that the program was built without. Nothing is
+    /// wrong with the file. Build the program with that feature.
+    #[error("{path}: {what} needs the feature `{feature}`, which this program was built without: build it with that feature of the crate `trommel`", path = path.display())]
+    FeatureMissing {
+        /// The file.
+        path: PathBuf,
+        /// The part of it.
+        what: String,
+        /// The feature's name.
+        feature: &'static str,
+    },
     /// Another process, or another handle, has the store open. Close it first.
     #[error("{path} is open already, by another process, or by another handle in this one: close it first", path = path.display())]
     Locked {
@@ -317,6 +328,7 @@ impl Error {
             Error::NoMergeOperator { .. } => 29,
             Error::MergeFailed { .. } => 30,
             Error::Gone { .. } => 31,
+            Error::FeatureMissing { .. } => 32,
         }
     }
 

@@ -60,6 +60,7 @@
 //! | `GetApproximateSizes`, `KeyMayExist` | [`Db::approximate_count`], [`Db::may_contain_range`] |
 //! | `GetProperty`, `Statistics` | [`Db::stats`] |
 //! | `GetUpdatesSince` | [`Db::changes_since`] |
+//! | `compression`, `bottommost_compression`, `max_dict_bytes` | [`Options::compression`] and its neighbours |
 //! | `EventListener` | [`events::Listener`] |
 //! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |
@@ -152,6 +153,7 @@ pub mod limits {
 
 /// Values of options, and the list of all of them.
 pub mod options {
+    pub use crate::entries::compression::Compression;
     pub use crate::plan::options::{OptionInfo, OptionValues, whole_number};
     pub use crate::plan::partitions::Granularity;
     pub use crate::plan::policy::LevelRule;

@@ -29,11 +29,13 @@ pub(crate) fn levels_json(stats: &Stats) -> Value {
             json!({
                 "tables": run.tables, "entries": run.entries, "range_deletes": run.range_deletes,
                 "bytes": run.bytes,
+                "raw_bytes": run.raw_bytes, "dictionary_bytes": run.dictionary_bytes,
                 "span": [run.span.0, run.span.1], "units": run.units,
             })
         });
         json!({
             "level": level.level, "size_ratio": level.size_ratio, "runs_max": level.runs_max,
+            "compression": level.compression.to_string(),
             "runs": runs.collect::<Vec<_>>(),
         })
     });

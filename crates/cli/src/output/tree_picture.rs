@@ -1,6 +1,6 @@
 //! The tree as a picture, in lines of text.
 //! ```text
-//! level 0    9 runs (at most 9), 9 of 10 units
+//! level 0    9 runs (at most 9), 9 of 10 units; lz4 2.1 to 1
 //!   [998, 999)  ####                  413 keys   26.1 KiB
 //! level 2    1 run (at most 1)
 //!   [0, 900)    ##############    371,700 keys   22.9 MiB
@@ -94,8 +94,20 @@ pub(crate) fn level_text(level: &LevelStats, is_last: bool) -> String {
     format!("{runs} (at most {}){units}", level.runs_max)
 }
 
+/// How merges pack what they write into a level, and what came of it.
+fn packed_text(level: &LevelStats) -> String {
+    let Some(ratio) = level.packed_ratio() else { return String::new() };
+    let dictionaries = level.runs.iter().map(|run| run.dictionary_bytes).sum::<u64>();
+    let with = match dictionaries {
+        0 => String::new(),
+        all => format!(", dictionaries {}", bytes(all)),
+    };
+    format!("; {} {ratio:.1} to 1{with}", level.compression)
+}
+
 fn draw_level(text: &mut String, level: &LevelStats, is_last: bool, columns: &PictureColumns) {
-    line(text, format_args!("level {:<4} {}", level.level, level_text(level, is_last)));
+    let packed = packed_text(level);
+    line(text, format_args!("level {:<4} {}{packed}", level.level, level_text(level, is_last)));
     for run in &level.runs {
         let bar = bar(run.bytes, columns.bytes_most, BAR_COLUMNS);
         let (keys, size) = (whole(run.entries), bytes(run.bytes));

@@ -11,6 +11,8 @@
 mod asking;
 mod history;
 mod own_tree;
+mod packed_data;
+mod packing;
 mod peer;
 mod transactional;
 mod trommel;
@@ -18,6 +20,8 @@ mod trommel_transactions;
 
 pub use history::check_peer;
 pub use own_tree::OwnTree;
+pub use packed_data::PackedData;
+pub use packing::{CompressionPlan, CompressionReport, PeerPacking, bench_compression};
 pub(crate) use peer::find_all;
 pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry};
 pub use transactional::{Attempt, OpenTransaction, Space, TransactionWork, TransactionalStore};
@@ -289,6 +293,7 @@ impl ComparePlan {
             merge_threads: 1,
             direct: false,
             synced: true,
+            packing: PeerPacking::NONE,
             shape: match self.shape {
                 ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),

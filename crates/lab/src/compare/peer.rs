@@ -17,6 +17,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::own_tree::OwnTree;
+use crate::compare::packing::PeerPacking;
 use crate::compare::transactional::TransactionalStore;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;
@@ -61,6 +62,8 @@ pub struct PeerSettings {
     /// Whether this store waits until the disk has what flushes and merges wrote. (Filling to many
     /// flushes would measure the disk alone.)
     pub synced: bool,
+    /// How it packs blocks.
+    pub packing: PeerPacking,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use trommel::Environment;
-use trommel::options::{DirectIo, OptionValues};
+use trommel::options::{Compression, DirectIo, OptionValues};
 use trommel::stats::{QueryStats, Stats};
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 
@@ -62,7 +62,8 @@ impl OpenStore {
             .write_buffer_bytes(settings.write_buffer_bytes)
             .direct(if settings.direct { DirectIo::ALL } else { DirectIo::default() })
             .background(Background::Threads(settings.merge_threads))
-            .compression(false)
+            .compression(settings.packing.compression)
+            .dictionary_bytes(settings.packing.dictionary_bytes)
             .learn_questions(false)
             .sync(SyncPolicy::Never);
         let options = match &settings.shape {
@@ -89,6 +90,17 @@ fn tuning_text(options: &Options) -> String {
     [monkey, points, tuned].into_iter().flatten().map(|part| format!(", {part}")).collect()
 }
 
+/// How blocks are packed.
+fn packing_text(options: &Options) -> String {
+    match (options.compression, options.dictionary_bytes) {
+        (Compression::None, _) => "no compression".into(),
+        (packed @ Compression::Zstd { .. }, 1..) => {
+            format!("{packed} with dictionaries of {} bytes", options.dictionary_bytes)
+        }
+        (packed, _) => packed.to_string(),
+    }
+}
+
 /// What a tree has counted.
 pub(crate) fn counts_of(stats: &Stats) -> PeerCounts {
     let reads = [stats.point, stats.open_seek, stats.closed_seek];
@@ -113,12 +125,13 @@ impl Peer for OpenStore {
         };
         format!(
             "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key{}; block cache {} MiB, \
-             blocks of {} bytes, no compression, {}; log written, not synced; write buffer {} MiB",
+             blocks of {} bytes, {}, {}; log written, not synced; write buffer {} MiB",
             env!("CARGO_PKG_VERSION"),
             policy.name(),
             tuning_text(&self.options),
             self.options.block_cache_bytes >> 20,
             self.options.block_bytes,
+            packing_text(&self.options),
             if self.db.stats().is_ok_and(|stats| stats.io.direct == DirectIo::ALL) {
                 "direct I/O"
             } else {

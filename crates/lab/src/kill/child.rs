@@ -24,7 +24,7 @@ use super::spaces::{SPACES, Spaces, space_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
 use crate::keys::rng::{Rng, scramble};
-use crate::stress::setup::policy;
+use crate::stress::setup::{compression, policy};
 
 /// The store, in the folder of the test.
 pub(super) const STORE: &str = "store";
@@ -112,7 +112,6 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         .write_buffer_bytes([8 << 10, 32 << 10, 32 << 10, 256 << 10][rng.place(4)])
         .guard(trommel_guards::all_guards()[rng.place(trommel_guards::all_guards().len())])
         .block_bytes([512, 4096][rng.place(2)])
-        .compression(rng.below(2) == 0)
         .block_cache_bytes([0, 1 << 16, 1 << 20][rng.place(3)])
         .table_bytes([1 << 14, 1 << 17, 1 << 20][rng.place(3)])
         .granularity(Granularity::ALL[rng.place(Granularity::ALL.len())])
@@ -122,6 +121,9 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         .merge_piece_bytes(1 << 14)
         .direct([DirectIo::default(), DirectIo::ALL][rng.place(2)])
         .overlap(Overlap::ALL[rng.place(Overlap::ALL.len())])
+        .compression(compression(rng))
+        .last_level_compression(Some(compression(rng)))
+        .dictionary_bytes([0, 1 << 10, 1 << 14][rng.place(3)])
 }
 
 impl Victim<'_> {

@@ -18,7 +18,7 @@ use super::draw::{History, history};
 use super::keys::KeyIndex;
 use super::model::{expiry_of, value_of};
 use super::operation::{StressOperation, StressStep, Write, tell};
-use super::setup::{elastic, filter, policy};
+use super::setup::{compression, elastic, filter, policy};
 use super::writer::expiry_at;
 use crate::keys::rng::Rng;
 
@@ -239,6 +239,9 @@ fn variant(number: usize) -> Options {
         .merge_piece_bytes(one_of(&[1 << 10, 1 << 13], rng))
         .max_open_files(one_of(&[None, Some(1), Some(4)], rng))
         .eager_tombstones(one_of(&[false, true], rng))
+        .compression(compression(rng))
+        .last_level_compression(Some(compression(rng)))
+        .dictionary_bytes(one_of(&[0, 256, 1 << 14], rng))
 }
 
 fn assert_same(history: &History, seed: u64, plain: &Transcript, other: &Transcript, case: &str) {

@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use trommel::options::{
-    FilterTuning, Granularity, OptionValues, Overlap, ResourceOptions, SurfOptions, SurfSuffix,
+    Compression, FilterTuning, Granularity, OptionValues, Overlap, ResourceOptions, SurfOptions,
+    SurfSuffix,
 };
 use trommel::{Background, Options, Policy, Resources, SyncPolicy};
 use trommel_guards::{
@@ -51,6 +52,17 @@ pub(crate) fn options(seed: u64) -> Options {
         .max_open_files([None, Some(1), Some(4)][rng.place(3)])
         .eager_tombstones(rng.below(2) == 0)
         .transaction_memory([0, 1 << 12, 64 << 20][rng.place(3)])
+        // Drawn last, so that seeds keep what else they draw.
+        .compression(compression(&mut rng))
+        .last_level_compression((rng.below(2) == 0).then(|| compression(&mut rng)))
+        .dictionary_bytes([0, 256, 512, 1 << 14][rng.place(4)])
+}
+
+/// Each way to pack blocks.
+pub(crate) fn compression(rng: &mut Rng) -> Compression {
+    let zstd = ["zstd:1", "zstd:3", "zstd:19"][rng.place(3)];
+    let zstd = zstd.parse().ok().filter(|it: &Compression| it.is_built_in());
+    [Compression::None, Compression::Lz4, zstd.unwrap_or_default()][rng.place(3)]
 }
 
 /// Which of a history's key spaces have a log: in half of all histories, all.
@@ -113,6 +125,8 @@ pub(crate) fn filter(rng: &mut Rng) -> FilterTuning {
 pub(crate) fn tell(options: &Options) -> String {
     let OptionValues { guard, size_ratio, write_buffer_bytes, bits_per_key, .. } = &**options;
     let OptionValues { monkey, point_bits, compression, block_cache_bytes, .. } = &**options;
+    let last = options.last_level_compression.unwrap_or(*compression);
+    let dictionary = options.dictionary_bytes;
     let OptionValues { block_bytes, table_bytes, sync, granularity, .. } = &**options;
     let OptionValues { partition_bytes, merges_at_once, merge_piece_bytes, .. } = &**options;
     let eager = options.eager_tombstones;
@@ -123,6 +137,6 @@ pub(crate) fn tell(options: &Options) -> String {
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(
         "guard {guard} {tuning}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
-         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}"
+         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, of the last level {last}, dictionaries of {dictionary}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}"
     )
 }

@@ -152,6 +152,7 @@ impl TransactionsPlan {
             merge_threads: self.merge_threads,
             direct: false,
             synced: true,
+            packing: PeerPacking::NONE,
             shape: PeerShape::Default(OwnTree::default()),
         }
     }

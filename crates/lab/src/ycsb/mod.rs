@@ -246,6 +246,7 @@ impl YcsbPlan {
             merge_threads: self.merge_threads,
             direct: self.direct,
             synced: true,
+            packing: PeerPacking::NONE,
             shape: PeerShape::Default(self.tree.clone()),
         }
     }

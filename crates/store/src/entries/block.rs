@@ -3,7 +3,7 @@
 //! block    restart count u32 | heads' length u32 | restarts | heads | values
 //! restart  place in the heads u32, place in the values u32
 //! head     shared | unshared | value length | sequence << 3 | kind | key's end
-//! on disk  block, raw or LZ4 (its raw length first) | compression u8 | checksum u32 (place too)
+//! on disk  body and form, as compression.rs has them | checksum u32 (place too)
 //! ```
 //! Invariant: a `Block` was walked once from end to end, so every length in it leads to bytes of
 //! the block. No read of a `Block` can fail. `shared` is the whole common prefix with the key
@@ -14,9 +14,9 @@ use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::entries::compression::{Dictionary, Packer, Unreadable, unpack};
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
-use crate::storage::traits::zeroed;
 use crate::sync::{AtomicBool, Ordering, Shared};
 
 /// Entries from one restart to the next.
@@ -103,14 +103,10 @@ impl BlockBuilder {
     }
 }
 
-const RAW: u8 = 0;
-const LZ4: u8 = 1;
-/// What follows a block on disk: its compression and its checksum.
+/// What follows a block's body on disk: its form and its checksum.
 const TRAILER_SIZE: usize = size_of::<u8>() + size_of::<u32>();
 /// No block is longer: one ends with the entry that fills it, and that may have the longest value.
 pub(crate) const BLOCK_BYTES_MAX: u64 = (VALUE_BYTES_MAX + (16 << 20)) as u64;
-/// LZ4 makes at most this many bytes out of one.
-pub(crate) const LZ4_RATIO_MAX: usize = 255;
 
 /// Where a block lies. Its checksum covers that: a sound block of another place, or of another
 /// file, is damage.
@@ -129,7 +125,7 @@ impl BlockPlace {
         (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as u32
     }
 
-    fn checksum(self, bytes: &[u8]) -> u32 {
+    pub(crate) fn checksum(self, bytes: &[u8]) -> u32 {
         crc32c::crc32c(bytes) ^ self.salt()
     }
 }
@@ -137,58 +133,35 @@ impl BlockPlace {
 /// Any odd number with bits all over will do.
 const FILE_MULTIPLIER: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// Appends a block as it is on disk: compressed if that is wanted and pays.
-pub(crate) fn seal(raw: &[u8], compress: bool, place: BlockPlace, out: &mut Vec<u8>) {
+/// Appends a block as it is on disk: smaller where that is wanted and pays. Returns its form.
+pub(crate) fn seal(raw: &[u8], packer: &mut Packer, place: BlockPlace, out: &mut Vec<u8>) -> u8 {
     let start = out.len();
-    let mut tag = RAW;
-    if compress {
-        let mut packed = Writer::new();
-        packed.varint(raw.len() as u64);
-        packed.bytes(&lz4_flex::block::compress(raw));
-        if packed.len() < raw.len() {
-            out.extend_from_slice(packed.as_slice());
-            tag = LZ4;
-        }
-    }
-    if tag == RAW {
-        out.extend_from_slice(raw);
-    }
-    out.push(tag);
+    let form = packer.pack(raw, out);
+    out.push(form);
     let checksum = place.checksum(&out[start..]);
     out.extend_from_slice(&checksum.to_le_bytes());
+    form
 }
 
-/// Checks the bytes of a block on disk and decodes them.
-pub(crate) fn unseal(bytes: &[u8], place: BlockPlace) -> Result<Block, Corrupt> {
+/// Checks the bytes of a block on disk and decodes them. `dictionary`: the table's, if it has one.
+pub(crate) fn unseal(
+    bytes: &[u8],
+    place: BlockPlace,
+    dictionary: Option<&Dictionary>,
+) -> Result<Block, Unreadable> {
     let wrong = |what| Corrupt { at: 0, what };
     let body_len = bytes.len().checked_sub(TRAILER_SIZE).ok_or(wrong("a whole block"))?;
     let checked_len = body_len + 1;
     let mut trailer = Reader::new(&bytes[checked_len..]);
     if trailer.u32()? != place.checksum(&bytes[..checked_len]) {
-        return Err(wrong("the block's checksum does not match"));
+        return Err(wrong("the block's checksum does not match").into());
     }
-    let body = &bytes[..body_len];
-    match bytes[body_len] {
-        RAW => Block::new(body),
-        LZ4 => Block::new(&decompress(body)?),
-        _ => Err(wrong("a compression that is not known")),
-    }
+    unpack((bytes[body_len], &bytes[..body_len]), dictionary, BLOCK_BYTES_MAX, Block::new)
 }
 
-fn decompress(packed: &[u8]) -> Result<Vec<u8>, Corrupt> {
-    let wrong = Corrupt { at: 0, what: "a block that does not decompress" };
-    let mut input = Reader::new(packed);
-    let raw_len = input.len()?;
-    if raw_len / LZ4_RATIO_MAX > input.left() || raw_len as u64 > BLOCK_BYTES_MAX {
-        return Err(wrong);
-    }
-    let beyond = Corrupt { at: 0, what: "a block beyond memory" };
-    let mut raw = zeroed(raw_len).map_err(|_| beyond)?;
-    let packed = input.bytes(input.left())?;
-    match lz4_flex::block::decompress_into(packed, &mut raw) {
-        Ok(len) if len == raw_len => Ok(raw),
-        _ => Err(wrong),
-    }
+/// The form of a block on disk. Requires: it was checked.
+pub(crate) fn form_of(bytes: &[u8]) -> u8 {
+    bytes[bytes.len() - TRAILER_SIZE]
 }
 
 /// A block in memory. A clone is another handle on the same bytes.
@@ -250,6 +223,11 @@ impl Block {
     #[inline]
     pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
         &self.memory.slice[range]
+    }
+
+    /// All of its bytes.
+    pub(crate) fn raw(&self) -> &[u8] {
+        &self.memory.slice
     }
 
     /// Where the first entry is.

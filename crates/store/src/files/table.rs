@@ -11,6 +11,7 @@ use std::path::Path;
 use trommel_filters::{AnyFilter, FilterKind, HashedKey, KeyRange, RankBounds, Trace};
 
 use crate::entries::block::Block;
+use crate::entries::compression::Dictionary;
 use crate::entries::cursor::Reads;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -20,7 +21,7 @@ use crate::files::names::table_name;
 use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::format::{
-    Index, Properties, Section, TAG_HASHES, check_tombstones, decode_hashes,
+    Index, Properties, Section, TAG_DICTIONARY, TAG_HASHES, check_tombstones, decode_hashes,
 };
 use crate::files::table::sub_filters::LoadedSubFilters;
 use crate::files::table::writer::key_bounds;
@@ -58,7 +59,7 @@ impl Table {
     ) -> Result<Arc<Table>> {
         let (bytes, path) = files.file(&table_name(file))?;
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = CheckedFile { file, path, bytes };
+        let mut opened = CheckedFile::new(file, path, bytes);
         let sections = opened.sections(size)?;
         let index = opened.index(&sections)?;
         let (properties, at) = opened.properties(&sections)?;
@@ -66,6 +67,7 @@ impl Table {
         if properties.entries != index.entry_count() {
             return Err(opened.corrupt(at, "index and properties count different entries"));
         }
+        opened.read_dictionary(&sections)?;
         let tombstones = opened.tombstones(&sections)?;
         check_tombstones(&properties, &tombstones).map_err(|what| opened.corrupt(at, what))?;
         let filters = FilterSection::all(&opened, &sections);
@@ -196,9 +198,17 @@ impl Table {
         };
     }
 
-    /// The memory that fences, deleted ranges, block places and the cache's slots take.
+    /// The memory that fences, deleted ranges, block places, the dictionary and the cache's slots
+    /// take.
     pub(crate) fn fence_bytes(&self) -> usize {
-        self.index.heap_bytes() + self.tombstones.heap_bytes() + self.blocks.heap_bytes()
+        let dictionary = self.opened.dictionary.as_ref().map_or(0, Dictionary::heap_bytes);
+        let blocks = self.blocks.heap_bytes();
+        self.index.heap_bytes() + self.tombstones.heap_bytes() + blocks + dictionary
+    }
+
+    /// The bytes of its dictionary in the file. 0: it has none.
+    pub(crate) fn dictionary_bytes(&self) -> u64 {
+        find(&self.sections, TAG_DICTIONARY).map_or(0, |section| section.len)
     }
 
     /// The memory that the filter takes.
@@ -245,13 +255,18 @@ impl Table {
         if fill_cache {
             self.missing_block(number, reads)
         } else {
-            self.block_on_disk(number, reads)
+            self.block_past_cache(number, reads)
         }
+    }
+
+    /// How long a block is on disk. Requires: there is such a block.
+    pub(crate) fn block_len(&self, number: usize) -> u64 {
+        self.index.block(number).1
     }
 
     /// A block, read anew and checked. Requires: there is such a block.
     #[cold]
-    fn block_on_disk(&self, number: usize, reads: &mut Reads) -> Result<Block> {
+    pub(crate) fn block_past_cache(&self, number: usize, reads: &mut Reads) -> Result<Block> {
         let block = self.opened.block(&self.index, number)?;
         reads.disk_reads += 1;
         reads.bytes += self.index.block(number).1;
@@ -272,3 +287,5 @@ pub(crate) mod writer;
 
 #[cfg(test)]
 pub(crate) mod tests;
+#[cfg(test)]
+mod zstd_tests;

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use trommel_filters::{FilterTuning, RunCodes, Tuning, TuningOption};
 
+use crate::entries::compression::{Compression, DICTIONARY_BYTES_MAX, FEATURE, Packing};
 use crate::entries::merge_operator::OperatorOption;
 use crate::error::{Error, Result};
 use crate::plan::background::Background;
@@ -92,8 +93,21 @@ options! {
     /// Bytes of entries in one block. A read takes whole blocks. More: less memory for fence
     /// pointers, better compression, more bytes per read.
     block_bytes: usize = 4096, "256 to 1048576" if |it| (256..=1 << 20).contains(it);
-    /// Whether blocks are compressed with LZ4 (each only where that makes it smaller).
-    compression: bool = true, "true or false";
+    /// How blocks are made smaller, each only where that saves an eighth of it. `zstd` takes the
+    /// feature of that name of the crate `trommel`. A store may be opened with another one at any
+    /// time: each block tells its own. Values in memory are never packed.
+    compression: Compression, Compression = Compression::Lz4, "none, lz4, zstd:1 to zstd:22"
+        if |it| it.is_sensible();
+    /// The same, of what merges write into the last level, which mostly has nine tenths of all
+    /// entries, and is rewritten seldom. None: as `compression`.
+    last_level_compression: Option<Compression>, Option<Compression> = None,
+        "none, lz4, zstd:1 to zstd:22" if |it| it.is_none_or(Compression::is_sensible);
+    /// The largest dictionary that a merge makes for blocks that it packs with `zstd`, from a sample
+    /// of its input. It has what blocks have in common, so that each need not say it anew. A table
+    /// has one only where a part of the sample shows that it pays. In memory it takes 27 KiB more,
+    /// for each table that is open. 0: none is made. More: smaller blocks, more memory.
+    dictionary_bytes: usize = 16 << 10, "0, or 256 to 1048576"
+        if |it| *it == 0 || (256..=DICTIONARY_BYTES_MAX).contains(it);
     /// Memory for blocks that were read. 0: none is kept.
     block_cache_bytes: usize = 32 << 20, "any number";
     /// Which transfers of tables go past the operating system's cache, where the file system can do
@@ -307,6 +321,18 @@ impl Options {
         self.for_now.is_empty()
     }
 
+    /// The first option that needs what this program was built without, and what to do.
+    fn not_built_in(&self) -> Option<(&'static str, String)> {
+        let last = self.last_level_compression.unwrap_or(self.compression);
+        let both = [("compression", self.compression), ("last_level_compression", last)];
+        let (option, lacks) = both.into_iter().find(|(_, it)| !it.is_built_in())?;
+        let problem = format!(
+            "{lacks} needs the feature `{FEATURE}` of the crate `trommel`, which this program was \
+             built without: build it with that feature, or set none or lz4"
+        );
+        Some((option, problem))
+    }
+
     fn mark(&mut self, name: &'static str) {
         if !self.is_set(name) {
             self.set.push(name);
@@ -324,6 +350,7 @@ impl Options {
         ];
         let wrong = single.chain(together).find(|(_, holds, _)| !holds);
         let wrong = wrong.map(|(option, _, limits)| (option, format!("must be {limits}")));
+        let wrong = wrong.or_else(|| self.not_built_in());
         let of_parts = || self.policy.problem().or_else(|| self.filter.problem());
         let wrong = wrong.or_else(|| of_parts().map(|(option, problem)| (option, problem.into())));
         match wrong {
@@ -379,6 +406,16 @@ impl OptionValues {
         };
         let OptionValues { partition_bytes, table_bytes, .. } = *self;
         Division { granularity, partition_bytes, table_bytes }
+    }
+
+    /// How merges pack what they write, into the last level or above it.
+    pub(crate) fn packing(&self, into_last: bool) -> Packing {
+        let last = self.last_level_compression.filter(|_| into_last);
+        Packing {
+            compression: last.unwrap_or(self.compression),
+            dictionary_bytes: self.dictionary_bytes,
+            table_bytes: self.table_bytes,
+        }
     }
 
     /// How many merges may be open at once.

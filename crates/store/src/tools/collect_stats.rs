@@ -7,6 +7,7 @@ use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
+use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 use crate::sync::{AtomicU64, Ordering};
 use crate::tree::partition_stats::{partitions, under_way};
@@ -40,7 +41,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         filter_recovery: engine.filter_recovery.clone(),
         policy: engine.table_files.options.policy.clone(),
         size_ratio: engine.table_files.options.size_ratio,
-        levels: levels(&version, &engine.table_files.options.schedule(), &engine.claimed_runs()),
+        levels: levels(&version, &engine.table_files.options, &engine.claimed_runs()),
         partitions: partitions(&version),
         under_way: under_way(&version.layout),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
@@ -128,7 +129,8 @@ fn unregistered(version: &Version) -> BTreeMap<String, u64> {
     tables
 }
 
-fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<LevelStats> {
+fn levels(version: &Version, options: &Options, claimed: &[u64]) -> Vec<LevelStats> {
+    let schedule = &options.schedule();
     let count = version.layout.level_count();
     let level = |level: usize| {
         let runs = version.runs.iter().filter(|placed| placed.level == level);
@@ -138,6 +140,7 @@ fn levels(version: &Version, schedule: &Schedule<'_>, claimed: &[u64]) -> Vec<Le
             level,
             size_ratio: schedule.ratio(level) as u64,
             runs_max: runs_max as u64,
+            compression: options.packing(is_last).compression,
             runs: runs.map(|placed| run_stats(placed, schedule, claimed)).collect(),
         }
     };
@@ -151,6 +154,8 @@ fn run_stats(placed: &PlacedRun, schedule: &Schedule<'_>, claimed: &[u64]) -> Ru
         entries: placed.run.entry_count(),
         range_deletes: tables.iter().map(|table| table.tombstones().len() as u64).sum(),
         bytes: placed.run.bytes(),
+        raw_bytes: tables.iter().map(|table| table.table.properties().raw_bytes).sum(),
+        dictionary_bytes: tables.iter().map(|table| table.table.dictionary_bytes()).sum(),
         span: (span.lo().0, span.hi().0),
         units: schedule.units_of(placed.level, span.hi().0 - span.lo().0) as u64,
         is_merging: claimed.contains(&placed.id),

@@ -15,6 +15,7 @@ use std::path::Path;
 use trommel_filters::{Part, PartSize};
 
 use crate::entries::block_cursor::BlockCursor;
+use crate::entries::compression::form_name;
 use crate::entries::entry::{Entry, Kind};
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::keyspace_id::KeyspaceId;
@@ -338,8 +339,9 @@ fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
 fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     table_heads(parts, tell)?;
     dump_tombstones(parts, tell)?;
-    dump_fragments(parts.blocks(), tell, |offset, (number, block), tell| {
-        note(tell, offset, format!("data block {number}"))?;
+    dump_fragments(parts.blocks(), tell, |offset, (number, block, form), tell| {
+        let (packing, bytes) = (form_name(form).unwrap_or_default(), block.raw().len());
+        note(tell, offset, format!("data block {number}: {packing}, {bytes} bytes in memory"))?;
         let mut cursor = BlockCursor::new(block);
         cursor.seek_first();
         while let Some(entry) = cursor.entry() {

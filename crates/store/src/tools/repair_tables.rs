@@ -105,9 +105,9 @@ struct Copier<'a> {
 }
 
 impl Copier<'_> {
-    fn copy(&mut self, block: Fragment<(usize, Block)>) -> Result<()> {
+    fn copy(&mut self, block: Fragment<(usize, Block, u8)>) -> Result<()> {
         match block {
-            Fragment::Whole { offset, item: (number, block) } => {
+            Fragment::Whole { offset, item: (number, block, _) } => {
                 let entries = block.entry_count() as u64;
                 let copied = self.copy_entries(BlockCursor::new(block))?;
                 if copied < entries {

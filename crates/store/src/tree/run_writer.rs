@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use trommel_filters::{FilterOptions, FlushNumber, Span};
 
+use crate::entries::compression::{Compression, EncoderDictionary};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::held_operands::MadeEntry;
 use crate::entries::merge_cursor::MergeCursor;
@@ -34,6 +35,8 @@ pub(crate) struct RunWriter {
     filter: Option<FilterOptions>,
     /// Bits per key of the run's filters; None: as the options say.
     bits_per_key: Option<f64>,
+    /// How blocks are packed, and with which dictionary; None: as the options say, without one.
+    packing: Option<(Compression, Option<Arc<EncoderDictionary>>)>,
     access: Access,
     /// Bytes of the tables that are done.
     done_bytes: u64,
@@ -60,6 +63,7 @@ impl RunWriter {
             last_key: Vec::new(),
             filter: None,
             bits_per_key: None,
+            packing: None,
             access: table_files.io.flushes(),
             done_bytes: 0,
             tombstones,
@@ -78,6 +82,17 @@ impl RunWriter {
     #[must_use]
     pub(crate) fn with_filter_bits(mut self, bits_per_key: Option<f64>) -> Self {
         self.bits_per_key = bits_per_key;
+        self
+    }
+
+    /// Blocks are packed so.
+    #[must_use]
+    pub(crate) fn packed(
+        mut self,
+        compression: Compression,
+        dictionary: Option<Arc<EncoderDictionary>>,
+    ) -> Self {
+        self.packing = Some((compression, dictionary));
         self
     }
 
@@ -171,6 +186,9 @@ impl RunWriter {
         let file = self.table_files.new_file();
         let mut options = self.table_files.table_options(self.bits_per_key);
         options.filter = options.filter.or_else(|| self.filter.clone());
+        if let Some((compression, dictionary)) = &self.packing {
+            (options.compression, options.dictionary) = (*compression, dictionary.clone());
+        }
         let folder = &self.table_files.folder;
         let writer = TableWriter::create(folder, file, self.access, &options)?;
         // Not earlier: a file that was there before is another's.

@@ -123,6 +123,7 @@ impl TableFiles {
         TableOptions {
             block_bytes: self.options.block_bytes,
             compression: self.options.compression,
+            dictionary: None,
             keyspace: self.keyspace,
             hashes: self.options.guard.locator().is_some_and(RunLocatorKind::takes_hashes),
             filter: filter.map(|kind| {

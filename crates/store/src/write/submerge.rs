@@ -14,6 +14,7 @@ use crate::entries::held_operands::MadeEntry;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::{Retention, Verdict};
 use crate::error::Result;
+use crate::files::dictionary::dictionary_of;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
@@ -154,6 +155,9 @@ impl Reading {
         let cursor =
             MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
         let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
+        let packing = tree.table_files.options.packing(plan.is_last());
+        let dictionary = dictionary_of(&inputs, packing)?;
+        let writer = writer.packed(packing.compression, dictionary);
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
         let locator = plan.locator(tree, &inputs);
         let kept = Kept {

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use trommel::options::{
-    DirectIo, FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix,
+    Compression, DirectIo, FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix,
 };
 use trommel::{Background, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::{
@@ -71,6 +71,8 @@ pub(crate) fn rows() -> Vec<Row> {
         filter,
         block_bytes,
         compression,
+        last_level_compression,
+        dictionary_bytes,
         block_cache_bytes,
         direct,
         overlap,
@@ -97,7 +99,8 @@ pub(crate) fn rows() -> Vec<Row> {
     } = OptionValues::default();
     [
         guard_rows(guard, bits_per_key, point_bits, monkey),
-        block_rows(block_bytes, compression, block_cache_bytes),
+        block_rows(block_bytes, block_cache_bytes),
+        packing_rows(compression, last_level_compression, dictionary_bytes),
         file_rows(direct, overlap, table_bytes, max_open_files),
         tree_rows(size_ratio, write_buffer_bytes, granularity, partition_bytes),
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
@@ -113,6 +116,36 @@ pub(crate) fn rows() -> Vec<Row> {
     .into_iter()
     .flatten()
     .collect()
+}
+
+fn packing_rows(
+    compression: Compression,
+    last_level: Option<Compression>,
+    dictionary_bytes: usize,
+) -> Vec<Row> {
+    let zstd = |level| Compression::Zstd { level };
+    // Without the feature no level is allowed.
+    let (mut allowed, mut refused) = (vec![zstd(1), zstd(22)], vec![zstd(0), zstd(23), zstd(255)]);
+    if !zstd(1).is_built_in() {
+        refused.append(&mut allowed);
+    }
+    allowed.extend([Compression::None, Compression::Lz4]);
+    let some = |all: &[Compression]| all.iter().copied().map(Some).collect::<Vec<_>>();
+    let (last_allowed, last_refused) = (some(&allowed), some(&refused));
+    vec![
+        row("compression", small(), compression, allowed, refused, |o, v| o.compression(v)),
+        row("last_level_compression", small(), last_level, last_allowed, last_refused, |o, v| {
+            o.last_level_compression(v)
+        }),
+        row(
+            "dictionary_bytes",
+            small().last_level_compression(Compression::Lz4),
+            dictionary_bytes,
+            vec![0, 256, 1 << 20],
+            vec![1, 255, (1 << 20) + 1, usize::MAX],
+            |o, v| o.dictionary_bytes(v),
+        ),
+    ]
 }
 
 fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool) -> Vec<Row> {
@@ -136,7 +169,7 @@ fn guard_rows(guard: GuardKind, bits_per_key: f64, point_bits: u8, monkey: bool)
     rows
 }
 
-fn block_rows(block_bytes: usize, compression: bool, block_cache_bytes: usize) -> Vec<Row> {
+fn block_rows(block_bytes: usize, block_cache_bytes: usize) -> Vec<Row> {
     vec![
         row(
             "block_bytes",
@@ -146,9 +179,6 @@ fn block_rows(block_bytes: usize, compression: bool, block_cache_bytes: usize) -
             vec![0, 255, (1 << 20) + 1, usize::MAX],
             |o, v| o.block_bytes(v),
         ),
-        row("compression", small(), compression, vec![false, true], vec![], |o, v| {
-            o.compression(v)
-        }),
         row(
             "block_cache_bytes",
             small(),

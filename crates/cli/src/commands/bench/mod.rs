@@ -2,6 +2,7 @@
 
 pub(crate) mod chucky_codes;
 pub(crate) mod compare;
+pub(crate) mod compression;
 pub(crate) mod fpr;
 pub(crate) mod map;
 pub(crate) mod open;

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::entries::block_cursor::BlockCursor;
+use crate::entries::compression::Compression;
 use crate::entries::entry::{Kind, order};
 
 type Owned = (Vec<u8>, u64, Kind, Vec<u8>);
@@ -79,7 +80,7 @@ fn the_bytes_are_those_of_the_format() {
     ];
     assert_eq!(raw, expected);
     let mut sealed = Vec::new();
-    seal(&raw, false, PLACE, &mut sealed);
+    seal(&raw, &mut Packer::new(Compression::None, None), PLACE, &mut sealed);
     assert_eq!(sealed[..raw.len()], expected);
     assert_eq!(sealed[raw.len()..], SEAL);
 }
@@ -91,13 +92,13 @@ const SEAL: [u8; 5] = [0, 81, 233, 43, 211];
 fn a_block_is_sound_in_its_own_place_alone() {
     let raw = build(&[(b"key".to_vec(), 5, Kind::Put, b"value".to_vec())]);
     let mut sealed = Vec::new();
-    seal(&raw, false, PLACE, &mut sealed);
-    assert!(unseal(&sealed, PLACE).is_ok());
+    seal(&raw, &mut Packer::new(Compression::None, None), PLACE, &mut sealed);
+    assert!(unseal(&sealed, PLACE, None).is_ok());
     for offset in (0..4096).chain(4097..100_000).chain((13..30).map(|bits| 4096 + (1 << bits))) {
-        assert!(unseal(&sealed, BlockPlace { offset, ..PLACE }).is_err(), "at {offset}");
+        assert!(unseal(&sealed, BlockPlace { offset, ..PLACE }, None).is_err(), "at {offset}");
     }
     for file in (0..6).chain(7..100_000).chain((17..60).map(|bits| 6 + (1 << bits))) {
-        assert!(unseal(&sealed, BlockPlace { file, ..PLACE }).is_err(), "in {file}");
+        assert!(unseal(&sealed, BlockPlace { file, ..PLACE }, None).is_err(), "in {file}");
     }
 }
 
@@ -119,19 +120,19 @@ fn compressible_blocks_are_compressed() {
     let list: Vec<Owned> = (0..40u8).map(|i| (vec![i, 1], 5, Kind::Put, vec![i; 100])).collect();
     let raw = build(&list);
     let (mut packed, mut plain) = (Vec::new(), Vec::new());
-    seal(&raw, true, PLACE, &mut packed);
-    seal(&raw, false, PLACE, &mut plain);
+    seal(&raw, &mut Packer::new(Compression::Lz4, None), PLACE, &mut packed);
+    seal(&raw, &mut Packer::new(Compression::None, None), PLACE, &mut plain);
     assert!(packed.len() < raw.len() / 2 && plain.len() == raw.len() + 5);
     for sealed in [packed, plain] {
-        let block = unseal(&sealed, PLACE).unwrap();
+        let block = unseal(&sealed, PLACE, None).unwrap();
         assert_eq!((&block.memory.slice, block.entry_count()), (raw.as_slice(), 40));
         for len in 0..sealed.len() {
-            assert!(unseal(&sealed[..len], PLACE).is_err(), "cut at {len}");
+            assert!(unseal(&sealed[..len], PLACE, None).is_err(), "cut at {len}");
         }
         for at in 0..sealed.len() * 8 {
             let mut bytes = sealed.clone();
             bytes[at / 8] ^= 1 << (at % 8);
-            assert!(unseal(&bytes, PLACE).is_err(), "bit {at}");
+            assert!(unseal(&bytes, PLACE, None).is_err(), "bit {at}");
         }
     }
 }

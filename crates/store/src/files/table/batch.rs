@@ -59,7 +59,7 @@ impl Table {
 
     /// Reads a block that is not in the cache, and keeps it there. Requires: there is such a block.
     pub(crate) fn missing_block(&self, number: usize, reads: &mut Reads) -> Result<Block> {
-        let block = self.block_on_disk(number, reads)?;
+        let block = self.block_past_cache(number, reads)?;
         self.blocks.insert(number, &block);
         Ok(block)
     }

@@ -34,7 +34,7 @@ impl Table {
         };
         let mut check = Check::new(self.properties(), filters, hashes);
         for number in 0..self.block_count() {
-            let block = self.block_on_disk(number, &mut Reads::default())?;
+            let block = self.block_past_cache(number, &mut Reads::default())?;
             let (offset, _) = self.index.block(number);
             let wrong = |what| self.opened.corrupt(offset, format!("data block {number}: {what}"));
             check.block(self, number, block).map_err(wrong)?;

@@ -11,12 +11,14 @@ use std::path::PathBuf;
 use trommel_filters::Corrupt;
 
 use crate::entries::block::{Block, BlockPlace, unseal};
+use crate::entries::compression::{DICTIONARY_BYTES_MAX, Dictionary, Unreadable};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::names::table_name;
 use crate::files::table::format::{
-    Index, LIST_LEN_MAX, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
-    VERSION, decode_sections, decode_tail, section_name,
+    Index, LIST_LEN_MAX, Properties, Section, TAG_DICTIONARY, TAG_INDEX, TAG_PROPERTIES,
+    TAG_TOMBSTONES, TAGS_READ, TAIL_SIZE, VERSION, VERSIONS, decode_sections, decode_tail,
+    section_name,
 };
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{ReadAt, hole_bytes_above};
@@ -30,9 +32,16 @@ pub(super) struct CheckedFile {
     pub(super) file: u64,
     pub(super) path: PathBuf,
     pub(super) bytes: Arc<dyn ReadAt>,
+    /// What its blocks were packed with, if that was read.
+    pub(super) dictionary: Option<Dictionary>,
 }
 
 impl CheckedFile {
+    /// Nothing was read of it yet.
+    pub(super) fn new(file: u64, path: PathBuf, bytes: Arc<dyn ReadAt>) -> Self {
+        CheckedFile { file, path, bytes, dictionary: None }
+    }
+
     pub(super) fn fill(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         self.bytes.read_at(offset, buffer).map_err(|error| self.failed(offset, error))
     }
@@ -107,11 +116,29 @@ impl CheckedFile {
         let (offset, _) = index.block(number);
         let wrong = |what: &str| self.corrupt(offset, format!("data block {number}: {what}"));
         let place = BlockPlace { file: self.file, offset };
-        let block = unseal(bytes, place).map_err(|Corrupt { what, .. }| wrong(what))?;
+        let block = unseal(bytes, place, self.dictionary.as_ref()).map_err(|why| match why {
+            Unreadable::Damaged(what) => wrong(what),
+            Unreadable::Lacks(feature) => {
+                let what = format!("data block {number}, at byte {offset}");
+                Error::FeatureMissing { path: self.path.clone(), what, feature }
+            }
+        })?;
         if block.entry_count() as u64 != index.entries(number).1 {
             return Err(wrong("not as many entries as the index says"));
         }
         Ok(block)
+    }
+
+    /// Reads and checks the dictionary, for blocks that are read from then on.
+    pub(super) fn read_dictionary(&mut self, sections: &[Section]) -> Result<()> {
+        let Some(at) = find(sections, TAG_DICTIONARY) else { return Ok(()) };
+        if at.len > DICTIONARY_BYTES_MAX as u64 {
+            return Err(self.corrupt(at.offset, "a dictionary longer than any"));
+        }
+        let dictionary = Dictionary::new(&self.section(at)?);
+        let none = || self.corrupt(at.offset, "a dictionary that is none");
+        self.dictionary = Some(dictionary.ok_or_else(none)?);
+        Ok(())
     }
 
     /// Reads and checks the index.
@@ -153,7 +180,7 @@ impl CheckedFile {
         let tail_at = size.checked_sub(TAIL_SIZE as u64).ok_or_else(no_tail)?;
         let tail = self.read(tail_at, TAIL_SIZE as u64)?;
         let tail = decode_tail(&tail).map_err(self.damage(tail_at))?;
-        if tail.version != VERSION {
+        if !VERSIONS.contains(&tail.version) {
             let path = self.path.clone();
             return Err(Error::Version { path, found: tail.version, known: VERSION });
         }
@@ -166,7 +193,7 @@ impl CheckedFile {
         let list = self.read(list_at, list_len)?;
         let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
         for Section { tag, optional, offset, .. } in &sections {
-            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
+            let known = TAGS_READ.contains(tag);
             if !known && !optional {
                 let what = format!("section {tag}, which is not known, must not be skipped");
                 return Err(self.corrupt(*offset, what));

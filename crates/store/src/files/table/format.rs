@@ -1,6 +1,7 @@
 //! What a table's file holds beside its data blocks, as bytes.
 //! ```text
-//! file       data blocks | filter | deleted ranges | index | properties | section list | tail
+//! file       data blocks | filter | deleted ranges | dictionary | index | properties |
+//!     section list | tail
 //! list       count u16 | (tag u16, flags u8, offset u64, length u64, checksum u32) ...
 //! tail       list length u32 | list checksum u32 | version u32 | tail checksum u32 | magic u64
 //! index      block count | (length, entry count, flags, shared, separator's end) ...
@@ -12,7 +13,8 @@
 
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
-use crate::entries::block::{BLOCK_BYTES_MAX, LZ4_RATIO_MAX};
+use crate::entries::block::BLOCK_BYTES_MAX;
+use crate::entries::compression::RATIO_MAX;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -22,8 +24,12 @@ use crate::plan::registry::FILTER_TAGS;
 
 type Result<T> = std::result::Result<T, Corrupt>;
 
-/// The version of the format that is written, and the only one that is read.
-pub(crate) const VERSION: u32 = 2;
+/// The newest version of the format. A table has the least that has what it needs.
+pub(crate) const VERSION: u32 = 3;
+/// Without blocks that are packed with Zstandard.
+pub(crate) const VERSION_WITHOUT_ZSTD: u32 = 2;
+/// Those that are read.
+pub(crate) const VERSIONS: std::ops::RangeInclusive<u32> = VERSION_WITHOUT_ZSTD..=VERSION;
 const MAGIC: u64 = u64::from_le_bytes(*b"TRMLTBL\0");
 
 pub(crate) const TAG_INDEX: u16 = 1;
@@ -32,6 +38,10 @@ pub(crate) const TAG_PROPERTIES: u16 = 2;
 pub(crate) const TAG_HASHES: u16 = 3;
 /// Deletions of ranges of keys.
 pub(crate) const TAG_TOMBSTONES: u16 = 4;
+/// What blocks that are packed with a dictionary need.
+pub(crate) const TAG_DICTIONARY: u16 = 5;
+/// What is read of every table that has it.
+pub(crate) const TAGS_READ: [u16; 4] = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_DICTIONARY];
 /// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
 /// name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
@@ -77,6 +87,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
         TAG_PROPERTIES => "properties",
         TAG_HASHES => "hashes of keys",
         TAG_TOMBSTONES => "deleted ranges",
+        TAG_DICTIONARY => "dictionary",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }
@@ -109,7 +120,7 @@ pub(crate) struct Section {
 }
 
 /// The list of sections and the tail.
-pub(crate) fn encode_footer(sections: &[Section]) -> Vec<u8> {
+pub(crate) fn encode_footer(sections: &[Section], version: u32) -> Vec<u8> {
     let mut out = Writer::new();
     out.u16(sections.len() as u16);
     for section in sections {
@@ -123,7 +134,7 @@ pub(crate) fn encode_footer(sections: &[Section]) -> Vec<u8> {
     let tail_start = out.len();
     out.u32(list_len);
     out.u32(list_checksum);
-    out.u32(VERSION);
+    out.u32(version);
     out.u32(crc32c::crc32c(&out.as_slice()[tail_start..]));
     out.u64(MAGIC);
     out.finish()
@@ -361,7 +372,7 @@ impl Index {
             if len > BLOCK_BYTES_MAX {
                 return Err(input.corrupt("a block longer than any"));
             }
-            let room = len.saturating_mul(LZ4_RATIO_MAX as u64);
+            let room = len.saturating_mul(RATIO_MAX as u64);
             if add_to(&mut ranks, &mut input)? > room {
                 return Err(input.corrupt("more entries than a block of this length can have"));
             }
@@ -461,7 +472,7 @@ mod tests {
     #[test]
     fn the_footer_is_as_the_format_says() {
         let sections = [Section { tag: 0x101, optional: true, offset: 3, len: 4, checksum: 5 }];
-        let bytes = encode_footer(&sections);
+        let bytes = encode_footer(&sections, VERSION);
         let list = [1, 0, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
         assert_eq!(bytes[..25], list);
         assert_eq!(bytes[25..29], [25, 0, 0, 0]);

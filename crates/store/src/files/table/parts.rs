@@ -7,16 +7,15 @@
 
 use trommel_filters::FilterOptions;
 
-use crate::entries::block::Block;
+use crate::entries::block::{Block, form_of};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::fragments::Fragment;
 use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::filter_section::FilterSection;
-use crate::files::table::format::{
-    Index, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
-};
+use crate::files::table::format::{Index, Properties, Section, TAG_TOMBSTONES, TAGS_READ};
 use crate::storage::open_folder::OpenFolder;
+use crate::storage::read_queue::ReadBuffer;
 
 /// Small tables have large filters for their entries. A filter of more bits than options allow is
 /// no better.
@@ -44,7 +43,7 @@ impl TableParts {
     pub(crate) fn read(folder: &OpenFolder, name: &str, file: u64) -> Result<TableParts> {
         let (bytes, path) = (folder.open_file(name)?, folder.path_of(name));
         let size = bytes.size().map_err(Error::io(&path))?;
-        let opened = CheckedFile { file, path, bytes };
+        let opened = CheckedFile::new(file, path, bytes);
         let (sections, damage) = (Vec::new(), Vec::new());
         let (index, properties, tombstones) = (None, None, None);
         let mut parts = TableParts { opened, sections, index, properties, tombstones, damage };
@@ -65,8 +64,8 @@ impl TableParts {
         }
         self.index = note(opened.index(&self.sections), damage)?;
         self.tombstones = note(opened.tombstones(&self.sections), damage)?;
-        let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES];
-        for section in self.sections.iter().filter(|section| !known.contains(&section.tag)) {
+        note(opened.read_dictionary(&self.sections), damage)?;
+        for section in self.sections.iter().filter(|section| !TAGS_READ.contains(&section.tag)) {
             note(opened.section(section), damage)?;
         }
         if let (Some(index), Some(properties)) = (&self.index, &self.properties)
@@ -93,16 +92,20 @@ impl TableParts {
         self.index.as_ref().map(Index::block_count)
     }
 
-    /// The blocks, each with its number. There are none if the index cannot be read.
+    /// The blocks, each with its number and its form. There are none if the index cannot be read.
     ///
     /// # Errors
     /// `Io`. Damage is no error here.
-    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Fragment<(usize, Block)>>> {
+    pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Fragment<(usize, Block, u8)>>> {
         self.index.iter().flat_map(|index| {
             (0..index.block_count()).map(|number| {
                 let ((offset, len), (_, entries)) = (index.block(number), index.entries(number));
-                match self.opened.block(index, number) {
-                    Ok(block) => Ok(Fragment::Whole { offset, item: (number, block) }),
+                let whole = |bytes: ReadBuffer| {
+                    let block = self.opened.checked_block(index, number, &bytes)?;
+                    Ok((number, block, form_of(&bytes)))
+                };
+                match self.opened.read(offset, len).and_then(whole) {
+                    Ok(item) => Ok(Fragment::Whole { offset, item }),
                     Err(Error::Corrupt { what, .. }) => {
                         let (bytes, entries) = (offset..offset + len, Some(entries));
                         Ok(Fragment::Damaged { bytes, what, entries, is_gap: false })

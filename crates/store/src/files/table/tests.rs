@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use trommel_filters::{FilterOptions, kinds};
 
 use super::*;
+use crate::entries::compression::Compression;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
 use crate::entries::entry::{Kind, Sequence};
@@ -30,11 +31,15 @@ fn bloom(bits_per_key: f64) -> FilterOptions {
     FilterOptions::new(kinds::BLOCKED_BLOOM, bits_per_key)
 }
 
+pub(super) const COMPRESSIONS: [Compression; 3] =
+    [Compression::None, Compression::Lz4, Compression::Zstd { level: 3 }];
+
 /// Small blocks with everything that can be in a table.
 pub(crate) fn options() -> TableOptions {
     TableOptions {
         block_bytes: 256,
-        compression: true,
+        compression: Compression::Lz4,
+        dictionary: None,
         filter: Some(bloom(10.0)),
         hashes: false,
         keyspace: KeyspaceId::DEFAULT,
@@ -107,12 +112,12 @@ proptest! {
         list in any_entries(200),
         moves in any_moves(),
         block_bytes in prop::sample::select(vec![0usize, 64, 256, 4096]),
-        compression in any::<bool>(),
+        compression in prop::sample::select(COMPRESSIONS.to_vec()),
         cache_bytes in prop::sample::select(vec![0u64, 1 << 20]),
     ) {
         let list = sorted(list);
         let table_files = TableFiles::new(cache_bytes);
-        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), hashes: false, keyspace: KeyspaceId::DEFAULT };
+        let table_options = TableOptions { block_bytes, compression, filter: Some(bloom(8.0)), ..options() };
         let table = table_files.table(&list, &table_options);
         table.verify().unwrap();
         follows(&mut table.cursor(), &list, &moves);
@@ -326,7 +331,7 @@ fn with_sections(table_files: &TableFiles, change: impl FnOnce(&mut Vec<Section>
     let bytes = table_files.disk.file(TableFiles::path(file)).unwrap();
     let end = sections.iter().map(|section| section.offset + section.len).max().unwrap();
     change(&mut sections);
-    let footer = crate::files::table::format::encode_footer(&sections);
+    let footer = crate::files::table::format::encode_footer(&sections, 2);
     table_files.disk.put_file(TableFiles::path(file), [&bytes[..end as usize], &footer].concat());
     file
 }
@@ -410,7 +415,8 @@ fn the_bytes_are_those_of_the_format() {
     let table_files = TableFiles::new(0);
     let plain = TableOptions {
         block_bytes: 4096,
-        compression: false,
+        compression: Compression::None,
+        dictionary: None,
         filter: None,
         hashes: false,
         keyspace: KeyspaceId::DEFAULT,

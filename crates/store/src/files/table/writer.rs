@@ -12,6 +12,7 @@ use std::time::Instant;
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyList, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
+use crate::entries::compression::{Compression, EncoderDictionary, Packer, forms};
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::keys::successor;
 use crate::entries::keyspace_id::KeyspaceId;
@@ -20,20 +21,24 @@ use crate::error::{Error, Result};
 use crate::files::fences::separator;
 use crate::files::names::table_name;
 use crate::files::table::format::{
-    IndexBuilder, Properties, Section, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
-    encode_footer, encode_hashes, filter_head, filter_tag,
+    IndexBuilder, Properties, Section, TAG_DICTIONARY, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
+    TAG_TOMBSTONES, VERSION, VERSION_WITHOUT_ZSTD, encode_footer, encode_hashes, filter_head,
+    filter_tag,
 };
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Append;
+use crate::sync::Arc;
 
 /// How tables are written.
 #[derive(Clone, Debug)]
 pub(crate) struct TableOptions {
     /// A block ends when it has so many bytes.
     pub(crate) block_bytes: usize,
-    /// Whether blocks are compressed where that pays.
-    pub(crate) compression: bool,
+    /// How blocks are packed where that pays.
+    pub(crate) compression: Compression,
+    /// What they are packed with, if that takes a dictionary.
+    pub(crate) dictionary: Option<Arc<EncoderDictionary>>,
     /// Some: with such a filter.
     pub(crate) filter: Option<FilterOptions>,
     /// Whether with a hash of each user key.
@@ -111,6 +116,9 @@ pub(crate) struct TableWriter {
     path: PathBuf,
     options: TableOptions,
     block: BlockBuilder,
+    packer: Packer,
+    /// The newest form that a block has.
+    newest_form: u8,
     /// Why the block that is being built begins where it does.
     separator: Vec<u8>,
     continued: bool,
@@ -145,6 +153,8 @@ impl TableWriter {
             path,
             options: options.clone(),
             block: BlockBuilder::new(),
+            packer: Packer::new(options.compression, options.dictionary.clone()),
+            newest_form: forms::PLAIN,
             separator: Vec::new(),
             continued: false,
             block_end_key: Vec::new(),
@@ -230,10 +240,13 @@ impl TableWriter {
         if !tombstones.is_empty() {
             self.add_section(TAG_TOMBSTONES, false, &tombstones.encode())?;
         }
+        self.add_dictionary()?;
         let index = std::mem::take(&mut self.index).finish();
         self.add_section(TAG_INDEX, false, &index)?;
         self.add_section(TAG_PROPERTIES, false, &self.properties.encode())?;
-        self.buffer.extend_from_slice(&encode_footer(&self.sections));
+        let needs_zstd = self.newest_form >= forms::ZSTD;
+        let version = if needs_zstd { VERSION } else { VERSION_WITHOUT_ZSTD };
+        self.buffer.extend_from_slice(&encode_footer(&self.sections, version));
         self.append_buffer()?;
         self.file.sync().map_err(Error::io(&self.path))?;
         let bytes = self.offset();
@@ -253,12 +266,22 @@ impl TableWriter {
         self.block_end_key.extend_from_slice(self.block.last_key());
         let start = self.offset();
         let place = BlockPlace { file: self.properties.file, offset: start };
-        seal(&self.block.finish(), self.options.compression, place, &mut self.buffer);
+        let form = seal(&self.block.finish(), &mut self.packer, place, &mut self.buffer);
+        self.newest_form = self.newest_form.max(form);
         self.index.add(self.offset() - start, entries, &self.separator, self.continued);
         if let Some(filter) = &mut self.filter {
             filter.end_block()?;
         }
         if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }
+    }
+
+    /// The dictionary, if a block needs it.
+    fn add_dictionary(&mut self) -> Result<()> {
+        if self.newest_form < forms::ZSTD_WITH_DICTIONARY {
+            return Ok(());
+        }
+        let dictionary = self.options.dictionary.clone().expect("a block was packed with it");
+        self.add_section(TAG_DICTIONARY, false, dictionary.bytes())
     }
 
     fn append_buffer(&mut self) -> Result<()> {

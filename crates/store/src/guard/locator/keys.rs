@@ -152,7 +152,7 @@ mod tests {
         let range = hashes.offset as usize..(hashes.offset + hashes.len) as usize;
         hashes.checksum = crc32c::crc32c(&bytes[range]);
         bytes.truncate(list_at);
-        bytes.extend(encode_footer(&sections));
+        bytes.extend(encode_footer(&sections, 2));
         disk.put_file(path, bytes);
     }
 

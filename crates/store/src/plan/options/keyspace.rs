@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use trommel_filters::{FilterTuning, Tuning};
 
+use crate::entries::compression::Compression;
 use crate::entries::merge_operator::{MergeOperator, OperatorOption};
 use crate::error::{Error, Result};
 use crate::plan::guard_kind::GuardKind;
@@ -80,7 +81,9 @@ setters! {
     point_bits: u8,
     learn_questions: bool,
     block_bytes: usize,
-    compression: bool,
+    compression: impl Into<Compression>,
+    last_level_compression: impl Into<Option<Compression>>,
+    dictionary_bytes: usize,
     slow_down_runs: impl Into<Option<usize>>,
     stop_runs: impl Into<Option<usize>>,
     table_bytes: u64,

@@ -9,6 +9,7 @@ use std::fmt::Display;
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::entries::compression::Compression;
 use crate::entries::merge_operator::OperatorOption;
 use crate::plan::background::Background;
 use crate::plan::guard_kind::GuardKind;
@@ -155,4 +156,14 @@ macro_rules! named {
     };
 }
 
-named!(Background, DirectIo, Granularity, GuardKind, OperatorOption, Overlap, Policy, SyncPolicy);
+named!(
+    Background,
+    Compression,
+    DirectIo,
+    Granularity,
+    GuardKind,
+    OperatorOption,
+    Overlap,
+    Policy,
+    SyncPolicy
+);

@@ -6,6 +6,7 @@ use std::sync::{Condvar, Mutex};
 use std::thread::ThreadId;
 
 use super::*;
+use crate::entries::compression::Compression;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::Owned;
 use crate::entries::key_bounds::KeyBounds;
@@ -20,7 +21,7 @@ fn numbers(count: u64) -> Vec<Owned> {
 }
 
 fn options_of(block_bytes: usize) -> TableOptions {
-    TableOptions { block_bytes, compression: false, ..options() }
+    TableOptions { block_bytes, compression: Compression::None, ..options() }
 }
 
 /// Reads of the disk while a cursor goes over a whole table, and what it has counted.

@@ -1,0 +1,166 @@
+//! `bench compression`: size, loading, gets and scans by the way to pack, then a table for each kind
+//! of data.
+//! ```text
+//! without --peer   this program measures     with --peer   trommel-peers, with the other engines
+//! ```
+//! Invariant: both programs measure by the same code, with the same entries.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use trommel::Options;
+use trommel_lab::{
+    CompressionPlan, CompressionReport, Contender, Engine, PackedData, PeerPacking, PeerTask,
+    Trommel, bench_compression,
+};
+
+use crate::args::guards::{GuardNames, contenders, guards, guards_help};
+use crate::args::values::byte_count;
+use crate::output::json::print_json_array;
+use crate::output::progress::StageBar;
+use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
+use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
+use crate::process::peer_program::PeerProgram;
+use crate::process::temporary::TemporaryFolder;
+
+pub(crate) const EXAMPLES: &str = "Examples: all kinds of data; JSON at two levels; beside RocksDB\n  \
+    trommel bench compression\n  \
+    trommel bench compression --data json --pack lz4,zstd:3,zstd:9+dictionary --entries 1000000\n  \
+    trommel bench compression --peer rocksdb\n\n\
+    Entries are put in random order and merged into one run; then the folder is measured, and every value is checked: status 1 if one is wrong. \
+    The cache is small, so that gets and scans read blocks from the system's cache and unpack them.\n\
+    Other stores are in the program trommel-peers: `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchCompressionArgs {
+    /// What values are like, with commas between them: text, json, numbers, osm. [default: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    data: Vec<PackedData>,
+    /// How blocks are packed, with commas between them: none, lz4, zstd:1 to zstd:22, and
+    /// zstd:3+dictionary. [default: none, lz4, zstd:1, zstd:3, zstd:3+dictionary]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pack: Vec<PeerPacking>,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
+    guard: Vec<GuardNames>,
+    /// Other stores beside this one: rocksdb.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    peer: Vec<Contender>,
+    /// How many entries a store is given.
+    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    entries: usize,
+    /// Gets of a round.
+    #[arg(long, value_name = "N", default_value_t = 20_000)]
+    gets: usize,
+    /// Entries that the scan of a round reads.
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    scan_entries: usize,
+    /// Rounds, in each of which every store has its turn.
+    #[arg(long, value_name = "N", default_value_t = 7)]
+    rounds: usize,
+    /// Memory of filters, in bits per key.
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
+    bits_per_key: f64,
+    /// Memory for blocks that were read.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "1MiB")]
+    block_cache: usize,
+    /// Memory for new entries.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    write_buffer: usize,
+    /// Threads that merge.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    merge_threads: usize,
+    /// Seed of entries and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+    /// The program that has the other stores. [default: trommel-peers beside this program, or in
+    /// PATH]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where to make the stores, a folder for each, which are removed. [default: a temporary
+    /// folder]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &BenchCompressionArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let temporary = TemporaryFolder::new()?;
+    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
+    let plan = plan(arguments, folder);
+    let reports: Vec<CompressionReport> = if arguments.peer.is_empty() {
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
+        bench_compression(&plan, &engines, &mut StageBar::default())?
+    } else {
+        let program = PeerProgram::find(arguments.program.as_deref())?;
+        program.ask(&PeerTask::Compression(plan.clone()))?
+    };
+    if json {
+        print_json_array(out, &reports)?;
+    } else {
+        out.write_all(text(&plan, &reports).as_bytes())?;
+    }
+    Ok(verdict(&reports))
+}
+
+fn plan(arguments: &BenchCompressionArgs, folder: PathBuf) -> CompressionPlan {
+    let (data, packings) = (&arguments.data, &arguments.pack);
+    CompressionPlan {
+        contenders: contenders(&arguments.guard, &arguments.peer),
+        data: if data.is_empty() { PackedData::ALL.to_vec() } else { data.clone() },
+        packings: if packings.is_empty() { PeerPacking::usual() } else { packings.clone() },
+        entries: arguments.entries,
+        gets: arguments.gets,
+        scan_entries: arguments.scan_entries,
+        rounds: arguments.rounds,
+        bits_per_key: arguments.bits_per_key,
+        block_cache_bytes: arguments.block_cache,
+        write_buffer_bytes: arguments.write_buffer,
+        merge_threads: arguments.merge_threads,
+        seed: arguments.seed,
+        folder,
+    }
+}
+
+/// "No" if a value is not what was put. Says where.
+fn verdict(reports: &[CompressionReport]) -> Status {
+    let wrong = reports.iter().filter(|report| report.wrong > 0);
+    let told = wrong.map(|report| {
+        let CompressionReport { engine, data, packing, wrong, .. } = report;
+        warning(&format!("{engine}, {data}, {packing}: {} wrong", counted(*wrong, "value")));
+    });
+    if told.count() == 0 { Status::Fine } else { Status::No }
+}
+
+/// The stores' settings, then a table for each kind of data.
+fn text(plan: &CompressionPlan, reports: &[CompressionReport]) -> String {
+    let stores = plan.contenders.len();
+    let settings = |report: &CompressionReport| format!("{}: {}\n", name(report), report.settings);
+    let mut text: String = reports.iter().take(stores).map(settings).collect();
+    for of_data in reports.chunks(stores * plan.packings.len()) {
+        let Some(first) = of_data.first() else { continue };
+        let (entries, raw) = (whole(first.entries), bytes(first.raw_bytes));
+        text += &format!("{}, {entries} entries, {raw} of keys and values\n", first.data);
+        let heading = ["packed", "store", "bytes", "of raw", "load", "get", "an entry scanned"];
+        let mut table = TextTable::new(2, &heading);
+        of_data.iter().for_each(|report| table.row(row(report)));
+        text += &table.render();
+    }
+    text
+}
+
+fn name(report: &CompressionReport) -> String {
+    format!("{}, {}", report.engine, report.guard)
+}
+
+fn row(report: &CompressionReport) -> Vec<String> {
+    vec![
+        report.packing.to_string(),
+        name(report),
+        bytes(report.folder_bytes),
+        format!("{:.3}", report.folder_bytes as f64 / report.raw_bytes as f64),
+        format!("{:.2} s", report.load_seconds),
+        nanoseconds(report.get_ns),
+        nanoseconds(report.scan_ns),
+    ]
+}

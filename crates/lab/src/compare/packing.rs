@@ -1,0 +1,375 @@
+//! `bench compression`: what packing saves, and what it costs: this store and others, the same
+//! entries, the same settings.
+//! ```text
+//! each kind of data, each way to pack:
+//!     put in random order, compact -> the folder's bytes -> every value checked
+//!     rounds that take turns: gets of present keys, a part of a scan -> medians
+//! ```
+//! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Instant;
+
+use ::trommel::options::Compression;
+use serde::{Deserialize, Serialize};
+
+use crate::bench::folder_size;
+use crate::bench::rounds::turns;
+use crate::compare::own_tree::OwnTree;
+use crate::compare::packed_data::{PackedData, PackedEntries};
+use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, PeerShape, find_all};
+use crate::compare::{make_empty, remove};
+use crate::error::{LabError, Result};
+use crate::keys::rng::Rng;
+use crate::median::median;
+use crate::progress::Progress;
+
+/// How a store packs its blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct PeerPacking {
+    /// With what.
+    pub compression: Compression,
+    /// The largest dictionary of a table; 0: none.
+    pub dictionary_bytes: usize,
+}
+
+/// The dictionary that is meant where one is named.
+const DICTIONARY_BYTES: usize = 16 << 10;
+const WITH_DICTIONARY: &str = "+dictionary";
+
+impl PeerPacking {
+    /// Blocks stay as they are.
+    pub const NONE: PeerPacking =
+        PeerPacking { compression: Compression::None, dictionary_bytes: 0 };
+
+    /// The ways that are compared if none is named.
+    pub fn usual() -> Vec<PeerPacking> {
+        let names = ["none", "lz4", "zstd:1", "zstd:3", "zstd:3+dictionary"];
+        names.iter().filter_map(|name| name.parse().ok()).collect()
+    }
+}
+
+impl fmt::Display for PeerPacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let with = if self.dictionary_bytes > 0 { WITH_DICTIONARY } else { "" };
+        write!(f, "{}{with}", self.compression)
+    }
+}
+
+/// `lz4`, `zstd:3`, `zstd:3+dictionary`.
+impl FromStr for PeerPacking {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let without = text.strip_suffix(WITH_DICTIONARY);
+        let compression: Compression = without.unwrap_or(text).parse()?;
+        let takes_one = matches!(compression, Compression::Zstd { .. });
+        if without.is_some() && !takes_one {
+            return Err(format!("'{text}': a dictionary is for zstd alone"));
+        }
+        let dictionary_bytes = if without.is_some() { DICTIONARY_BYTES } else { 0 };
+        Ok(PeerPacking { compression, dictionary_bytes })
+    }
+}
+
+impl From<PeerPacking> for String {
+    fn from(packing: PeerPacking) -> String {
+        packing.to_string()
+    }
+}
+
+impl TryFrom<String> for PeerPacking {
+    type Error = String;
+
+    fn try_from(text: String) -> std::result::Result<Self, String> {
+        text.parse()
+    }
+}
+
+/// What to measure. The field names are an interface: a process that has other engines is given
+/// this as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CompressionPlan {
+    /// The stores that are compared; the others' times are divided by the first one's.
+    pub contenders: Vec<Contender>,
+    /// What their values are like.
+    pub data: Vec<PackedData>,
+    /// How they pack them.
+    pub packings: Vec<PeerPacking>,
+    /// How many entries a store is given.
+    pub entries: usize,
+    /// How many gets a round has.
+    pub gets: usize,
+    /// How many entries the scan of a round shows.
+    pub scan_entries: usize,
+    /// How many rounds there are.
+    pub rounds: usize,
+    /// Memory of filters.
+    pub bits_per_key: f64,
+    /// Memory for blocks that were read. Blocks in it are packed no more.
+    pub block_cache_bytes: usize,
+    /// Memory for new entries.
+    pub write_buffer_bytes: usize,
+    /// Threads that merge.
+    pub merge_threads: usize,
+    /// Seed of entries and questions.
+    pub seed: u64,
+    /// Where the stores are made, a folder for each, which are removed.
+    pub folder: PathBuf,
+}
+
+/// What one store made of one kind of data, packed in one way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct CompressionReport {
+    /// The engine's name.
+    pub engine: String,
+    /// Its filter.
+    pub guard: String,
+    /// Everything that was set, as text.
+    pub settings: String,
+    /// What the values are like.
+    pub data: PackedData,
+    /// How they are packed.
+    pub packing: PeerPacking,
+    /// How many entries there are.
+    pub entries: u64,
+    /// Bytes of their keys and values.
+    pub raw_bytes: u64,
+    /// Bytes of the folder, after everything was merged into one run.
+    pub folder_bytes: u64,
+    /// How long it took to put all of them, and to merge all.
+    pub load_seconds: f64,
+    /// Of a get of a key that is there.
+    pub get_ns: f64,
+    /// Of an entry of a scan.
+    pub scan_ns: f64,
+    /// Keys whose value was another one, or was missing.
+    pub wrong: u64,
+}
+
+/// Measures each kind of data in each way to pack it, in each store.
+///
+/// # Errors
+/// `Plan` if the plan makes no sense; others as the stores and the disk fail.
+pub fn bench_compression(
+    plan: &CompressionPlan,
+    engines: &[Box<dyn Engine>],
+    progress: &mut dyn Progress,
+) -> Result<Vec<CompressionReport>> {
+    check(plan)?;
+    let (found, named) = find_all(&plan.contenders, engines)?;
+    let stores: Vec<(&dyn Engine, Contender)> = found.into_iter().zip(named).collect();
+    let mut reports = Vec::new();
+    for data in &plan.data {
+        let entries = PackedEntries::new(*data, plan.entries, plan.seed)?;
+        for packing in &plan.packings {
+            reports.extend(measure(plan, &stores, &entries, (*data, packing), progress)?);
+        }
+    }
+    Ok(reports)
+}
+
+fn check(plan: &CompressionPlan) -> Result<()> {
+    let is_built_in = plan.packings.iter().all(|packing| packing.compression.is_built_in());
+    let rules = [
+        (!plan.data.is_empty(), "one kind of data at least"),
+        (!plan.packings.is_empty(), "one way to pack at least"),
+        (is_built_in, "zstd is for programs that were built with the feature `zstd`"),
+        (plan.gets > 0 && plan.scan_entries > 0, "one get and one entry of a scan at least"),
+        ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
+        (plan.merge_threads > 0, "one thread at least that merges"),
+    ];
+    match rules.into_iter().find(|(holds, _)| !holds) {
+        Some((_, problem)) => Err(LabError::Plan(problem.into())),
+        None => Ok(()),
+    }
+}
+
+/// A store that was filled.
+struct Side {
+    peer: Box<dyn Peer>,
+    folder: PathBuf,
+    report: CompressionReport,
+    /// Of each round.
+    get_ns: Vec<f64>,
+    scan_ns: Vec<f64>,
+}
+
+fn measure(
+    plan: &CompressionPlan,
+    stores: &[(&dyn Engine, Contender)],
+    entries: &PackedEntries,
+    (data, packing): (PackedData, &PeerPacking),
+    progress: &mut dyn Progress,
+) -> Result<Vec<CompressionReport>> {
+    let mut sides = Vec::new();
+    for (engine, contender) in stores {
+        progress.stage(&format!("{data}, {packing}: filling {contender}"), 1);
+        sides.push(fill(plan, (*engine, contender), entries, (data, packing))?);
+        progress.advance(1);
+    }
+    progress.stage(&format!("{data}, {packing}: reading"), (plan.rounds * sides.len()) as u64);
+    for (round, side) in turns(sides.len(), plan.rounds) {
+        take_turn(&mut sides[side], plan, entries, round)?;
+        progress.advance(1);
+    }
+    let end = |mut side: Side| {
+        side.peer.close()?;
+        remove(&side.folder)?;
+        side.report.get_ns = median(&mut side.get_ns);
+        side.report.scan_ns = median(&mut side.scan_ns);
+        Ok(side.report)
+    };
+    sides.into_iter().map(end).collect()
+}
+
+/// Fills a store, opens it again, and checks every value.
+fn fill(
+    plan: &CompressionPlan,
+    (engine, contender): (&dyn Engine, &Contender),
+    entries: &PackedEntries,
+    (data, packing): (PackedData, &PeerPacking),
+) -> Result<Side> {
+    let name = format!("{}-{data}-{packing}", contender.folder_name());
+    let folder = plan.folder.join(name.replace(':', "-"));
+    make_empty(&folder)?;
+    let settings = PeerSettings {
+        bits_per_key: plan.bits_per_key,
+        block_cache_bytes: plan.block_cache_bytes,
+        write_buffer_bytes: plan.write_buffer_bytes,
+        merge_threads: plan.merge_threads,
+        direct: false,
+        synced: true,
+        packing: packing.clone(),
+        shape: PeerShape::Default(OwnTree::default()),
+    };
+    let (mut value, mut raw_bytes) = (Vec::new(), 0);
+    let peer = engine.open(&folder, &contender.filter, &settings)?;
+    let mut seconds = 0.0;
+    for number in 0..entries.count() {
+        let key = entries.key(number);
+        entries.fill_value(&mut value, number);
+        raw_bytes += (key.len() + value.len()) as u64;
+        let start = Instant::now();
+        peer.put(&key, &value)?;
+        seconds += start.elapsed().as_secs_f64();
+    }
+    let start = Instant::now();
+    peer.flush()?;
+    peer.settle()?;
+    peer.compact()?;
+    peer.settle()?;
+    let load_seconds = seconds + start.elapsed().as_secs_f64();
+    peer.close()?;
+    let folder_bytes = folder_size::bytes(&folder);
+    let peer = engine.open(&folder, &contender.filter, &settings)?;
+    let wrong = count_wrong(peer.as_ref(), entries)?;
+    let report = CompressionReport {
+        engine: contender.engine.clone(),
+        guard: contender.filter.clone(),
+        settings: peer.settings(),
+        data,
+        packing: packing.clone(),
+        entries: entries.count() as u64,
+        raw_bytes,
+        folder_bytes,
+        load_seconds,
+        get_ns: 0.0,
+        scan_ns: 0.0,
+        wrong,
+    };
+    Ok(Side { peer, folder, report, get_ns: Vec::new(), scan_ns: Vec::new() })
+}
+
+fn count_wrong(peer: &dyn Peer, entries: &PackedEntries) -> Result<u64> {
+    let (mut value, mut wrong) = (Vec::new(), 0);
+    for number in 0..entries.count() {
+        entries.fill_value(&mut value, number);
+        let mut is_right = false;
+        peer.get(&entries.key(number), &mut |found| is_right = found == &value[..])?;
+        wrong += u64::from(!is_right);
+    }
+    Ok(wrong)
+}
+
+fn take_turn(
+    side: &mut Side,
+    plan: &CompressionPlan,
+    entries: &PackedEntries,
+    round: usize,
+) -> Result<()> {
+    let mut rng = Rng::new(plan.seed ^ (round as u64) << 32);
+    let keys: Vec<Vec<u8>> =
+        (0..plan.gets).map(|_| entries.key(rng.place(entries.count()))).collect();
+    let mut seen = 0;
+    let start = Instant::now();
+    for key in &keys {
+        side.peer.get(key, &mut |value| seen += value.len())?;
+    }
+    side.get_ns.push(start.elapsed().as_nanos() as f64 / keys.len() as f64);
+    // Where it begins, half of the entries are ahead of it, about.
+    let from = &keys[0];
+    let start = Instant::now();
+    let mut shown = side.peer.scan(from, None, plan.scan_entries, &mut |_, value| {
+        seen += value.len();
+    })?;
+    if shown < plan.scan_entries {
+        shown += side.peer.scan(&[], None, plan.scan_entries - shown, &mut |_, value| {
+            seen += value.len();
+        })?;
+    }
+    side.scan_ns.push(start.elapsed().as_nanos() as f64 / shown.max(1) as f64);
+    std::hint::black_box(seen);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Trommel;
+    use crate::progress::Silent;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for packing in PeerPacking::usual() {
+            assert_eq!(packing.to_string().parse(), Ok(packing));
+        }
+        assert!("lz4+dictionary".parse::<PeerPacking>().is_err());
+        assert!("zstd:99".parse::<PeerPacking>().is_err());
+    }
+
+    #[test]
+    fn stronger_packing_makes_smaller_folders_with_the_same_answers() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let plan = CompressionPlan {
+            contenders: vec!["trommel".parse().expect("any name is one")],
+            data: vec![PackedData::Json, PackedData::Osm],
+            packings: PeerPacking::usual(),
+            entries: 6000,
+            gets: 100,
+            scan_entries: 7000,
+            rounds: 2,
+            bits_per_key: 12.0,
+            block_cache_bytes: 1 << 16,
+            write_buffer_bytes: 1 << 19,
+            merge_threads: 1,
+            seed: 5,
+            folder: folder.path().join("stores"),
+        };
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
+        let reports = bench_compression(&plan, &engines, &mut Silent).expect("measured");
+        assert_eq!(reports.len(), 2 * plan.packings.len());
+        for of_data in reports.chunks(plan.packings.len()) {
+            let bytes: Vec<u64> = of_data.iter().map(|report| report.folder_bytes).collect();
+            assert!(of_data.iter().all(|report| report.wrong == 0 && report.get_ns > 0.0));
+            assert!(bytes[1] < bytes[0] && bytes[2] < bytes[1], "{bytes:?}");
+            assert!(bytes.iter().all(|&with| with >= bytes[4]), "{bytes:?}: a dictionary");
+            assert!(of_data[0].raw_bytes < bytes[0], "{bytes:?}");
+        }
+        let none = CompressionPlan { packings: vec![], ..plan };
+        assert!(bench_compression(&none, &engines, &mut Silent).is_err());
+    }
+}

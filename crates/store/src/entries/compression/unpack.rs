@@ -1,0 +1,98 @@
+//! Has bytes again that were packed, of which none is trusted.
+//! ```text
+//! form, body -> how many bytes it claims -> checked -> memory -> filled, to the last byte
+//! ```
+//! Invariant: memory is taken only for a number of bytes that the body's own length makes likely,
+//! and that its decoder, asked beside it, names too.
+
+use std::cell::Cell;
+
+use trommel_filters::{Corrupt, Reader};
+
+use super::{Dictionary, RATIO_MAX, forms, zstd};
+use crate::storage::traits::zeroed;
+
+/// Why there are no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unreadable {
+    /// They are not as they were written.
+    Damaged(&'static str),
+    /// This program was built without the feature of this name.
+    #[cfg_attr(feature = "zstd", expect(dead_code, reason = "then nothing is lacking"))]
+    Lacks(&'static str),
+}
+
+impl From<Corrupt> for Unreadable {
+    fn from(corrupt: Corrupt) -> Self {
+        Unreadable::Damaged(corrupt.what)
+    }
+}
+
+/// A thread keeps room for pieces up to so long.
+const ROOM_BYTES_MAX: usize = 1 << 20;
+
+thread_local! {
+    static ROOM: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Gives `then` the bytes of a body. `len_max`: no piece is longer. Nothing is allocated for pieces
+/// of ordinary length, once the thread has read one of that length.
+pub(crate) fn unpack<T>(
+    (form, body): (u8, &[u8]),
+    dictionary: Option<&Dictionary>,
+    len_max: u64,
+    then: impl FnOnce(&[u8]) -> Result<T, Corrupt>,
+) -> Result<T, Unreadable> {
+    let wrong = Unreadable::Damaged("a block that does not decompress");
+    if form == forms::PLAIN {
+        return Ok(then(body)?);
+    }
+    if form > forms::ZSTD_WITH_DICTIONARY {
+        return Err(Unreadable::Damaged("a compression that is not known"));
+    }
+    let mut input = Reader::new(body);
+    let len = input.len()?;
+    let packed = input.bytes(input.left())?;
+    if len / RATIO_MAX > packed.len() || len as u64 > len_max {
+        return Err(wrong);
+    }
+    let dictionary = match (form, dictionary) {
+        (forms::ZSTD_WITH_DICTIONARY, None) => {
+            return Err(Unreadable::Damaged("a dictionary that the file does not have"));
+        }
+        (forms::ZSTD_WITH_DICTIONARY, dictionary) => dictionary,
+        _ => None,
+    };
+    if form != forms::LZ4 && zstd::claimed_len(packed)? != Some(len as u64) {
+        return Err(wrong);
+    }
+    in_room(len, |bytes| {
+        let filled = match form {
+            forms::LZ4 => lz4_flex::block::decompress_into(packed, bytes).ok(),
+            _ => zstd::decompress(packed, dictionary, bytes)?,
+        };
+        if filled != Some(len) {
+            return Err(wrong);
+        }
+        Ok(then(bytes)?)
+    })
+}
+
+/// Runs `fill` with so many bytes, which may hold anything.
+fn in_room<T>(
+    len: usize,
+    fill: impl FnOnce(&mut [u8]) -> Result<T, Unreadable>,
+) -> Result<T, Unreadable> {
+    let beyond = |_| Unreadable::Damaged("a block beyond memory");
+    if len > ROOM_BYTES_MAX {
+        return fill(&mut zeroed(len).map_err(beyond)?);
+    }
+    // A thread that ends has none any more, and may still read.
+    let mut room = ROOM.try_with(Cell::take).unwrap_or_default();
+    if room.len() < len {
+        room = zeroed(len.next_power_of_two()).map_err(beyond)?;
+    }
+    let filled = fill(&mut room[..len]);
+    let _ = ROOM.try_with(|kept| kept.set(room));
+    filled
+}

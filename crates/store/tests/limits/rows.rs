@@ -4,7 +4,8 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use trommel::options::{
-    Compression, DirectIo, FilterTuning, Granularity, OptionValues, Overlap, SurfOptions, SurfSuffix,
+    Compression, DirectIo, FilterTuning, Granularity, OptionValues, Overlap, SurfOptions,
+    SurfSuffix,
 };
 use trommel::{Background, GuardKind, Options, Policy, SyncPolicy};
 use trommel_guards::{

@@ -476,7 +476,7 @@ mod tests {
         let list = [1, 0, 1, 1, 1, 3, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0];
         assert_eq!(bytes[..25], list);
         assert_eq!(bytes[25..29], [25, 0, 0, 0]);
-        assert_eq!(bytes[33..37], [2, 0, 0, 0]);
+        assert_eq!(bytes[33..37], [3, 0, 0, 0]);
         assert_eq!(bytes[41..], *b"TRMLTBL\0");
         let tail = decode_tail(&bytes[25..]).unwrap();
         assert_eq!(tail.version, VERSION);

@@ -211,8 +211,8 @@ pub(crate) enum BenchCommand {
     /// they leave.
     #[command(after_help = bench::transactions::EXAMPLES)]
     Transactions(bench::transactions::BenchTransactionsArgs),
-    /// Measure what packing blocks saves and costs, of text, JSON, numbers and a map's edits, in this
-    /// store and in others.
+    /// Measure what packing blocks saves and costs, of text, JSON, numbers and a map's edits, in
+    /// this store and in others.
     #[command(after_help = bench::compression::EXAMPLES)]
     Compression(bench::compression::BenchCompressionArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions,

@@ -16,7 +16,7 @@ fn a_table_for_each_kind_of_data_and_json_for_each_way_to_pack_it() {
     }
     let json = place.run(&format!("{SMALL} --json")).json(0);
     let reports = json.as_array().expect("an array");
-    let cells: Vec<_> = reports.iter().map(|it| (it["data"].as_str(), it["packing"].as_str()));
+    let cells = reports.iter().map(|it| (it["data"].as_str(), it["packing"].as_str()));
     let (objects, numbers) = (Some("json"), Some("numbers"));
     let (none, lz4) = (Some("none"), Some("lz4"));
     assert_eq!(

@@ -71,8 +71,8 @@ pub enum Error {
         /// The version this program reads.
         known: u32,
     },
-    /// A part of a file needs a feature of this crate that the program was built without. Nothing is
-    /// wrong with the file. Build the program with that feature.
+    /// A part of a file needs a feature of this crate that the program was built without. Nothing
+    /// is wrong with the file. Build the program with that feature.
     #[error("{path}: {what} needs the feature `{feature}`, which this program was built without: build it with that feature of the crate `trommel`", path = path.display())]
     FeatureMissing {
         /// The file.

@@ -60,7 +60,7 @@
 //! | `GetApproximateSizes`, `KeyMayExist` | [`Db::approximate_count`], [`Db::may_contain_range`] |
 //! | `GetProperty`, `Statistics` | [`Db::stats`] |
 //! | `GetUpdatesSince` | [`Db::changes_since`] |
-//! | `compression`, `bottommost_compression`, `max_dict_bytes` | [`Options::compression`] and its neighbours |
+//! | `compression`, `bottommost_compression` | [`Options::compression`] and its neighbours |
 //! | `EventListener` | [`events::Listener`] |
 //! | `Env`, shared `Cache`, `WriteBufferManager`, `RateLimiter` | [`Environment`], [`Resources`] |
 //! | TTL (`DBWithTTL`) | [`Db::put_ttl`], for each entry |

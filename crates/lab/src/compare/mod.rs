@@ -9,21 +9,25 @@
 //! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
 
 mod asking;
+mod folders;
 mod history;
 mod own_tree;
 mod packed_data;
 mod packing;
 mod peer;
+mod peer_packing;
 mod transactional;
 mod trommel;
 mod trommel_transactions;
 
+pub(crate) use folders::{make_empty, remove};
 pub use history::check_peer;
 pub use own_tree::OwnTree;
 pub use packed_data::PackedData;
-pub use packing::{CompressionPlan, CompressionReport, PeerPacking, bench_compression};
+pub use packing::{CompressionPlan, CompressionReport, bench_compression};
 pub(crate) use peer::find_all;
 pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry};
+pub use peer_packing::PeerPacking;
 pub use transactional::{Attempt, OpenTransaction, Space, TransactionWork, TransactionalStore};
 pub use trommel::Trommel;
 
@@ -388,22 +392,6 @@ pub(crate) fn open_new(
 ) -> Result<Box<dyn Peer>> {
     make_empty(folder)?;
     engine.open(folder, filter, settings)
-}
-
-/// Makes a folder. An error if it has files.
-pub(crate) fn make_empty(folder: &Path) -> Result<()> {
-    let refused = |problem: String| LabError::Folder { path: folder.to_path_buf(), problem };
-    if std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some()) {
-        return Err(refused("the folder is not empty: bench makes its stores anew".into()));
-    }
-    std::fs::create_dir_all(folder).map_err(|error| refused(error.to_string()))
-}
-
-pub(crate) fn remove(folder: &Path) -> Result<()> {
-    std::fs::remove_dir_all(folder).map_err(|error| {
-        let problem = error.to_string();
-        LabError::Folder { path: folder.to_path_buf(), problem }
-    })
 }
 
 fn measure(sides: &mut [FilledPeer], asked: &[Asked], progress: &mut dyn Progress) -> Result<()> {

@@ -7,87 +7,22 @@
 //! ```
 //! Invariant: a store is timed after every answer was checked; wrong answers are in its report.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Instant;
 
-use ::trommel::options::Compression;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::folder_size;
 use crate::bench::rounds::turns;
+use crate::compare::folders::{make_empty, remove};
 use crate::compare::own_tree::OwnTree;
 use crate::compare::packed_data::{PackedData, PackedEntries};
 use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, PeerShape, find_all};
-use crate::compare::{make_empty, remove};
+use crate::compare::peer_packing::PeerPacking;
 use crate::error::{LabError, Result};
 use crate::keys::rng::Rng;
 use crate::median::median;
 use crate::progress::Progress;
-
-/// How a store packs its blocks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct PeerPacking {
-    /// With what.
-    pub compression: Compression,
-    /// The largest dictionary of a table; 0: none.
-    pub dictionary_bytes: usize,
-}
-
-/// The dictionary that is meant where one is named.
-const DICTIONARY_BYTES: usize = 16 << 10;
-const WITH_DICTIONARY: &str = "+dictionary";
-
-impl PeerPacking {
-    /// Blocks stay as they are.
-    pub const NONE: PeerPacking =
-        PeerPacking { compression: Compression::None, dictionary_bytes: 0 };
-
-    /// The ways that are compared if none is named.
-    pub fn usual() -> Vec<PeerPacking> {
-        let names = ["none", "lz4", "zstd:1", "zstd:3", "zstd:3+dictionary"];
-        names.iter().filter_map(|name| name.parse().ok()).collect()
-    }
-}
-
-impl fmt::Display for PeerPacking {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let with = if self.dictionary_bytes > 0 { WITH_DICTIONARY } else { "" };
-        write!(f, "{}{with}", self.compression)
-    }
-}
-
-/// `lz4`, `zstd:3`, `zstd:3+dictionary`.
-impl FromStr for PeerPacking {
-    type Err = String;
-
-    fn from_str(text: &str) -> std::result::Result<Self, String> {
-        let without = text.strip_suffix(WITH_DICTIONARY);
-        let compression: Compression = without.unwrap_or(text).parse()?;
-        let takes_one = matches!(compression, Compression::Zstd { .. });
-        if without.is_some() && !takes_one {
-            return Err(format!("'{text}': a dictionary is for zstd alone"));
-        }
-        let dictionary_bytes = if without.is_some() { DICTIONARY_BYTES } else { 0 };
-        Ok(PeerPacking { compression, dictionary_bytes })
-    }
-}
-
-impl From<PeerPacking> for String {
-    fn from(packing: PeerPacking) -> String {
-        packing.to_string()
-    }
-}
-
-impl TryFrom<String> for PeerPacking {
-    type Error = String;
-
-    fn try_from(text: String) -> std::result::Result<Self, String> {
-        text.parse()
-    }
-}
 
 /// What to measure. The field names are an interface: a process that has other engines is given
 /// this as JSON.
@@ -331,15 +266,6 @@ mod tests {
     use super::*;
     use crate::compare::Trommel;
     use crate::progress::Silent;
-
-    #[test]
-    fn names_are_read_as_they_are_written() {
-        for packing in PeerPacking::usual() {
-            assert_eq!(packing.to_string().parse(), Ok(packing));
-        }
-        assert!("lz4+dictionary".parse::<PeerPacking>().is_err());
-        assert!("zstd:99".parse::<PeerPacking>().is_err());
-    }
 
     #[test]
     fn stronger_packing_makes_smaller_folders_with_the_same_answers() {

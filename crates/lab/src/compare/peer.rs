@@ -17,7 +17,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::compare::own_tree::OwnTree;
-use crate::compare::packing::PeerPacking;
+use crate::compare::peer_packing::PeerPacking;
 use crate::compare::transactional::TransactionalStore;
 use crate::error::{LabError, Result};
 use crate::keys::key_list::SortedKeys;

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::rounds::turns;
 use crate::compare::{
-    Contender, Engine, OwnTree, PeerCounts, PeerSettings, PeerShape, TransactionalStore, find_all,
-    make_empty, remove,
+    Contender, Engine, OwnTree, PeerCounts, PeerPacking, PeerSettings, PeerShape,
+    TransactionalStore, find_all, make_empty, remove,
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::folder_size;
 use crate::bench::pace::Pace;
 use crate::compare::{
-    Contender, Engine, OwnTree, PeerCounts, PeerSettings, PeerShape, find_all, remove,
+    Contender, Engine, OwnTree, PeerCounts, PeerPacking, PeerSettings, PeerShape, find_all, remove,
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;

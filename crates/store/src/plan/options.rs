@@ -102,10 +102,10 @@ options! {
     /// entries, and is rewritten seldom. None: as `compression`.
     last_level_compression: Option<Compression>, Option<Compression> = None,
         "none, lz4, zstd:1 to zstd:22" if |it| it.is_none_or(Compression::is_sensible);
-    /// The largest dictionary that a merge makes for blocks that it packs with `zstd`, from a sample
-    /// of its input. It has what blocks have in common, so that each need not say it anew. A table
-    /// has one only where a part of the sample shows that it pays. In memory it takes 27 KiB more,
-    /// for each table that is open. 0: none is made. More: smaller blocks, more memory.
+    /// The largest dictionary that a merge makes for blocks that it packs with `zstd`, from a
+    /// sample of its input. It has what blocks have in common, so that each need not say it anew. A
+    /// table has one only where a part of the sample shows that it pays. In memory it takes 27 KiB
+    /// more, for each table. 0: none is made. More: smaller blocks, more memory.
     dictionary_bytes: usize = 16 << 10, "0, or 256 to 1048576"
         if |it| *it == 0 || (256..=DICTIONARY_BYTES_MAX).contains(it);
     /// Memory for blocks that were read. 0: none is kept.

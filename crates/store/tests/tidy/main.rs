@@ -46,9 +46,13 @@ const DISK_ROOMS: [&str; 3] = [
     "crates/store/src/files/record/source/tests",
 ];
 
-/// The one cargo feature, and where it is: filters are of use to programs without a system, which
-/// have no `std`.
-const FEATURE: (&str, &str) = ("crates/filters/src/", "feature = \"std\"");
+/// The cargo features, and where they are: filters are of use to programs without a system, which
+/// have no `std`; not everyone has a C compiler, which `zstd` needs.
+const FEATURES: [(&str, &str); 3] = [
+    ("crates/filters/src/", "feature = \"std\""),
+    ("crates/store/src/", "feature = \"zstd\""),
+    ("crates/store/tests/", "feature = \"zstd\""),
+];
 
 /// Where filters are.
 const FILTER_CRATES: [&str; 2] = ["crates/filters/src/", "crates/guards/src/"];
@@ -326,7 +330,12 @@ fn modules_lie_in_folders(source: &Source) -> Vec<String> {
 }
 
 fn filters_are_chosen_at_run_time(source: &Source) -> Vec<String> {
-    let may = |at: usize| source.is_in(&[FEATURE.0]) && source.text[at..].starts_with(FEATURE.1);
+    let may = |at: usize| {
+        let is_one = |(place, name): (&str, &str)| {
+            source.is_in(&[place]) && source.text[at..].starts_with(name)
+        };
+        FEATURES.into_iter().any(is_one)
+    };
     let is_asked = |at: &usize| source.code[at + "feature".len()..].starts_with(" = ");
     let places = words(&source.code, "feature").filter(|at| is_asked(at) && !may(*at));
     places.map(|at| source.wrong_at(at, "there are no cargo features")).collect()
@@ -545,11 +554,16 @@ fn features(manifest: &str) -> Vec<&str> {
 }
 
 #[test]
-fn filters_alone_have_a_feature() {
+fn only_known_crates_have_features() {
     for (folder, _) in ARROWS {
         let path = format!("crates/{folder}/Cargo.toml");
         let manifest = fs::read_to_string(root().join(&path)).expect("a manifest");
-        let expected = if folder == "filters" { &["default", "std"][..] } else { &[] };
+        let expected: &[&str] = match folder {
+            "filters" => &["default", "std"],
+            "store" => &["zstd"],
+            "lab" | "cli" => &["default", "zstd"],
+            _ => &[],
+        };
         assert_eq!(features(&manifest), expected, "{path}");
     }
     assert_eq!(features("a = 1\n[features]\n# why\nx = []\n\n[b]\nc = 2"), ["x"]);

@@ -12,12 +12,13 @@ use std::process::Command;
 use super::root;
 
 /// Each permits to give the work away in a binary, with no more than its text beside it.
-const LICENCES: [&str; 8] = [
+const LICENCES: [&str; 9] = [
     "MIT",
     "Apache-2.0",
     "Apache-2.0 WITH LLVM-exception",
     "BSL-1.0",
     "BSD-2-Clause",
+    "BSD-3-Clause",
     "Unicode-3.0",
     "Unlicense",
     "Zlib",

@@ -1,5 +1,5 @@
-//! `bench compression`: size, loading, gets and scans by the way to pack, then a table for each kind
-//! of data.
+//! `bench compression`: size, loading, gets and scans by the way to pack, then a table for each
+//! kind of data.
 //! ```text
 //! without --peer   this program measures     with --peer   trommel-peers, with the other engines
 //! ```

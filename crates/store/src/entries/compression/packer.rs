@@ -1,18 +1,22 @@
 //! Makes bytes smaller, one piece after the other.
 //! ```text
-//! piece -> Zstandard, if that is asked for --too large, or far too small--> LZ4 --too large--> plain
+//! piece -> Zstandard, if asked for --too large, or far too small--> LZ4 --too large--> plain
 //! ```
 //! Invariant: the same pieces give the same bytes, in each process of one build.
 
 use trommel_filters::Writer;
 
-use super::{Compression, EncoderDictionary, RATIO_MAX, forms, zstd};
+use super::form::{Compression, RATIO_MAX, forms};
+#[cfg(not(feature = "zstd"))]
+use super::without_zstd as zstd;
+#[cfg(feature = "zstd")]
+use super::zstd;
 use crate::sync::Arc;
 
 /// What packs the pieces of one file. It keeps what each piece needs.
 pub(crate) struct Packer {
     compression: Compression,
-    dictionary: Option<Arc<EncoderDictionary>>,
+    dictionary: Option<Arc<zstd::EncoderDictionary>>,
     /// Made when the first piece needs it.
     encoder: Option<zstd::Encoder>,
     packed: Vec<u8>,
@@ -22,7 +26,7 @@ impl Packer {
     /// The dictionary is for Zstandard alone.
     pub(crate) fn new(
         compression: Compression,
-        dictionary: Option<Arc<EncoderDictionary>>,
+        dictionary: Option<Arc<zstd::EncoderDictionary>>,
     ) -> Packer {
         Packer { compression, dictionary, encoder: None, packed: Vec::new() }
     }

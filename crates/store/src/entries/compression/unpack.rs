@@ -9,24 +9,12 @@ use std::cell::Cell;
 
 use trommel_filters::{Corrupt, Reader};
 
-use super::{Dictionary, RATIO_MAX, forms, zstd};
+use super::form::{RATIO_MAX, Unreadable, forms};
+#[cfg(not(feature = "zstd"))]
+use super::without_zstd as zstd;
+#[cfg(feature = "zstd")]
+use super::zstd;
 use crate::storage::traits::zeroed;
-
-/// Why there are no bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unreadable {
-    /// They are not as they were written.
-    Damaged(&'static str),
-    /// This program was built without the feature of this name.
-    #[cfg_attr(feature = "zstd", expect(dead_code, reason = "then nothing is lacking"))]
-    Lacks(&'static str),
-}
-
-impl From<Corrupt> for Unreadable {
-    fn from(corrupt: Corrupt) -> Self {
-        Unreadable::Damaged(corrupt.what)
-    }
-}
 
 /// A thread keeps room for pieces up to so long.
 const ROOM_BYTES_MAX: usize = 1 << 20;
@@ -39,7 +27,7 @@ thread_local! {
 /// of ordinary length, once the thread has read one of that length.
 pub(crate) fn unpack<T>(
     (form, body): (u8, &[u8]),
-    dictionary: Option<&Dictionary>,
+    dictionary: Option<&zstd::Dictionary>,
     len_max: u64,
     then: impl FnOnce(&[u8]) -> Result<T, Corrupt>,
 ) -> Result<T, Unreadable> {

@@ -5,8 +5,7 @@
 //! ```
 //! Invariant: no answer of it depends on bytes.
 
-use super::FEATURE;
-use super::unpack::Unreadable;
+use super::form::{FEATURE, Unreadable};
 
 /// There is none.
 pub(super) enum Encoder {}

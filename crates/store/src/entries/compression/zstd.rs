@@ -10,7 +10,7 @@ use std::cell::Cell;
 
 use zstd_safe::{CCtx, CDict, CParameter, DCtx, DDict};
 
-use super::unpack::Unreadable;
+use super::form::Unreadable;
 
 /// Makes frames.
 pub(super) struct Encoder {

@@ -51,6 +51,24 @@ fn a_table_has_the_least_version_that_has_what_it_needs() {
     assert_eq!(all(&table), list);
 }
 
+#[test]
+fn reading_a_packed_block_allocates_no_more_than_reading_a_plain_one() {
+    let table_files = TableFiles::new(0);
+    let list = rows(100);
+    let allocations = |compression| {
+        let table = table_files.table(&list, &TableOptions { compression, ..options() });
+        // The first one makes the thread's room.
+        table.verify().unwrap();
+        let read = || drop(table.block_past_cache(1, &mut Reads::default()).unwrap());
+        allocation_counter::measure(read).count_total
+    };
+    let plain = allocations(Compression::None);
+    assert!(plain > 0);
+    for compression in [Compression::Lz4, Compression::Zstd { level: 3 }] {
+        assert_eq!(allocations(compression), plain, "{compression}");
+    }
+}
+
 /// A table of one block, as a program with the feature writes it.
 #[cfg(not(feature = "zstd"))]
 #[test]

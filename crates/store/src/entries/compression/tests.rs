@@ -84,14 +84,22 @@ fn claiming(len: u64, packed: &[u8]) -> Vec<u8> {
     out.finish()
 }
 
+fn no_bytes(_: &[u8]) -> Result<(), trommel_filters::Corrupt> {
+    Ok(())
+}
+
+/// The memory that is taken for something that must fail.
+fn bytes_taken(fails: impl Fn() -> Result<(), Unreadable>) -> u64 {
+    allocation_counter::measure(|| assert!(fails().is_err(), "it is believed")).bytes_max
+}
+
 #[test]
 fn bombs_are_refused_before_memory_is_taken() {
     let (most, long) = (1u64 << 40, vec![0xff; 1000]);
     for form in [forms::LZ4, forms::ZSTD, forms::ZSTD_WITH_DICTIONARY] {
-        for len in [1u64 << 32, most, most + 1, u64::from(u32::MAX), u64::MAX] {
-            let refused =
-                unpack((form, &claiming(len, &long)), None, most, |bytes| Ok(bytes.len()));
-            assert!(refused.is_err(), "form {form}, {len} bytes");
+        for len in [16 << 20, 1 << 32, most, most + 1, u64::from(u32::MAX), u64::MAX] {
+            let body = claiming(len, &long);
+            assert!(bytes_taken(|| unpack((form, &body), None, most, no_bytes)) < 4096, "{len}");
         }
         // There is room enough on disk, but no piece is so long.
         let refused = unpack((form, &claiming(1001, &long)), None, 1000, |bytes| Ok(bytes.len()));
@@ -156,6 +164,17 @@ mod with_zstd {
         }
         // Two frames, of which the first claims all.
         assert!(unpacked(form, &claiming(len, &[frame, frame].concat())).is_err());
+    }
+
+    #[test]
+    fn a_frame_that_is_as_long_as_it_claims_is_a_bomb_all_the_same() {
+        let zeros = vec![0; 16 << 20];
+        let mut frame = vec![0; 1 << 16];
+        let mut encoder = zstd::Encoder::new(3).expect("there is memory");
+        let len = encoder.compress(&zeros, None, &mut frame).expect("there is room");
+        assert!(len < 4096, "{len} bytes");
+        let body = claiming(zeros.len() as u64, &frame[..len]);
+        assert!(bytes_taken(|| unpack((forms::ZSTD, &body), None, u64::MAX, no_bytes)) < 4096);
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub enum Error {
         /// The file.
         path: PathBuf,
         /// The part of it.
-        what: String,
+        what: Box<str>,
         /// The feature's name.
         feature: &'static str,
     },

@@ -262,7 +262,9 @@ proptest! {
         let (form, mut body) = if as_packed { packed(&raw, compression) } else { (form, raw) };
         for (index, value) in &flips {
             let at = index.index(body.len().max(1));
-            body.get_mut(at).map(|byte| *byte = *value);
+            if let Some(byte) = body.get_mut(at) {
+                *byte = *value;
+            }
         }
         let claimed = trommel_filters::Reader::new(&body).len();
         if let Ok(bytes) = unpacked(form, &body) {

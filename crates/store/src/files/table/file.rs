@@ -119,7 +119,7 @@ impl CheckedFile {
         let block = unseal(bytes, place, self.dictionary.as_ref()).map_err(|why| match why {
             Unreadable::Damaged(what) => wrong(what),
             Unreadable::Lacks(feature) => {
-                let what = format!("data block {number}, at byte {offset}");
+                let what = format!("data block {number}, at byte {offset}").into();
                 Error::FeatureMissing { path: self.path.clone(), what, feature }
             }
         })?;

@@ -127,7 +127,7 @@ fn without_the_feature_an_error_names_it() {
 #[cfg(feature = "zstd")]
 mod with_zstd {
     use super::*;
-    use crate::sync::Arc;
+    use crate::sync::{Arc, OnceLock};
 
     /// Pieces that have much in common with each other, and little in themselves.
     fn pieces(count: u64) -> Vec<Vec<u8>> {
@@ -149,6 +149,12 @@ mod with_zstd {
         let pieces = pieces(200);
         let lens: Vec<usize> = pieces.iter().map(Vec::len).collect();
         train(&pieces.concat(), &lens, 4096).expect("they have much in common")
+    }
+
+    /// What was learned once.
+    fn dictionary() -> Vec<u8> {
+        static LEARNED: OnceLock<Vec<u8>> = OnceLock::new();
+        LEARNED.get_or_init(trained).clone()
     }
 
     #[test]
@@ -217,10 +223,10 @@ mod with_zstd {
             flips in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
             piece in 200u64..220,
         ) {
-            let mut bytes = if is_trained { trained() } else { dictionary };
+            let mut bytes = if is_trained { self::dictionary() } else { dictionary };
             let raw = pieces(piece + 1).pop().expect("one");
             let mut body = Vec::new();
-            let writing = EncoderDictionary::new(trained(), 3).map(Arc::new);
+            let writing = EncoderDictionary::new(self::dictionary(), 3).map(Arc::new);
             Packer::new(Compression::Zstd { level: 3 }, writing).pack(&raw, &mut body);
             for (index, value) in flips {
                 let len = bytes.len() + body.len();

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
 use trommel::options::Compression;
@@ -164,6 +163,8 @@ fn an_option_that_needs_the_feature_is_refused_when_the_store_is_opened() {
 
 #[cfg(feature = "zstd")]
 mod with_zstd {
+    use std::path::Path;
+
     use super::*;
     use trommel::storage::Storage as _;
     use trommel::testing::Fault;

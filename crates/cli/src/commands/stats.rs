@@ -119,10 +119,7 @@ fn as_text(stats: &Stats) -> String {
         None => row("entries in memory and logs alone", whole(stats.memtable_entries)),
         Some(through) => {
             row("entries in memory alone", whole(stats.memtable_entries));
-            // Of a store that was just opened nobody knows yet what is durable.
-            if stats.memtable_entries > 0 {
-                row("a crash takes writes behind", whole(through));
-            }
+            row("a crash takes writes behind", whole(through));
         }
     }
     row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));

@@ -153,7 +153,8 @@ impl Writer {
         }
         if self.has_unnamed {
             let next = self.next;
-            self.open_log(engine)?.note_next(next)?;
+            let noted = self.open_log(engine)?.note_next(next);
+            noted.inspect_err(|error| self.tell_failure(Some(error)))?;
             self.has_unnamed = false;
         }
         self.sync(engine)

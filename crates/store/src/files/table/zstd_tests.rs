@@ -88,6 +88,8 @@ fn a_block_that_needs_the_feature_is_no_damage() {
     let sum = place.checksum(&bytes[offset as usize..=form_at]);
     bytes[form_at + 1..form_at + 5].copy_from_slice(&sum.to_le_bytes());
     table_files.disk.put_file(&path, bytes);
+    let cache = Arc::clone(&table_files.cache);
+    let table = Table::open(&table_files.files(), table.file(), cache, None).unwrap();
     let error = table.block_past_cache(0, &mut Reads::default()).expect_err("it cannot be read");
     assert!(matches!(error, Error::FeatureMissing { feature: "zstd", .. }), "{error}");
     assert!(error.to_string().contains("data block 0"), "{error}");

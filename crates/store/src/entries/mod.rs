@@ -24,3 +24,4 @@ pub(crate) mod retention;
 pub(crate) mod skiplist;
 pub(crate) mod tombstones;
 pub(crate) mod value;
+pub(crate) mod value_ref;

@@ -322,12 +322,14 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::DeleteRange => "delete-range",
         Kind::PutWithExpiry => "put-expiring",
         Kind::Merge => "merge",
+        Kind::PutApart => "put-apart",
+        Kind::PutApartWithExpiry => "put-apart-expiring",
     }
 }
 
 fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
     let &Entry { key, sequence, kind, value } = entry;
-    let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
+    let expiry = kind.has_expiry().then(|| Expiry::of_stored(value));
     let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
     let value = value.get(behind..).unwrap_or_default();
     let (sequence, kind) = (sequence.0, kind_name(kind));

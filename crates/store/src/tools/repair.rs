@@ -182,7 +182,8 @@ impl Repair<'_, '_> {
     /// The newest sequence number in logs. None: the logs are damaged.
     fn last_in_logs(&self, store: &StoreLayout) -> Result<Option<Sequence>> {
         let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
-        match replay_logs(&self.table_files.folder, &self.names, store, &|_| size) {
+        let files = (&self.table_files.folder, &*self.table_files.values.store);
+        match replay_logs(files, &self.names, store, &|_| size) {
             Ok(replayed) => Ok(Some(replayed.last())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),

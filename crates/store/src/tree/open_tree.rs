@@ -18,6 +18,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::merge_operator::MergeOperator;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
+use crate::files::names::value_name;
 use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
@@ -179,6 +180,7 @@ impl OpenTree {
             first: old.first,
             last,
             flush,
+            values: Arc::clone(&old.values),
         };
         sealed.first_log.into_iter().for_each(|it| self.logs.seal_memtable(self.keyspace, it));
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
@@ -202,6 +204,7 @@ impl OpenTree {
 
     /// Removes obsolete files. True: some could not be removed, and are to be tried again.
     pub(crate) fn sweep(&self) -> bool {
+        let values = self.sweep_values();
         let free = self.leaving.free();
         let is_gone = |file: &Obsolete| {
             let removed = self.table_files.folder.remove(&file.name());
@@ -209,7 +212,20 @@ impl OpenTree {
         };
         let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
         self.leaving.forget(&gone);
-        free.iter().any(|file| !gone.contains(file))
+        values || free.iter().any(|file| !gone.contains(file))
+    }
+
+    /// Removes value files that nobody holds. True: as above. Requires: all trees of the store are
+    /// open, and hold theirs.
+    fn sweep_values(&self) -> bool {
+        let (store, mut stays) = (&self.table_files.values.store, false);
+        for file in store.free() {
+            match self.table_files.folder.remove(&value_name(file)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => stays = true,
+                _ => store.forget(file),
+            }
+        }
+        stays
     }
 }
 

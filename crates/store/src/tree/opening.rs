@@ -159,14 +159,15 @@ impl Recovered {
         mut next_flush: FlushNumber,
         nothing: impl FnOnce() -> Active,
     ) -> Recovered {
-        let newest = memtables
-            .pop()
-            .map(|newest| Active::new(newest.memtable, newest.first).begun_in(newest.first_log));
+        let newest = memtables.pop().map(|newest| {
+            let active = Active::new(newest.memtable, newest.first).holding(newest.values);
+            active.begun_in(newest.first_log)
+        });
         let active = newest.unwrap_or_else(nothing);
         let mut sealed = Vec::new();
-        for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
+        for ReplayedMemtable { memtable, first_log, first, last, values, .. } in memtables {
             let (first_log, flush) = (Some(first_log), next_flush);
-            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush }));
+            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush, values }));
             next_flush = next_flush.next();
         }
         Recovered { active, sealed, next_flush }

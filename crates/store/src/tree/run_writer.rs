@@ -135,8 +135,9 @@ impl RunWriter {
         Ok(false)
     }
 
-    /// Syncs the tables and their names, and opens them.
+    /// Syncs the tables and their names, and before them the values that they refer to; opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
+        self.table_files.values.store.sync()?;
         if self.open.is_none() && !self.own_tombstones(None).is_empty() {
             self.begin_table()?;
         }
@@ -146,7 +147,7 @@ impl RunWriter {
             self.table_files.folder.sync()?;
         }
         let open =
-            |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_table(*file)?));
+            |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_new_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
         self.files.clear();
         Ok(RunOutput { tables, opened })

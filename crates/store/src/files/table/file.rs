@@ -15,9 +15,10 @@ use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::names::table_name;
 use crate::files::table::format::{
-    Index, LIST_LEN_MAX, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAIL_SIZE,
-    VERSION, decode_sections, decode_tail, section_name,
+    Index, LIST_LEN_MAX, Properties, Section, TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES,
+    TAG_VALUES, TAIL_SIZE, VERSION, decode_sections, decode_tail, section_name,
 };
+use crate::files::table::named_values::NamedValues;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{ReadAt, hole_bytes_above};
 use crate::sync::Arc;
@@ -147,6 +148,12 @@ impl CheckedFile {
         RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
+    /// Reads and checks which value files its entries refer to. Empty if there is no such section.
+    pub(super) fn values(&self, sections: &[Section]) -> Result<NamedValues> {
+        let Some(at) = find(sections, TAG_VALUES) else { return Ok(NamedValues::default()) };
+        NamedValues::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
     /// Reads and checks the end of the file, which tells where the sections are.
     pub(super) fn sections(&self, size: u64) -> Result<Vec<Section>> {
         let no_tail = || self.corrupt(0, "a file too short for a table");
@@ -166,7 +173,7 @@ impl CheckedFile {
         let list = self.read(list_at, list_len)?;
         let sections = decode_sections(&list, tail, list_at).map_err(self.damage(list_at))?;
         for Section { tag, optional, offset, .. } in &sections {
-            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES].contains(tag);
+            let known = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_VALUES].contains(tag);
             if !known && !optional {
                 let what = format!("section {tag}, which is not known, must not be skipped");
                 return Err(self.corrupt(*offset, what));

@@ -32,6 +32,8 @@ pub(crate) const TAG_PROPERTIES: u16 = 2;
 pub(crate) const TAG_HASHES: u16 = 3;
 /// Deletions of ranges of keys.
 pub(crate) const TAG_TOMBSTONES: u16 = 4;
+/// Value files, and their bytes that the table's entries refer to.
+pub(crate) const TAG_VALUES: u16 = 5;
 /// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
 /// name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
@@ -77,6 +79,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
         TAG_PROPERTIES => "properties",
         TAG_HASHES => "hashes of keys",
         TAG_TOMBSTONES => "deleted ranges",
+        TAG_VALUES => "value files",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }

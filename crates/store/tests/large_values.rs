@@ -242,3 +242,374 @@ fn a_scan_of_keys_alone_reads_no_value() {
     assert!(bytes_read() - before < 5000);
     assert!(db.iter().keys_only().all(|entry| entry.expect("reads").1.is_empty()));
 }
+
+/// Writes numbered batches, each of a short and a large value that name it.
+fn write_batches(db: &Db, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        let mut batch = Batch::new();
+        batch.put("last", number.to_be_bytes());
+        batch.put(format!("batch {number:05}"), value(number, 900 + number as usize * 97 % 5000));
+        db.write(batch).expect("writes");
+        if number % 7 == 0 {
+            db.step().expect("goes on");
+        }
+    }
+}
+
+/// How many batches are there. Panics if one is in half, or one in the middle is missing.
+fn batches_found(db: &Db) -> u64 {
+    let last = db.get("last").expect("reads");
+    let count = last.map_or(0, |last| u64::from_be_bytes((*last).try_into().expect("8")) + 1);
+    let found: Vec<_> = db.prefix("batch ").map(|entry| entry.expect("reads")).collect();
+    assert_eq!(found.len() as u64, count, "a batch is missing");
+    for (number, (key, found)) in (0..).zip(found) {
+        assert_eq!(key, format!("batch {number:05}").into_bytes());
+        assert!(*found == *value(number, 900 + number as usize * 97 % 5000), "batch {number}");
+    }
+    count
+}
+
+#[test]
+fn synced_values_survive_any_crash() {
+    for seed in 0..40 {
+        let (mut disk, mut written) = (Memory::new(), 0);
+        for generation in 0..4 {
+            let db = open(&disk);
+            assert_eq!(batches_found(&db), written, "seed {seed}, generation {generation}");
+            let count = (seed * 13 + generation * 29) % 50;
+            write_batches(&db, written..written + count);
+            written += count;
+            disk = disk.crash(seed * 10 + generation);
+        }
+    }
+}
+
+// The log may be there as a whole, and of a value no part, or the first and the last.
+#[test]
+fn a_crash_without_sync_loses_a_suffix_of_writes_with_their_values() {
+    let (mut lost, mut kept) = (0, 0);
+    for seed in 0..150 {
+        let disk = Memory::new();
+        let options = options().sync(SyncPolicy::Never).write_buffer_bytes(16 << 10);
+        let db = open_with(&disk, options.clone());
+        write_batches(&db, 0..20);
+        if seed % 3 == 0 {
+            db.sync().expect("syncs");
+        }
+        write_batches(&db, 20..60);
+        let disk = disk.crash(seed);
+        drop(db);
+        let db = open_with(&disk, options.clone());
+        let found = batches_found(&db);
+        assert!(found <= 60 && (seed % 3 > 0 || found >= 20), "seed {seed}: {found}");
+        (lost, kept) = (lost + 60 - found, kept + found.saturating_sub(20));
+        // What was recovered stays, and writing goes on behind it.
+        write_batches(&db, found..found + 10);
+        drop(db);
+        let db = open_with(&disk.crash(seed), options.clone());
+        let again = batches_found(&db);
+        assert!((found..=found + 10).contains(&again), "seed {seed}: {found}, then {again}");
+        db.compact().expect("merges");
+        assert_eq!(batches_found(&db), again);
+        assert!(db.verify().expect("verifies").damage.is_empty());
+    }
+    assert!(lost > 500 && kept > 100, "{lost} lost, {kept} kept: it does not test loss");
+}
+
+#[test]
+fn a_value_that_was_durable_and_is_gone_is_damage() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    write_batches(&db, 0..10);
+    db.close().expect("closes");
+    let name = Path::new(DIR).join(&value_files(&disk)[0]);
+    let bytes = disk.file(&name).expect("is there");
+    for cut in [0, 20, 28, 1000, bytes.len() - 1] {
+        let disk = disk.kill();
+        disk.put_file(&name, &bytes[..cut]);
+        let environment = Environment::default().storage(Arc::new(disk));
+        let opened = Db::open_with(DIR, options(), environment);
+        assert!(opened.is_err_and(|error| error.tells_of_damage()), "{cut} bytes");
+    }
+    let disk = disk.kill();
+    disk.remove(&name).expect("removes");
+    let environment = Environment::default().storage(Arc::new(disk));
+    let opened = Db::open_with(DIR, options(), environment);
+    let error = opened.expect_err("a file is missing");
+    assert!(matches!(error, trommel::Error::FileMissing { .. }), "{error}");
+}
+
+#[test]
+fn what_a_crash_has_left_of_values_is_removed() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().sync(SyncPolicy::Never));
+    db.put("short", "value").expect("puts");
+    db.sync().expect("syncs");
+    db.put("large", value(1, 9000)).expect("puts");
+    let left = disk.kill();
+    let log = trommel::storage::Storage::list(&left, Path::new(DIR)).expect("lists");
+    let log = log.into_iter().find(|name| name.ends_with(".wal")).expect("a log");
+    // The log has lost the group.
+    let path = Path::new(DIR).join(log);
+    let bytes = left.file(&path).expect("is there");
+    left.put_file(&path, &bytes[..bytes.len() - 1]);
+    assert_eq!(value_files(&left).len(), 1);
+    let db = open(&left);
+    assert!(db.get("large").expect("reads").is_none());
+    assert_eq!(value_files(&left), [""; 0]);
+}
+
+#[test]
+fn a_feed_tells_values_or_that_they_are_gone() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().kept_log_bytes(1 << 20));
+    db.put("a", value(1, 5000)).expect("puts");
+    db.put_ttl("b", value(2, 5000), Duration::from_secs(1 << 30)).expect("puts");
+    let told = |since: u64| {
+        let mut all = Vec::new();
+        for batch in db.changes_since(since).expect("begins") {
+            for change in batch?.changes {
+                all.push(match change.kind {
+                    trommel::ChangeKind::Put(value) => value,
+                    trommel::ChangeKind::PutWithExpiry { value, .. } => value,
+                    other => panic!("{other:?}"),
+                });
+            }
+        }
+        Ok::<_, trommel::Error>(all)
+    };
+    assert_eq!(told(0).expect("tells"), [value(1, 5000), value(2, 5000)]);
+    db.compact().expect("merges");
+    assert_eq!(told(1).expect("tells"), [value(2, 5000)]);
+    db.put("a", "short").expect("puts");
+    db.put("b", "short").expect("puts");
+    db.compact().expect("merges");
+    let gone = told(0).expect_err("the values are gone");
+    assert!(matches!(gone, trommel::Error::Gone { since: 0, first: 2 }), "{gone}");
+    assert_eq!(told(2).expect("tells"), [b"short", b"short"]);
+}
+
+/// Bytes that come in parts of odd lengths.
+struct Stream {
+    number: u64,
+    at: u64,
+    end: u64,
+}
+
+impl Stream {
+    fn new(number: u64, end: u64) -> Stream {
+        Stream { number, at: 0, end }
+    }
+}
+
+impl std::io::Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = buffer.len().min(7777).min((self.end - self.at) as usize);
+        for byte in &mut buffer[..count] {
+            *byte = (self.at.wrapping_mul(self.number * 2 + 1) >> 3) as u8;
+            self.at += 1;
+        }
+        Ok(count)
+    }
+}
+
+#[test]
+fn values_are_written_and_read_as_streams_of_any_length() {
+    use std::io::{Read, Seek, SeekFrom};
+    let disk = Memory::new();
+    let db = open(&disk);
+    let lengths = [0, 1, 1 << 10, 512 << 10, (512 << 10) + 1, 5_000_003];
+    for (number, length) in (0..).zip(lengths) {
+        db.put_reader([number as u8], length, Stream::new(number, length + 9)).expect("puts");
+    }
+    for round in 0..2 {
+        for (number, length) in (0..).zip(lengths) {
+            let expected = value(number, length as usize);
+            assert!(*db.get([number as u8]).expect("reads").expect("it is there") == *expected);
+            let mut reader = db.get_reader([number as u8]).expect("reads").expect("it is there");
+            assert_eq!(reader.len(), length);
+            let mut all = Vec::new();
+            reader.read_to_end(&mut all).expect("reads");
+            assert!(all == expected, "{length} bytes, round {round}");
+            for at in [0, length / 3, length.saturating_sub(5), length, length + 7] {
+                let mut part = [0; 70_000];
+                assert_eq!(reader.seek(SeekFrom::Start(at)).expect("seeks"), at);
+                let room = (length.saturating_sub(at) as usize).min(part.len());
+                reader.read_exact(&mut part[..room]).expect("reads");
+                let from = (at as usize).min(expected.len());
+                assert!(part[..room] == expected[from..from + room], "{length} bytes, at {at}");
+            }
+            assert_eq!(reader.seek(SeekFrom::End(0)).expect("seeks"), length);
+            assert!(reader.seek(SeekFrom::Current(-1 - length as i64)).is_err());
+        }
+        db.flush().expect("flushes");
+    }
+    assert!(db.get_reader("none").expect("reads").is_none());
+    // What was put there before stays as it is while it is read.
+    let mut reader = db.get_reader([5]).expect("reads").expect("it is there");
+    let snapshot = db.snapshot();
+    db.delete([5]).expect("deletes");
+    drop(snapshot);
+    db.compact().expect("merges");
+    let mut all = Vec::new();
+    reader.read_to_end(&mut all).expect("reads");
+    assert!(all == value(5, 5_000_003));
+}
+
+#[test]
+fn a_stream_that_ends_early_writes_nothing() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    for length in [2000, 3 << 20] {
+        let put = db.put_reader("a", length, Stream::new(1, length - 1));
+        assert!(matches!(put, Err(trommel::Error::Io { .. })), "{put:?}");
+        assert!(db.get("a").expect("reads").is_none());
+    }
+    db.put("b", "short").expect("puts");
+    db.compact().expect("merges");
+    assert_eq!(value_files(&disk), [""; 0]);
+    let long = db.put_reader("a", (1 << 40) + 1, std::io::empty());
+    assert!(matches!(long, Err(trommel::Error::ValueTooLong { .. })), "{long:?}");
+    let off = open_with(&Memory::new(), options().value_threshold(0));
+    let long = off.put_reader("a", (1 << 30) + 1, std::io::empty());
+    assert!(matches!(long, Err(trommel::Error::ValueTooLong { .. })), "{long:?}");
+    off.put_reader("a", 100_000, Stream::new(1, 100_000)).expect("puts");
+    assert_eq!(off.get_reader("a").expect("reads").expect("it is there").len(), 100_000);
+}
+
+// Values are replaced evenly, ten times over: what is on the disk is little more than what is live.
+#[test]
+fn space_comes_back_under_even_overwriting() {
+    const KEYS: u64 = 500;
+    for (share, most) in [(0.2, 1.35), (0.5, 1.75)] {
+        for last_runs in [1, 9] {
+            let policy = format!("tiering last_runs={last_runs}").parse().expect("a policy");
+            let disk = Memory::new();
+            let options = options()
+                .policy(policy)
+                .value_garbage_share(share)
+                .value_file_bytes(128 << 10)
+                .write_buffer_bytes(16 << 10)
+                .sync(SyncPolicy::Never);
+            let db = open_with(&disk, options);
+            let mut newest = std::collections::BTreeMap::new();
+            for number in 0..KEYS * 11 {
+                let key = number.wrapping_mul(7_919) % KEYS;
+                let length = 4000 + (number % 1000) as usize;
+                db.put(key.to_be_bytes(), value(number, length)).expect("puts");
+                newest.insert(key, (number, length));
+                if number % 50 == 0 {
+                    db.step().expect("goes on");
+                }
+            }
+            db.settle().expect("comes to rest");
+            let live: usize = newest.values().map(|(_, length)| length + 8).sum();
+            let there = bytes_of(&disk, ".value") + bytes_of(&disk, ".table");
+            let ratio = there as f64 / live as f64;
+            println!("share {share}, {last_runs} last runs: {ratio:.3}");
+            assert!(ratio < most, "share {share}, {last_runs} last runs: {ratio}");
+            for (key, (number, length)) in newest {
+                let found = db.get(key.to_be_bytes()).expect("reads").expect("it is there");
+                assert!(*found == *value(number, length));
+            }
+            let stats = db.stats().expect("tells");
+            assert_eq!(stats.value_files as usize, value_files(&disk).len());
+            assert_eq!(stats.value_bytes as usize, bytes_of(&disk, ".value"));
+            assert!(stats.value_garbage_bytes < stats.value_bytes / 2);
+            assert!(db.verify().expect("verifies").damage.is_empty());
+        }
+    }
+}
+
+#[test]
+fn snapshots_and_damage_outlive_the_moving_of_values() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    for number in 0..30 {
+        db.put([number as u8], value(number, 3000)).expect("puts");
+    }
+    db.compact().expect("merges");
+    let before = value_files(&disk);
+    let snapshot = db.snapshot();
+    for number in (0..30).filter(|number| number % 5 > 0) {
+        db.put([number as u8], value(100 + number, 3000)).expect("puts");
+    }
+    db.compact().expect("merges");
+    for number in 0..30 {
+        let found = snapshot.get([number as u8]).expect("reads").expect("it is there");
+        assert_eq!(found, value(number, 3000));
+    }
+    drop(snapshot);
+    db.compact().expect("merges");
+    db.compact().expect("merges");
+    let after = value_files(&disk);
+    assert!(before.iter().any(|file| !after.contains(file)), "{before:?}, then {after:?}");
+    for number in 0..30 {
+        let new = if number % 5 > 0 { 100 + number } else { number };
+        let found = db.get([number as u8]).expect("reads").expect("it is there");
+        assert_eq!(found, value(new, 3000));
+    }
+}
+
+/// A store with values in a table and in the log, and the value file that a key's value is in.
+fn with_values_in_two_files() -> (Memory, [String; 2]) {
+    let disk = Memory::new();
+    let db = open(&disk);
+    db.put("a", "older").expect("puts");
+    db.put("b", value(1, 40_000)).expect("puts");
+    db.put("c", "short").expect("puts");
+    db.flush().expect("flushes");
+    db.put("a", value(2, 64 << 10)).expect("puts");
+    db.put("d", value(3, 3000)).expect("puts");
+    db.flush().expect("flushes");
+    db.put("e", value(4, 3000)).expect("puts");
+    db.close().expect("closes");
+    let files = value_files(&disk);
+    assert_eq!(files.len(), 2, "{files:?}");
+    let [first, second] = [&files[0], &files[1]].map(String::clone);
+    (disk, [first, second])
+}
+
+#[test]
+fn verify_finds_damaged_values_and_repair_tells_what_is_lost() {
+    use trommel::tools::{repair_with, verify_files_with};
+    let (disk, [first, second]) = with_values_in_two_files();
+    let environment = |disk: &Memory| Environment::default().storage(Arc::new(disk.clone()));
+    assert_eq!(verify_files_with(DIR, &environment(&disk)).expect("verifies").damage, [""; 0]);
+    let report = repair_with(DIR, &environment(&disk)).expect("repairs");
+    assert!(!report.changed, "{report:?}");
+    for (file, lost, stay) in [(&first, 2, ["c", "d", "e"]), (&second, 2, ["b", "c", "c"])] {
+        for is_missing in [false, true] {
+            let disk = disk.kill();
+            let path = Path::new(DIR).join(file);
+            let mut bytes = disk.file(&path).expect("is there");
+            if is_missing {
+                disk.remove(&path).expect("removes");
+            } else {
+                // All values in it, but no head.
+                let places = (28 + 16 + 100..bytes.len()).step_by(1500);
+                places.for_each(|at| bytes[at] ^= 1);
+                disk.put_file(&path, bytes);
+            }
+            let damage = verify_files_with(DIR, &environment(&disk)).expect("verifies").damage;
+            assert!(!damage.is_empty(), "{file}, missing: {is_missing}");
+            if !is_missing {
+                let db = open(&disk);
+                let damage = db.verify().expect("verifies").damage;
+                assert!(damage.iter().all(|what| what.contains(file)), "{damage:?}");
+                assert!(!damage.is_empty() && db.get("c").is_ok());
+            }
+            let report = repair_with(DIR, &environment(&disk)).expect("repairs");
+            assert_eq!(report.lost.len(), lost, "{file}, missing: {is_missing}: {report:?}");
+            let all = report.lost.iter().all(|loss| loss.what.contains(file.as_str()));
+            assert!(all, "{report:?}");
+            assert_eq!(
+                verify_files_with(DIR, &environment(&disk)).expect("verifies").damage,
+                [""; 0]
+            );
+            let db = open(&disk);
+            stay.iter().for_each(|key| assert!(db.get(key).expect("reads").is_some(), "{key}"));
+            assert!(db.verify().expect("verifies").damage.is_empty());
+        }
+    }
+}

@@ -8,7 +8,7 @@
 //!
 //! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
@@ -216,8 +216,8 @@ impl Replay<'_> {
             _ => {}
         }
         let end = lost.map_or(u64::MAX, |(group, _)| group);
-        let unsure = values.iter().filter(|(group, _)| (durable..end).contains(group));
-        for (group, at) in unsure {
+        let unsure = || values.iter().filter(|(group, _)| (durable..end).contains(group));
+        for (group, at) in unsure() {
             let checked =
                 self.values.found(at.file).and_then(|it| it.check(self.values.files(), at));
             match checked {
@@ -225,7 +225,15 @@ impl Replay<'_> {
                 checked => checked?,
             }
         }
-        Ok((end < u64::MAX).then_some(end))
+        if end < u64::MAX {
+            return Ok(Some(end));
+        }
+        // Whoever wrote them may have been killed before they were durable.
+        let files: BTreeSet<u64> = unsure().map(|(_, at)| at.file).collect();
+        files
+            .iter()
+            .try_for_each(|file| self.values.found(*file).map(|it| self.values.doubt(&it)))?;
+        Ok(None)
     }
 
     /// The file of a value that an entry refers to. None: it is not there, as the list has noted.

@@ -27,7 +27,7 @@ pub(crate) mod format;
 use format::{CHUNK_BYTES, HEADER_BYTES, RecordMaker, chunk_count, record_bytes};
 
 /// Bytes that are appended, copied or checked at once.
-pub(crate) const PIECE_BYTES: usize = 1 << 20;
+pub(crate) const PIECE_BYTES: usize = 512 << 10;
 const PIECE_CHUNKS: usize = PIECE_BYTES / CHUNK_BYTES;
 
 /// A value file, open for reads and perhaps for appends.
@@ -45,6 +45,8 @@ pub(crate) struct ValueFile {
     syncing: Mutex<Syncing>,
     /// Whether it waits in the list of files that are to be synced.
     pub(super) is_noted: AtomicBool,
+    /// Whether a value of it could not be moved.
+    is_damaged: AtomicBool,
 }
 
 /// What its writer has.
@@ -60,7 +62,10 @@ struct Writing {
 struct Syncing {
     /// Its name is durable.
     has_name: bool,
+    /// It has to be copied: a sync has failed, or was never made.
     has_failed: bool,
+    /// Another process has written it, and there may be damage that nobody refers to.
+    was_found: bool,
 }
 
 /// A value that was read.
@@ -97,6 +102,7 @@ impl ValueFile {
             durable: AtomicU64::new(0),
             syncing: Mutex::default(),
             is_noted: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
         })
     }
 
@@ -112,7 +118,7 @@ impl ValueFile {
         if found != format::VERSION {
             return Err(Error::Version { path, found, known: format::VERSION });
         }
-        let syncing = Syncing { has_name: true, has_failed: false };
+        let syncing = Syncing { has_name: true, has_failed: false, was_found: true };
         Ok(ValueFile {
             number,
             path,
@@ -124,7 +130,25 @@ impl ValueFile {
             durable: AtomicU64::new(len),
             syncing: Mutex::new(syncing),
             is_noted: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
         })
+    }
+
+    /// What it had when it was opened may not be durable: it is to be copied. Requires: nobody else
+    /// knows the file.
+    pub(super) fn doubt(&self) {
+        lock(&self.syncing).has_failed = true;
+        self.durable.store(0, Ordering::Release);
+    }
+
+    /// A value of it could not be moved: it stays where it is.
+    pub(crate) fn note_damage(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was so.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
     }
 
     pub(crate) fn number(&self) -> u64 {
@@ -231,11 +255,15 @@ impl ValueFile {
         synced.map_err(Error::io(&self.path))
     }
 
-    /// Copies what it has into a file that takes its name. Each record is checked meanwhile.
+    /// Copies what it has into a file that takes its name. Each record that this process has written
+    /// is checked meanwhile: after a failed sync it may be gone.
     fn make_anew(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
         self.retire();
         let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));
-        let copied = folder.create_anew(&new).and_then(|mut file| self.copy_to(folder, &mut *file));
+        let copied = folder.create_anew(&new).and_then(|mut file| match syncing.was_found {
+            true => self.copy_as_it_is(folder, &mut *file),
+            false => self.copy_records(folder, &mut *file),
+        });
         let renamed = copied.and_then(|()| folder.rename(&new, &name));
         if renamed.is_err() {
             let _ = folder.remove(&new);
@@ -244,11 +272,21 @@ impl ValueFile {
         syncing.has_name = false;
         folder.sync()?;
         self.durable.store(self.len(), Ordering::Release);
-        *syncing = Syncing { has_name: true, has_failed: false };
+        (syncing.has_name, syncing.has_failed) = (true, false);
         Ok(())
     }
 
-    fn copy_to(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
+    fn copy_as_it_is(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
+        let (old, len) = (folder.open_file(&value_name(self.number))?, self.len());
+        for offset in (0..len).step_by(PIECE_BYTES) {
+            let span = offset..len.min(offset + PIECE_BYTES as u64);
+            let bytes = read_span(&*old, &self.path, &span)?;
+            new.append(&bytes).map_err(Error::io(&self.path))?;
+        }
+        new.sync().map_err(Error::io(&self.path))
+    }
+
+    fn copy_records(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
         let old = folder.open_file(&value_name(self.number))?;
         let wrong = |offset, what| Error::corrupt(&self.path, offset, what);
         let mut header = [0; HEADER_BYTES];

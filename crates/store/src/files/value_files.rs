@@ -13,10 +13,10 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::names::value_name;
-use crate::files::value_file::ValueFile;
+use crate::files::value_file::{ValueFile, pieces};
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
-use crate::sync::{Arc, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
 
 /// Files that wait for the next value, at most. Each has a descriptor.
 const WAITING_MAX: usize = 8;
@@ -35,6 +35,9 @@ pub(crate) struct StoreValues {
     unsynced: Mutex<Vec<Arc<ValueFile>>>,
     /// Held while they are synced.
     turn: Mutex<()>,
+    /// Why the last put or sync has failed, if it has.
+    failure: Mutex<Option<String>>,
+    has_failed: AtomicBool,
 }
 
 impl StoreValues {
@@ -45,7 +48,35 @@ impl StoreValues {
     ) -> Self {
         let (known, pending) = (Mutex::default(), AtomicUsize::new(0));
         let (unsynced, turn) = (Mutex::default(), Mutex::default());
-        StoreValues { folder, files, next_file, known, pending, unsynced, turn }
+        let (failure, has_failed) = (Mutex::default(), AtomicBool::new(false));
+        StoreValues {
+            folder,
+            files,
+            next_file,
+            known,
+            pending,
+            unsynced,
+            turn,
+            failure,
+            has_failed,
+        }
+    }
+
+    /// Why values cannot be written now, if that is so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    /// Notes what has come of a put or a sync.
+    fn told<T>(&self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            *lock(&self.failure) = Some(format!("a value file has failed: {error}"));
+            self.has_failed.store(true, Ordering::Relaxed);
+        } else if self.has_failed.load(Ordering::Relaxed) {
+            self.has_failed.store(false, Ordering::Relaxed);
+            *lock(&self.failure) = None;
+        }
+        done
     }
 
     /// Where value files are read.
@@ -90,6 +121,12 @@ impl StoreValues {
         Ok(file)
     }
 
+    /// What a file had when it was opened may not be durable: it is made so before the next log is.
+    pub(crate) fn doubt(&self, file: &Arc<ValueFile>) {
+        file.doubt();
+        self.note(file);
+    }
+
     /// The value of a reference has to be durable before the reference is.
     fn note(&self, file: &Arc<ValueFile>) {
         if !file.is_noted.swap(true, Ordering::AcqRel) {
@@ -113,7 +150,7 @@ impl StoreValues {
         let files = std::mem::take(&mut *lock(&self.unsynced));
         let mut all = Noted { store: self, files, synced: Ok(()) };
         all.sync();
-        std::mem::replace(&mut all.synced, Ok(()))
+        self.told(std::mem::replace(&mut all.synced, Ok(())))
     }
 
     /// The files that nobody holds any more: they can go.
@@ -175,12 +212,15 @@ pub(crate) struct ValueFiles {
     full_bytes: u64,
     /// Those that take values, and that nobody appends to now.
     waiting: Mutex<Vec<Arc<ValueFile>>>,
+    /// The same, for values that merges move: they have lived for long.
+    waiting_for_moved: Mutex<Vec<Arc<ValueFile>>>,
 }
 
 impl ValueFiles {
     /// None yet. They are full with so many bytes.
     pub(crate) fn new(store: Arc<StoreValues>, keyspace: KeyspaceId, full_bytes: u64) -> Self {
-        ValueFiles { store, keyspace, full_bytes, waiting: Mutex::default() }
+        let (waiting, waiting_for_moved) = (Mutex::default(), Mutex::default());
+        ValueFiles { store, keyspace, full_bytes, waiting, waiting_for_moved }
     }
 
     /// Puts a value into a file.
@@ -188,12 +228,52 @@ impl ValueFiles {
     /// # Errors
     /// `Io`: there is garbage of it, perhaps, and no more.
     pub(crate) fn put(&self, value: &[u8]) -> Result<PutValue> {
+        self.store.told(self.try_put(value))
+    }
+
+    fn try_put(&self, value: &[u8]) -> Result<PutValue> {
         loop {
-            let waiting = lock(&self.waiting).pop();
-            let file = waiting.map_or_else(|| self.store.create(self.keyspace), Ok)?;
+            let file = self.take(&self.waiting)?;
             if let Some(at) = file.append(value)? {
-                self.give_back(&file);
+                self.give_back(&self.waiting, &file);
                 return Ok((at, file));
+            }
+        }
+    }
+
+    fn take(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>) -> Result<Arc<ValueFile>> {
+        let waiting = lock(waiting).pop();
+        waiting.map_or_else(|| self.store.create(self.keyspace), Ok)
+    }
+
+    /// Copies a value into another file, for a merge. None: it is damaged, and stays where it is.
+    pub(crate) fn copy(&self, at: &ValueRef) -> Result<Option<PutValue>> {
+        let from = self.store.held(at.file)?;
+        loop {
+            let file = self.take(&self.waiting_for_moved)?;
+            let (mut chunks, mut checksum) = (pieces(at.len), 0);
+            let copied = file.append_from(at.len, |room| {
+                let chunks = chunks.next().expect("the value is as long as its reference tells");
+                let read = from.read_chunks(self.store.files(), at, chunks, &mut checksum)?;
+                room.copy_from_slice(&read.bytes[read.range]);
+                Ok(())
+            });
+            let checked = copied.and_then(|copied| {
+                from.check_all(at, if at.len == 0 { at.checksum } else { checksum })?;
+                Ok(copied)
+            });
+            match checked {
+                Ok(Some(to)) => {
+                    self.give_back(&self.waiting_for_moved, &file);
+                    return Ok(Some((to, file)));
+                }
+                Ok(None) => {}
+                Err(error) if error.tells_of_damage() => {
+                    from.note_damage();
+                    file.retire();
+                    return Ok(None);
+                }
+                Err(error) => return self.store.told(Err(error)),
             }
         }
     }
@@ -206,28 +286,25 @@ impl ValueFiles {
     ) -> Result<PutValue> {
         let file = self.store.create(self.keyspace)?;
         let at = file.append_from(len, fill)?.expect("nobody else knows the file");
-        self.give_back(&file);
+        self.give_back(&self.waiting, &file);
         Ok((at, file))
     }
 
     /// What was appended is to be synced. The file takes other values, unless it is full.
-    fn give_back(&self, file: &Arc<ValueFile>) {
+    fn give_back(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>, file: &Arc<ValueFile>) {
         self.store.note(file);
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = lock(waiting);
         match file.len() < self.full_bytes && waiting.len() < WAITING_MAX {
             true => waiting.push(Arc::clone(file)),
             false => file.retire(),
         }
     }
 
-    /// No file takes values any more: the next value goes into a new one.
-    pub(crate) fn retire_waiting(&self) {
-        std::mem::take(&mut *lock(&self.waiting)).iter().for_each(|file| file.retire());
-    }
-
     /// A file takes no values any more, once what is appended now is whole.
     pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
-        lock(&self.waiting).retain(|waiting| !Arc::ptr_eq(waiting, file));
+        for waiting in [&self.waiting, &self.waiting_for_moved] {
+            lock(waiting).retain(|waiting| !Arc::ptr_eq(waiting, file));
+        }
         file.retire();
     }
 }

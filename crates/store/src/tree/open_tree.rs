@@ -68,6 +68,8 @@ pub(crate) struct OpenTree {
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Box<Elastic>>,
+    /// Whether a merge is due that brings space of values back.
+    pub(crate) value_merge_due: AtomicBool,
     /// What merges operands. Empty: it is not here, and operands stay as they are.
     pub(crate) merge_operator: OnceLock<Arc<dyn MergeOperator>>,
     /// Whether its key space was dropped.
@@ -339,6 +341,7 @@ impl Installer {
         let merge_epoch = next.merge_epoch;
         tree.current.store(Arc::new(next));
         tree.merge_epoch.store(merge_epoch, Ordering::Release);
+        tree.note_value_garbage();
         if let Some(elastic) = &tree.elastic {
             elastic.follow(tree.current.pin().files());
         }

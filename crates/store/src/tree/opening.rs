@@ -22,7 +22,7 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::Workers;
-use crate::sync::{Arc, AtomicU64, Mutex, Switch};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Switch};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
 use crate::tree::guard_image;
@@ -116,7 +116,7 @@ pub(crate) fn open_tree(
         elastic.follow(version.files());
     }
     let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
-    Ok(OpenTree {
+    let tree = OpenTree {
         keyspace,
         env,
         leaving,
@@ -140,8 +140,11 @@ pub(crate) fn open_tree(
             .cloned()
             .map_or_else(OnceLock::new, OnceLock::from),
         dropped: Dropped::default(),
+        value_merge_due: AtomicBool::new(false),
         table_files,
-    })
+    };
+    tree.note_value_garbage();
+    Ok(tree)
 }
 
 /// What logs bring back of a tree.

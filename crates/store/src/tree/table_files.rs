@@ -17,7 +17,6 @@ use crate::files::cache::CacheShare;
 use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
-use crate::files::value_file::ValueFile;
 use crate::files::value_files::{StoreValues, ValueFiles};
 use crate::guard::empty_ranges::Questions;
 use crate::plan::layout::{Layout, TableRecord};
@@ -94,18 +93,21 @@ impl TableFiles {
         self.next_file.load(Ordering::Relaxed)
     }
 
-    /// Has a table hold its value files. `of`: somebody else holds them, or they are there.
-    fn hold_values(
-        &self,
-        table: &Table,
-        of: impl Fn(&StoreValues, u64) -> Result<Arc<ValueFile>>,
-    ) -> Result<()> {
+    /// Has a table hold its value files. Requires: they are held, or none is removed meanwhile.
+    fn hold_values(&self, table: &Table) -> Result<()> {
         if table.named_values().is_empty() {
             return Ok(());
         }
-        let store = &self.values.store;
-        let files = table.named_values().iter().map(|(file, _)| of(store, file));
-        table.hold_values(files.collect::<Result<_>>()?);
+        let found = |(number, _)| {
+            let file = self.values.store.found(number)?;
+            if file.keyspace() != self.keyspace {
+                let what = format!("it has values of key space number {}", file.keyspace().0);
+                return Err(Error::corrupt(file.path(), 0, what));
+            }
+            Ok(file)
+        };
+        let files = table.named_values().iter().map(found).collect::<Result<_>>()?;
+        table.hold_values(files);
         Ok(())
     }
 
@@ -131,10 +133,11 @@ impl TableFiles {
         Ok(table)
     }
 
-    /// Opens a table that was written now, of entries whose values somebody holds.
+    /// Opens a table that was written now, of entries whose values somebody holds, or that is
+    /// written by a repair.
     pub(crate) fn open_new_table(&self, file: u64) -> Result<Arc<Table>> {
         let table = self.open_table(file)?;
-        self.hold_values(&table, StoreValues::held)?;
+        self.hold_values(&table)?;
         Ok(table)
     }
 
@@ -202,7 +205,7 @@ pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTab
             Err(error) => return Err(table_missing(error, record)),
         };
         check_bounds(&table, record)?;
-        files.hold_values(&table, StoreValues::found)?;
+        files.hold_values(&table)?;
         opened.insert(record.file, table);
     }
     Ok((opened, damaged))

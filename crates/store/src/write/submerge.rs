@@ -128,6 +128,7 @@ impl Submerge {
             }
             Ok(verdict == Verdict::Keep)
         })?;
+        self.read.bytes += writer.take_moved_bytes();
         if is_done {
             retention.end();
             kept.write_made(retention.take_ready(), writer, plan, tree)?;
@@ -155,6 +156,7 @@ impl Reading {
             MergeCursor::over(inputs.iter().map(|placed| placed.run.cursor().end_to_end()))?;
         let writer = RunWriter::new(&tree.table_files, retention.kept_tombstones());
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
+        let writer = writer.moving(&plan.moved_values);
         let locator = plan.locator(tree, &inputs);
         let kept = Kept {
             begins: submerge.begins_partition.then(|| submerge.range.from.clone()),

@@ -220,19 +220,19 @@ mod tests {
         let plain =
             [&b"TRMLVAL\0"[..], &[1, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]].concat();
         assert_eq!(bytes[..HEADER_CHECKSUM_AT], plain);
-        assert_eq!(bytes[HEADER_CHECKSUM_AT..], [0x6e, 0xba, 0xe2, 0x5f]);
+        assert_eq!(bytes[HEADER_CHECKSUM_AT..], [0x1c, 0xee, 0xd5, 0xc2]);
         assert_eq!(decode_header(&bytes, 12), Ok((VERSION, KeyspaceId(3))));
         assert!(decode_header(&bytes, 13).is_err());
         let (bytes, at) = record((12, 28), b"drum");
         let expected = [
             &b"tVal"[..],
             &[4, 0, 0, 0, 0, 0, 0, 0],
-            &[0x1a, 0x8b, 0xb2, 0xc8],
+            &[0x7d, 0x9d, 0x75, 0x8c],
             b"drum",
-            &[0x33, 0xcb, 0x1d, 0x2d],
+            &[0x43, 0x6f, 0xb7, 0xa4],
         ];
         assert_eq!(bytes, expected.concat());
-        assert_eq!(at.checksum, 0x38c2_98df);
+        assert_eq!(at.checksum, 0x9677_9dff);
         assert_eq!(bytes.len() as u64, record_bytes(4));
     }
 

@@ -157,8 +157,8 @@ impl Unsynced {
         self.begin(log).end(sync).map(drop)
     }
 
-    /// Syncs the log beside its writer, and before it by `values` what it refers to. False: all of it
-    /// was durable. None: that is impossible. `failed` is called with an error, if the log still
+    /// Syncs the log beside its writer, and before it by `values` what it refers to. False: all of
+    /// it was durable. None: that is impossible. `failed` is called with an error, if the log still
     /// takes writes.
     pub(crate) fn sync_beside(
         &self,

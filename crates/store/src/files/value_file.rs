@@ -5,8 +5,8 @@
 //! failed   a sync has failed -> retired -> made anew: copied, checked, durable, renamed
 //! read     head and chunks, each checked
 //! ```
-//! Invariants: what is appended lies behind all that was. A file that may have a second name, or was
-//! there when the store was opened, is retired. After a failed sync no other sync of that file
+//! Invariants: what is appended lies behind all that was. A file that may have a second name, or
+//! was there when the store was opened, is retired. After a failed sync no other sync of that file
 //! counts: its values are copied.
 
 use std::io::ErrorKind;
@@ -255,8 +255,8 @@ impl ValueFile {
         synced.map_err(Error::io(&self.path))
     }
 
-    /// Copies what it has into a file that takes its name. Each record that this process has written
-    /// is checked meanwhile: after a failed sync it may be gone.
+    /// Copies what it has into a file that takes its name. Each record that this process has
+    /// written is checked meanwhile: after a failed sync it may be gone.
     fn make_anew(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
         self.retire();
         let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));

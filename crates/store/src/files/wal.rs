@@ -137,9 +137,9 @@ impl Wal {
         })
     }
 
-    /// Creates a log anew that was read back, with the records that it has, as far as these count. A
-    /// crash may have left some of them in the system's memory alone. In the new file all are durable, at the same
-    /// offsets. It gets its name then.
+    /// Creates a log anew that was read back, with the records that it has, as far as these count.
+    /// A crash may have left some of them in the system's memory alone. In the new file all are
+    /// durable, at the same offsets. It gets its name then.
     pub(crate) fn create_again(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<Wal> {
         Wal::create_whole(folder, number, |file, path| {
             let mut wal = Wal::empty(file, path, number)?;

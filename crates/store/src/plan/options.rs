@@ -99,8 +99,8 @@ options! {
     compression: bool = true, "true or false";
     /// Bytes from which on a value is apart: it is written once, into a file of values, and log,
     /// memory and tables have a reference. 0: none is. Operands of a merge operator, and what it
-    /// makes of them, never are. Less: merges rewrite less; a read of such a value is one read more,
-    /// and space comes back later.
+    /// makes of them, never are. Less: merges rewrite less; a read of such a value is one read
+    /// more, and space comes back later.
     value_threshold: usize = 16 << 10, "0, or 256 and more"
         if |it| *it == 0 || *it >= VALUE_THRESHOLD_MIN;
     /// Of the bytes of a file of values, the share that nobody refers to any more from which on

@@ -2,8 +2,9 @@
 //! ```text
 //! read     in order: a piece of many chunks at a time      after a seek: the chunk of the place
 //! ```
-//! Invariants: every byte that is given was checked with its chunk. Who reads a value from its first
-//! byte to its last also knows that it is the one that was put. The file stays while it is read.
+//! Invariants: every byte that is given was checked with its chunk. Who reads a value from its
+//! first byte to its last also knows that it is the one that was put. The file stays while it is
+//! read.
 
 use std::io::{Error as IoError, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Which value files have much that nobody refers to, and when merges are to bring their space back.
+//! Which value files have much that nobody refers to, and when merges are to bring their space
+//! back.
 //! ```text
 //! file     [ referred to | garbage ]        garbage past a share of it: its values are moved, by
 //!                                           merges into the last level; then the file goes

@@ -1,9 +1,10 @@
 //! How a reference becomes a value.
 //! ```text
-//! entry in a memtable  ->  reference  ->  file, held by the memtable  ->  record, checked  ->  value
-//!       in a table                              held by the table
+//! entry in a memtable -> reference -> file, held by the memtable -> record, checked -> value
+//!       in a table                       held by the table
 //! ```
-//! Invariant: who reads a reference has pinned the version that it was found in. So its file is held.
+//! Invariant: who reads a reference has pinned the version that it was found in. So its file is
+//! held.
 
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;

@@ -119,8 +119,8 @@ impl RecordMaker {
         RecordMaker { file, at: offset + HEAD_BYTES as u64, checksum: 0 }
     }
 
-    /// Appends chunks of these bytes. Requires: only the last bytes of a value are not a multiple of
-    /// the length of a chunk.
+    /// Appends chunks of these bytes. Requires: only the last bytes of a value are not a multiple
+    /// of the length of a chunk.
     pub(crate) fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         for chunk in bytes.chunks(CHUNK_BYTES) {
             let checksum = crc32c::crc32c(chunk);

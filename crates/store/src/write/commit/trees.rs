@@ -298,8 +298,8 @@ struct Filling<'e> {
 }
 
 impl Filling<'_> {
-    /// The memtable holds the file of a value that its next entry refers to. Requires: who writes it
-    /// holds the file meanwhile.
+    /// The memtable holds the file of a value that its next entry refers to. Requires: who writes
+    /// it holds the file meanwhile.
     #[cold]
     fn hold_value(&self, kind: Kind, stored: &[u8]) {
         let at = ref_in(kind, stored).and_then(std::result::Result::ok);

@@ -49,8 +49,8 @@ pub(crate) enum Log {
         replaces: bool,
         /// It was in a log that has failed: no log that counts has it.
         is_needed: bool,
-        /// So many bytes of the file that has its name were read when the store was opened. They are
-        /// copied, with what tables have of them: change feeds go on from there.
+        /// So many bytes of the file that has its name were read when the store was opened. They
+        /// are copied, with what tables have of them: change feeds go on from there.
         was_read: Option<u64>,
     },
 }

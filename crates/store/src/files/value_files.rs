@@ -300,6 +300,14 @@ impl ValueFiles {
         }
     }
 
+    /// Lets files go that wait for values, and have none that anybody refers to.
+    pub(crate) fn let_useless_go(&self) {
+        for waiting in [&self.waiting, &self.waiting_for_moved] {
+            // Who puts a value holds its file until tables or memtables do.
+            lock(waiting).retain(|file| Arc::strong_count(file) > 1);
+        }
+    }
+
     /// A file takes no values any more, once what is appended now is whole.
     pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
         for waiting in [&self.waiting, &self.waiting_for_moved] {

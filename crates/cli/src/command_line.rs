@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Load(commands::load::LoadArgs),
     /// Print the value of a key. Exit status 1 if there is none.
     #[command(after_help = "Example: a value\n  trommel get --db words apple")]
-    Get(GetArgs),
+    Get(commands::get::GetArgs),
     /// Set the value of a key.
     #[command(after_help = "Example: a key and its value\n  trommel put --db words apple red")]
     Put(commands::put::PutArgs),

@@ -103,9 +103,9 @@ options! {
     /// more, and space comes back later.
     value_threshold: usize = 16 << 10, "0, or 256 and more"
         if |it| *it == 0 || *it >= VALUE_THRESHOLD_MIN;
-    /// Of the bytes of a file of values, the share that nobody refers to any more from which on
-    /// merges into the last level move the others to another file, so that it can go. Less: less
-    /// disk, more is written.
+    /// The share of garbage in a file of values from which on its other values are moved: merges
+    /// into the last level write them to another file, so that it can go. Less: less disk, more is
+    /// written.
     value_garbage_share: f64 = 0.3, "0.05 to 0.95" if |it| (0.05..=0.95).contains(it);
     /// Bytes after which values go on in another file. Less: space comes back in smaller steps, in
     /// more files.

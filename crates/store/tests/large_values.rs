@@ -621,3 +621,39 @@ fn verify_finds_damaged_values_and_repair_tells_what_is_lost() {
         }
     }
 }
+
+// What a killed process has written need not be durable, though it is read.
+#[test]
+fn values_of_a_killed_process_become_durable_with_the_next_sync() {
+    let disk = Memory::new();
+    let options = || options().sync(SyncPolicy::Never);
+    let db = open_with(&disk, options());
+    write_batches(&db, 0..20);
+    let disk = disk.kill();
+    drop(db);
+    let db = open_with(&disk, options());
+    assert_eq!(batches_found(&db), 20);
+    db.put("more", "short").expect("puts");
+    db.sync().expect("syncs");
+    assert_eq!(batches_found(&db), 20);
+    let db = open_with(&disk.crash_hard(), options());
+    assert_eq!(batches_found(&db), 20);
+    assert!(db.verify().expect("verifies").damage.is_empty());
+}
+
+#[test]
+fn key_spaces_without_a_log_have_values_once_they_are_flushed() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let unlogged = KeyspaceOptions::new().value_threshold(1 << 10).log(false);
+    let cache = db.keyspace("cache", unlogged).expect("made");
+    cache.put("a", value(1, 5000)).expect("puts");
+    cache.flush().expect("flushes");
+    cache.put("b", value(2, 5000)).expect("puts");
+    let after = disk.crash_hard();
+    let db = open(&after);
+    let cache = db.open_keyspace("cache").expect("is there");
+    assert_eq!(cache.get("a").expect("reads").expect("a"), value(1, 5000));
+    assert!(cache.get("b").expect("reads").is_none());
+    assert!(db.verify().expect("verifies").damage.is_empty());
+}

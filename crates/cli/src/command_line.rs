@@ -40,7 +40,7 @@ pub(crate) enum Command {
     Load(commands::load::LoadArgs),
     /// Print the value of a key. Exit status 1 if there is none.
     #[command(after_help = "Example: a value\n  trommel get --db words apple")]
-    Get(KeyArgs),
+    Get(commands::get::GetArgs),
     /// Set the value of a key.
     #[command(after_help = "Example: a key and its value\n  trommel put --db words apple red")]
     Put(commands::put::PutArgs),
@@ -149,7 +149,8 @@ impl Command {
             Command::Export(export) => Some(&export.store.db),
             Command::Import(import) => Some(&import.store.db),
             Command::Upgrade(upgrade) => Some(&upgrade.db),
-            Command::Get(key) | Command::Delete(key) => Some(&key.store.db),
+            Command::Get(get) => Some(&get.key.store.db),
+            Command::Delete(key) => Some(&key.store.db),
             Command::Put(put) => Some(&put.key.store.db),
             Command::DeleteRange(range) => Some(&range.store.db),
             Command::Scan(scan) => Some(&scan.range.store.db),

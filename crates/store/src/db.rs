@@ -29,6 +29,7 @@ use crate::write::engine::{Engine, EngineUse};
 use crate::write::keyspaces;
 
 mod keyspace;
+mod large_values;
 mod owner;
 mod single_keys;
 mod snapshot;

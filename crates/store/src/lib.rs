@@ -25,6 +25,7 @@
 //! | add to values without reading them | [`Db::merge`], [`Options::merge_operator`] |
 //! | read what a batch would do | [`IndexedBatch`] |
 //! | load sorted entries | [`Db::ingest`] |
+//! | write and read values of any length | [`Db::put_reader`], [`Db::get_reader`] |
 //! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
 //! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
 //! | count | [`Db::approximate_count`], [`Db::estimate_count`] |
@@ -87,12 +88,14 @@
 //! [`Db::delete_range`]: Keyspace::delete_range
 //! [`Db::estimate_count`]: Keyspace::estimate_count
 //! [`Db::get`]: Keyspace::get
+//! [`Db::get_reader`]: Keyspace::get_reader
 //! [`Db::ingest`]: Keyspace::ingest
 //! [`Db::may_contain_range`]: Keyspace::may_contain_range
 //! [`Db::merge`]: Keyspace::merge
 //! [`Db::multi_get`]: Keyspace::multi_get
 //! [`Db::prefix`]: Keyspace::prefix
 //! [`Db::put`]: Keyspace::put
+//! [`Db::put_reader`]: Keyspace::put_reader
 //! [`Db::put_ttl`]: Keyspace::put_ttl
 //! [`Db::queue`]: Keyspace::queue
 //! [`Db::range`]: Keyspace::range
@@ -136,6 +139,7 @@ pub use read::changes::{Change, ChangeBatch, ChangeKind, Changes};
 pub use read::indexed_batch::{IndexedBatch, Readable};
 pub use read::queue::{Answer, Answered, Queue};
 pub use read::scan::{KeyValue, Scan};
+pub use read::value_reader::ValueReader;
 pub use shared::environment::Environment;
 pub use shared::resources::Resources;
 

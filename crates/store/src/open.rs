@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 use crate::files::log_check::live_logs;
 use crate::files::log_replay::{Replayed, ReplayedLog, replay_logs};
 use crate::files::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, READ_VERSIONS};
-use crate::files::names::{LOCK_NAME, file_number, free_number, image_name, table_name, wal_name};
+use crate::files::names::{
+    LOCK_NAME, file_number, free_number, image_name, table_name, value_name, wal_name,
+};
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::files::wal::Predecessor;
 use crate::plan::options::Options;
@@ -72,7 +74,8 @@ pub(crate) fn open_store(
         KeyspaceId::DEFAULT => size,
         other => MemtableSize::of_many(kept_buffer_bytes(&layout.keyspaces[&other].record.options)),
     };
-    let mut replayed = replay_logs(&folder, &names, &layout, &size_of)?;
+    let mut replayed =
+        replay_logs((&folder, &table_files.values.store), &names, &layout, &size_of)?;
     let last = replayed.last().max(layout.last_sequence()).max(layout.logs.unlogged);
     let life = Arc::clone(folder.life());
     let chain = found_chain(&folder, &names, (&replayed, last), &layout, options.kept_log_bytes);
@@ -96,7 +99,12 @@ pub(crate) fn open_store(
     keyspaces.open_those_with_data(&main, replayed.trees)?;
     // Not earlier: a manifest that has lost an edit to damage makes a table look like an orphan,
     // and then something above is missing.
-    let orphans = if main.env.reads_older { Vec::new() } else { orphans(&names, &layout, &logs) };
+    let values: HashSet<u64> = {
+        let held = main.table_files.values.store.all_held();
+        held.iter().map(|file| file.number()).collect()
+    };
+    let orphans = || orphans(&names, &layout, &logs, &values);
+    let orphans = if main.env.reads_older { Vec::new() } else { orphans() };
     remove_orphans(&folder, &orphans, || main.manifest().keep().is_ok());
     Ok((main, keyspaces))
 }
@@ -119,7 +127,9 @@ pub(crate) fn open(dir: &Path, options: &Options, env: Environment) -> Result<En
 /// The newest log goes on, in a file that replaces it; or if there is none, a new one.
 fn log_of(replayed: &Replayed, last: Sequence, new_file: impl FnOnce() -> u64) -> Log {
     match replayed.logs.last() {
-        Some(&ReplayedLog { number, before, .. }) => Log::read_back(number, before),
+        Some(&ReplayedLog { number, before, counts, .. }) => {
+            Log::read_back(number, before, counts.bytes)
+        }
         None => Log::unmade(new_file(), Predecessor::none(last)),
     }
 }
@@ -171,7 +181,12 @@ fn take_folder(
 }
 
 /// What a crash or a reader of the last session has left: it is in no layout.
-fn orphans<'n>(names: &'n [String], layout: &StoreLayout, logs: &BTreeSet<u64>) -> Vec<&'n String> {
+fn orphans<'n>(
+    names: &'n [String],
+    layout: &StoreLayout,
+    logs: &BTreeSet<u64>,
+    values: &HashSet<u64>,
+) -> Vec<&'n String> {
     let trees = || layout.trees();
     let tables = trees().flat_map(|tree| &tree.runs).flat_map(|run| &run.tables);
     let live: HashSet<String> = tables.map(|table| table_name(table.file)).collect();
@@ -181,6 +196,8 @@ fn orphans<'n>(names: &'n [String], layout: &StoreLayout, logs: &BTreeSet<u64>) 
         file_number(name).is_some_and(|number| {
             dead_log(number)
                 || name.ends_with(".wal.new")
+                || name.ends_with(".value.new")
+                || (**name == value_name(number) && !values.contains(&number))
                 || (**name == table_name(number) && !live.contains(*name))
                 || (**name == image_name(number) && !images.contains(&number))
         })

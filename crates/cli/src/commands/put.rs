@@ -1,6 +1,8 @@
 //! `put`: sets the value of a key.
 
+use std::fs::File;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -10,14 +12,18 @@ use trommel::GuardKind;
 use crate::args::key::KeyArgs;
 use crate::output::json_bytes::json_bytes;
 use crate::output::keytext::read;
-use crate::process::failure::{Outcome, Status};
+use crate::process::failure::{Failure, Outcome, Status};
 
 #[derive(Debug, Args)]
 pub(crate) struct PutArgs {
     #[command(flatten)]
     pub(crate) key: KeyArgs,
     /// The value.
-    value: String,
+    #[arg(required_unless_present = "file")]
+    value: Option<String>,
+    /// The file that has the value, of up to 1 TiB: it is never in memory as a whole.
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["value", "ttl"])]
+    file: Option<PathBuf>,
     /// How long the key has this value, like 30s, 15m, 12h or 7d; then it has none. [default: for
     /// ever]
     #[arg(long, value_name = "TIME", value_parser = ttl)]
@@ -26,17 +32,35 @@ pub(crate) struct PutArgs {
 
 pub(crate) fn run(arguments: &PutArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let hex = arguments.key.hex;
-    let (key, value) = (read(&arguments.key.key, hex)?, read(&arguments.value, hex)?);
-    let db = arguments.key.store.open_or_create(GuardKind::Open)?;
-    match arguments.ttl {
-        Some(ttl) => db.put_ttl(&key, &value, ttl)?,
-        None => db.put(&key, &value)?,
-    }
-    db.close()?;
+    let key = read(&arguments.key.key, hex)?;
+    let bytes = match &arguments.file {
+        Some(file) => put_file(arguments, &key, file)?,
+        None => {
+            let value = read(arguments.value.as_deref().unwrap_or_default(), hex)?;
+            let db = arguments.key.store.open_or_create(GuardKind::Open)?;
+            match arguments.ttl {
+                Some(ttl) => db.put_ttl(&key, &value, ttl)?,
+                None => db.put(&key, &value)?,
+            }
+            db.close()?;
+            value.len() as u64
+        }
+    };
     if json {
-        writeln!(out, "{}", json!({ "key": json_bytes(&key, hex), "value_bytes": value.len() }))?;
+        writeln!(out, "{}", json!({ "key": json_bytes(&key, hex), "value_bytes": bytes }))?;
     }
     Ok(Status::Fine)
+}
+
+/// Sets the value of a key to what a file has: how many bytes these are.
+fn put_file(arguments: &PutArgs, key: &[u8], path: &Path) -> Result<u64, Failure> {
+    let of_file = |error: std::io::Error| Failure::Data(format!("{}: {error}", path.display()));
+    let file = File::open(path).map_err(of_file)?;
+    let bytes = file.metadata().map_err(of_file)?.len();
+    let db = arguments.key.store.open_or_create(GuardKind::Open)?;
+    db.put_reader(key, bytes, file)?;
+    db.close()?;
+    Ok(bytes)
 }
 
 /// Reads a time like 500ms, 30s, 15m, 12h or 7d.

@@ -5,8 +5,12 @@
 //! Invariant: a store is closed once: by a call, or when its owner goes.
 
 use crate::db::single_keys;
-use crate::entries::entry::Sequence;
+use crate::entries::batch::Batch;
+use crate::entries::entry::{Kind, Sequence};
+use crate::entries::expiry::EXPIRY_BYTES;
 use crate::error::{Error, Result};
+use crate::files::value_file::ValueFile;
+use crate::plan::options::VALUE_THRESHOLD_MIN;
 use crate::sync::Arc;
 use crate::write::conflicts::Write;
 use crate::write::engine::{Engine, EngineUse};
@@ -47,12 +51,59 @@ impl Owner {
                 return Err(Error::NoMergeOperator { path, keyspace, key });
             }
         }
+        let _held = self.put_values_apart(&mut write.batch)?;
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();
         engine.counters.batches.time(clock, || match expected.is_empty() {
             true => commit.write_if(engine, &mut write, sync),
             false => single_keys::write_as_expected(engine, &write, &expected, sync),
         })
+    }
+
+    /// Writes the values of a batch that are to be apart into their files. These are held until the
+    /// batch is written, or has failed.
+    #[inline]
+    fn put_values_apart(&self, batch: &mut Batch) -> Result<Vec<Arc<ValueFile>>> {
+        match batch.may_have_value_of(VALUE_THRESHOLD_MIN) {
+            true => self.put_large_values_apart(batch),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    #[cold]
+    fn put_large_values_apart(&self, batch: &mut Batch) -> Result<Vec<Arc<ValueFile>>> {
+        let mut held: Vec<Arc<ValueFile>> = Vec::new();
+        if !self.has_values_apart(batch)? {
+            return Ok(held);
+        }
+        batch.put_values_apart(|keyspace, value| {
+            let tree = self.engine.commit.trees.of(&self.engine, keyspace)?;
+            if !tree.is_apart(value) {
+                return Ok(None);
+            }
+            let (at, file) = tree.table_files.values.put(value)?;
+            if held.last().is_none_or(|last| !Arc::ptr_eq(last, &file)) {
+                held.push(file);
+            }
+            Ok(Some(at))
+        })?;
+        Ok(held)
+    }
+
+    fn has_values_apart(&self, batch: &Batch) -> Result<bool> {
+        for (keyspace, kind, _, stored) in batch.logged() {
+            let value = match kind {
+                Kind::Put => stored,
+                Kind::PutWithExpiry => &stored[EXPIRY_BYTES..],
+                _ => continue,
+            };
+            if value.len() >= VALUE_THRESHOLD_MIN
+                && self.engine.commit.trees.of(&self.engine, keyspace)?.is_apart(value)
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     pub(super) fn close(&self) -> Result<()> {

@@ -305,7 +305,11 @@ fn note_writes(batch: &Batch, reads: &mut ReadSet) {
                 read.note_range(&KeyBounds { from: key.to_vec(), to: Some(value.to_vec()) });
             }
             Kind::Merge => {}
-            Kind::Put | Kind::Delete | Kind::PutWithExpiry => read.note_point(key),
+            Kind::Put
+            | Kind::Delete
+            | Kind::PutWithExpiry
+            | Kind::PutApart
+            | Kind::PutApartWithExpiry => read.note_point(key),
         }
     }
 }

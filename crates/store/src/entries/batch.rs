@@ -6,6 +6,7 @@ use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, Kind, VALUE_BYTES_MA
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::packed;
+use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::storage::clock::Clock;
 
@@ -34,6 +35,8 @@ pub struct Batch {
     has_lifetimes: bool,
     /// Whether any write is an operand.
     has_operands: bool,
+    /// Bytes of the longest value as it is stored.
+    longest: usize,
     /// The key space that its first writes go into.
     first_keyspace: KeyspaceId,
     /// From which later write on they go into which other one.
@@ -187,7 +190,50 @@ impl Batch {
         self.keyspaces.clear();
         self.first_keyspace = KeyspaceId::DEFAULT;
         self.expected.clear();
-        (self.has_lifetimes, self.has_operands) = (false, false);
+        (self.has_lifetimes, self.has_operands, self.longest) = (false, false, 0);
+    }
+
+    /// Whether it has a value of so many bytes, perhaps.
+    #[inline]
+    pub(crate) fn may_have_value_of(&self, bytes: usize) -> bool {
+        self.longest >= bytes
+    }
+
+    /// Sets the value of a key to one that is apart.
+    pub(crate) fn put_apart(&mut self, key: &[u8], at: &ValueRef) -> &mut Self {
+        self.add(Kind::PutApart, key, &[&at.encode()])
+    }
+
+    /// Has values be apart: `put` gets those that are not, each with its key space, and gives a
+    /// reference, or none if the value stays. Requires: lifetimes have begun. After an error the
+    /// batch is as it was.
+    pub(crate) fn put_values_apart(
+        &mut self,
+        mut put: impl FnMut(KeyspaceId, &[u8]) -> Result<Option<ValueRef>>,
+    ) -> Result<()> {
+        let (mut bytes, mut writes) = (Vec::new(), Vec::with_capacity(self.writes.len()));
+        for ((keyspace, kind, key, stored), write) in self.logged().zip(&self.writes) {
+            let (time, value) = match kind {
+                Kind::Put => (&[][..], stored),
+                Kind::PutWithExpiry => stored.split_at(EXPIRY_BYTES),
+                _ => (stored, &[][..]),
+            };
+            let at = if value.is_empty() { None } else { put(keyspace, value)? };
+            let at = at.map(|at| at.encode());
+            let kind = match (kind, &at) {
+                (Kind::Put, Some(_)) => Kind::PutApart,
+                (Kind::PutWithExpiry, Some(_)) => Kind::PutApartWithExpiry,
+                (kind, _) => kind,
+            };
+            let key_at = bytes.len();
+            bytes.extend_from_slice(key);
+            let value_at = bytes.len();
+            bytes.extend_from_slice(time);
+            bytes.extend_from_slice(at.as_deref().unwrap_or(value));
+            writes.push(Write { kind, key_at, value_at, end: bytes.len(), ..*write });
+        }
+        (self.bytes, self.writes) = (bytes, writes);
+        Ok(())
     }
 
     /// A key of each key space into which operands are merged.
@@ -223,6 +269,7 @@ impl Batch {
         let value_at = self.bytes.len();
         value.iter().for_each(|part| self.bytes.extend_from_slice(part));
         let end = self.bytes.len();
+        self.longest = self.longest.max(end - value_at);
         self.writes.push(Write { kind, key_at, value_at, end, is_lifetime: false });
         self
     }

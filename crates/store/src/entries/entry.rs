@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::entries::expiry::EXPIRY_BYTES;
+use crate::entries::value_ref::VALUE_REF_BYTES_MAX;
 
 /// The largest number of a file, flush or write that is believed. It is far beyond what a store can
 /// reach, and far below what its encodings hold.
@@ -46,6 +47,10 @@ pub(crate) enum Kind {
     /// The value is an operand: the key has what the merge operator makes of it and of what the key
     /// had before.
     Merge = 4,
+    /// As `Put`; the value says where the value is (`value_ref.rs`).
+    PutApart = 5,
+    /// As `PutWithExpiry`; behind the time the value says where the value is.
+    PutApartWithExpiry = 6,
 }
 
 impl Kind {
@@ -56,14 +61,35 @@ impl Kind {
             Kind::PutWithExpiry => VALUE_BYTES_MAX + EXPIRY_BYTES,
             Kind::Delete => 0,
             Kind::DeleteRange => KEY_BYTES_MAX,
+            Kind::PutApart => VALUE_REF_BYTES_MAX,
+            Kind::PutApartWithExpiry => VALUE_REF_BYTES_MAX + EXPIRY_BYTES,
         }
+    }
+
+    /// Whether the value as it is stored begins with a time.
+    #[inline]
+    pub(crate) fn has_expiry(self) -> bool {
+        matches!(self, Kind::PutWithExpiry | Kind::PutApartWithExpiry)
+    }
+
+    /// Whether the value is in a file of values.
+    #[inline]
+    pub(crate) fn is_apart(self) -> bool {
+        matches!(self, Kind::PutApart | Kind::PutApartWithExpiry)
     }
 
     /// None: no kind has this number.
     pub(crate) fn from_number(number: u8) -> Option<Kind> {
-        [Kind::Put, Kind::Delete, Kind::DeleteRange, Kind::PutWithExpiry, Kind::Merge]
-            .into_iter()
-            .find(|kind| *kind as u8 == number)
+        const ALL: [Kind; 7] = [
+            Kind::Put,
+            Kind::Delete,
+            Kind::DeleteRange,
+            Kind::PutWithExpiry,
+            Kind::Merge,
+            Kind::PutApart,
+            Kind::PutApartWithExpiry,
+        ];
+        ALL.get(usize::from(number)).copied()
     }
 }
 
@@ -103,6 +129,10 @@ mod tests {
         assert_eq!(order(key(b"a", 9), key(b"a", 4)), Ordering::Less);
         assert_eq!(order(key(b"a", 4), key(b"b", 9)), Ordering::Less);
         assert_eq!(Kind::from_number(1), Some(Kind::Delete));
-        assert_eq!(Kind::from_number(5), None);
+        assert_eq!(Kind::from_number(6), Some(Kind::PutApartWithExpiry));
+        assert_eq!(Kind::from_number(7), None);
+        for number in 0..7 {
+            assert_eq!(Kind::from_number(number).map(|kind| kind as u8), Some(number));
+        }
     }
 }

@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use crate::entries::entry::{Entry, Kind};
+use crate::entries::entry::Entry;
 use crate::storage::clock::Clock;
 
 /// Bytes of the time before the value.
@@ -55,7 +55,7 @@ impl Expiry {
 impl Entry<'_> {
     /// Whether it has expired.
     pub(crate) fn has_expired(&self, now: Duration) -> bool {
-        self.kind == Kind::PutWithExpiry && Expiry::of_stored(self.value).has_come(now)
+        self.kind.has_expiry() && Expiry::of_stored(self.value).has_come(now)
     }
 }
 

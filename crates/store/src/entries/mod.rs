@@ -25,3 +25,4 @@ pub(crate) mod retention;
 pub(crate) mod skiplist;
 pub(crate) mod tombstones;
 pub(crate) mod value;
+pub(crate) mod value_ref;

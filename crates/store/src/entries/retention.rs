@@ -176,9 +176,12 @@ impl Retention {
         let below = match entry.kind {
             Kind::Put => Below::Value(entry.value),
             Kind::Delete => Below::Nothing,
-            Kind::PutWithExpiry if entry.has_expired(self.now) => Below::Nothing,
+            kind if kind.has_expiry() && entry.has_expired(self.now) => Below::Nothing,
             // What is made of it would have to change when it expires.
-            Kind::PutWithExpiry | Kind::DeleteRange | Kind::Merge => Below::Unknown,
+            Kind::PutWithExpiry | Kind::PutApartWithExpiry => Below::Unknown,
+            // It is not read: operands stay on top of it.
+            Kind::PutApart => Below::Unknown,
+            Kind::DeleteRange | Kind::Merge => Below::Unknown,
         };
         if self.held.end(&self.key, below) || self.is_needless_deletion(entry, stripe) {
             return Verdict::Drop;
@@ -306,7 +309,7 @@ mod tests {
                     Kind::Put => "=",
                     Kind::Merge => "+",
                     Kind::Delete => "-",
-                    Kind::PutWithExpiry | Kind::DeleteRange => "?",
+                    _ => "?",
                 };
                 format!("{}{mark}{}", entry.sequence.0, value.trim_start_matches('\0'))
             };

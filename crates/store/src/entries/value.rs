@@ -3,6 +3,7 @@
 //! Value -> Block + range             read from a table; the block may leave the cache meanwhile
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
 //!       -> Arc<[u8]>                 of a batch that is not written yet, or made of operands
+//!       -> Arc<ApartValue>           read from a file of values
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
@@ -36,6 +37,14 @@ enum ValueBytes {
     Shared(Arc<[u8]>),
     /// The same, with a time before it.
     SharedBehindExpiry(Arc<[u8]>),
+    Apart(Arc<ApartValue>),
+}
+
+/// What was read of a file of values: a value is a part of it.
+struct ApartValue {
+    bytes: Vec<u8>,
+    range: Range<usize>,
+    expiry: Option<Expiry>,
 }
 
 // A get hands it through some functions on its way out.
@@ -63,6 +72,7 @@ impl Value {
             }
             ValueBytes::MemtableBehindExpiry(held) => Some(Expiry::of_stored(held.as_slice())),
             ValueBytes::SharedBehindExpiry(bytes) => Some(Expiry::of_stored(bytes)),
+            ValueBytes::Apart(value) => value.expiry,
             ValueBytes::Empty
             | ValueBytes::Block(..)
             | ValueBytes::Memtable(_)
@@ -80,6 +90,11 @@ impl Value {
             }
         };
         Value { place }
+    }
+
+    /// A part of what was read of a file of values. Requires: there is such a part.
+    pub(crate) fn apart(bytes: Vec<u8>, range: Range<usize>, expiry: Option<Expiry>) -> Value {
+        Value { place: ValueBytes::Apart(Arc::new(ApartValue { bytes, range, expiry })) }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -127,6 +142,7 @@ impl Deref for Value {
             }
             ValueBytes::Shared(bytes) => bytes,
             ValueBytes::SharedBehindExpiry(bytes) => bytes.get(EXPIRY_BYTES..).unwrap_or_default(),
+            ValueBytes::Apart(value) => &value.bytes[value.range.clone()],
         }
     }
 }

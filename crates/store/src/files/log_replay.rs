@@ -8,15 +8,19 @@
 //!
 //! Invariant: a log has all the bytes that the next log says it has. Fewer bytes are an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::entries::memtable_writes::writes_up_to;
+use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
+use crate::files::held_values::HeldValues;
 use crate::files::log_check::{LogCounts, beginning_lost, live_logs, missing, missing_newest};
 use crate::files::names::wal_name;
+use crate::files::value_file::ValueFile;
+use crate::files::value_files::StoreValues;
 use crate::files::wal::{self, Predecessor, WalBatch};
 use crate::plan::store_layout::{LogNumbers, StoreLayout};
 use crate::storage::open_folder::OpenFolder;
@@ -47,6 +51,8 @@ pub(crate) struct ReplayedMemtable {
     pub(crate) first_log: u64,
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
+    /// The value files that its entries refer to.
+    pub(crate) values: Arc<HeldValues>,
     /// It takes no more.
     is_closed: bool,
 }
@@ -58,6 +64,8 @@ pub(crate) struct Replayed {
     pub(crate) logs: Vec<ReplayedLog>,
     /// Oldest first.
     pub(crate) trees: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    /// Where the newest log ends, since a value is not there that its next group refers to.
+    torn_at: Option<u64>,
     late: BTreeMap<KeyspaceId, Vec<LateWrite>>,
 }
 
@@ -70,30 +78,23 @@ impl Replayed {
 }
 
 /// Reads the live logs, oldest first. Each log must have all the bytes that the next one says it
-/// has. Only the last may have a torn tail. `size_of`: of a tree's memtables.
+/// has. Only the last may have a torn tail: it ends before a group that refers to a value that is
+/// not there, too. `size_of`: of a tree's memtables.
 pub(crate) fn replay_logs(
-    folder: &OpenFolder,
+    (folder, values): (&OpenFolder, &StoreValues),
     names: &[String],
     layout: &StoreLayout,
     size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
 ) -> Result<Replayed> {
-    let mut replayed =
-        Replayed { logs: found_logs(folder, names, layout.logs)?, ..Default::default() };
-    for place in 0..replayed.logs.len() {
-        let next = replayed.logs.get(place + 1);
-        let next = next.filter(|next| next.before.wal == replayed.logs[place].number);
-        let valid = next.map(|next| next.before.valid_bytes);
-        let is_newest = place + 1 == replayed.logs.len();
-        Replay { folder, layout, size_of }.log(&mut replayed, place, valid)?;
-        if !is_newest {
-            replayed.close_full(size_of);
+    let replay = Replay { folder, values, layout, size_of };
+    let mut torn_at = None;
+    loop {
+        let replayed = replay.all(names, torn_at)?;
+        match replayed.torn_at {
+            Some(found) => torn_at = Some(found),
+            None => return Ok(replayed),
         }
     }
-    for (keyspace, late) in std::mem::take(&mut replayed.late) {
-        let memtables = replayed.trees.get_mut(&keyspace).expect("there are later writes of it");
-        add_late(folder, memtables, late, size_of(keyspace))?;
-    }
-    Ok(replayed)
 }
 
 /// The live logs, each with what it says of the one before it.
@@ -145,12 +146,47 @@ fn check_no_gap(
 
 struct Replay<'a> {
     folder: &'a OpenFolder,
+    values: &'a StoreValues,
     layout: &'a StoreLayout,
     size_of: &'a dyn Fn(KeyspaceId) -> MemtableSize,
 }
 
+/// What the newest log refers to, before it is known which groups are surely durable.
+#[derive(Default)]
+struct Doubtful {
+    /// Of each, where its group begins.
+    values: Vec<(u64, ValueRef)>,
+    /// The first group of which a value is not there, and why.
+    lost: Option<(u64, Error)>,
+}
+
 impl Replay<'_> {
+    /// Reads all logs; the newest one up to where it is torn, if that is known.
+    fn all(&self, names: &[String], torn_at: Option<u64>) -> Result<Replayed> {
+        let logs = found_logs(self.folder, names, self.layout.logs)?;
+        let mut replayed = Replayed { logs, ..Default::default() };
+        for place in 0..replayed.logs.len() {
+            let next = replayed.logs.get(place + 1);
+            let is_newest = next.is_none();
+            let next = next.filter(|next| next.before.wal == replayed.logs[place].number);
+            let valid = next.map(|next| next.before.valid_bytes);
+            let valid = valid.or(torn_at.filter(|_| is_newest));
+            self.log(&mut replayed, place, valid)?;
+            if !is_newest {
+                replayed.close_full(self.size_of);
+            }
+        }
+        for (keyspace, late) in std::mem::take(&mut replayed.late) {
+            let memtables =
+                replayed.trees.get_mut(&keyspace).expect("there are later writes of it");
+            add_late(self.folder, memtables, late, (self.size_of)(keyspace))?;
+        }
+        Ok(replayed)
+    }
+
     fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
+        let is_newest = place + 1 == replayed.logs.len();
+        let mut doubtful = is_newest.then(Doubtful::default);
         let ReplayedLog { number, mut counts, mut last, mut said_bytes, .. } = replayed.logs[place];
         let bytes = wal::replay(self.folder, number, valid, &mut |group| {
             if group.first <= last && !group.repeats {
@@ -158,7 +194,7 @@ impl Replay<'_> {
                 let path = self.folder.path_of(&wal_name(number));
                 return Err(Error::corrupt(path, 0, what));
             }
-            self.group(&group, number, replayed);
+            self.group(&group, number, replayed, &mut doubtful)?;
             last = last.max(Sequence(group.next().0.saturating_sub(1)));
             counts.add_group(group.entries.len());
             said_bytes = said_bytes.max(group.durable_bytes);
@@ -168,10 +204,71 @@ impl Replay<'_> {
         let before = replayed.logs[place].before;
         let said_bytes = said_bytes.min(bytes);
         replayed.logs[place] = ReplayedLog { number, before, counts, last, said_bytes };
+        replayed.torn_at = doubtful.map_or(Ok(None), |it| self.torn_at(it, said_bytes))?;
         Ok(())
     }
 
-    fn group(&self, group: &WalBatch<'_>, log: u64, Replayed { trees, late, .. }: &mut Replayed) {
+    /// Where the newest log ends, if a value is not there: what groups refer to that are not surely
+    /// durable is read and checked, since a crash may have kept any part of it.
+    fn torn_at(&self, Doubtful { values, lost }: Doubtful, durable: u64) -> Result<Option<u64>> {
+        match lost {
+            Some((group, error)) if group < durable => return Err(error),
+            _ => {}
+        }
+        let end = lost.map_or(u64::MAX, |(group, _)| group);
+        let unsure = || values.iter().filter(|(group, _)| (durable..end).contains(group));
+        for (group, at) in unsure() {
+            let checked =
+                self.values.found(at.file).and_then(|it| it.check(self.values.files(), at));
+            match checked {
+                Err(error) if error.tells_of_damage() => return Ok(Some(*group)),
+                checked => checked?,
+            }
+        }
+        if end < u64::MAX {
+            return Ok(Some(end));
+        }
+        // Whoever wrote them may have been killed before they were durable.
+        let files: BTreeSet<u64> = unsure().map(|(_, at)| at.file).collect();
+        files
+            .iter()
+            .try_for_each(|file| self.values.found(*file).map(|it| self.values.doubt(&it)))?;
+        Ok(None)
+    }
+
+    /// The file of a value that an entry refers to. None: it is not there, as the list has noted.
+    fn held(
+        &self,
+        entry: &Entry<'_>,
+        group: u64,
+        doubtful: &mut Option<Doubtful>,
+    ) -> Result<Option<(Arc<ValueFile>, ValueRef)>> {
+        let Some(Ok(at)) = entry.value_ref() else { return Ok(None) };
+        let file = self.values.found(at.file).and_then(|file| {
+            file.check_head(self.values.files(), &at)?;
+            Ok(file)
+        });
+        match (file, doubtful) {
+            (Ok(file), None) => Ok(Some((file, at))),
+            (Ok(file), Some(doubtful)) => {
+                doubtful.values.push((group, at));
+                Ok(Some((file, at)))
+            }
+            (Err(error), Some(doubtful)) if error.tells_of_damage() => {
+                doubtful.lost.get_or_insert((group, error));
+                Ok(None)
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn group(
+        &self,
+        group: &WalBatch<'_>,
+        log: u64,
+        Replayed { trees, late, .. }: &mut Replayed,
+        doubtful: &mut Option<Doubtful>,
+    ) -> Result<()> {
         for (keyspace, entry) in group.writes() {
             // Of one that was dropped.
             let Some(tree) = self.layout.tree(keyspace) else { continue };
@@ -182,10 +279,13 @@ impl Replay<'_> {
             }
             if entry.sequence <= known {
                 if !memtables.iter().any(|it| has(&it.memtable, entry)) {
-                    late.entry(keyspace).or_default().push(LateWrite::of(entry, log));
+                    let value = self.held(entry, group.offset, doubtful)?;
+                    let late = late.entry(keyspace).or_default();
+                    late.push(LateWrite { value_apart: value, ..LateWrite::of(entry, log) });
                 }
                 continue;
             }
+            let value = self.held(entry, group.offset, doubtful)?;
             if memtables.last().is_none_or(|memtable| memtable.is_closed) {
                 memtables.push(ReplayedMemtable::new(
                     log,
@@ -196,7 +296,9 @@ impl Replay<'_> {
             let memtable = memtables.last_mut().expect("it was added");
             memtable.memtable.insert(entry.key, entry.sequence, entry.kind, entry.value);
             memtable.last = entry.sequence;
+            value.iter().for_each(|(file, at)| memtable.values.hold(file, at));
         }
+        Ok(())
     }
 }
 
@@ -208,16 +310,18 @@ struct LateWrite {
     kind: Kind,
     key: Vec<u8>,
     value: Vec<u8>,
+    value_apart: Option<(Arc<ValueFile>, ValueRef)>,
 }
 
 impl LateWrite {
     fn of(entry: &Entry<'_>, log: u64) -> Self {
         let Entry { sequence, kind, key, value } = *entry;
-        LateWrite { log, sequence, kind, key: key.to_vec(), value: value.to_vec() }
+        let (key, value, value_apart) = (key.to_vec(), value.to_vec(), None);
+        LateWrite { log, sequence, kind, key, value, value_apart }
     }
 
     fn entry(&self) -> Entry<'_> {
-        let LateWrite { log: _, sequence, kind, key, value } = self;
+        let LateWrite { log: _, sequence, kind, key, value, value_apart: _ } = self;
         Entry { sequence: *sequence, kind: *kind, key, value }
     }
 }
@@ -268,6 +372,8 @@ fn add_late(
         let with = Memtable::sized(size);
         all.iter().for_each(|it| with.insert(it.key, it.sequence, it.kind, it.value));
         memtable.first = memtable.first.min(all[0].sequence);
+        let values = own.iter().filter_map(|write| write.value_apart.as_ref());
+        values.for_each(|(file, at)| memtable.values.hold(file, at));
         memtable.memtable = Arc::new(with);
     }
     Ok(())
@@ -276,7 +382,8 @@ fn add_late(
 impl ReplayedMemtable {
     fn new(first_log: u64, first: Sequence, size: MemtableSize) -> Self {
         let memtable = Arc::new(Memtable::sized(size));
-        ReplayedMemtable { memtable, first_log, first, last: first, is_closed: false }
+        let (values, is_closed) = (Arc::default(), false);
+        ReplayedMemtable { memtable, first_log, first, last: first, values, is_closed }
     }
 }
 
@@ -302,7 +409,9 @@ mod tests {
     use crate::files::wal::Wal;
     use crate::plan::layout::Layout;
     use crate::plan::store_layout::KeyspaceLayout;
+    use crate::storage::io_mode::Access;
     use crate::storage::memory::Memory;
+    use crate::storage::open_files::OpenFiles;
     use crate::storage::traits::Storage as _;
 
     const DIR: &str = "db";
@@ -323,7 +432,9 @@ mod tests {
     fn replay(disk: &Memory, layout: &StoreLayout, full: usize) -> Result<Replayed> {
         let (folder, names) =
             (OpenFolder::on(disk, DIR), disk.list(Path::new(DIR)).expect("lists"));
-        replay_logs(&folder, &names, layout, &|_| MemtableSize::of(full))
+        let files = OpenFiles::new(folder.clone(), Access::default(), 1);
+        let values = StoreValues::new(folder.clone(), files, Arc::default());
+        replay_logs((&folder, &values), &names, layout, &|_| MemtableSize::of(full))
     }
 
     /// Of each memtable of a tree: the log that it begins in, and its sequence numbers.

@@ -1,6 +1,6 @@
 //! The names of a store's files.
 //! ```text
-//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter
+//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter  000010.value
 //! (the manifest's own names are in manifest.rs)
 //! ```
 //! Invariant: a number belongs to one file, whatever its kind.
@@ -26,6 +26,11 @@ pub(crate) fn image_name(file: u64) -> String {
     format!("{file:06}.filter")
 }
 
+/// The name of a file of values.
+pub(crate) fn value_name(file: u64) -> String {
+    format!("{file:06}.value")
+}
+
 /// A number that no file has, by its name or by the layout. A stray file with a huge number, which
 /// no store reaches, is ignored.
 pub(crate) fn free_number(names: &[String], layout: Option<&StoreLayout>) -> u64 {
@@ -34,10 +39,10 @@ pub(crate) fn free_number(names: &[String], layout: Option<&StoreLayout>) -> u64
     layout.map_or(0, StoreLayout::next_file).max(greatest + 1)
 }
 
-/// The number in the name of a table, log or image.
+/// The number in the name of a table, log, image or value file.
 pub(crate) fn file_number(name: &str) -> Option<u64> {
     let (number, kind) = name.split_once('.')?;
-    matches!(kind, "table" | "wal" | "wal.new" | "filter").then_some(())?;
+    matches!(kind, "table" | "wal" | "wal.new" | "filter" | "value" | "value.new").then_some(())?;
     number.parse().ok().filter(|&number| number <= NUMBER_MAX)
 }
 

@@ -23,10 +23,12 @@ use crate::files::table::filter_section::{FilterSection, unregistered};
 use crate::files::table::format::{
     Index, Properties, Section, TAG_DICTIONARY, TAG_HASHES, check_tombstones, decode_hashes,
 };
+use crate::files::table::named_values::NamedValues;
 use crate::files::table::sub_filters::LoadedSubFilters;
 use crate::files::table::writer::key_bounds;
+use crate::files::value_file::ValueFile;
 use crate::storage::open_files::OpenFiles;
-use crate::sync::Arc;
+use crate::sync::{Arc, OnceLock};
 
 /// The filter of a table.
 pub(crate) type TableFilter = Box<dyn AnyFilter>;
@@ -39,6 +41,9 @@ pub(crate) struct Table {
     index: Index,
     properties: Properties,
     tombstones: RangeTombstones,
+    values: NamedValues,
+    /// The files of these, once they are held.
+    held_values: OnceLock<Vec<Arc<ValueFile>>>,
     filter: Option<TableFilter>,
     /// Of a filter in parts, which is not in `filter` then.
     sub_filters: Option<LoadedSubFilters>,
@@ -70,6 +75,7 @@ impl Table {
         opened.read_dictionary(&sections)?;
         let tombstones = opened.tombstones(&sections)?;
         check_tombstones(&properties, &tombstones).map_err(|what| opened.corrupt(at, what))?;
+        let values = opened.values(&sections)?;
         let filters = FilterSection::all(&opened, &sections);
         let of_kind = |kind| filters.iter().find(|section| section.is_of(kind));
         let (filter, sub_filters) = match filter.and_then(|kind| Some((kind, of_kind(kind)?))) {
@@ -88,6 +94,8 @@ impl Table {
             index,
             properties,
             tombstones,
+            values,
+            held_values: OnceLock::new(),
             filter,
             sub_filters,
             unregistered,
@@ -127,6 +135,21 @@ impl Table {
     #[inline]
     pub(crate) fn tombstones(&self) -> &RangeTombstones {
         &self.tombstones
+    }
+
+    /// The value files that its entries refer to.
+    pub(crate) fn named_values(&self) -> &NamedValues {
+        &self.values
+    }
+
+    /// Holds its value files as long as it is open.
+    pub(crate) fn hold_values(&self, files: Vec<Arc<ValueFile>>) {
+        let _ = self.held_values.set(files);
+    }
+
+    /// Its value files, if it holds them.
+    pub(crate) fn held_values(&self) -> &[Arc<ValueFile>] {
+        self.held_values.get().map_or(&[], |held| held)
     }
 
     pub(crate) fn entry_count(&self) -> u64 {
@@ -281,6 +304,7 @@ pub(crate) mod cursor;
 mod file;
 mod filter_section;
 pub(crate) mod format;
+pub(crate) mod named_values;
 pub(crate) mod parts;
 pub(crate) mod sub_filters;
 pub(crate) mod writer;

@@ -157,9 +157,14 @@ impl Unsynced {
         self.begin(log).end(sync).map(drop)
     }
 
-    /// Syncs the log beside its writer. False: all of it was durable. None: that is impossible.
-    /// `failed` is called with an error, if the log still takes writes.
-    pub(crate) fn sync_beside(&self, failed: impl FnOnce(&Error)) -> Option<Result<bool>> {
+    /// Syncs the log beside its writer, and before it by `values` what it refers to. False: all of
+    /// it was durable. None: that is impossible. `failed` is called with an error, if the log still
+    /// takes writes.
+    pub(crate) fn sync_beside(
+        &self,
+        values: impl FnOnce() -> Result<()>,
+        failed: impl FnOnce(&Error),
+    ) -> Option<Result<bool>> {
         let _turn = lock(&self.turn);
         // The times are those of this log until its writer gets the next one.
         let present = lock(&self.log);
@@ -168,9 +173,15 @@ impl Unsynced {
         let begun = self.begin(&log);
         drop(present);
         // A panic of the storage is a failure, and the next write must see it.
-        let sync = || catch_unwind(AssertUnwindSafe(|| syncer.sync()));
-        let panicked = |_| Err(std::io::Error::other("the storage has panicked"));
-        let synced = begun.end(|| sync().unwrap_or_else(panicked).map_err(Error::io(&log.path)));
+        let sync = || {
+            values()?;
+            syncer.sync().map_err(Error::io(&log.path))
+        };
+        let panicked = || std::io::Error::other("the storage has panicked");
+        let synced = begun.end(|| {
+            let synced = catch_unwind(AssertUnwindSafe(sync));
+            synced.unwrap_or_else(|_| Err(Error::io(&log.path)(panicked())))
+        });
         if let Err(error) = &synced {
             let present = lock(&self.log);
             if present.as_ref().is_some_and(|present| Arc::ptr_eq(present, &log)) {

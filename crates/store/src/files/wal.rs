@@ -32,6 +32,7 @@ use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::memtable_writes::{MemtableWrite, groups, writes_up_to};
+use crate::entries::value_ref::ref_in;
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::record::{self, RecordWriter, Records};
@@ -136,13 +137,13 @@ impl Wal {
         })
     }
 
-    /// Creates a log anew that was read back, with the records that it has. A crash may have left
-    /// some of them in the system's memory alone. In the new file all are durable, at the same
-    /// offsets. It gets its name then.
-    pub(crate) fn create_again(folder: &OpenFolder, number: u64) -> Result<Wal> {
+    /// Creates a log anew that was read back, with the records that it has, as far as these count.
+    /// A crash may have left some of them in the system's memory alone. In the new file all are
+    /// durable, at the same offsets. It gets its name then.
+    pub(crate) fn create_again(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<Wal> {
         Wal::create_whole(folder, number, |file, path| {
             let mut wal = Wal::empty(file, path, number)?;
-            wal.copy_records(folder)?;
+            wal.copy_records(folder, valid_bytes)?;
             Ok(wal)
         })
     }
@@ -258,9 +259,12 @@ impl Wal {
     }
 
     /// Takes over the records of the file that has the log's name, and makes them durable.
-    fn copy_records(&mut self, folder: &OpenFolder) -> Result<()> {
+    fn copy_records(&mut self, folder: &OpenFolder, valid_bytes: u64) -> Result<()> {
         let (mut next, mut is_marked) = (0, true);
         read_log(folder, self.number, &mut |offset, payload, path| {
+            if offset >= valid_bytes {
+                return Ok(());
+            }
             self.records.append(payload)?;
             self.end.appended(self.records.len());
             if offset == HEADER_SIZE as u64 {
@@ -280,14 +284,22 @@ impl Wal {
         self.sync_alone()
     }
 
-    /// Makes every group so far durable. Only one thread does so at a time.
-    pub(crate) fn sync(&mut self, unsynced: &Unsynced) -> Result<()> {
-        unsynced.sync(&self.end, || self.records.sync())
+    /// Makes every group so far durable, and before it by `values` what these refer to. Only one
+    /// thread does so at a time.
+    pub(crate) fn sync(
+        &mut self,
+        unsynced: &Unsynced,
+        values: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        unsynced.sync(&self.end, || {
+            values()?;
+            self.records.sync()
+        })
     }
 
-    /// As `sync`, for a log that no other thread knows.
+    /// As `sync`, for a log that no other thread knows. Requires: the values are durable.
     pub(crate) fn sync_alone(&mut self) -> Result<()> {
-        self.sync(&Unsynced::default())
+        self.sync(&Unsynced::default(), || Ok(()))
     }
 
     /// Whether it has groups that may not be durable.
@@ -353,7 +365,8 @@ pub(crate) fn replay(
         if offset == HEADER_SIZE as u64 {
             return Ok(());
         }
-        f(WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?)
+        let group = WalBatch::decode(payload).map_err(|wrong| in_log(path, offset, wrong))?;
+        f(WalBatch { offset, ..group })
     })?;
     match valid_bytes {
         Some(valid) if end < valid => {
@@ -472,6 +485,8 @@ pub(crate) fn older_version(bytes: &[u8]) -> Option<u32> {
 /// A group of batches that is read in place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct WalBatch<'a> {
+    /// Where in the log it begins, if it was read by `replay`.
+    pub(crate) offset: u64,
     /// How many bytes of the log were durable before.
     pub(crate) durable_bytes: u64,
     /// The sequence number of the first entry; without entries, of the next write.
@@ -499,7 +514,9 @@ impl<'a> WalBatch<'a> {
         }
         let entries = Vec::with_capacity(count as usize);
         let (repeats, keyspaces, first) = (false, Vec::new(), Sequence(first));
-        let mut batch = WalBatch { durable_bytes, first, repeats, entries, keyspaces, skipped: 0 };
+        let (offset, skipped) = (0, 0);
+        let mut batch =
+            WalBatch { offset, durable_bytes, first, repeats, entries, keyspaces, skipped };
         while batch.entries.len() < count as usize {
             batch.decode_item(&mut input)?;
         }
@@ -576,8 +593,11 @@ fn decode_entry<'a>(
     if key.len() > KEY_BYTES_MAX || value.len() > kind.stored_bytes_max() {
         return Err(too_long);
     }
-    if kind == Kind::PutWithExpiry && value.len() < EXPIRY_BYTES {
+    if kind.has_expiry() && value.len() < EXPIRY_BYTES {
         return Err(input.corrupt("an expiry that is not whole"));
+    }
+    if ref_in(kind, value).is_some_and(|at| at.is_err()) {
+        return Err(input.corrupt("a reference to a value that cannot be"));
     }
     if kind == Kind::DeleteRange && key >= value {
         return Err(input.corrupt("a deletion of a range that cannot be"));
@@ -608,7 +628,12 @@ fn encode_writes<'e>(
         out.string(key);
         match kind {
             Kind::Delete => assert!(value.is_empty(), "a deletion of {} bytes", value.len()),
-            Kind::Put | Kind::DeleteRange | Kind::PutWithExpiry | Kind::Merge => out.string(value),
+            Kind::Put
+            | Kind::DeleteRange
+            | Kind::PutWithExpiry
+            | Kind::Merge
+            | Kind::PutApart
+            | Kind::PutApartWithExpiry => out.string(value),
         }
     }
 }

@@ -36,6 +36,9 @@ use nearest::nearest;
 use text::OptionText;
 pub use text::whole_number;
 
+/// The shortest value that may be apart, in bytes.
+pub(crate) const VALUE_THRESHOLD_MIN: usize = 256;
+
 /// How a store is laid out and what it may use. Nothing here is fixed for ever: a store can be
 /// opened with other options at any time, and moves there as it flushes and merges.
 ///
@@ -108,6 +111,19 @@ options! {
     /// more, for each table. 0: none is made. More: smaller blocks, more memory.
     dictionary_bytes: usize = 16 << 10, "0, or 256 to 1048576"
         if |it| *it == 0 || (256..=DICTIONARY_BYTES_MAX).contains(it);
+    /// Bytes from which on a value is apart: it is written once, into a file of values, and log,
+    /// memory and tables have a reference. 0: none is. Operands of a merge operator, and what it
+    /// makes of them, never are. Less: merges rewrite less; a read of such a value is one read
+    /// more, and space comes back later.
+    value_threshold: usize = 16 << 10, "0, or 256 and more"
+        if |it| *it == 0 || *it >= VALUE_THRESHOLD_MIN;
+    /// The share of garbage in a file of values from which on its other values are moved: merges
+    /// into the last level write them to another file, so that it can go. Less: less disk, more is
+    /// written.
+    value_garbage_share: f64 = 0.3, "0.05 to 0.95" if |it| (0.05..=0.95).contains(it);
+    /// Bytes after which values go on in another file. Less: space comes back in smaller steps, in
+    /// more files.
+    value_file_bytes: u64 = 256 << 20, "at least 4096" if |it| *it >= 4096;
     /// Memory for blocks that were read. 0: none is kept.
     block_cache_bytes: usize = 32 << 20, "any number";
     /// Which transfers of tables go past the operating system's cache, where the file system can do

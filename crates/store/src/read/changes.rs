@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::wal::{self, WalBatch};
@@ -93,7 +94,7 @@ pub struct Changes {
     read: Sequence,
     /// Where to read on.
     at: Option<LogPosition>,
-    ready: VecDeque<ChangeBatch>,
+    ready: VecDeque<ReadBatch>,
     names: BTreeMap<u32, Option<Arc<str>>>,
     has_failed: bool,
 }
@@ -136,7 +137,10 @@ impl Changes {
         let tree = Arc::clone(&self.tree);
         let _call = tree.life().enter()?;
         while self.ready.is_empty() && self.read_part()? {}
-        let next = self.ready.pop_front();
+        if let Some(next) = self.ready.front_mut() {
+            next.read_values(&tree, self.told)?;
+        }
+        let next = self.ready.pop_front().map(|next| next.batch);
         let last = next.as_ref().map(|batch| Sequence(batch.sequence()));
         self.told = last.unwrap_or(self.read).max(self.told);
         Ok(next)
@@ -183,7 +187,8 @@ impl Changes {
         let has_moved = end > offset || part.read > self.read;
         (self.read, self.at) = (part.read, Some(LogPosition { log, offset: end, forgotten }));
         let mut batches = part.batches;
-        batches.iter_mut().flat_map(|batch| &mut batch.changes).for_each(|it| self.name(it));
+        let changes = batches.iter_mut().flat_map(|it| &mut it.batch.changes);
+        changes.for_each(|it| self.name(it));
         self.ready.extend(batches);
         Ok(has_moved)
     }
@@ -233,6 +238,38 @@ impl std::fmt::Debug for Changes {
     }
 }
 
+/// A change, and where its value is if that is apart: it is empty then.
+type ReadChange = (Change, Option<ValueRef>);
+
+/// What was read of a log, without the values that are apart: these are read when it is told.
+struct ReadBatch {
+    batch: ChangeBatch,
+    /// Of each change.
+    apart: Vec<Option<ValueRef>>,
+}
+
+impl ReadBatch {
+    /// Reads the values that are apart. `told`: the last write that was told.
+    ///
+    /// # Errors
+    /// `Gone`: the key was written since, and the value is gone.
+    fn read_values(&mut self, tree: &OpenTree, told: Sequence) -> Result<()> {
+        let store = &tree.table_files.values.store;
+        for (change, apart) in self.batch.changes.iter_mut().zip(&mut self.apart) {
+            let Some(at) = apart.as_ref() else { continue };
+            let gone = |_| Error::Gone { since: told.0, first: change.sequence + 1 };
+            let read = store.held(at.file).map_err(gone)?.read(store.files(), at)?;
+            let bytes = read.bytes[read.range].to_vec();
+            match &mut change.kind {
+                ChangeKind::Put(value) | ChangeKind::PutWithExpiry { value, .. } => *value = bytes,
+                ChangeKind::Merge(_) | ChangeKind::Delete | ChangeKind::DeleteRange { .. } => {}
+            }
+            *apart = None;
+        }
+        Ok(())
+    }
+}
+
 /// What is read at once, of one log.
 struct Part {
     read: Sequence,
@@ -240,8 +277,8 @@ struct Part {
     /// The newest write before the log.
     after: Sequence,
     /// What the log repeats of a failed one.
-    repeated: Vec<Change>,
-    batches: Vec<ChangeBatch>,
+    repeated: Vec<ReadChange>,
+    batches: Vec<ReadBatch>,
     bytes: usize,
 }
 
@@ -266,7 +303,7 @@ impl Part {
             return Ok(false);
         }
         let new = group.writes().filter(|(_, entry)| entry.sequence > self.read);
-        let changes: Vec<Change> = new.map(|(keyspace, entry)| change(keyspace, entry)).collect();
+        let changes = new.map(|(keyspace, entry)| change(keyspace, entry)).collect();
         self.bytes += group.entries.iter().map(|it| it.key.len() + it.value.len()).sum::<usize>();
         self.give(changes);
         Ok(true)
@@ -274,7 +311,7 @@ impl Part {
 
     /// What is repeated was told, unless the log before could not make it durable.
     fn repeat(&mut self, group: &WalBatch<'_>) {
-        let told = self.repeated.last().map_or(self.read.0, |last| last.sequence);
+        let told = self.repeated.last().map_or(self.read.0, |(last, _)| last.sequence);
         let new = group.writes().filter(|(_, entry)| entry.sequence.0 > told);
         self.repeated.extend(new.map(|(keyspace, entry)| change(keyspace, entry)));
     }
@@ -288,14 +325,17 @@ impl Part {
         }
     }
 
-    fn give(&mut self, changes: Vec<Change>) {
-        let Some(last) = changes.last() else { return };
+    fn give(&mut self, changes: Vec<ReadChange>) {
+        let Some((last, _)) = changes.last() else { return };
         self.read = Sequence(last.sequence);
-        self.batches.push(ChangeBatch { changes });
+        let (changes, apart) = changes.into_iter().unzip();
+        self.batches.push(ReadBatch { batch: ChangeBatch { changes }, apart });
     }
 }
 
-fn change(keyspace: KeyspaceId, entry: &Entry<'_>) -> Change {
+fn change(keyspace: KeyspaceId, entry: &Entry<'_>) -> ReadChange {
+    // One that cannot be is told by who reads the log.
+    let apart = entry.value_ref().and_then(std::result::Result::ok);
     let kind = match entry.kind {
         Kind::Put => ChangeKind::Put(entry.value.to_vec()),
         Kind::Merge => ChangeKind::Merge(entry.value.to_vec()),
@@ -305,7 +345,13 @@ fn change(keyspace: KeyspaceId, entry: &Entry<'_>) -> Change {
             let (expiry, value) = (Expiry::of_stored(entry.value), &entry.value[EXPIRY_BYTES..]);
             ChangeKind::PutWithExpiry { value: value.to_vec(), expiry }
         }
+        Kind::PutApart => ChangeKind::Put(Vec::new()),
+        Kind::PutApartWithExpiry => {
+            let expiry = Expiry::of_stored(entry.value);
+            ChangeKind::PutWithExpiry { value: Vec::new(), expiry }
+        }
     };
     let (sequence, key) = (entry.sequence.0, entry.key.to_vec());
-    Change { sequence, keyspace: keyspace.0, keyspace_name: None, key, kind }
+    let change = Change { sequence, keyspace: keyspace.0, keyspace_name: None, key, kind };
+    (change, apart)
 }

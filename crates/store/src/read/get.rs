@@ -9,11 +9,12 @@
 //! with its output takes a number that is not smaller.
 
 use crate::entries::cursor::Reads;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Kind, Sequence};
 use crate::entries::memtable::Found;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::read::lookup::{Lookup, PointQuery, Step, count_reads};
+use crate::read::value_reader::ValueReader;
 use crate::storage::pauses::PausePoint;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
@@ -39,6 +40,34 @@ pub(crate) fn get_at(
     key: &[u8],
     at: Sequence,
 ) -> Result<Option<Value>> {
+    with_found((tree, version), key, at, |query, found, costs| tree.value_of(query, found, costs))
+}
+
+/// As `get_at`; the value is to be read in parts.
+pub(crate) fn reader_at(
+    tree: &OpenTree,
+    version: &Version,
+    key: &[u8],
+    at: Sequence,
+) -> Result<Option<ValueReader>> {
+    with_found((tree, version), key, at, |query, found, costs| {
+        let stored = match found.kind {
+            Kind::PutApart => Some(found.value),
+            Kind::PutApartWithExpiry => found.value.unless_expired(&*tree.env.clock),
+            _ => return Ok(tree.value_of(query, found, costs)?.map(ValueReader::whole)),
+        };
+        stored.map(|stored| ValueReader::apart(tree, &stored)).transpose()
+    })
+}
+
+/// Looks a key up, and makes something of what was found.
+#[inline(always)]
+fn with_found<T>(
+    (tree, version): (&OpenTree, &Version),
+    key: &[u8],
+    at: Sequence,
+    make: impl FnOnce(PointQuery<'_, '_>, Found, &mut QueryStats) -> Result<Option<T>>,
+) -> Result<Option<T>> {
     tree.check_open()?;
     let query = PointQuery { version, key, at };
     let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
@@ -47,7 +76,7 @@ pub(crate) fn get_at(
         None => get_in_runs(query, &mut costs),
     };
     let value = match found {
-        Ok(Some(found)) => tree.value_of(query, found, &mut costs),
+        Ok(Some(found)) => make(query, found, &mut costs),
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     };

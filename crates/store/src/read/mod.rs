@@ -16,3 +16,4 @@ pub(crate) mod scan_direction;
 pub(crate) mod scan_heap;
 pub(crate) mod scan_lazy;
 pub(crate) mod scan_tombstones;
+pub(crate) mod value_reader;

@@ -36,6 +36,11 @@ impl OpenTree {
             Kind::PutWithExpiry => Ok(found.value.unless_expired(&*self.env.clock)),
             Kind::Delete | Kind::DeleteRange => Ok(None),
             Kind::Merge => self.merged_value(query, costs).map(Some),
+            Kind::PutApart => self.value_apart(&found.value, costs).map(Some),
+            Kind::PutApartWithExpiry => {
+                let stored = found.value.unless_expired(&*self.env.clock);
+                stored.map(|stored| self.value_apart(&stored, costs)).transpose()
+            }
         }
     }
 
@@ -50,6 +55,9 @@ impl OpenTree {
         // Without an operator there is nothing to be read.
         if self.merge_operator.get().is_some() {
             history = History::read(query, &*self.env.clock, costs)?;
+        }
+        if let Some(existing) = history.existing.as_mut().filter(|_| history.is_apart) {
+            *existing = self.value_apart(existing, costs)?;
         }
         let operands: Vec<&[u8]> = history.operands.iter().rev().map(|value| &**value).collect();
         let existing = history.existing.as_deref();
@@ -74,8 +82,10 @@ impl OpenTree {
 struct History {
     /// Newest first.
     operands: Vec<Value>,
-    /// The value below them.
+    /// The value below them, as it is stored.
     existing: Option<Value>,
+    /// Whether that is a reference.
+    is_apart: bool,
     /// The newest deletion of a range around the key.
     deleted: Option<Sequence>,
     /// The number of the last entry.
@@ -135,11 +145,13 @@ impl History {
                 self.last = Some(sequence);
                 match entry.kind {
                     Kind::Merge => self.operands.push(cursor.value()),
-                    Kind::Put => {
+                    Kind::Put | Kind::PutApart => {
+                        self.is_apart = entry.kind.is_apart();
                         self.existing = Some(cursor.value());
                         return Ok(false);
                     }
-                    Kind::PutWithExpiry => {
+                    Kind::PutWithExpiry | Kind::PutApartWithExpiry => {
+                        self.is_apart = entry.kind.is_apart();
                         self.existing = cursor.value().unless_expired(clock);
                         return Ok(false);
                     }

@@ -37,6 +37,7 @@ pub struct Scan {
     costs: QueryStats,
     /// Some: it ends where it needs a block that is neither here nor in the cache.
     blocks: Option<Arc<Fetched>>,
+    keys_only: bool,
 }
 
 impl Scan {
@@ -51,7 +52,16 @@ impl Scan {
             kind: None,
             costs: QueryStats { queries: 1, ..QueryStats::default() },
             blocks: None,
+            keys_only: false,
         }
+    }
+
+    /// Has it give the keys alone: all values are empty. It reads no value that is
+    /// [apart](crate::options::OptionValues::value_threshold), and asks no merge operator.
+    #[must_use]
+    pub fn keys_only(mut self) -> Self {
+        self.keys_only = true;
+        self
     }
 
     /// With blocks that were read for it; it reads no others.
@@ -168,10 +178,13 @@ impl Scan {
                 let (version, at) = (self.tree.current.hold(), self.registered.sequence());
                 self.tree.check_open()?;
                 let blocks = self.blocks.clone();
-                side.insert(Side::new(version, at, direction, &self.bounds, blocks)?)
+                let mut new = Side::new(version, at, direction, &self.bounds, blocks)?;
+                new.keys_only = self.keys_only;
+                side.insert(new)
             }
         };
         let Some(found) = side.step(&self.bounds, &self.tree)? else { return Ok(None) };
+        let found = if self.keys_only { Value::empty() } else { found };
         match direction {
             Direction::Forward => self.bounds.pass_front(side.key()),
             Direction::Backward => self.bounds.pass_back(side.key()),

@@ -102,8 +102,10 @@ pub(crate) struct Side {
     holds_key: bool,
     probes: u64,
     runs_reached: bool,
-    /// What was read below operands.
+    /// What was read below operands, and of value files.
     of_operands: QueryStats,
+    /// No value file is read.
+    pub(crate) keys_only: bool,
 }
 
 /// Tells when a waiting run must be positioned.
@@ -142,6 +144,7 @@ impl Side {
             probes: 0,
             runs_reached,
             of_operands: QueryStats::default(),
+            keys_only: false,
         };
         side.position_memtables(bounds)?;
         side.ask_guard(bounds)?;
@@ -325,7 +328,13 @@ impl Side {
             let value = match self.newest_visible(sequence, kind)? {
                 Some((Kind::Put, value)) => Some(value),
                 Some((Kind::PutWithExpiry, value)) => value.unless_expired(&*tree.env.clock),
+                Some((Kind::Merge, _)) if self.keys_only => Some(Value::empty()),
                 Some((Kind::Merge, _)) => Some(self.merged_value(tree)?),
+                Some((Kind::PutApart, stored)) => Some(self.value_apart(&stored, tree)?),
+                Some((Kind::PutApartWithExpiry, stored)) => {
+                    let stored = stored.unless_expired(&*tree.env.clock);
+                    stored.map(|stored| self.value_apart(&stored, tree)).transpose()?
+                }
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
             };
             match value {
@@ -345,6 +354,14 @@ impl Side {
     fn merged_value(&mut self, tree: &OpenTree) -> Result<Value> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         tree.merged_value(query, &mut self.of_operands)
+    }
+
+    #[cold]
+    fn value_apart(&mut self, stored: &Value, tree: &OpenTree) -> Result<Value> {
+        match self.keys_only {
+            true => Ok(Value::empty()),
+            false => tree.value_apart(stored, &mut self.of_operands),
+        }
     }
 
     /// A scan that goes on after the first key will come to other runs. Their memory is asked for

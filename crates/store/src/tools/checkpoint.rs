@@ -1,9 +1,9 @@
 //! A checkpoint: another store, in its own folder, with everything that this one holds at one
 //! moment.
 //! ```text
-//! this store    runs of a pinned version          memtables, up to the newest visible write
-//!                 | second names, or copies         | written as one log
-//! the folder    NNNNNN.table, NNNNNN.filter       NNNNNN.wal            then MANIFEST, last of all
+//! this store    runs of a pinned version, values      memtables, up to the newest visible write
+//!                 | second names, or copies             | written as one log
+//! the folder    NNNNNN.table, .filter, .value         NNNNNN.wal        then MANIFEST, last of all
 //! ```
 //! Invariants: the store is only read. The MANIFEST gets its name when everything that it names is
 //! durable. A folder with files but no MANIFEST is no store, and is refused. The pinned version
@@ -17,7 +17,7 @@ use crate::entries::entry::Sequence;
 use crate::entries::memtable_writes::writes_up_to;
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME, Manifest};
-use crate::files::names::{LOCK_NAME, image_name, table_name, wal_name};
+use crate::files::names::{LOCK_NAME, image_name, table_name, value_name, wal_name};
 use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
@@ -135,6 +135,7 @@ fn fill(
             made.take(&main.table_files.folder, table_name(table.file()))?;
             steps.advance(1)?;
         }
+        link_values(engine, version, made)?;
         let mut tree = (*version.layout).clone();
         link_images(engine, made, &mut tree)?;
         tree.next_file = number + 1;
@@ -145,6 +146,16 @@ fn fill(
     made.folder.sync()?;
     made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
     Manifest::create(&made.folder, layout).map(drop)
+}
+
+/// The value files that a version refers to go along. Nothing is appended to them any more.
+fn link_values(tree: &OpenTree, version: &Version, made: &mut Made) -> Result<()> {
+    let values = &tree.table_files.values;
+    let files = version.value_files();
+    files.values().for_each(|(file, _)| values.retire(file));
+    values.store.sync()?;
+    let mut names = files.keys().map(|file| value_name(*file));
+    names.try_for_each(|name| made.take(&tree.table_files.folder, name))
 }
 
 /// The filter's images go along, except those that newer ones replaced. The parts of those are read

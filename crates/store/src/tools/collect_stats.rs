@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::files::placed_run::PlacedRun;
+use crate::files::value_file::format::HEADER_BYTES;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
@@ -24,6 +25,7 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
     let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
+    let (value_files, value_bytes, value_garbage_bytes) = value_sizes(&version);
     let obsolete = engine.leaving.stats(&version);
     let (logs, log_bytes) = engine.logs.sizes();
     let (kept_logs, kept_log_bytes) = engine.logs.kept();
@@ -57,6 +59,9 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         log_bytes,
         kept_logs,
         kept_log_bytes,
+        value_files,
+        value_bytes,
+        value_garbage_bytes,
         fence_bytes: fences.sum::<usize>() as u64,
         cache_bytes: engine.table_files.cache.size_bytes(),
         writes: count(&counters.writes),
@@ -81,6 +86,17 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         files: engine.table_files.files.stats(),
         failure: engine.failure(),
     }
+}
+
+/// How many value files a version has, their bytes, and of these how many nobody refers to.
+fn value_sizes(version: &Version) -> (u64, u64, u64) {
+    let (mut files, mut bytes, mut garbage) = (0, 0, 0);
+    for (file, referred) in version.value_files().values() {
+        files += 1;
+        bytes += file.len();
+        garbage += file.len().saturating_sub(HEADER_BYTES as u64).saturating_sub(*referred);
+    }
+    (files, bytes, garbage)
 }
 
 fn count(counter: &AtomicU64) -> u64 {

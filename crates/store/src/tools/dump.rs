@@ -34,6 +34,7 @@ use crate::plan::store_layout::{KeyspaceChange, StoreEdit, StoreLayout};
 use crate::storage::exhausted::with_room;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
+use crate::tools::dump_values::read_values;
 
 /// The kinds of files that a store has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,8 @@ pub enum FileKind {
     Log,
     /// The global range filter.
     Filter,
+    /// Values that are apart.
+    Value,
 }
 
 impl FileKind {
@@ -57,6 +60,7 @@ impl FileKind {
             FileKind::Table => "table",
             FileKind::Log => "log",
             FileKind::Filter => "filter",
+            FileKind::Value => "value",
         }
     }
 
@@ -68,6 +72,7 @@ impl FileKind {
             (has("table"), FileKind::Table),
             (has("wal"), FileKind::Log),
             (has("filter"), FileKind::Filter),
+            (has("value"), FileKind::Value),
         ];
         known.into_iter().find_map(|(is_so, kind)| is_so.then_some(kind))
     }
@@ -102,13 +107,15 @@ pub enum DumpItem<'a> {
         offset: u64,
         /// Its sequence number.
         sequence: u64,
-        /// What it does: put, delete, delete-range, put-expiring, merge.
+        /// What it does: put, delete, delete-range, put-expiring, merge, put-apart,
+        /// put-apart-expiring.
         kind: &'static str,
-        /// When a put-expiring expires.
+        /// When one that is expiring expires.
         expiry: Option<Expiry>,
         /// Its key.
         key: &'a [u8],
         /// Its value. Empty for a deletion. For the deletion of a range, the key behind the range.
+        /// Of one that is apart, the reference to it.
         value: &'a [u8],
     },
     /// Bytes that are not as they were written.
@@ -195,6 +202,7 @@ fn kind_of_bytes(folder: &OpenFolder, name: &str) -> Result<FileKind> {
         b"TROMMELM" => FileKind::Manifest,
         b"TRMLWAL\0" => FileKind::Log,
         b"TRMLGRF\0" => FileKind::Filter,
+        b"TRMLVAL\0" => FileKind::Value,
         _ => FileKind::Table,
     })
 }
@@ -208,7 +216,9 @@ fn dump_file(
 ) -> Dumped {
     let (file, path) = (folder.open_file(name)?, &*folder.path_of(name));
     let bytes = file.size().map_err(Error::io(path))?;
-    let left_over = needed.map(|needed| why_left_over(needed, name, kind));
+    // Which value files are needed, tables and logs tell, and not the manifest.
+    let left_over =
+        needed.filter(|_| kind != FileKind::Value).map(|needed| why_left_over(needed, name, kind));
     let is_needed = left_over.map(|why| why.is_none());
     say(tell, DumpItem::File { path, kind, bytes, is_needed })?;
     let Some(why) = left_over.flatten() else { return dump_contents(folder, name, kind, tell) };
@@ -261,13 +271,19 @@ fn why_left_over(needed: &Needed, name: &str, kind: FileKind) -> Option<&'static
 fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tell<'_>) -> Dumped {
     // The number is part of the checksums of tables and logs.
     let number = name.split('.').next().and_then(|number| number.parse().ok());
-    if number.is_none() && matches!(kind, FileKind::Table | FileKind::Log) {
+    if number.is_none() && matches!(kind, FileKind::Table | FileKind::Log | FileKind::Value) {
         let what = "it is read by the number that its name begins with, and this has none";
         return damage(tell, 0, what);
     }
     let number = number.unwrap_or_default();
     if kind == FileKind::Table {
         return dump_table(&TableParts::read(folder, name, number)?, tell);
+    }
+    if kind == FileKind::Value {
+        return read_values(folder, name, number, |offset, told| match told {
+            Ok(text) => note(tell, offset, text),
+            Err(what) => damage(tell, offset, what),
+        });
     }
     let bytes = match read_all(folder, name) {
         Err(Error::Corrupt { offset, what, .. }) => return damage(tell, offset, what),
@@ -276,7 +292,7 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
     match kind {
         FileKind::Manifest => dump_manifest(&bytes, tell),
         FileKind::Log => dump_log(&bytes, number, tell),
-        FileKind::Filter | FileKind::Table => dump_filter(&bytes, tell),
+        FileKind::Filter | FileKind::Table | FileKind::Value => dump_filter(&bytes, tell),
     }
 }
 
@@ -323,12 +339,14 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::DeleteRange => "delete-range",
         Kind::PutWithExpiry => "put-expiring",
         Kind::Merge => "merge",
+        Kind::PutApart => "put-apart",
+        Kind::PutApartWithExpiry => "put-apart-expiring",
     }
 }
 
 fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
     let &Entry { key, sequence, kind, value } = entry;
-    let expiry = (kind == Kind::PutWithExpiry).then(|| Expiry::of_stored(value));
+    let expiry = kind.has_expiry().then(|| Expiry::of_stored(value));
     let behind = if expiry.is_some() { EXPIRY_BYTES } else { 0 };
     let value = value.get(behind..).unwrap_or_default();
     let (sequence, kind) = (sequence.0, kind_name(kind));

@@ -3,6 +3,7 @@
 pub(crate) mod checkpoint;
 pub(crate) mod collect_stats;
 pub(crate) mod dump;
+mod dump_values;
 pub(crate) mod progress;
 pub(crate) mod repair;
 pub(crate) mod repair_layout;
@@ -11,6 +12,7 @@ pub(crate) mod repair_manifest;
 pub(crate) mod repair_report;
 pub(crate) mod repair_tables;
 pub(crate) mod repair_untangle;
+mod repair_values;
 pub(crate) mod verify;
 pub(crate) mod verify_files;
 

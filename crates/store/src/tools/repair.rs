@@ -45,6 +45,7 @@ use crate::tools::repair_manifest::FoundManifest;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
 use crate::tools::repair_tables::{Mended, mend};
 use crate::tools::repair_untangle::{Untangled, untangle};
+use crate::tools::repair_values::lost_in_logs;
 use crate::tree::guard_image;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::table_files::TableFiles;
@@ -182,7 +183,8 @@ impl Repair<'_, '_> {
     /// The newest sequence number in logs. None: the logs are damaged.
     fn last_in_logs(&self, store: &StoreLayout) -> Result<Option<Sequence>> {
         let size = MemtableSize::of(self.table_files.options.write_buffer_bytes);
-        match replay_logs(&self.table_files.folder, &self.names, store, &|_| size) {
+        let files = (&self.table_files.folder, &*self.table_files.values.store);
+        match replay_logs(files, &self.names, store, &|_| size) {
             Ok(replayed) => Ok(Some(replayed.last())),
             Err(error) if error.tells_of_damage() => Ok(None),
             Err(Error::Version { .. }) => Ok(None),
@@ -222,7 +224,9 @@ impl Repair<'_, '_> {
             let tree = self.keep_tables(id, &keyspace.tree, &mut aside)?;
             next = next.with(id, tree);
         }
-        if self.last_in_logs(store)?.is_none() {
+        let files = (&self.table_files.folder, &*self.table_files.values.store);
+        let lost = lost_in_logs(files, &self.names, store)?;
+        if !lost.is_empty() || self.last_in_logs(store)?.is_none() {
             self.keep_logs(&mut next, &mut aside)?;
         }
         for (&id, keyspace) in &store.keyspaces {
@@ -329,8 +333,9 @@ impl Repair<'_, '_> {
         let mut keeps = |id: KeyspaceId, entry: &Entry<'_>| {
             Ok(known.tree(id).is_some_and(|tree| entry.sequence > tree.last_sequence))
         };
-        let folder = &self.table_files.folder;
-        let saved = save_writes(folder, &numbers, Some(&known), &mut self.report, &mut keeps)?;
+        let (folder, values) = (&self.table_files.folder, &self.table_files.values.store);
+        let saved =
+            save_writes((folder, values), &numbers, Some(&known), &mut self.report, &mut keeps)?;
         aside.extend(numbers.into_iter().map(wal_name));
         next.logs.live = self.table_files.next_file();
         for (id, writes) in saved {
@@ -516,11 +521,11 @@ impl Repair<'_, '_> {
         logs: &[u64],
         trees: &mut BTreeMap<KeyspaceId, Readable>,
     ) -> Result<()> {
-        let folder = &self.table_files.folder;
+        let (folder, values) = (&self.table_files.folder, &self.table_files.values.store);
         let mut keeps = |id: KeyspaceId, entry: &Entry<'_>| {
             trees.get(&id).map_or(Ok(true), |tree| is_newer_than_all(entry, &tree.tables))
         };
-        let saved = save_writes(folder, logs, None, &mut self.report, &mut keeps)?;
+        let saved = save_writes((folder, values), logs, None, &mut self.report, &mut keeps)?;
         for (id, writes) in saved {
             let Some(output) = self.write_run(id, &writes)? else { continue };
             let facts = output.opened.values().map(|table| TableFacts::of(table));

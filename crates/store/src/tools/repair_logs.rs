@@ -17,11 +17,13 @@ use crate::files::fragments::{Fragment, LogRecord, log_fragments, log_fragments_
 use crate::files::names::wal_name;
 use crate::files::record::read_all;
 use crate::files::table::Table;
+use crate::files::value_files::StoreValues;
 use crate::files::wal::{Predecessor, VERSION, WalBatch, older_version};
 use crate::plan::store_layout::StoreLayout;
 use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::repair_report::{Doubt, Loss, RepairReport};
+use crate::tools::repair_values::lost_value;
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
 
@@ -53,7 +55,7 @@ pub(crate) type SavedWrites = BTreeMap<KeyspaceId, Vec<SavedWrite>>;
 /// The writes of these logs that `keeps` wants. Losses go into the report.
 /// `known`: what the manifest tells, if it is trusted.
 pub(crate) fn save_writes(
-    folder: &OpenFolder,
+    (folder, values): (&OpenFolder, &StoreValues),
     numbers: &[u64],
     known: Option<&StoreLayout>,
     report: &mut RepairReport,
@@ -74,7 +76,7 @@ pub(crate) fn save_writes(
         }
     }
     let mut saver = Saver { report, last: known.map(|known| known.last_sequence().0), open: None };
-    let mut saved = SavedWrites::new();
+    let (mut saved, mut lost_values) = (SavedWrites::new(), Vec::new());
     for &number in numbers {
         if let Some(before) = befores.get(&number) {
             saver.look_for(numbers, known.map(|known| known.logs.live), number, *before);
@@ -85,7 +87,13 @@ pub(crate) fn save_writes(
         for fragment in log_fragments_that_count(&bytes, number, counts) {
             let Some(group) = saver.next(number, counts, fragment) else { continue };
             for (keyspace, entry) in group.writes() {
-                if keeps(keyspace, entry)? {
+                if !keeps(keyspace, entry)? {
+                    continue;
+                }
+                if let Some(what) = lost_value(values, entry)? {
+                    let file = wal_name(number);
+                    lost_values.push(Loss { file, offset: 0, what, entries: Some(1) });
+                } else {
                     saved.entry(keyspace).or_default().push(SavedWrite::of(entry));
                 }
             }
@@ -98,6 +106,7 @@ pub(crate) fn save_writes(
         saver.lose(wal_name(gone), 0, format!("{begins} is missing"));
     }
     saver.drop_empty_losses();
+    report.lost.extend(lost_values);
     for writes in saved.values_mut() {
         writes.sort_by(|one, other| order((&one.key, one.sequence), (&other.key, other.sequence)));
         writes.dedup_by(|one, other| one.sequence == other.sequence && one.key == other.key);

@@ -14,9 +14,11 @@ use crate::files::fragments::Fragment;
 use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::parts::TableParts;
+use crate::files::value_files::StoreValues;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::sync::Arc;
 use crate::tools::repair_report::{Loss, RepairReport};
+use crate::tools::repair_values::{has_lost_values, lost_value};
 use crate::tools::verify::check_flush;
 use crate::tree::run_writer::{RunOutput, RunWriter};
 use crate::tree::table_files::TableFiles;
@@ -68,7 +70,9 @@ pub(crate) fn mend(
     report: &mut RepairReport,
 ) -> Result<Mended> {
     let checked = table_files.open_table(file).and_then(|table| table.verify().map(|()| table));
+    let values = &table_files.values.store;
     match checked {
+        Ok(table) if has_lost_values(values, &table)? => {}
         Ok(table) => return Ok(Mended::Sound(table)),
         Err(Error::Corrupt { .. }) => {}
         Err(other) => return Err(other),
@@ -83,7 +87,8 @@ pub(crate) fn mend(
     // A table of deletions alone has an index without blocks.
     let is_readable = parts.block_count().is_some_and(|count| count > 0 || !tombstones.is_empty());
     let writer = RunWriter::new(table_files, tombstones).with_filter(parts.filter());
-    let mut copier = Copier { name: table_name(file), writer, last: None, within, report };
+    let name = table_name(file);
+    let mut copier = Copier { name, writer, values, last: None, within, report };
     if is_readable {
         parts.blocks().try_for_each(|fragment| copier.copy(fragment?))?;
         copier.lose_tombstones(&parts);
@@ -98,6 +103,7 @@ pub(crate) fn mend(
 struct Copier<'a> {
     name: String,
     writer: RunWriter,
+    values: &'a StoreValues,
     last: Option<(Vec<u8>, Sequence)>,
     /// The piece of a trimmed table that belongs to the tree.
     within: Option<&'a TableRecord>,
@@ -109,7 +115,7 @@ impl Copier<'_> {
         match block {
             Fragment::Whole { offset, item: (number, block, _) } => {
                 let entries = block.entry_count() as u64;
-                let copied = self.copy_entries(BlockCursor::new(block))?;
+                let copied = self.copy_entries(offset, BlockCursor::new(block))?;
                 if copied < entries {
                     let what = format!("data block {number}: entries that are out of order");
                     self.lose(offset, what, Some(entries - copied));
@@ -122,12 +128,15 @@ impl Copier<'_> {
     }
 
     /// Returns the number of entries that are in order.
-    fn copy_entries(&mut self, mut cursor: BlockCursor) -> Result<u64> {
+    fn copy_entries(&mut self, offset: u64, mut cursor: BlockCursor) -> Result<u64> {
         let mut copied = 0;
         cursor.seek_first();
         while let Some(entry) = cursor.entry().filter(|entry| self.goes_on(entry)) {
             if self.belongs(entry.key) {
-                self.writer.add(&entry)?;
+                match lost_value(self.values, &entry)? {
+                    Some(what) => self.lose(offset, what, Some(1)),
+                    None => self.writer.add(&entry)?,
+                }
             }
             let (key, sequence) = self.last.get_or_insert_default();
             entry.key.clone_into(key);

@@ -90,8 +90,10 @@ fn verify_tree(
     let version = tree.current.hold();
     report.damage.extend(tree.damage_at_open(&version));
     report.memtable_entries = report.memtable_entries.map(|all| all + version.memtable_entries());
-    let mut unreadable = Unreadable { tree, version: &version, key: None };
+    let values = Vec::new();
+    let mut unreadable = Unreadable { tree, version: &version, key: None, values };
     unreadable.ask_memtables();
+    unreadable.read_values_of_memtables()?;
     for (placed, record) in version.runs.iter().zip(&version.layout.runs) {
         for (table, record) in placed.run.tables().iter().zip(&record.tables) {
             report.tables += 1;
@@ -102,6 +104,7 @@ fn verify_tree(
         }
     }
     report.damage.extend(unreadable.told());
+    unreadable.values.into_iter().try_for_each(|lost| report.note(Err(lost)))?;
     for (place, newer) in version.runs.iter().enumerate() {
         for older in &version.runs[place + 1..] {
             report.note(check_ages(newer, older, steps))?;
@@ -113,15 +116,36 @@ fn verify_tree(
     Ok(())
 }
 
-/// Looks for a key that cannot be read because its operands' operator is not here.
+/// Looks for a key that cannot be read because its operands' operator is not here, and for values
+/// apart that are damaged.
 struct Unreadable<'v> {
     tree: &'v OpenTree,
     version: &'v Version,
     /// The first one that was found.
     key: Option<Vec<u8>>,
+    /// What is wrong with values.
+    values: Vec<Error>,
 }
 
 impl Unreadable<'_> {
+    /// Reads the value that an entry refers to, if it does.
+    fn read_value(&mut self, entry: &Entry<'_>) -> Result<()> {
+        let Some(Ok(at)) = entry.value_ref() else { return Ok(()) };
+        let store = &self.tree.table_files.values.store;
+        match store.held(at.file).and_then(|file| file.check(store.files(), &at)) {
+            Err(error) if error.tells_of_damage() => self.values.push(error),
+            checked => checked?,
+        }
+        Ok(())
+    }
+
+    fn read_values_of_memtables(&mut self) -> Result<()> {
+        let version = self.version;
+        let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
+        let mut memtables = std::iter::once(&version.active.memtable).chain(sealed);
+        memtables.try_for_each(|it| it.entries().try_for_each(|entry| self.read_value(&entry)))
+    }
+
     fn ask_memtables(&mut self) {
         let sealed = self.version.sealed.iter().map(|sealed| &sealed.memtable);
         for memtable in std::iter::once(&self.version.active.memtable).chain(sealed) {
@@ -188,7 +212,9 @@ fn check_table(
     }
     let mut last_key: Option<Vec<u8>> = None;
     let mut entries = 0u64;
-    for_each_entry(&mut table.cursor().end_to_end(), |&Entry { key, sequence, kind, .. }| {
+    for_each_entry(&mut table.cursor().end_to_end(), |entry| {
+        let &Entry { key, sequence, kind, .. } = entry;
+        unreadable.read_value(entry)?;
         entries += 1;
         if entries.is_multiple_of(STEP_ENTRIES) {
             steps.advance(STEP_ENTRIES)?;

@@ -12,6 +12,7 @@ use std::path::Path;
 
 use crate::error::Result;
 use crate::files::cache::BlockCache;
+use crate::files::distinct_keys::for_each_entry;
 use crate::files::log_check::LogCheck;
 use crate::files::manifest::Manifest;
 use crate::files::names::{file_number, numbers_of, table_name};
@@ -26,6 +27,7 @@ use crate::storage::io_mode::IoStats;
 use crate::sync::Arc;
 use crate::tools::progress::{OnProgress, Steps, unheard};
 use crate::tools::repair_manifest::FoundManifest;
+use crate::tools::repair_values::lost_in_logs;
 use crate::tools::verify::{VerifyReport, check_size, report_damage};
 use crate::tree::guard_image;
 use crate::tree::table_files::{TableFiles, check_bounds, table_missing};
@@ -110,6 +112,7 @@ impl FilesCheck<'_, '_> {
             let read = guard_image::read(&self.table_files.folder, record);
             self.report.note(read.map(drop))?;
         }
+        self.values_of_logs(layout)?;
         self.logs(layout, true)
     }
 
@@ -129,7 +132,27 @@ impl FilesCheck<'_, '_> {
         self.report.bytes += record.bytes_within();
         check_size(&table, record)?;
         check_bounds(&table, record)?;
-        if is_whole { table.verify() } else { Ok(()) }
+        if is_whole { table.verify().and_then(|()| self.values(&table)) } else { Ok(()) }
+    }
+
+    /// Reads the values that entries of a table refer to.
+    fn values(&mut self, table: &Arc<Table>) -> Result<()> {
+        if table.named_values().is_empty() {
+            return Ok(());
+        }
+        let store = Arc::clone(&self.table_files.values.store);
+        for_each_entry(&mut table.cursor().fill_cache(false), |entry| {
+            let Some(Ok(at)) = entry.value_ref() else { return Ok(()) };
+            let checked = store.found(at.file).and_then(|file| file.check(store.files(), &at));
+            self.report.note(checked)
+        })
+    }
+
+    /// Whether the values are there that entries of logs refer to.
+    fn values_of_logs(&mut self, layout: &StoreLayout) -> Result<()> {
+        let files = (&self.table_files.folder, &*self.table_files.values.store);
+        let lost = lost_in_logs(files, &self.names, layout)?;
+        lost.into_iter().try_for_each(|error| self.report.note(Err(error)))
     }
 
     /// Without a manifest: checks every table that is here, except those that left the tree, as far
@@ -148,7 +171,11 @@ impl FilesCheck<'_, '_> {
                 self.report.entries += table.entry_count();
                 self.report.bytes += table.bytes();
             }
-            self.report.note(opened.and_then(|table| table.verify()))?;
+            let checked = opened.and_then(|table| {
+                table.verify()?;
+                self.values(&table)
+            });
+            self.report.note(checked)?;
         }
         // Every log that is here may be needed. A log that is missing may have been in tables: that
         // is unknown.

@@ -150,11 +150,11 @@ impl Stats {
         }
     }
 
-    fn gauges(&self) -> [Row; 28] {
+    fn gauges(&self) -> [Row; 31] {
         rows! { Gauge, "", self,
             memtables, memtable_bytes, memtable_entries, logs, log_bytes, fence_bytes, cache_bytes,
             kept_logs, kept_log_bytes, table_file_bytes, leaving_tables, merging, sequence,
-            files.open, files.max,
+            files.open, files.max, value_files, value_bytes, value_garbage_bytes,
             obsolete.tables, obsolete.bytes,
             obsolete.scans, obsolete.pinned_trees, obsolete.followed_trees,
             guard.bits_per_key, guard.memory_bytes, guard.base_bytes, guard.overlay_bytes,

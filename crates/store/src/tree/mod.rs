@@ -19,5 +19,7 @@ pub(crate) mod stats;
 pub(crate) mod table_files;
 pub(crate) mod tree_stats;
 pub(crate) mod tree_view;
+pub(crate) mod value_garbage;
+pub(crate) mod values_apart;
 pub(crate) mod version;
 pub(crate) mod write_stalls;

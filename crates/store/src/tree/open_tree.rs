@@ -18,6 +18,7 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::merge_operator::MergeOperator;
 use crate::error::{Error, Result};
 use crate::files::manifest::Manifest;
+use crate::files::names::value_name;
 use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
@@ -67,6 +68,8 @@ pub(crate) struct OpenTree {
     /// Decides which sub-filters of `elastic` filters are in memory. None: the store has another
     /// guard.
     pub(crate) elastic: Option<Box<Elastic>>,
+    /// Whether a merge is due that brings space of values back.
+    pub(crate) value_merge_due: AtomicBool,
     /// What merges operands. Empty: it is not here, and operands stay as they are.
     pub(crate) merge_operator: OnceLock<Arc<dyn MergeOperator>>,
     /// Whether its key space was dropped.
@@ -179,6 +182,7 @@ impl OpenTree {
             first: old.first,
             last,
             flush,
+            values: Arc::clone(&old.values),
         };
         sealed.first_log.into_iter().for_each(|it| self.logs.seal_memtable(self.keyspace, it));
         self.current.store(Arc::new(now.seal(Arc::new(sealed), active)));
@@ -202,6 +206,7 @@ impl OpenTree {
 
     /// Removes obsolete files. True: some could not be removed, and are to be tried again.
     pub(crate) fn sweep(&self) -> bool {
+        let values = self.sweep_values();
         let free = self.leaving.free();
         let is_gone = |file: &Obsolete| {
             let removed = self.table_files.folder.remove(&file.name());
@@ -209,7 +214,21 @@ impl OpenTree {
         };
         let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
         self.leaving.forget(&gone);
-        free.iter().any(|file| !gone.contains(file))
+        values || free.iter().any(|file| !gone.contains(file))
+    }
+
+    /// Removes value files that nobody holds. True: as above. Requires: all trees of the store are
+    /// open, and hold theirs.
+    fn sweep_values(&self) -> bool {
+        self.table_files.values.let_useless_go();
+        let (store, mut stays) = (&self.table_files.values.store, false);
+        for file in store.free() {
+            match self.table_files.folder.remove(&value_name(file)) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => stays = true,
+                _ => store.forget(file),
+            }
+        }
+        stays
     }
 }
 
@@ -323,6 +342,7 @@ impl Installer {
         let merge_epoch = next.merge_epoch;
         tree.current.store(Arc::new(next));
         tree.merge_epoch.store(merge_epoch, Ordering::Release);
+        tree.note_value_garbage();
         if let Some(elastic) = &tree.elastic {
             elastic.follow(tree.current.pin().files());
         }

@@ -22,7 +22,7 @@ use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::shared::worker_pool::Workers;
-use crate::sync::{Arc, AtomicU64, Mutex, Switch};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, Switch};
 use crate::tree::asked::AskedRounds;
 use crate::tree::asked_keys::AskedKeys;
 use crate::tree::guard_image;
@@ -116,7 +116,7 @@ pub(crate) fn open_tree(
         elastic.follow(version.files());
     }
     let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
-    Ok(OpenTree {
+    let tree = OpenTree {
         keyspace,
         env,
         leaving,
@@ -140,8 +140,11 @@ pub(crate) fn open_tree(
             .cloned()
             .map_or_else(OnceLock::new, OnceLock::from),
         dropped: Dropped::default(),
+        value_merge_due: AtomicBool::new(false),
         table_files,
-    })
+    };
+    tree.note_value_garbage();
+    Ok(tree)
 }
 
 /// What logs bring back of a tree.
@@ -159,14 +162,15 @@ impl Recovered {
         mut next_flush: FlushNumber,
         nothing: impl FnOnce() -> Active,
     ) -> Recovered {
-        let newest = memtables
-            .pop()
-            .map(|newest| Active::new(newest.memtable, newest.first).begun_in(newest.first_log));
+        let newest = memtables.pop().map(|newest| {
+            let active = Active::new(newest.memtable, newest.first).holding(newest.values);
+            active.begun_in(newest.first_log)
+        });
         let active = newest.unwrap_or_else(nothing);
         let mut sealed = Vec::new();
-        for ReplayedMemtable { memtable, first_log, first, last, .. } in memtables {
+        for ReplayedMemtable { memtable, first_log, first, last, values, .. } in memtables {
             let (first_log, flush) = (Some(first_log), next_flush);
-            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush }));
+            sealed.insert(0, Arc::new(Sealed { memtable, first_log, first, last, flush, values }));
             next_flush = next_flush.next();
         }
         Recovered { active, sealed, next_flush }

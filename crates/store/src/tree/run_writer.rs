@@ -6,22 +6,27 @@
 //! Invariant: tables, with the ranges that they delete, do not overlap. A run without entries that
 //! deletes ranges has one table.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use trommel_filters::{FilterOptions, FlushNumber, Span};
 
 use crate::entries::compression::{Compression, EncoderDictionary};
 use crate::entries::entry::{Entry, Sequence};
+use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::held_operands::MadeEntry;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::table::Table;
 use crate::files::table::writer::{TableSummary, TableWriter};
+use crate::files::value_file::ValueFile;
 use crate::plan::layout::TableRecord;
 use crate::storage::io_mode::Access;
 use crate::sync::Arc;
 use crate::tree::table_files::TableFiles;
+
+/// Bytes of values that one step of a merge moves, about.
+const MOVED_BYTES_MAX: u64 = 4 << 20;
 
 /// Writes the entries of one run, in order, into as many tables as they need.
 pub(crate) struct RunWriter {
@@ -43,6 +48,12 @@ pub(crate) struct RunWriter {
     /// The ranges that the run deletes. The tables that are done have those before a key.
     tombstones: RangeTombstones,
     deleted_up_to: Option<Vec<u8>>,
+    /// Value files whose values are moved to others.
+    moved_files: Arc<BTreeSet<u64>>,
+    /// Those that have moved values: held until the tables hold them.
+    held: Vec<Arc<ValueFile>>,
+    /// Bytes of values that were moved since they were asked for.
+    moved_bytes: u64,
 }
 
 /// The tables of a finished run, synced and opened.
@@ -68,7 +79,22 @@ impl RunWriter {
             done_bytes: 0,
             tombstones,
             deleted_up_to: None,
+            moved_files: Arc::default(),
+            held: Vec::new(),
+            moved_bytes: 0,
         }
+    }
+
+    /// Values in these files are moved to others.
+    #[must_use]
+    pub(crate) fn moving(mut self, files: &Arc<BTreeSet<u64>>) -> Self {
+        self.moved_files = Arc::clone(files);
+        self
+    }
+
+    /// Bytes of values that were moved since the last call.
+    pub(crate) fn take_moved_bytes(&mut self) -> u64 {
+        std::mem::take(&mut self.moved_bytes)
     }
 
     /// Tables get this filter if the options ask for none.
@@ -118,13 +144,31 @@ impl RunWriter {
             }
             self.begin_table()?;
         }
+        let moved = if entry.kind.is_apart() { self.moved_value(entry)? } else { None };
+        let value = moved.as_deref().unwrap_or(entry.value);
         let (_, writer) = self.open.as_mut().expect("opened above");
-        writer.add(entry)?;
+        writer.add(&Entry { value, ..*entry })?;
         if self.last_key != entry.key {
             self.last_key.clear();
             self.last_key.extend_from_slice(entry.key);
         }
         Ok(())
+    }
+
+    /// The entry's value as it is to be stored, if the value is moved to another file.
+    #[cold]
+    fn moved_value(&mut self, entry: &Entry<'_>) -> Result<Option<Vec<u8>>> {
+        let Some(Ok(at)) = entry.value_ref() else { return Ok(None) };
+        if !self.moved_files.contains(&at.file) {
+            return Ok(None);
+        }
+        let Some((to, file)) = self.table_files.values.copy(&at)? else { return Ok(None) };
+        self.moved_bytes += at.len;
+        if self.held.last().is_none_or(|last| !Arc::ptr_eq(last, &file)) {
+            self.held.push(file);
+        }
+        let time = if entry.kind.has_expiry() { &entry.value[..EXPIRY_BYTES] } else { &[] };
+        Ok(Some([time, &to.encode()].concat()))
     }
 
     /// Adds entries that were made of others.
@@ -133,7 +177,8 @@ impl RunWriter {
     }
 
     /// Writes those of the next entries that `keeps` accepts; the number is that of the entry's
-    /// input. True: the cursor has come to its end, within so many entries.
+    /// input. True: the cursor has come to its end, within so many entries. Ends early where many
+    /// bytes of values are moved.
     pub(crate) fn write_kept(
         &mut self,
         cursor: &mut MergeCursor,
@@ -146,12 +191,16 @@ impl RunWriter {
                 self.add(&entry)?;
             }
             cursor.next()?;
+            if self.moved_bytes >= MOVED_BYTES_MAX {
+                break;
+            }
         }
         Ok(false)
     }
 
-    /// Syncs the tables and their names, and opens them.
+    /// Syncs the tables and their names, and before them the values that they refer to; opens them.
     pub(crate) fn finish(mut self) -> Result<RunOutput> {
+        self.table_files.values.store.sync()?;
         if self.open.is_none() && !self.own_tombstones(None).is_empty() {
             self.begin_table()?;
         }
@@ -161,7 +210,7 @@ impl RunWriter {
             self.table_files.folder.sync()?;
         }
         let open =
-            |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_table(*file)?));
+            |(file, _): &(u64, TableSummary)| Ok((*file, self.table_files.open_new_table(*file)?));
         let opened = tables.iter().map(open).collect::<Result<_>>()?;
         self.files.clear();
         Ok(RunOutput { tables, opened })

@@ -310,6 +310,13 @@ pub struct Stats {
     pub kept_logs: u64,
     /// Their bytes; of each 4096 at least.
     pub kept_log_bytes: u64,
+    /// Files of values that the key space's entries refer to: see
+    /// [`value_threshold`](crate::options::OptionValues::value_threshold).
+    pub value_files: u64,
+    /// Their bytes.
+    pub value_bytes: u64,
+    /// Of these, bytes that no entry refers to: merges bring them back.
+    pub value_garbage_bytes: u64,
     /// Memory of fence pointers, of deleted ranges and of the places for cached blocks, in bytes.
     pub fence_bytes: u64,
     /// Memory of this key space's cached blocks, in bytes.

@@ -17,6 +17,7 @@ use crate::files::cache::CacheShare;
 use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
+use crate::files::value_files::{StoreValues, ValueFiles};
 use crate::guard::empty_ranges::Questions;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::Options;
@@ -38,6 +39,8 @@ pub(crate) struct TableFiles {
     /// Where tables are read.
     pub(crate) files: Arc<OpenFiles>,
     pub(crate) questions: Questions,
+    /// The value files of its key space.
+    pub(crate) values: ValueFiles,
     next_file: Arc<AtomicU64>,
 }
 
@@ -56,7 +59,9 @@ impl TableFiles {
         let next_file = Arc::new(AtomicU64::new(next_file));
         let questions = Questions::new(options);
         let (keyspace, options) = (KeyspaceId::DEFAULT, Arc::clone(options));
-        TableFiles { folder, keyspace, cache, options, io, files, questions, next_file }
+        let store = StoreValues::new(folder.clone(), Arc::clone(&files), Arc::clone(&next_file));
+        let values = ValueFiles::new(Arc::new(store), keyspace, options.value_file_bytes);
+        TableFiles { folder, keyspace, cache, options, io, files, questions, values, next_file }
     }
 
     /// As this one, for the tree of another key space.
@@ -69,6 +74,11 @@ impl TableFiles {
             io: self.io,
             files: Arc::clone(&self.files),
             questions: Questions::new(options),
+            values: ValueFiles::new(
+                Arc::clone(&self.values.store),
+                keyspace,
+                options.value_file_bytes,
+            ),
             next_file: Arc::clone(&self.next_file),
         }
     }
@@ -81,6 +91,24 @@ impl TableFiles {
     /// The least number that no file has.
     pub(crate) fn next_file(&self) -> u64 {
         self.next_file.load(Ordering::Relaxed)
+    }
+
+    /// Has a table hold its value files. Requires: they are held, or none is removed meanwhile.
+    fn hold_values(&self, table: &Table) -> Result<()> {
+        if table.named_values().is_empty() {
+            return Ok(());
+        }
+        let found = |(number, _)| {
+            let file = self.values.store.found(number)?;
+            if file.keyspace() != self.keyspace {
+                let what = format!("it has values of key space number {}", file.keyspace().0);
+                return Err(Error::corrupt(file.path(), 0, what));
+            }
+            Ok(file)
+        };
+        let files = table.named_values().iter().map(found).collect::<Result<_>>()?;
+        table.hold_values(files);
+        Ok(())
     }
 
     /// Removes a table that nothing names. What stays is removed when the store is opened.
@@ -102,6 +130,14 @@ impl TableFiles {
         let cache = Arc::clone(&self.cache);
         let table = Table::open(&self.files, file, cache, filter)?;
         self.load_first_sub_filters(&table)?;
+        Ok(table)
+    }
+
+    /// Opens a table that was written now, of entries whose values somebody holds, or that is
+    /// written by a repair.
+    pub(crate) fn open_new_table(&self, file: u64) -> Result<Arc<Table>> {
+        let table = self.open_table(file)?;
+        self.hold_values(&table)?;
         Ok(table)
     }
 
@@ -170,6 +206,7 @@ pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTab
             Err(error) => return Err(table_missing(error, record)),
         };
         check_bounds(&table, record)?;
+        files.hold_values(&table)?;
         opened.insert(record.file, table);
     }
     Ok((opened, damaged))

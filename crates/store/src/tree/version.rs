@@ -7,7 +7,7 @@
 //! reader that pins a version sees memtables, tables and guard that belong together. Counts say how
 //! many hold a version for long now; all versions from one loss of tables to the next share them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
 
 use trommel_filters::FlushNumber;
@@ -16,10 +16,12 @@ use crate::entries::entry::Sequence;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::tombstones::Stretch;
+use crate::files::held_values::HeldValues;
 use crate::files::placed_run::PlacedRun;
 use crate::files::run::Run;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
+use crate::files::value_file::ValueFile;
 use crate::guard::Guard;
 use crate::plan::layout::{Edit, Layout};
 use crate::sync::{Arc, AtomicU64, Ordering};
@@ -33,17 +35,24 @@ pub(crate) struct Active {
     first_log: Arc<AtomicU64>,
     /// No entry of it has a smaller sequence number.
     pub(crate) first: Sequence,
+    /// The value files that its entries refer to.
+    pub(crate) values: Arc<HeldValues>,
 }
 
 impl Active {
     /// A memtable without entries.
     pub(crate) fn new(memtable: Arc<Memtable>, first: Sequence) -> Self {
-        Active { memtable, first_log: Arc::default(), first }
+        Active { memtable, first_log: Arc::default(), first, values: Arc::default() }
     }
 
     /// Its first entry is in this log.
     pub(crate) fn begun_in(self, first_log: u64) -> Self {
         Active { first_log: Arc::new(AtomicU64::new(first_log)), ..self }
+    }
+
+    /// Its entries refer to these value files.
+    pub(crate) fn holding(self, values: Arc<HeldValues>) -> Self {
+        Active { values, ..self }
     }
 
     /// The log with its first entry.
@@ -75,6 +84,8 @@ pub(crate) struct Sealed {
     pub(crate) first: Sequence,
     pub(crate) last: Sequence,
     pub(crate) flush: FlushNumber,
+    /// The value files that its entries refer to.
+    pub(crate) values: Arc<HeldValues>,
 }
 
 /// What readers pin.
@@ -202,6 +213,25 @@ impl Version {
     /// The runs with these ids, newest first.
     pub(crate) fn runs_of(&self, ids: &[u64]) -> Vec<PlacedRun> {
         self.runs.iter().filter(|placed| ids.contains(&placed.id)).cloned().collect()
+    }
+
+    /// The value files that its entries refer to, each with how many of its bytes: those of a
+    /// trimmed table's file count as a whole.
+    pub(crate) fn value_files(&self) -> BTreeMap<u64, (Arc<ValueFile>, u64)> {
+        let mut all: BTreeMap<u64, (Arc<ValueFile>, u64)> = BTreeMap::new();
+        let mut count = |file: Arc<ValueFile>, bytes: u64| {
+            all.entry(file.number()).or_insert((file, 0)).1 += bytes;
+        };
+        let memtables = self.sealed.iter().map(|sealed| &sealed.values);
+        for values in memtables.chain([&self.active.values]) {
+            values.all().into_iter().for_each(|(file, bytes)| count(file, bytes));
+        }
+        for table in self.files() {
+            let bytes = table.named_values().iter().map(|(_, bytes)| bytes);
+            let files = table.held_values().iter().cloned();
+            files.zip(bytes).for_each(|(file, bytes)| count(file, bytes));
+        }
+        all
     }
 
     /// Every file once.

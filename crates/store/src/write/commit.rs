@@ -302,7 +302,8 @@ impl Commit {
     pub(crate) fn sync_beside(&self, engine: &Engine) -> bool {
         let start = engine.env.clock.now();
         let tell = |error: &Error| *lock(&self.log_failure) = Some(writer::log_failure(error));
-        match self.unsynced.sync_beside(tell) {
+        let values = || engine.table_files.values.store.sync();
+        match self.unsynced.sync_beside(values, tell) {
             Some(Ok(true)) => self.unsynced.note_sync_time(engine.since(start)),
             Some(_) => {}
             None => {

@@ -15,6 +15,8 @@ use trommel_filters::KeyList;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
+use crate::files::value_file::ValueFile;
+use crate::sync::Arc;
 use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
@@ -62,11 +64,22 @@ fn write_run<E: From<Error>>(
     let mut writer = writer.with_filter_bits(bits);
     let (mut keys, mut bytes) = (KeyList::default(), 0);
     let mut before: Option<Vec<u8>> = None;
+    // They are held until the tables hold them.
+    let mut held: Vec<Arc<ValueFile>> = Vec::new();
     for entry in entries {
         let (key, value) = entry?;
         let (key, value) = (key.as_ref(), value.as_ref());
         check(before.as_deref(), key, value)?;
-        writer.add(&Entry { key, sequence, kind: Kind::Put, value })?;
+        if engine.is_apart(value) {
+            let (at, file) = engine.table_files.values.put(value)?;
+            let value = &at.encode();
+            writer.add(&Entry { key, sequence, kind: Kind::PutApart, value })?;
+            if held.last().is_none_or(|last| !Arc::ptr_eq(last, &file)) {
+                held.push(file);
+            }
+        } else {
+            writer.add(&Entry { key, sequence, kind: Kind::Put, value })?;
+        }
         if takes_keys {
             keys.push(key);
         }
@@ -74,6 +87,7 @@ fn write_run<E: From<Error>>(
         bytes += (key.len() + value.len()) as u64;
     }
     let output = writer.finish()?;
+    drop(held);
     engine.counters.flushed(output.bytes(), output.filter_seconds());
     Ok((Written { output, keys }, bytes))
 }

@@ -11,6 +11,7 @@
 //! Invariant: a plan fits whatever version is the newest when the merge is installed, since no
 //! other merge takes its runs.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use trommel_filters::{Asked, FlushNumber, RunCodes, Span};
@@ -32,6 +33,7 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;
+use crate::tree::value_garbage::ValueGarbage;
 use crate::tree::version::Version;
 use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
@@ -62,6 +64,8 @@ pub(crate) struct MergePlan {
     pub(crate) parts: Option<PartsBuilder>,
     /// Whether the guard's codes are runs, which an inner merge writes anew.
     pub(crate) recodes: bool,
+    /// Value files whose values it moves to others.
+    pub(crate) moved_values: Arc<BTreeSet<u64>>,
     /// Of an inner merge that drops deletions which hide nothing.
     older: Option<OlderRuns>,
     /// When it began, by the store's clock.
@@ -109,6 +113,7 @@ impl MergePlan {
             None => submerges(options, &job, &inputs.merged)?,
         };
         let filter_bits = tree.filter_bits(&job.inputs, entries);
+        let moved_values = if is_last { values_to_move(tree, &version) } else { Arc::default() };
         let older = (!is_last).then(|| OlderRuns::of(options, &version, oldest.id)).flatten();
         Ok(MergePlan {
             oldest: oldest.clone(),
@@ -122,6 +127,7 @@ impl MergePlan {
             filter_bits,
             parts,
             recodes,
+            moved_values,
             older,
             begun: tree.env.clock.now(),
         })
@@ -228,6 +234,16 @@ impl MergePlan {
         });
         Edit { forget_below, ..edit }
     }
+}
+
+/// The value files whose values a merge into the last level moves. Nothing is appended to them
+/// any more.
+fn values_to_move(tree: &OpenTree, version: &Version) -> Arc<BTreeSet<u64>> {
+    let values = &tree.table_files.values;
+    let moved = ValueGarbage::of(version, tree.table_files.options.value_garbage_share).moved;
+    let held = moved.iter().filter_map(|file| values.store.held(*file).ok());
+    held.for_each(|file| values.retire(&file));
+    Arc::new(moved)
 }
 
 /// What the parts that a merge builds are to be asked for.

@@ -8,7 +8,7 @@
 
 use crate::error::Error;
 use crate::events::Event;
-use crate::plan::merge_job::MergeJob;
+use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::pick::pick;
 use crate::shared::merge_lanes::Lane;
 use crate::sync::{Arc, Ordering, current, lock};
@@ -112,8 +112,12 @@ impl Engine {
         }
         let layout = Arc::clone(&self.current.pin().layout);
         // Everything may have been deleted meanwhile.
-        let everything = work.merge_everything && !layout.runs.is_empty();
-        pick(&layout, &work.merges.jobs(), options, everything)
+        let open = work.merges.jobs();
+        let is_for_values = self.is_value_merge_due()
+            && layout.last_merge.is_none()
+            && open.iter().all(|job| job.target != Target::Last);
+        let everything = (work.merge_everything || is_for_values) && !layout.runs.is_empty();
+        pick(&layout, &open, options, everything)
     }
 
     /// How many steps can be chosen from: of waiting submerges, and of a merge that is due.

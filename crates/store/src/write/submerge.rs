@@ -129,6 +129,7 @@ impl Submerge {
             }
             Ok(verdict == Verdict::Keep)
         })?;
+        self.read.bytes += writer.take_moved_bytes();
         if is_done {
             retention.end();
             kept.write_made(retention.take_ready(), writer, plan, tree)?;
@@ -159,6 +160,7 @@ impl Reading {
         let dictionary = dictionary_of(&inputs, packing)?;
         let writer = writer.packed(packing.compression, dictionary);
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
+        let writer = writer.moving(&plan.moved_values);
         let locator = plan.locator(tree, &inputs);
         let kept = Kept {
             begins: submerge.begins_partition.then(|| submerge.range.from.clone()),

@@ -185,8 +185,13 @@ impl Engine {
     /// How far flushes and merges lag behind.
     pub(crate) fn lag(&self) -> Lag {
         let now = self.current.pin();
-        let active_bytes = now.active.memtable.size_bytes();
-        let fullness = active_bytes as f64 / self.table_files.options.write_buffer_bytes as f64;
+        let (options, mut active_bytes) =
+            (&self.table_files.options, now.active.memtable.size_bytes());
+        // Few entries may refer to much, which is of no use until merges have seen them.
+        if now.active.values.bytes() >= options.value_file_bytes {
+            active_bytes = active_bytes.max(options.write_buffer_bytes);
+        }
+        let fullness = active_bytes as f64 / options.write_buffer_bytes as f64;
         Lag {
             sealed: now.sealed.len(),
             active_bytes,
@@ -419,7 +424,8 @@ impl Engine {
     /// What stops writing, flushes or merges, if something does.
     pub(crate) fn failure(&self) -> Option<String> {
         let of_work = lock(&self.work).failure().map(Error::to_string);
-        of_work.or_else(|| self.commit.failure())
+        let of_log = of_work.or_else(|| self.commit.failure());
+        of_log.or_else(|| self.table_files.values.store.failure())
     }
 
     /// Makes the threads end after their present step.

@@ -51,17 +51,24 @@ const PHASES: [Phase; 7] = [
 struct Mode {
     guard: GuardKind,
     sync: SyncPolicy,
+    /// With more than `APART` they are in files of their own.
+    value_bytes: usize,
 }
 
-const MODES: [Mode; 4] = [
-    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always },
-    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: SyncPolicy::Always },
-    Mode { guard: GuardKind::Open, sync: SyncPolicy::Always },
-    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never },
+/// From so many bytes on values are apart.
+const APART: usize = 256;
+
+const MODES: [Mode; 6] = [
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, value_bytes: 40 },
+    Mode { guard: GuardKind::Locator(kinds::CHUCKY), sync: SyncPolicy::Always, value_bytes: 40 },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Always, value_bytes: 40 },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, value_bytes: 40 },
+    Mode { guard: GuardKind::Grf, sync: SyncPolicy::Always, value_bytes: 500 },
+    Mode { guard: GuardKind::Open, sync: SyncPolicy::Never, value_bytes: 500 },
 ];
 
 fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result<Db> {
-    let Mode { guard, sync } = mode;
+    let Mode { guard, sync, .. } = mode;
     let options = Options::new()
         .guard(guard)
         .size_ratio(2)
@@ -69,6 +76,8 @@ fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result
         .block_bytes(256)
         // Reads are to reach the disk.
         .block_cache_bytes(0)
+        .value_threshold(APART)
+        .value_file_bytes(4096)
         .sync(sync)
         .background(Background::Stepped);
     let environment = Environment::new().storage(storage);
@@ -76,8 +85,9 @@ fn open(storage: Arc<dyn Storage>, folder: &Path, mode: Mode) -> trommel::Result
 }
 
 /// Writes of which each has two keys, that stand and fall together.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 struct Model {
+    value_bytes: usize,
     acknowledged: BTreeMap<String, u32>,
     /// They gave an error.
     doubtful: Vec<u32>,
@@ -88,10 +98,15 @@ fn keys_of(number: u32) -> [String; 2] {
 }
 
 impl Model {
+    fn new(mode: Mode) -> Model {
+        let (acknowledged, doubtful) = (BTreeMap::new(), Vec::new());
+        Model { value_bytes: mode.value_bytes, acknowledged, doubtful }
+    }
+
     fn write(&mut self, db: &Db, number: u32) -> trommel::Result<()> {
         let mut batch = Batch::new();
         for key in keys_of(number) {
-            batch.put(key, vec![number as u8; 40]);
+            batch.put(key, vec![number as u8; self.value_bytes]);
         }
         let written = db.write(batch);
         match written {
@@ -114,7 +129,7 @@ impl Model {
         for entry in db.range(..) {
             let (key, value) = entry?;
             let key = String::from_utf8(key.to_vec()).expect("text");
-            assert!(value.iter().all(|byte| *byte == value[0]) && value.len() == 40);
+            assert!(value.iter().all(|byte| *byte == value[0]) && value.len() == self.value_bytes);
             found.insert(key, u32::from(value[0]));
         }
         for &number in self.doubtful.iter().filter(|_| reopened) {
@@ -124,7 +139,7 @@ impl Model {
         assert_eq!(found, self.acknowledged);
         for (key, number) in &self.acknowledged {
             let value = db.get(key)?;
-            assert_eq!(value.as_deref(), Some(&[*number as u8; 40][..]), "{key}");
+            assert_eq!(value.as_deref(), Some(&vec![*number as u8; self.value_bytes][..]), "{key}");
         }
         for key in self.doubtful.iter().filter(|_| !reopened).flat_map(|number| keys_of(*number)) {
             assert!(db.get(&key)?.is_none(), "{key}: it gave an error, and is seen");
@@ -136,7 +151,7 @@ impl Model {
 /// A store with several runs, full memtables and something in its log.
 fn prepare(bed: &Bed, mode: Mode) -> (Db, Model) {
     let db = open(bed.storage(), &bed.folder(STORE), mode).expect("opens");
-    let mut model = Model::default();
+    let mut model = Model::new(mode);
     for number in 0..24 {
         model.write(&db, number).expect("writes");
         match number {
@@ -198,7 +213,7 @@ impl Case {
     fn run(self, bed: &Bed) -> bool {
         let Case { phase, mode, kind, lasts, n } = self;
         let (db, mut model) = match phase {
-            Phase::Create => (None, Model::default()),
+            Phase::Create => (None, Model::new(mode)),
             Phase::Open => (None, prepare(bed, mode).1),
             _ => {
                 let (db, model) = prepare(bed, mode);
@@ -220,7 +235,7 @@ impl Case {
             // What failed while it was opened or closed is over when it is opened again.
             let db = open(bed.storage(), &bed.folder(STORE), mode).expect("opens");
             model.check(&db, true).expect("reads");
-            model = Model { acknowledged: contents(&db), doubtful: Vec::new() };
+            model = Model { acknowledged: contents(&db), ..Model::new(mode) };
             db
         });
         self.go_on(&db, &mut model);
@@ -382,7 +397,7 @@ fn a_fault_at_any_operation_of_any_phase_loses_nothing() {
 fn a_fault_on_the_real_disk_loses_nothing() {
     // Each time other operations.
     let some = |cases| Box::new((cases % 7..).step_by(23)) as Box<dyn Iterator<Item = u64>>;
-    let cases = all_cases(&MODES[..1], Bed::real, some);
+    let cases = all_cases(&[MODES[0], MODES[4]], Bed::real, some);
     println!("{cases} faults on the real disk");
     assert!(cases > 50, "{cases}");
 }

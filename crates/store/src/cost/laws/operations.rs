@@ -383,7 +383,8 @@ fn every_operation_is_in_the_lists() {
         include_str!("../../tree/tree_view.rs"),
     ];
     // They tell what they were made with, or are what one that is here calls, or is called by.
-    let others = ["expiry_after", "path", "name", "sequence", "try_ingest", "open_with"];
+    let others =
+        ["expiry_after", "path", "name", "sequence", "try_ingest", "open_with", "keys_only"];
     let here = include_str!("operations.rs");
     let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
     let is_measured = |name: &&str| {

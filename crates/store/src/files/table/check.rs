@@ -12,11 +12,12 @@ use super::{Table, TableFilter};
 use crate::entries::block::Block;
 use crate::entries::block_cursor::BlockCursor;
 use crate::entries::cursor::Reads;
-use crate::entries::entry::{Entry, Kind, Sequence, order};
+use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::keys::successor;
 use crate::error;
 use crate::files::table::format::{Properties, is_filter_tag};
+use crate::files::table::named_values::NamedValues;
 
 impl Table {
     /// Reads the whole file anew and checks every checksum, the order of entries, the index, the
@@ -77,6 +78,7 @@ impl Table {
 pub(super) struct Check {
     filters: Vec<TableFilter>,
     seen: Properties,
+    values: NamedValues,
     last_sequence: Sequence,
     /// Of the keys that are still to come, if the table has hashes.
     hashes: Option<std::vec::IntoIter<u64>>,
@@ -159,7 +161,8 @@ impl Check {
     ) -> Self {
         let seen = Properties::of_file(said.file, said.keyspace);
         let hashes = hashes.map(Vec::into_iter);
-        Check { filters, seen, last_sequence: Sequence::default(), hashes }
+        let values = NamedValues::default();
+        Check { filters, seen, values, last_sequence: Sequence::default(), hashes }
     }
 
     /// The key that came last.
@@ -207,9 +210,12 @@ impl Check {
             let known = self.filters.iter().all(|filter| knows(filter, before, key));
             require(known, "a key that the table's filter does not know")?;
         }
-        let is_whole = kind != Kind::PutWithExpiry || value.len() >= EXPIRY_BYTES;
+        let is_whole = !kind.has_expiry() || value.len() >= EXPIRY_BYTES;
         require(is_whole, "an expiry that is not whole")?;
-        if before.is_none() {
+        let (value, is_first) = (entry.value_ref().transpose(), before.is_none());
+        let value = value.map_err(|_| "a reference to a value that cannot be")?;
+        value.iter().for_each(|at| self.values.count(at));
+        if is_first {
             self.seen.first_key = key.to_vec();
         }
         self.seen.count(entry);
@@ -224,6 +230,8 @@ impl Check {
         self.seen.count_tombstones(table.tombstones());
         let same = self.seen == table.properties;
         require(same, "the entries are not those that the properties tell of")?;
+        let same = self.values == *table.named_values();
+        require(same, "the references are not those that the table tells of")?;
         let no_more = self.hashes.as_ref().is_none_or(|hashes| hashes.as_slice().is_empty());
         require(no_more, "hashes of keys that are not there")
     }

@@ -17,9 +17,10 @@ use crate::error::{Error, Result};
 use crate::files::names::table_name;
 use crate::files::table::format::{
     Index, LIST_LEN_MAX, Properties, Section, TAG_DICTIONARY, TAG_INDEX, TAG_PROPERTIES,
-    TAG_TOMBSTONES, TAGS_READ, TAIL_SIZE, VERSION, VERSIONS, decode_sections, decode_tail,
-    section_name,
+    TAG_TOMBSTONES, TAG_VALUES, TAGS_READ, TAIL_SIZE, VERSION, VERSIONS, decode_sections,
+    decode_tail, section_name,
 };
+use crate::files::table::named_values::NamedValues;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{ReadAt, hole_bytes_above};
 use crate::sync::Arc;
@@ -172,6 +173,12 @@ impl CheckedFile {
             return Ok(RangeTombstones::default());
         };
         RangeTombstones::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
+    /// Reads and checks which value files its entries refer to. Empty if there is no such section.
+    pub(super) fn values(&self, sections: &[Section]) -> Result<NamedValues> {
+        let Some(at) = find(sections, TAG_VALUES) else { return Ok(NamedValues::default()) };
+        NamedValues::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
     /// Reads and checks the end of the file, which tells where the sections are.

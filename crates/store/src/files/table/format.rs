@@ -40,8 +40,11 @@ pub(crate) const TAG_HASHES: u16 = 3;
 pub(crate) const TAG_TOMBSTONES: u16 = 4;
 /// What blocks that are packed with a dictionary need.
 pub(crate) const TAG_DICTIONARY: u16 = 5;
+/// Value files, and their bytes that the table's entries refer to.
+pub(crate) const TAG_VALUES: u16 = 6;
 /// What is read of every table that has it.
-pub(crate) const TAGS_READ: [u16; 4] = [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_DICTIONARY];
+pub(crate) const TAGS_READ: [u16; 5] =
+    [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_DICTIONARY, TAG_VALUES];
 /// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
 /// name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
@@ -88,6 +91,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
         TAG_HASHES => "hashes of keys",
         TAG_TOMBSTONES => "deleted ranges",
         TAG_DICTIONARY => "dictionary",
+        TAG_VALUES => "value files",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }

@@ -22,9 +22,10 @@ use crate::files::fences::separator;
 use crate::files::names::table_name;
 use crate::files::table::format::{
     IndexBuilder, Properties, Section, TAG_DICTIONARY, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
-    TAG_TOMBSTONES, VERSION, VERSION_WITHOUT_ZSTD, encode_footer, encode_hashes, filter_head,
-    filter_tag,
+    TAG_TOMBSTONES, TAG_VALUES, VERSION, VERSION_WITHOUT_ZSTD, encode_footer, encode_hashes,
+    filter_head, filter_tag,
 };
+use crate::files::table::named_values::NamedValues;
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Append;
@@ -129,6 +130,7 @@ pub(crate) struct TableWriter {
     /// Of each user key, one behind the other.
     hashes: Vec<u8>,
     properties: Properties,
+    values: NamedValues,
     last_sequence: Sequence,
     sections: Vec<Section>,
     /// What was sealed but not yet appended.
@@ -162,6 +164,7 @@ impl TableWriter {
             filter: options.filter.as_ref().map(FilterFeed::new),
             hashes: Vec::new(),
             properties: Properties::of_file(number, options.keyspace),
+            values: NamedValues::default(),
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
             buffer: Vec::new(),
@@ -197,8 +200,25 @@ impl TableWriter {
             filter.keys.push(entry.key);
         }
         self.properties.count(entry);
+        if entry.kind.is_apart() {
+            self.count_value(entry)?;
+        }
         self.last_sequence = entry.sequence;
         if self.block.size_bytes() >= self.options.block_bytes { self.end_block() } else { Ok(()) }
+    }
+
+    /// An error: the reference cannot be.
+    #[cold]
+    fn count_value(&mut self, entry: &Entry<'_>) -> Result<()> {
+        match entry.value_ref() {
+            None => {}
+            Some(Ok(at)) => self.values.count(&at),
+            Some(Err(wrong)) => {
+                let what = format!("the value of {}: {wrong}", entry.key.escape_ascii());
+                return Err(Error::corrupt(&self.path, self.offset(), what));
+            }
+        }
+        Ok(())
     }
 
     /// The file's size if it ended here, its filter left out.
@@ -239,6 +259,9 @@ impl TableWriter {
         }
         if !tombstones.is_empty() {
             self.add_section(TAG_TOMBSTONES, false, &tombstones.encode())?;
+        }
+        if !self.values.is_empty() {
+            self.add_section(TAG_VALUES, false, &self.values.encode())?;
         }
         self.add_dictionary()?;
         let index = std::mem::take(&mut self.index).finish();

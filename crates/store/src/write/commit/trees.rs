@@ -10,9 +10,10 @@
 use std::collections::BTreeMap;
 
 use crate::entries::batch::Batch;
-use crate::entries::entry::Sequence;
+use crate::entries::entry::{Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
+use crate::entries::value_ref::ref_in;
 use crate::error::{Error, Result};
 use crate::files::wal::NumberedWrite;
 use crate::sync::{Arc, AtomicBool, Mutex, Ordering, Weak, lock};
@@ -272,6 +273,9 @@ impl<'e> Touched<'e> {
                 // What it took before is counted when it goes.
                 other => other.insert(self.filling(keyspace)),
             };
+            if kind.is_apart() {
+                filling.hold_value(kind, value);
+            }
             filling.memtable.insert(key, Sequence(sequence), kind, value);
         }
     }
@@ -291,6 +295,19 @@ impl<'e> Touched<'e> {
 struct Filling<'e> {
     engine: &'e Engine,
     memtable: Arc<Memtable>,
+}
+
+impl Filling<'_> {
+    /// The memtable holds the file of a value that its next entry refers to. Requires: who writes
+    /// it holds the file meanwhile.
+    #[cold]
+    fn hold_value(&self, kind: Kind, stored: &[u8]) {
+        let at = ref_in(kind, stored).and_then(std::result::Result::ok);
+        let at = at.expect("a write has sound references");
+        let file = self.engine.table_files.values.store.held(at.file);
+        let file = file.expect("who puts a value holds its file");
+        self.engine.current.pin().active.values.hold(&file, &at);
+    }
 }
 
 impl Drop for Filling<'_> {

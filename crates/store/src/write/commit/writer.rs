@@ -49,21 +49,21 @@ pub(crate) enum Log {
         replaces: bool,
         /// It was in a log that has failed: no log that counts has it.
         is_needed: bool,
-        /// The file that has its name was read when the store was opened. It is copied, with what
-        /// tables have of it: change feeds go on from there.
-        was_read: bool,
+        /// So many bytes of the file that has its name were read when the store was opened. They
+        /// are copied, with what tables have of them: change feeds go on from there.
+        was_read: Option<u64>,
     },
 }
 
 impl Log {
     /// A log whose file is not there.
     pub(crate) fn unmade(number: u64, before: Predecessor) -> Log {
-        Log::Unmade { number, before, replaces: false, is_needed: false, was_read: false }
+        Log::Unmade { number, before, replaces: false, is_needed: false, was_read: None }
     }
 
-    /// A log that was read back.
-    pub(crate) fn read_back(number: u64, before: Predecessor) -> Log {
-        Log::Unmade { number, before, replaces: true, is_needed: false, was_read: true }
+    /// A log of which so many bytes were read back.
+    pub(crate) fn read_back(number: u64, before: Predecessor, bytes: u64) -> Log {
+        Log::Unmade { number, before, replaces: true, is_needed: false, was_read: Some(bytes) }
     }
 }
 
@@ -257,6 +257,10 @@ impl Writer {
         for (engine, tally) in touched.iter() {
             self.make_room(engine, tally.bytes)?;
         }
+        if sync {
+            // If that fails, nothing is logged.
+            engine.table_files.values.store.sync()?;
+        }
         // Spent even if logging fails: the log may hold them.
         let first = self.take_sequences(engine, count as u64)?;
         let writes = || batches.iter().flat_map(|batch| batch.logged()).zip(first.0..);
@@ -318,15 +322,20 @@ impl Writer {
     /// The log, ready to be written.
     pub(super) fn open_log(&mut self, engine: &Engine) -> Result<&mut Wal> {
         if let Log::Unmade { number, before, replaces, is_needed, was_read } = self.log {
+            // What it repeats is durable when it is.
+            let values = engine.table_files.values.store.sync();
+            values.inspect_err(|error| self.tell_failure(Some(error)))?;
             engine.leaving.expect_logs([number]);
             let memtables = self.trees.active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true, is_needed, was_read };
             let folder = &engine.table_files.folder;
-            let created = match replaces || !memtables.is_empty() {
-                _ if was_read => self.copy_log(engine, number, before, &memtables),
-                true => Wal::create_from(folder, number, before, &memtables),
-                false => Wal::create(folder, number, before),
+            let created = match was_read {
+                Some(bytes) => self.copy_log(engine, (number, bytes), before, &memtables),
+                None if replaces || !memtables.is_empty() => {
+                    Wal::create_from(folder, number, before, &memtables)
+                }
+                None => Wal::create(folder, number, before),
             };
             if created.as_ref().is_err_and(Error::is_name_taken) {
                 self.log = Log::Unmade { number, before, replaces, is_needed, was_read };
@@ -334,7 +343,7 @@ impl Writer {
             let created = created.and_then(|wal| {
                 // Made again after a failure it has the same bytes.
                 engine.logs.follow_log(number, wal.len(), (before, wal.end().durable()));
-                if !was_read {
+                if was_read.is_none() {
                     self.trees.move_to_newest(engine);
                 }
                 on_record(engine, wal)
@@ -355,12 +364,12 @@ impl Writer {
     fn copy_log(
         &self,
         engine: &Engine,
-        number: u64,
+        (number, bytes): (u64, u64),
         before: Predecessor,
         memtables: &[(KeyspaceId, Arc<Memtable>)],
     ) -> Result<Wal> {
         let folder = &engine.table_files.folder;
-        let copied = Wal::create_again(folder, number);
+        let copied = Wal::create_again(folder, number, bytes);
         let is_gone = |error: &Error| {
             error.tells_of_damage() || wal::replay(folder, number, None, &mut |_| Ok(())).is_err()
         };
@@ -381,7 +390,7 @@ impl Writer {
             return Ok(());
         }
         let start = engine.env.clock.now();
-        let synced = wal.sync(&self.unsynced);
+        let synced = wal.sync(&self.unsynced, || engine.table_files.values.store.sync());
         self.unsynced.note_sync_time(engine.since(start));
         synced.inspect_err(|error| self.tell_failure(Some(error)))
     }
@@ -435,7 +444,7 @@ impl Writer {
             let before =
                 Predecessor { last: Some(self.sealed_last), ..self.as_predecessor(engine) };
             let number = engine.table_files.new_file();
-            let (replaces, is_needed, was_read) = (false, true, false);
+            let (replaces, is_needed, was_read) = (false, true, None);
             self.go_on_with(Log::Unmade { number, before, replaces, is_needed, was_read });
         }
         self.open_log(engine)?;

@@ -1,0 +1,95 @@
+//! Values that are too long for memory: written from a stream, and read as one.
+//! ```text
+//! put_reader   stream -> a value file of its own, piece by piece -> reference -> log, memtable
+//! get_reader   key -> reference -> chunks, where they are read
+//! ```
+//! Invariant: the file is held from its first byte until the reference is published.
+
+use std::io::Read;
+
+use crate::db::keyspace::Keyspace;
+use crate::db::snapshot::Snapshot;
+use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::entries::value_ref::VALUE_APART_BYTES_MAX;
+use crate::error::{Error, Result};
+use crate::files::value_file::PIECE_BYTES;
+use crate::read::get;
+use crate::read::value_reader::ValueReader;
+
+impl Keyspace {
+    /// Sets the value of a key to the next `length` bytes of a stream. The value may have up to
+    /// 1 TiB, and takes 1 MiB of memory. [`get`](Keyspace::get) gives it too, up to 1 GiB;
+    /// [`get_reader`](Keyspace::get_reader) reads longer ones. Where no value is
+    /// [apart](crate::options::OptionValues::value_threshold), it is read into memory, and has at
+    /// most 1 GiB.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+    /// use std::io::{Read, Seek, SeekFrom};
+    ///
+    /// let noise = std::io::repeat(7).take(3 << 20);
+    /// db.put_reader("noise", 3 << 20, noise)?;
+    /// let mut reader = db.get_reader("noise")?.expect("it is there");
+    /// reader.seek(SeekFrom::End(-2))?;
+    /// let mut end = Vec::new();
+    /// reader.read_to_end(&mut end)?;
+    /// assert_eq!(end, [7, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `Io`: the stream has failed, or has ended early; or the disk refuses. `KeyTooLong`,
+    /// `ValueTooLong`: nothing was read. Else as [`write`](crate::Db::write). Nothing was written.
+    pub fn put_reader(
+        &self,
+        key: impl AsRef<[u8]>,
+        length: u64,
+        mut reader: impl Read,
+    ) -> Result<()> {
+        let _call = self.engine.life().enter()?;
+        let key = key.as_ref();
+        if key.len() > KEY_BYTES_MAX {
+            return Err(Error::KeyTooLong { len: key.len(), max: KEY_BYTES_MAX });
+        }
+        let files = &self.engine.table_files;
+        let is_off = files.options.value_threshold == 0;
+        let max = if is_off { VALUE_BYTES_MAX as u64 } else { VALUE_APART_BYTES_MAX };
+        if length > max {
+            let [len, max] = [length, max].map(|it| usize::try_from(it).unwrap_or(usize::MAX));
+            return Err(Error::ValueTooLong { len, max });
+        }
+        let mut fill =
+            |room: &mut [u8]| reader.read_exact(room).map_err(Error::io(files.folder.path()));
+        if is_off || length <= PIECE_BYTES as u64 {
+            let mut value = vec![0; length as usize];
+            fill(&mut value)?;
+            return self.put(key, value);
+        }
+        let put = files.values.put_from(length, fill);
+        let (at, _held) = put.inspect_err(|_| self.engine.sweep_or_call())?;
+        let mut batch = self.batch();
+        batch.put_apart(key, &at);
+        self.write_if(batch, Vec::new())
+    }
+
+    /// The value of a key, to be read in parts; None if it has none. Takes 1 MiB of memory at most
+    /// for a value that is [apart](crate::options::OptionValues::value_threshold). It stays what it
+    /// is while the reader lives, and keeps its space on the disk.
+    pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        let version = self.engine.current.pin();
+        let at = self.engine.snapshots.visible();
+        get::reader_at(&self.engine, &version, key.as_ref(), at)
+    }
+}
+
+impl Snapshot {
+    /// The value that a key had, to be read in parts: see
+    /// [`get_reader`](crate::Keyspace::get_reader).
+    pub fn get_reader(&self, key: impl AsRef<[u8]>) -> Result<Option<ValueReader>> {
+        let version = self.tree.current.pin();
+        get::reader_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
+    }
+}

@@ -1,0 +1,116 @@
+//! Where a value lies that is apart from its entry.
+//! ```text
+//! entry    key | number, kind | form, file, offset, length, checksum      about 20 bytes
+//!                                |
+//! 000012.value                   '-> head | chunk | chunk | ...           the value, written once
+//! ```
+//! Invariant: a reference says one thing for ever. A value that is moved gets another one.
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entries::entry::{Entry, Kind, NUMBER_MAX};
+use crate::entries::expiry::EXPIRY_BYTES;
+
+/// The longest value that is apart, in bytes.
+pub(crate) const VALUE_APART_BYTES_MAX: u64 = 1 << 40;
+
+/// How the bytes of a value lie in its file: as they are.
+const FORM_PLAIN: u8 = 0;
+
+/// The longest reference: form, three numbers of at most ten bytes, checksum.
+pub(crate) const VALUE_REF_BYTES_MAX: usize = 1 + 3 * 10 + size_of::<u32>();
+
+/// The place of a value in a value file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ValueRef {
+    /// The number of the file.
+    pub(crate) file: u64,
+    /// Where its record begins.
+    pub(crate) offset: u64,
+    /// Bytes of the value.
+    pub(crate) len: u64,
+    /// Of the checksums of its chunks, in their order.
+    pub(crate) checksum: u32,
+}
+
+impl ValueRef {
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.u8(FORM_PLAIN);
+        [self.file, self.offset, self.len].into_iter().for_each(|number| out.varint(number));
+        out.u32(self.checksum);
+        out.finish()
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Result<ValueRef, Corrupt> {
+        let mut input = Reader::new(bytes);
+        if input.u8()? != FORM_PLAIN {
+            return Err(input.corrupt("a form of values apart that is not known"));
+        }
+        let (file, offset, len) = (input.varint()?, input.varint()?, input.varint()?);
+        let checksum = input.u32()?;
+        input.end()?;
+        if file > NUMBER_MAX || offset > NUMBER_MAX || len > VALUE_APART_BYTES_MAX {
+            return Err(input.corrupt("a reference to what no store has"));
+        }
+        Ok(ValueRef { file, offset, len, checksum })
+    }
+}
+
+/// The reference in a value as it is stored. None: the value is not apart.
+pub(crate) fn ref_in(kind: Kind, stored: &[u8]) -> Option<Result<ValueRef, Corrupt>> {
+    let bytes = match kind {
+        Kind::PutApart => stored,
+        Kind::PutApartWithExpiry => stored.get(EXPIRY_BYTES..).unwrap_or_default(),
+        Kind::Put | Kind::Delete | Kind::DeleteRange | Kind::PutWithExpiry | Kind::Merge => {
+            return None;
+        }
+    };
+    Some(ValueRef::decode(bytes))
+}
+
+impl Entry<'_> {
+    /// Where its value is. None: in the entry, or it has none.
+    #[inline]
+    pub(crate) fn value_ref(&self) -> Option<Result<ValueRef, Corrupt>> {
+        ref_in(self.kind, self.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn golden_bytes_of_a_reference() {
+        let at = ValueRef { file: 12, offset: 300, len: 1 << 20, checksum: 0x0403_0201 };
+        let bytes = at.encode();
+        assert_eq!(bytes, [0, 12, 0xac, 2, 0x80, 0x80, 0x40, 1, 2, 3, 4]);
+        assert_eq!(ValueRef::decode(&bytes), Ok(at));
+        (0..bytes.len()).for_each(|len| assert!(ValueRef::decode(&bytes[..len]).is_err()));
+        assert!(ValueRef::decode(&[&bytes[..], &[0]].concat()).is_err());
+        assert!(ValueRef::decode(&[&[1], &bytes[1..]].concat()).is_err(), "an unknown form");
+    }
+
+    #[test]
+    fn references_that_no_store_has_are_refused() {
+        let sound = ValueRef { file: 1, offset: 28, len: VALUE_APART_BYTES_MAX, checksum: 0 };
+        assert_eq!(ValueRef::decode(&sound.encode()), Ok(sound));
+        let absurd = [
+            ValueRef { file: NUMBER_MAX + 1, ..sound },
+            ValueRef { offset: u64::MAX, ..sound },
+            ValueRef { len: VALUE_APART_BYTES_MAX + 1, ..sound },
+        ];
+        absurd.iter().for_each(|at| assert!(ValueRef::decode(&at.encode()).is_err(), "{at:?}"));
+    }
+
+    #[test]
+    fn the_time_comes_before_the_reference() {
+        let at = ValueRef { file: 1, offset: 2, len: 3, checksum: 4 };
+        let stored = [&7u64.to_le_bytes()[..], &at.encode()].concat();
+        assert_eq!(ref_in(Kind::PutApartWithExpiry, &stored), Some(Ok(at)));
+        assert_eq!(ref_in(Kind::PutApart, &at.encode()), Some(Ok(at)));
+        assert_eq!(ref_in(Kind::Put, &at.encode()), None);
+        assert!(ref_in(Kind::PutApartWithExpiry, b"short").is_some_and(|it| it.is_err()));
+    }
+}

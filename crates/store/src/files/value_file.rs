@@ -1,0 +1,419 @@
+//! A file of values: appended to for a while, then read alone.
+//! ```text
+//! put      record -> appended, by one writer at a time            retired: nothing is appended
+//! sync     beside appends -> what was appended before is durable
+//! failed   a sync has failed -> retired -> made anew: copied, checked, durable, renamed
+//! read     head and chunks, each checked
+//! ```
+//! Invariants: what is appended lies behind all that was. A file that may have a second name, or
+//! was there when the store was opened, is retired. After a failed sync no other sync of that file
+//! counts: its values are copied.
+
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use crate::entries::entry::VALUE_BYTES_MAX;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::value_ref::ValueRef;
+use crate::error::{Error, Result};
+use crate::files::names::value_name;
+use crate::storage::open_files::OpenFiles;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::{Append, ReadAt, Syncer, zeroed};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock};
+
+pub(crate) mod format;
+use format::{CHUNK_BYTES, HEADER_BYTES, RecordMaker, chunk_count, record_bytes};
+
+/// Bytes that are appended, copied or checked at once.
+pub(crate) const PIECE_BYTES: usize = 512 << 10;
+const PIECE_CHUNKS: usize = PIECE_BYTES / CHUNK_BYTES;
+
+/// A value file, open for reads and perhaps for appends.
+pub(crate) struct ValueFile {
+    number: u64,
+    path: PathBuf,
+    keyspace: KeyspaceId,
+    reader: OnceLock<Arc<dyn ReadAt>>,
+    writing: Mutex<Writing>,
+    syncer: Option<Arc<dyn Syncer>>,
+    /// Bytes of whole records, and of them those that are surely durable.
+    len: AtomicU64,
+    durable: AtomicU64,
+    /// Held during a sync.
+    syncing: Mutex<Syncing>,
+    /// Whether it waits in the list of files that are to be synced.
+    pub(super) is_noted: AtomicBool,
+    /// Whether a value of it could not be moved.
+    is_damaged: AtomicBool,
+}
+
+/// What its writer has.
+#[derive(Default)]
+struct Writing {
+    /// None: it was made by another process, or is retired and durable.
+    file: Option<Box<dyn Append>>,
+    /// Nothing is appended any more.
+    is_retired: bool,
+}
+
+#[derive(Default)]
+struct Syncing {
+    /// Its name is durable.
+    has_name: bool,
+    /// It has to be copied: a sync has failed, or was never made.
+    has_failed: bool,
+    /// Another process has written it, and there may be damage that nobody refers to.
+    was_found: bool,
+}
+
+/// A value that was read.
+pub(crate) struct ReadValue {
+    /// Its bytes are a part of these.
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) range: Range<usize>,
+}
+
+impl ValueFile {
+    /// Makes an empty file. After an error there is none.
+    pub(super) fn create(
+        folder: &OpenFolder,
+        number: u64,
+        keyspace: KeyspaceId,
+    ) -> Result<ValueFile> {
+        let name = value_name(number);
+        let (mut file, path) = (folder.create(&name)?, folder.path_of(&name));
+        if let Err(error) = file.append(&format::header(number, keyspace)) {
+            drop(file);
+            let _ = folder.remove(&name);
+            return Err(Error::io(path)(error));
+        }
+        let (syncer, len) = (file.syncer(), HEADER_BYTES as u64);
+        let writing = Writing { file: Some(file), is_retired: false };
+        Ok(ValueFile {
+            number,
+            path,
+            keyspace,
+            reader: OnceLock::new(),
+            writing: Mutex::new(writing),
+            syncer,
+            len: AtomicU64::new(len),
+            durable: AtomicU64::new(0),
+            syncing: Mutex::default(),
+            is_noted: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
+        })
+    }
+
+    /// A file that was there when the store was opened.
+    pub(super) fn open(files: &Arc<OpenFiles>, number: u64) -> Result<ValueFile> {
+        let (reader, path) = files.file(&value_name(number))?;
+        let len = reader.size().map_err(Error::io(&path))?;
+        let mut header = [0; HEADER_BYTES];
+        reader.read_at(0, &mut header).map_err(|error| failed(&path, 0, error))?;
+        let decoded = format::decode_header(&header, number);
+        let (found, keyspace) =
+            decoded.map_err(|it| Error::corrupt(&path, it.at as u64, it.what))?;
+        if found != format::VERSION {
+            return Err(Error::Version { path, found, known: format::VERSION });
+        }
+        let syncing = Syncing { has_name: true, has_failed: false, was_found: true };
+        Ok(ValueFile {
+            number,
+            path,
+            keyspace,
+            reader: OnceLock::from(reader),
+            writing: Mutex::new(Writing { file: None, is_retired: true }),
+            syncer: None,
+            len: AtomicU64::new(len),
+            durable: AtomicU64::new(len),
+            syncing: Mutex::new(syncing),
+            is_noted: AtomicBool::new(false),
+            is_damaged: AtomicBool::new(false),
+        })
+    }
+
+    /// What it had when it was opened may not be durable: it is to be copied. Requires: nobody else
+    /// knows the file.
+    pub(super) fn doubt(&self) {
+        lock(&self.syncing).has_failed = true;
+        self.durable.store(0, Ordering::Release);
+    }
+
+    /// A value of it could not be moved: it stays where it is.
+    pub(crate) fn note_damage(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that was so.
+    pub(crate) fn is_damaged(&self) -> bool {
+        self.is_damaged.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The key space that its values are of.
+    pub(crate) fn keyspace(&self) -> KeyspaceId {
+        self.keyspace
+    }
+
+    /// Bytes of whole records, and of the header.
+    pub(crate) fn len(&self) -> u64 {
+        self.len.load(Ordering::Acquire)
+    }
+
+    /// Has nothing be appended any more, once what is appended now is whole.
+    pub(crate) fn retire(&self) {
+        lock(&self.writing).is_retired = true;
+    }
+
+    /// Appends a value. None: the file is retired. After an error it is, and what was appended of
+    /// the value is garbage.
+    pub(super) fn append(&self, value: &[u8]) -> Result<Option<ValueRef>> {
+        let mut rest = value;
+        self.append_from(value.len() as u64, |room| {
+            let (piece, later) = rest.split_at(room.len());
+            room.copy_from_slice(piece);
+            rest = later;
+            Ok(())
+        })
+    }
+
+    /// As `append`, of a value of `len` bytes that `fill` gives in pieces.
+    pub(super) fn append_from(
+        &self,
+        len: u64,
+        mut fill: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<Option<ValueRef>> {
+        let mut writing = lock(&self.writing);
+        let Writing { file: Some(file), is_retired: is_retired @ false } = &mut *writing else {
+            return Ok(None);
+        };
+        let place = (self.number, self.len());
+        let mut append = || {
+            let mut maker = RecordMaker::new(place);
+            let mut out = format::head(place, len).to_vec();
+            let (mut left, mut piece) = (len, Vec::new());
+            while left > 0 {
+                piece.resize(left.min(PIECE_BYTES as u64) as usize, 0);
+                fill(&mut piece)?;
+                maker.add(&piece, &mut out);
+                left -= piece.len() as u64;
+                file.append(&out).map_err(Error::io(&self.path))?;
+                out.clear();
+            }
+            if !out.is_empty() {
+                file.append(&out).map_err(Error::io(&self.path))?;
+            }
+            Ok(maker.checksum())
+        };
+        // Whatever comes of it, a panic too: the end of the file is unknown until it is whole.
+        *is_retired = true;
+        let checksum = append()?;
+        *is_retired = false;
+        let (file, offset) = place;
+        self.len.store(offset + record_bytes(len), Ordering::Release);
+        Ok(Some(ValueRef { file, offset, len, checksum }))
+    }
+
+    /// Makes all that was appended durable, and its name.
+    ///
+    /// # Errors
+    /// `Io`: what is not durable may never be. The next call copies it into a new file.
+    pub(super) fn make_durable(&self, folder: &OpenFolder) -> Result<()> {
+        let mut syncing = lock(&self.syncing);
+        let upto = self.len();
+        if upto > self.durable.load(Ordering::Acquire) {
+            if syncing.has_failed {
+                self.make_anew(folder, &mut syncing)?;
+                return Ok(());
+            }
+            syncing.has_failed = true;
+            self.sync()?;
+            syncing.has_failed = false;
+            self.durable.store(upto, Ordering::Release);
+        }
+        if !syncing.has_name {
+            folder.sync()?;
+            syncing.has_name = true;
+        }
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let synced = match &self.syncer {
+            Some(syncer) => syncer.sync(),
+            None => lock(&self.writing).file.as_mut().map_or(Ok(()), |file| file.sync()),
+        };
+        synced.map_err(Error::io(&self.path))
+    }
+
+    /// Copies what it has into a file that takes its name. Each record that this process has
+    /// written is checked meanwhile: after a failed sync it may be gone.
+    fn make_anew(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
+        self.retire();
+        let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));
+        let copied = folder.create_anew(&new).and_then(|mut file| match syncing.was_found {
+            true => self.copy_as_it_is(folder, &mut *file),
+            false => self.copy_records(folder, &mut *file),
+        });
+        let renamed = copied.and_then(|()| folder.rename(&new, &name));
+        if renamed.is_err() {
+            let _ = folder.remove(&new);
+        }
+        renamed?;
+        syncing.has_name = false;
+        folder.sync()?;
+        self.durable.store(self.len(), Ordering::Release);
+        (syncing.has_name, syncing.has_failed) = (true, false);
+        Ok(())
+    }
+
+    fn copy_as_it_is(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
+        let (old, len) = (folder.open_file(&value_name(self.number))?, self.len());
+        for offset in (0..len).step_by(PIECE_BYTES) {
+            let span = offset..len.min(offset + PIECE_BYTES as u64);
+            let bytes = read_span(&*old, &self.path, &span)?;
+            new.append(&bytes).map_err(Error::io(&self.path))?;
+        }
+        new.sync().map_err(Error::io(&self.path))
+    }
+
+    fn copy_records(&self, folder: &OpenFolder, new: &mut dyn Append) -> Result<()> {
+        let old = folder.open_file(&value_name(self.number))?;
+        let wrong = |offset, what| Error::corrupt(&self.path, offset, what);
+        let mut header = [0; HEADER_BYTES];
+        old.read_at(0, &mut header).map_err(|error| failed(&self.path, 0, error))?;
+        format::decode_header(&header, self.number).map_err(|it| wrong(0, it.what))?;
+        new.append(&header).map_err(Error::io(&self.path))?;
+        let (mut offset, len) = (HEADER_BYTES as u64, self.len());
+        while offset < len {
+            let mut head = [0; format::HEAD_BYTES];
+            old.read_at(offset, &mut head).map_err(|error| failed(&self.path, offset, error))?;
+            let told = format::decode_head(&head, (self.number, offset));
+            let told = told.map_err(|it| wrong(offset, it.what))?;
+            let at = ValueRef { file: self.number, offset, len: told, checksum: 0 };
+            for chunks in pieces(told) {
+                let span = format::span(&at, &chunks);
+                let bytes = read_span(&*old, &self.path, &span)?;
+                let checked = format::checked(&mut bytes.clone(), &at, &chunks, &mut 0);
+                checked.map_err(|(offset, what)| wrong(offset, what))?;
+                new.append(&bytes).map_err(Error::io(&self.path))?;
+            }
+            offset += record_bytes(told);
+        }
+        new.sync().map_err(Error::io(&self.path))
+    }
+
+    fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
+        if self.reader.get().is_none() {
+            let (reader, _) = files.file(&value_name(self.number))?;
+            let _ = self.reader.set(reader);
+        }
+        Ok(self.reader.get().expect("it was set"))
+    }
+
+    /// Whether a reference is to what can be in it.
+    pub(crate) fn check_place(&self, at: &ValueRef) -> Result<()> {
+        let end = at.offset.checked_add(record_bytes(at.len));
+        if at.offset >= HEADER_BYTES as u64 && end.is_some_and(|end| end <= self.len()) {
+            return Ok(());
+        }
+        let what =
+            format!("a value of {} bytes is to begin here, and the file ends before", at.len);
+        Err(Error::corrupt(&self.path, at.offset, what))
+    }
+
+    /// Some chunks of a value, checked. `checksum`: of all chunks before, to which these are added.
+    pub(crate) fn read_chunks(
+        &self,
+        files: &Arc<OpenFiles>,
+        at: &ValueRef,
+        chunks: Range<u64>,
+        checksum: &mut u32,
+    ) -> Result<ReadValue> {
+        self.check_place(at)?;
+        let span = format::span(at, &chunks);
+        let mut bytes = read_span(&**self.reader(files)?, &self.path, &span)?;
+        let checked = format::checked(&mut bytes, at, &chunks, checksum);
+        let range = checked.map_err(|(offset, what)| Error::corrupt(&self.path, offset, what))?;
+        Ok(ReadValue { bytes, range })
+    }
+
+    /// An error: the chunks of a value are sound, and of another one than its reference tells.
+    pub(crate) fn check_all(&self, at: &ValueRef, checksum: u32) -> Result<()> {
+        if checksum == at.checksum {
+            return Ok(());
+        }
+        let what = "the value here is another one than its reference tells";
+        Err(Error::corrupt(&self.path, at.offset, what))
+    }
+
+    /// A value, whole and checked.
+    ///
+    /// # Errors
+    /// `ValueTooLong`: it is read in parts.
+    pub(crate) fn read(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<ReadValue> {
+        let len = usize::try_from(at.len).unwrap_or(usize::MAX);
+        if len > VALUE_BYTES_MAX {
+            return Err(Error::ValueTooLong { len, max: VALUE_BYTES_MAX });
+        }
+        let mut checksum = 0;
+        let value = self.read_chunks(files, at, 0..chunk_count(at.len), &mut checksum)?;
+        self.check_all(at, checksum)?;
+        Ok(value)
+    }
+
+    /// Reads a value piece by piece, and checks it.
+    pub(crate) fn check(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
+        let mut checksum = 0;
+        for chunks in pieces(at.len) {
+            self.read_chunks(files, at, chunks, &mut checksum)?;
+        }
+        self.check_all(at, checksum)
+    }
+
+    /// Whether a value begins at its place, and the file has room for it. It is not read.
+    pub(crate) fn check_head(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
+        self.check_place(at)?;
+        let mut head = [0; format::HEAD_BYTES];
+        let read = self.reader(files)?.read_at(at.offset, &mut head);
+        read.map_err(|error| failed(&self.path, at.offset, error))?;
+        let told = format::decode_head(&head, (at.file, at.offset));
+        let told = told.map_err(|it| Error::corrupt(&self.path, at.offset, it.what))?;
+        if told == at.len {
+            return Ok(());
+        }
+        let what = "a value of another length than its reference tells";
+        Err(Error::corrupt(&self.path, at.offset, what))
+    }
+}
+
+/// The chunks of a value of so many bytes, in pieces; one at least, which has the head.
+pub(crate) fn pieces(len: u64) -> impl Iterator<Item = Range<u64>> {
+    let count = chunk_count(len);
+    let step = PIECE_CHUNKS as u64;
+    (0..count.max(1)).step_by(PIECE_CHUNKS).map(move |first| first..(first + step).min(count))
+}
+
+fn read_span(file: &dyn ReadAt, path: &Path, span: &Range<u64>) -> Result<Vec<u8>> {
+    let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
+    let mut bytes = zeroed(len).map_err(Error::io(path))?;
+    file.read_at(span.start, &mut bytes).map_err(|error| failed(path, span.start, error))?;
+    Ok(bytes)
+}
+
+fn failed(path: &Path, offset: u64, error: std::io::Error) -> Error {
+    match error.kind() {
+        ErrorKind::UnexpectedEof => Error::corrupt(path, offset, "the file ends too early"),
+        ErrorKind::NotFound => Error::needed(path, "values are in it")(error),
+        _ => Error::io(path)(error),
+    }
+}

@@ -1,0 +1,318 @@
+//! The value files of a store: which there are, which take values, and which are to be synced.
+//! ```text
+//! put      a file that nobody appends to, or a new one -> appended -> back, until it is full
+//! known    tables, memtables, puts under way and readers hold files     nobody: it is free
+//! sync     those that were appended to since -> durable                  before the log is synced
+//! ```
+//! Invariants: a value is in the list of what is to be synced before anybody refers to it. A file
+//! that anybody may refer to is held: a free one is held by nobody ever again.
+
+use std::collections::BTreeMap;
+
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::value_ref::ValueRef;
+use crate::error::{Error, Result};
+use crate::files::names::value_name;
+use crate::files::value_file::{ValueFile, pieces};
+use crate::storage::open_files::OpenFiles;
+use crate::storage::open_folder::OpenFolder;
+use crate::sync::{Arc, AtomicBool, AtomicU64, AtomicUsize, Mutex, Ordering, Weak, lock};
+
+/// Files that wait for the next value, at most. Each has a descriptor.
+const WAITING_MAX: usize = 8;
+
+/// A value that was put, and its file, which stays as long as this is held.
+pub(crate) type PutValue = (ValueRef, Arc<ValueFile>);
+
+/// The value files that trees of a store share.
+pub(crate) struct StoreValues {
+    folder: OpenFolder,
+    files: Arc<OpenFiles>,
+    next_file: Arc<AtomicU64>,
+    known: Mutex<BTreeMap<u64, Weak<ValueFile>>>,
+    /// How many wait to be synced, or are synced now.
+    pending: AtomicUsize,
+    unsynced: Mutex<Vec<Arc<ValueFile>>>,
+    /// Held while they are synced.
+    turn: Mutex<()>,
+    /// Why the last put or sync has failed, if it has.
+    failure: Mutex<Option<String>>,
+    has_failed: AtomicBool,
+}
+
+impl StoreValues {
+    pub(crate) fn new(
+        folder: OpenFolder,
+        files: Arc<OpenFiles>,
+        next_file: Arc<AtomicU64>,
+    ) -> Self {
+        let (known, pending) = (Mutex::default(), AtomicUsize::new(0));
+        let (unsynced, turn) = (Mutex::default(), Mutex::default());
+        let (failure, has_failed) = (Mutex::default(), AtomicBool::new(false));
+        StoreValues {
+            folder,
+            files,
+            next_file,
+            known,
+            pending,
+            unsynced,
+            turn,
+            failure,
+            has_failed,
+        }
+    }
+
+    /// Why values cannot be written now, if that is so.
+    pub(crate) fn failure(&self) -> Option<String> {
+        lock(&self.failure).clone()
+    }
+
+    /// Notes what has come of a put or a sync.
+    fn told<T>(&self, done: Result<T>) -> Result<T> {
+        if let Err(error) = &done {
+            *lock(&self.failure) = Some(format!("a value file has failed: {error}"));
+            self.has_failed.store(true, Ordering::Relaxed);
+        } else if self.has_failed.load(Ordering::Relaxed) {
+            self.has_failed.store(false, Ordering::Relaxed);
+            *lock(&self.failure) = None;
+        }
+        done
+    }
+
+    /// Where value files are read.
+    pub(crate) fn files(&self) -> &Arc<OpenFiles> {
+        &self.files
+    }
+
+    /// A file that somebody holds.
+    ///
+    /// # Errors
+    /// `FileMissing`: nobody does.
+    pub(crate) fn held(&self, number: u64) -> Result<Arc<ValueFile>> {
+        let held = lock(&self.known).get(&number).and_then(Weak::upgrade);
+        held.ok_or_else(|| {
+            let (path, what) = (self.folder.path_of(&value_name(number)), "a value is to be in it");
+            Error::FileMissing { path, what: what.into() }
+        })
+    }
+
+    /// A file that somebody holds, or that is there. Requires: the store is being opened, or read
+    /// by a tool, so that no file is removed.
+    pub(crate) fn found(&self, number: u64) -> Result<Arc<ValueFile>> {
+        let mut known = lock(&self.known);
+        if let Some(held) = known.get(&number).and_then(Weak::upgrade) {
+            return Ok(held);
+        }
+        let needed = Error::needed(self.folder.path_of(&value_name(number)), "values are in it");
+        let file = match ValueFile::open(&self.files, number) {
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
+                Err(needed(std::io::ErrorKind::NotFound.into()))
+            }
+            opened => opened.map(Arc::new),
+        }?;
+        known.insert(number, Arc::downgrade(&file));
+        Ok(file)
+    }
+
+    fn create(&self, keyspace: KeyspaceId) -> Result<Arc<ValueFile>> {
+        let number = self.next_file.fetch_add(1, Ordering::Relaxed);
+        let file = Arc::new(ValueFile::create(&self.folder, number, keyspace)?);
+        lock(&self.known).insert(number, Arc::downgrade(&file));
+        Ok(file)
+    }
+
+    /// What a file had when it was opened may not be durable: it is made so before the next log is.
+    pub(crate) fn doubt(&self, file: &Arc<ValueFile>) {
+        file.doubt();
+        self.note(file);
+    }
+
+    /// The value of a reference has to be durable before the reference is.
+    fn note(&self, file: &Arc<ValueFile>) {
+        if !file.is_noted.swap(true, Ordering::AcqRel) {
+            self.pending.fetch_add(1, Ordering::SeqCst);
+            lock(&self.unsynced).push(Arc::clone(file));
+        }
+    }
+
+    /// Makes all values durable that were put before the call.
+    ///
+    /// # Errors
+    /// `Io`: some are not; they are tried again by the next call.
+    #[inline]
+    pub(crate) fn sync(&self) -> Result<()> {
+        if self.pending.load(Ordering::SeqCst) == 0 { Ok(()) } else { self.sync_noted() }
+    }
+
+    #[cold]
+    fn sync_noted(&self) -> Result<()> {
+        let _turn = lock(&self.turn);
+        let files = std::mem::take(&mut *lock(&self.unsynced));
+        let mut all = Noted { store: self, files, synced: Ok(()) };
+        all.sync();
+        self.told(std::mem::replace(&mut all.synced, Ok(())))
+    }
+
+    /// The files that nobody holds any more: they can go.
+    pub(crate) fn free(&self) -> Vec<u64> {
+        let known = lock(&self.known);
+        let free = known.iter().filter(|(_, file)| file.strong_count() == 0);
+        free.map(|(number, _)| *number).collect()
+    }
+
+    /// A free file is gone.
+    pub(crate) fn forget(&self, number: u64) {
+        lock(&self.known).remove(&number);
+    }
+
+    /// Those that are held.
+    pub(crate) fn all_held(&self) -> Vec<Arc<ValueFile>> {
+        lock(&self.known).values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Files that are being synced. Dropped, by a panic too: those that are not are noted again.
+struct Noted<'s> {
+    store: &'s StoreValues,
+    files: Vec<Arc<ValueFile>>,
+    synced: Result<()>,
+}
+
+impl Noted<'_> {
+    fn sync(&mut self) {
+        while let Some(file) = self.files.last() {
+            // What is appended from now on is noted anew.
+            file.is_noted.swap(false, Ordering::AcqRel);
+            let synced = file.make_durable(&self.store.folder);
+            if let Err(error) = synced {
+                self.synced = Err(error);
+                return;
+            }
+            self.files.pop();
+            self.store.pending.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Noted<'_> {
+    fn drop(&mut self) {
+        for file in self.files.drain(..) {
+            file.is_noted.store(false, Ordering::Release);
+            self.store.note(&file);
+            self.store.pending.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+}
+
+/// The value files of one key space.
+pub(crate) struct ValueFiles {
+    pub(crate) store: Arc<StoreValues>,
+    keyspace: KeyspaceId,
+    /// A file of so many bytes takes no more values.
+    full_bytes: u64,
+    /// Those that take values, and that nobody appends to now.
+    waiting: Mutex<Vec<Arc<ValueFile>>>,
+    /// The same, for values that merges move: they have lived for long.
+    waiting_for_moved: Mutex<Vec<Arc<ValueFile>>>,
+}
+
+impl ValueFiles {
+    /// None yet. They are full with so many bytes.
+    pub(crate) fn new(store: Arc<StoreValues>, keyspace: KeyspaceId, full_bytes: u64) -> Self {
+        let (waiting, waiting_for_moved) = (Mutex::default(), Mutex::default());
+        ValueFiles { store, keyspace, full_bytes, waiting, waiting_for_moved }
+    }
+
+    /// Puts a value into a file.
+    ///
+    /// # Errors
+    /// `Io`: there is garbage of it, perhaps, and no more.
+    pub(crate) fn put(&self, value: &[u8]) -> Result<PutValue> {
+        self.store.told(self.try_put(value))
+    }
+
+    fn try_put(&self, value: &[u8]) -> Result<PutValue> {
+        loop {
+            let file = self.take(&self.waiting)?;
+            if let Some(at) = file.append(value)? {
+                self.give_back(&self.waiting, &file);
+                return Ok((at, file));
+            }
+        }
+    }
+
+    fn take(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>) -> Result<Arc<ValueFile>> {
+        let waiting = lock(waiting).pop();
+        waiting.map_or_else(|| self.store.create(self.keyspace), Ok)
+    }
+
+    /// Copies a value into another file, for a merge. None: it is damaged, and stays where it is.
+    pub(crate) fn copy(&self, at: &ValueRef) -> Result<Option<PutValue>> {
+        let from = self.store.held(at.file)?;
+        loop {
+            let file = self.take(&self.waiting_for_moved)?;
+            let (mut chunks, mut checksum) = (pieces(at.len), 0);
+            let copied = file.append_from(at.len, |room| {
+                let chunks = chunks.next().expect("the value is as long as its reference tells");
+                let read = from.read_chunks(self.store.files(), at, chunks, &mut checksum)?;
+                room.copy_from_slice(&read.bytes[read.range]);
+                Ok(())
+            });
+            let checked = copied.and_then(|copied| {
+                from.check_all(at, if at.len == 0 { at.checksum } else { checksum })?;
+                Ok(copied)
+            });
+            match checked {
+                Ok(Some(to)) => {
+                    self.give_back(&self.waiting_for_moved, &file);
+                    return Ok(Some((to, file)));
+                }
+                Ok(None) => {}
+                Err(error) if error.tells_of_damage() => {
+                    from.note_damage();
+                    file.retire();
+                    return Ok(None);
+                }
+                Err(error) => return self.store.told(Err(error)),
+            }
+        }
+    }
+
+    /// Puts a value of `len` bytes, which `fill` gives in pieces, into a file of its own.
+    pub(crate) fn put_from(
+        &self,
+        len: u64,
+        fill: impl FnMut(&mut [u8]) -> Result<()>,
+    ) -> Result<PutValue> {
+        let file = self.store.create(self.keyspace)?;
+        let at = file.append_from(len, fill)?.expect("nobody else knows the file");
+        self.give_back(&self.waiting, &file);
+        Ok((at, file))
+    }
+
+    /// What was appended is to be synced. The file takes other values, unless it is full.
+    fn give_back(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>, file: &Arc<ValueFile>) {
+        self.store.note(file);
+        let mut waiting = lock(waiting);
+        match file.len() < self.full_bytes && waiting.len() < WAITING_MAX {
+            true => waiting.push(Arc::clone(file)),
+            false => file.retire(),
+        }
+    }
+
+    /// Lets files go that wait for values, and have none that anybody refers to.
+    pub(crate) fn let_useless_go(&self) {
+        for waiting in [&self.waiting, &self.waiting_for_moved] {
+            // Who puts a value holds its file until tables or memtables do.
+            lock(waiting).retain(|file| Arc::strong_count(file) > 1);
+        }
+    }
+
+    /// A file takes no values any more, once what is appended now is whole.
+    pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
+        for waiting in [&self.waiting, &self.waiting_for_moved] {
+            lock(waiting).retain(|waiting| !Arc::ptr_eq(waiting, file));
+        }
+        file.retire();
+    }
+}

@@ -1,0 +1,160 @@
+//! A value that is read in parts: as long as any, in the memory of some of its chunks.
+//! ```text
+//! read     in order: a piece of many chunks at a time      after a seek: the chunk of the place
+//! ```
+//! Invariants: every byte that is given was checked with its chunk. Who reads a value from its
+//! first byte to its last also knows that it is the one that was put. The file stays while it is
+//! read.
+
+use std::io::{Error as IoError, ErrorKind, Read, Seek, SeekFrom};
+use std::ops::Range;
+
+use crate::entries::expiry::Expiry;
+use crate::entries::value::Value;
+use crate::entries::value_ref::ValueRef;
+use crate::error::{Error, Result};
+use crate::files::value_file::format::{CHUNK_BYTES, chunk_count};
+use crate::files::value_file::{PIECE_BYTES, ReadValue, ValueFile};
+use crate::storage::open_files::OpenFiles;
+use crate::sync::Arc;
+use crate::tree::open_tree::OpenTree;
+
+/// A value to be read in parts, from any place: see
+/// [`get_reader`](crate::Keyspace::get_reader). What was written since does not change it.
+pub struct ValueReader {
+    source: Source,
+    len: u64,
+    expiry: Option<Expiry>,
+    /// The next byte that is read.
+    at: u64,
+}
+
+enum Source {
+    Whole(Value),
+    Apart(Box<ApartReader>),
+}
+
+/// Reads the chunks of a value.
+struct ApartReader {
+    file: Arc<ValueFile>,
+    files: Arc<OpenFiles>,
+    value: ValueRef,
+    /// What was read last, and which bytes of the value these are.
+    read: Option<(ReadValue, Range<u64>)>,
+    /// The chunks before this one were read in their order, and have this checksum.
+    in_order: u64,
+    checksum: u32,
+}
+
+impl ValueReader {
+    /// Of a value that is here.
+    pub(crate) fn whole(value: Value) -> ValueReader {
+        let (len, expiry) = (value.len() as u64, value.expiry());
+        ValueReader { source: Source::Whole(value), len, expiry, at: 0 }
+    }
+
+    /// Of a reference, as it is stored. Requires: the version that it was found in is pinned.
+    pub(crate) fn apart(tree: &OpenTree, stored: &Value) -> Result<ValueReader> {
+        let value = tree.ref_of(stored)?;
+        let store = &tree.table_files.values.store;
+        let (file, files) = (store.held(value.file)?, Arc::clone(store.files()));
+        file.check_head(&files, &value)?;
+        let source = ApartReader { file, files, value, read: None, in_order: 0, checksum: 0 };
+        let (len, expiry) = (value.len, stored.expiry());
+        Ok(ValueReader { source: Source::Apart(Box::new(source)), len, expiry, at: 0 })
+    }
+
+    /// Bytes of the value.
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Whether the value has no bytes.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// From when on its key has this value no more. None: it does not expire.
+    pub fn expiry(&self) -> Option<Expiry> {
+        self.expiry
+    }
+}
+
+impl ApartReader {
+    /// The bytes from a place on, some at least. Requires: the value has that byte.
+    fn bytes_at(&mut self, at: u64) -> Result<&[u8]> {
+        let is_here = self.read.as_ref().is_some_and(|(_, range)| range.contains(&at));
+        if !is_here {
+            self.read_at(at)?;
+        }
+        let (read, range) = self.read.as_ref().expect("it was read");
+        Ok(&read.bytes[read.range.clone()][(at - range.start) as usize..])
+    }
+
+    fn read_at(&mut self, at: u64) -> Result<()> {
+        const CHUNK: u64 = CHUNK_BYTES as u64;
+        const PIECE: u64 = (PIECE_BYTES / CHUNK_BYTES) as u64;
+        self.read = None;
+        let (first, all) = (at / CHUNK, chunk_count(self.value.len));
+        let is_next = first == self.in_order;
+        let chunks = first..(first + if is_next { PIECE } else { 1 }).min(all);
+        let mut checksum = self.checksum;
+        let read =
+            self.file.read_chunks(&self.files, &self.value, chunks.clone(), &mut checksum)?;
+        if is_next {
+            if chunks.end == all {
+                self.file.check_all(&self.value, checksum)?;
+            }
+            (self.in_order, self.checksum) = (chunks.end, checksum);
+        }
+        let end = (chunks.end * CHUNK).min(self.value.len);
+        self.read = Some((read, chunks.start * CHUNK..end));
+        Ok(())
+    }
+}
+
+/// # Errors
+/// Damage, or that the store was closed: the error of the store is within.
+impl Read for ValueReader {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.at >= self.len || buffer.is_empty() {
+            return Ok(0);
+        }
+        let bytes = match &mut self.source {
+            Source::Whole(value) => &value[self.at as usize..],
+            Source::Apart(apart) => apart.bytes_at(self.at).map_err(as_io)?,
+        };
+        let count = bytes.len().min(buffer.len());
+        buffer[..count].copy_from_slice(&bytes[..count]);
+        self.at += count as u64;
+        Ok(count)
+    }
+}
+
+impl Seek for ValueReader {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.len.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        let before =
+            || IoError::new(ErrorKind::InvalidInput, "a place before the value's first byte");
+        self.at = at.ok_or_else(before)?;
+        Ok(self.at)
+    }
+}
+
+fn as_io(error: Error) -> IoError {
+    match error {
+        Error::Io { source, .. } => IoError::new(source.kind(), source),
+        error if error.tells_of_damage() => IoError::new(ErrorKind::InvalidData, error),
+        error => IoError::other(error),
+    }
+}
+
+impl std::fmt::Debug for ValueReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ValueReader").field("len", &self.len).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,82 @@
+//! What a value file says: its header, and each record, whether anything refers to it or not.
+
+use std::io::ErrorKind;
+
+use crate::entries::value_ref::ValueRef;
+use crate::error::{Error, Result};
+use crate::files::value_file::format::{
+    HEAD_BYTES, HEADER_BYTES, checked, chunk_count, decode_head, decode_header, record_bytes, span,
+};
+use crate::files::value_file::pieces;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::{ReadAt, zeroed};
+
+/// What a file tells of a place: what is there, or what is wrong.
+pub(super) type Told = std::result::Result<String, String>;
+
+/// Reads a value file, and tells what is at which place. It ends where no value begins.
+///
+/// # Errors
+/// `Io`, and those of `tell`.
+pub(super) fn read_values<E: From<Error>>(
+    folder: &OpenFolder,
+    name: &str,
+    number: u64,
+    mut tell: impl FnMut(u64, Told) -> std::result::Result<(), E>,
+) -> std::result::Result<(), E> {
+    let (file, path) = (folder.open_file(name)?, folder.path_of(name));
+    let len = file.size().map_err(Error::io(&path))?;
+    let read = |offset: u64, bytes: u64| -> Result<Option<Vec<u8>>> {
+        read_at(&*file, offset, bytes).map_err(Error::io(&path))
+    };
+    let header = read(0, HEADER_BYTES as u64)?;
+    let header = header.as_ref().map(|header| decode_header(header, number));
+    match header {
+        Some(Ok((version, keyspace))) => {
+            let text = format!("values of key space {}, format version {version}", keyspace.0);
+            tell(0, Ok(text))?;
+        }
+        Some(Err(wrong)) => return tell(0, Err(wrong.to_string())),
+        None => return tell(0, Err("a file too short for values".into())),
+    }
+    let mut offset = HEADER_BYTES as u64;
+    while offset < len {
+        let Some(head) = read(offset, HEAD_BYTES as u64)? else {
+            return tell(offset, Err("a value that is not whole".into()));
+        };
+        let value_bytes = match decode_head(&head, (number, offset)) {
+            Ok(bytes) => bytes,
+            Err(wrong) => return tell(offset, Err(wrong.what.into())),
+        };
+        let at = ValueRef { file: number, offset, len: value_bytes, checksum: 0 };
+        let mut found = Ok(());
+        for chunks in pieces(value_bytes) {
+            let span = span(&at, &chunks);
+            found = match read(span.start, span.end - span.start)? {
+                None => Err((offset, "a value that is not whole")),
+                Some(mut bytes) => checked(&mut bytes, &at, &chunks, &mut 0).map(drop),
+            };
+            if found.is_err() {
+                break;
+            }
+        }
+        match found {
+            Ok(()) => {
+                let chunks = chunk_count(value_bytes);
+                tell(offset, Ok(format!("a value of {value_bytes} bytes in {chunks} chunks")))?;
+            }
+            Err((place, what)) => tell(place, Err(what.into()))?,
+        }
+        offset += record_bytes(value_bytes);
+    }
+    Ok(())
+}
+
+/// None: the file ends before.
+fn read_at(file: &dyn ReadAt, offset: u64, bytes: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let mut buffer = zeroed(usize::try_from(bytes).unwrap_or(usize::MAX))?;
+    match file.read_at(offset, &mut buffer) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(None),
+        read => read.map(|()| Some(buffer)),
+    }
+}

@@ -1,0 +1,88 @@
+//! Which value files have much that nobody refers to, and when merges are to bring their space
+//! back.
+//! ```text
+//! file     [ referred to | garbage ]        garbage past a share of it: its values are moved, by
+//!                                           merges into the last level; then the file goes
+//! runs     newer than the oldest one        what they refer to may have taken the place of as many
+//!                                           bytes: past a share, all runs are merged
+//! ```
+//! Nothing is counted when values are written or dropped: each table names its files, and how many
+//! bytes of them.
+//!
+//! Invariant: after a merge of all runs nothing is due, as long as nothing is written.
+
+use std::collections::BTreeSet;
+
+use crate::files::placed_run::PlacedRun;
+use crate::files::value_file::format::HEADER_BYTES;
+use crate::sync::Ordering;
+use crate::tree::open_tree::OpenTree;
+use crate::tree::version::Version;
+
+/// What newer runs refer to, of all that runs refer to, at most; half of the share of garbage if
+/// that is less.
+const NEWER_SHARE_MAX: f64 = 0.15;
+
+/// The garbage of a version.
+#[derive(Default)]
+pub(crate) struct ValueGarbage {
+    /// Files whose values are to be moved.
+    pub(crate) moved: BTreeSet<u64>,
+    /// Whether a merge of all runs is worth it.
+    pub(crate) is_merge_due: bool,
+}
+
+impl ValueGarbage {
+    /// `share`: of a file.
+    pub(crate) fn of(version: &Version, share: f64) -> ValueGarbage {
+        let in_tables: BTreeSet<u64> =
+            version.files().flat_map(|it| it.named_values().iter()).map(|(file, _)| file).collect();
+        if in_tables.is_empty() {
+            return ValueGarbage::default();
+        }
+        let (mut moved, mut garbage) = (BTreeSet::new(), 0);
+        for (number, (file, bytes)) in version.value_files() {
+            let all = file.len().saturating_sub(HEADER_BYTES as u64);
+            let of_file = all.saturating_sub(bytes);
+            let is_past = of_file as f64 > share * all as f64;
+            if is_past && in_tables.contains(&number) && !file.is_damaged() {
+                moved.insert(number);
+                garbage += of_file;
+            }
+        }
+        // Whatever comes back costs that all tables are written.
+        let cost: u64 = version.runs.iter().map(|placed| placed.run.bytes()).sum();
+        let of_runs: Vec<u64> = version.runs.iter().map(referred_bytes).collect();
+        let all: u64 = of_runs.iter().sum();
+        let newer = all - of_runs.last().copied().unwrap_or_default();
+        let newer_max = (share / 2.0).min(NEWER_SHARE_MAX) * all as f64;
+        let is_merge_due = garbage > cost || newer > cost && newer as f64 > newer_max;
+        ValueGarbage { moved, is_merge_due }
+    }
+}
+
+/// Bytes of values that a run refers to; of a trimmed table about.
+fn referred_bytes(placed: &PlacedRun) -> u64 {
+    let of_table = |table: &crate::files::run_table::RunTable| {
+        let bytes: u64 = table.table.named_values().iter().map(|(_, bytes)| bytes).sum();
+        let share = table.entry_count() as f64 / table.table.entry_count().max(1) as f64;
+        (bytes as f64 * share) as u64
+    };
+    placed.run.tables().iter().map(of_table).sum()
+}
+
+impl OpenTree {
+    /// Looks whether a merge is due that brings space of values back. Requires: the caller has
+    /// changed the version, or nobody else knows the tree.
+    pub(crate) fn note_value_garbage(&self) {
+        let share = self.table_files.options.value_garbage_share;
+        let is_due = ValueGarbage::of(&self.current.pin(), share).is_merge_due;
+        self.value_merge_due.store(is_due, Ordering::Relaxed);
+    }
+
+    /// Whether such a merge is due.
+    #[inline]
+    pub(crate) fn is_value_merge_due(&self) -> bool {
+        self.value_merge_due.load(Ordering::Relaxed)
+    }
+}

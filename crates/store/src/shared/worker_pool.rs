@@ -250,8 +250,9 @@ impl Task {
                 panics.pause
             }
         };
-        let due = now + time;
-        self.due = Some(self.due.map_or(due, |sooner| sooner.min(due)));
+        // What is not due in the time that a clock can tell never is.
+        let due = now.checked_add(time);
+        self.due = self.due.into_iter().chain(due).min();
     }
 }
 

@@ -35,11 +35,12 @@ pub(crate) struct ValueGarbage {
 impl ValueGarbage {
     /// `share`: of a file.
     pub(crate) fn of(version: &Version, share: f64) -> ValueGarbage {
-        let in_tables: BTreeSet<u64> =
-            version.files().flat_map(|it| it.named_values().iter()).map(|(file, _)| file).collect();
-        if in_tables.is_empty() {
+        let tables = || version.runs.iter().flat_map(|placed| placed.run.tables());
+        if tables().all(|it| it.table.named_values().is_empty()) {
             return ValueGarbage::default();
         }
+        let named = tables().flat_map(|it| it.table.named_values().iter());
+        let in_tables: BTreeSet<u64> = named.map(|(file, _)| file).collect();
         let (mut moved, mut garbage) = (BTreeSet::new(), 0);
         for (number, (file, bytes)) in version.value_files() {
             let all = file.len().saturating_sub(HEADER_BYTES as u64);

@@ -167,6 +167,21 @@ fn work_is_due_again_after_its_time_without_a_call() {
     place.leave();
 }
 
+/// A time that no clock can tell.
+#[test]
+fn what_is_never_due_is_done_when_it_is_called() {
+    let pool = pool();
+    let never = Next::After(Duration::MAX);
+    let client = Scripted::new([Step::Next(never), Step::Next(never)]);
+    let place = join(&pool, &client);
+    client.wait_for_looks(1);
+    place.call(&[WorkKind::Flush]);
+    client.wait_for_looks(2);
+    let panics = [&client.panics, &client.begun_anew].map(|it| it.load(Ordering::Relaxed));
+    assert_eq!(panics, [0, 0]);
+    place.leave();
+}
+
 #[test]
 fn a_panic_stops_one_store_for_a_while_and_no_other() {
     let pool = pool();

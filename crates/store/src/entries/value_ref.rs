@@ -1,6 +1,6 @@
 //! Where a value lies that is apart from its entry.
 //! ```text
-//! entry    key | number, kind | form, file, offset, length, checksum      about 20 bytes
+//! entry    key | number, kind | form, file, offset, length, ..., checksum about 20 bytes
 //!                                |
 //! 000012.value                   '-> head | chunk | chunk | ...           the value, written once
 //! ```
@@ -16,9 +16,11 @@ pub(crate) const VALUE_APART_BYTES_MAX: u64 = 1 << 40;
 
 /// How the bytes of a value lie in its file: as they are.
 const FORM_PLAIN: u8 = 0;
+/// Or in chunks, each packed by itself.
+const FORM_PACKED: u8 = 1;
 
-/// The longest reference: form, three numbers of at most ten bytes, checksum.
-pub(crate) const VALUE_REF_BYTES_MAX: usize = 1 + 3 * 10 + size_of::<u32>();
+/// The longest reference: form, four numbers of at most ten bytes, checksum.
+pub(crate) const VALUE_REF_BYTES_MAX: usize = 1 + 4 * 10 + size_of::<u32>();
 
 /// The place of a value in a value file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,29 +33,35 @@ pub(crate) struct ValueRef {
     pub(crate) len: u64,
     /// Of the checksums of its chunks, in their order.
     pub(crate) checksum: u32,
+    /// Bytes of its record, if its chunks are packed.
+    pub(crate) packed_bytes: Option<u64>,
 }
 
 impl ValueRef {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
-        out.u8(FORM_PLAIN);
+        out.u8(if self.packed_bytes.is_some() { FORM_PACKED } else { FORM_PLAIN });
         [self.file, self.offset, self.len].into_iter().for_each(|number| out.varint(number));
+        self.packed_bytes.into_iter().for_each(|bytes| out.varint(bytes));
         out.u32(self.checksum);
         out.finish()
     }
 
     pub(crate) fn decode(bytes: &[u8]) -> Result<ValueRef, Corrupt> {
         let mut input = Reader::new(bytes);
-        if input.u8()? != FORM_PLAIN {
+        let form = input.u8()?;
+        if form > FORM_PACKED {
             return Err(input.corrupt("a form of values apart that is not known"));
         }
         let (file, offset, len) = (input.varint()?, input.varint()?, input.varint()?);
+        let packed_bytes = if form == FORM_PACKED { Some(input.varint()?) } else { None };
         let checksum = input.u32()?;
         input.end()?;
-        if file > NUMBER_MAX || offset > NUMBER_MAX || len > VALUE_APART_BYTES_MAX {
+        let longest = len.max(packed_bytes.unwrap_or_default());
+        if file > NUMBER_MAX || offset > NUMBER_MAX || longest > VALUE_APART_BYTES_MAX {
             return Err(input.corrupt("a reference to what no store has"));
         }
-        Ok(ValueRef { file, offset, len, checksum })
+        Ok(ValueRef { file, offset, len, checksum, packed_bytes })
     }
 }
 
@@ -83,30 +91,47 @@ mod tests {
 
     #[test]
     fn golden_bytes_of_a_reference() {
-        let at = ValueRef { file: 12, offset: 300, len: 1 << 20, checksum: 0x0403_0201 };
+        let at = ValueRef {
+            file: 12,
+            offset: 300,
+            len: 1 << 20,
+            checksum: 0x0403_0201,
+            packed_bytes: None,
+        };
         let bytes = at.encode();
         assert_eq!(bytes, [0, 12, 0xac, 2, 0x80, 0x80, 0x40, 1, 2, 3, 4]);
         assert_eq!(ValueRef::decode(&bytes), Ok(at));
         (0..bytes.len()).for_each(|len| assert!(ValueRef::decode(&bytes[..len]).is_err()));
         assert!(ValueRef::decode(&[&bytes[..], &[0]].concat()).is_err());
-        assert!(ValueRef::decode(&[&[1], &bytes[1..]].concat()).is_err(), "an unknown form");
+        assert!(ValueRef::decode(&[&[2], &bytes[1..]].concat()).is_err(), "an unknown form");
+        let packed = ValueRef { packed_bytes: Some(300), ..at };
+        let bytes = packed.encode();
+        assert_eq!(bytes, [1, 12, 0xac, 2, 0x80, 0x80, 0x40, 0xac, 2, 1, 2, 3, 4]);
+        assert_eq!(ValueRef::decode(&bytes), Ok(packed));
     }
 
     #[test]
     fn references_that_no_store_has_are_refused() {
-        let sound = ValueRef { file: 1, offset: 28, len: VALUE_APART_BYTES_MAX, checksum: 0 };
+        let sound = ValueRef {
+            file: 1,
+            offset: 28,
+            len: VALUE_APART_BYTES_MAX,
+            checksum: 0,
+            packed_bytes: None,
+        };
         assert_eq!(ValueRef::decode(&sound.encode()), Ok(sound));
         let absurd = [
             ValueRef { file: NUMBER_MAX + 1, ..sound },
             ValueRef { offset: u64::MAX, ..sound },
             ValueRef { len: VALUE_APART_BYTES_MAX + 1, ..sound },
+            ValueRef { packed_bytes: Some(VALUE_APART_BYTES_MAX + 1), ..sound },
         ];
         absurd.iter().for_each(|at| assert!(ValueRef::decode(&at.encode()).is_err(), "{at:?}"));
     }
 
     #[test]
     fn the_time_comes_before_the_reference() {
-        let at = ValueRef { file: 1, offset: 2, len: 3, checksum: 4 };
+        let at = ValueRef { file: 1, offset: 2, len: 3, checksum: 4, packed_bytes: None };
         let stored = [&7u64.to_le_bytes()[..], &at.encode()].concat();
         assert_eq!(ref_in(Kind::PutApartWithExpiry, &stored), Some(Ok(at)));
         assert_eq!(ref_in(Kind::PutApart, &at.encode()), Some(Ok(at)));

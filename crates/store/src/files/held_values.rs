@@ -21,10 +21,10 @@ pub(crate) struct HeldValues {
 impl HeldValues {
     /// An entry refers to a value of this file.
     pub(crate) fn hold(&self, file: &Arc<ValueFile>, at: &ValueRef) {
-        self.bytes.fetch_add(record_bytes(at.len), Ordering::Relaxed);
+        self.bytes.fetch_add(record_bytes(at), Ordering::Relaxed);
         let mut held = lock(&self.files);
         let (_, bytes) = held.entry(at.file).or_insert_with(|| (Arc::clone(file), 0));
-        *bytes += record_bytes(at.len);
+        *bytes += record_bytes(at);
     }
 
     /// Bytes that entries refer to.

@@ -13,6 +13,7 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::entries::compression::{Compression, Packer, Unreadable};
 use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value_ref::ValueRef;
@@ -24,7 +25,16 @@ use crate::storage::traits::{Append, ReadAt, Syncer, zeroed};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock};
 
 pub(crate) mod format;
-use format::{CHUNK_BYTES, HEADER_BYTES, RecordMaker, chunk_count, record_bytes};
+mod record_maker;
+pub(crate) mod record_reader;
+#[cfg(test)]
+mod tests;
+
+use format::{
+    CHUNK_BYTES, HEAD_BYTES, HEADER_BYTES, Head, chunk_count, packed_record_bytes_max, record_bytes,
+};
+use record_maker::RecordMaker;
+use record_reader::{Ended, Ends, Wrong, packed_chunks, plain_chunks, walk};
 
 /// Bytes that are appended, copied or checked at once.
 pub(crate) const PIECE_BYTES: usize = 512 << 10;
@@ -56,6 +66,8 @@ struct Writing {
     file: Option<Box<dyn Append>>,
     /// Nothing is appended any more.
     is_retired: bool,
+    /// What packs its values.
+    packer: Option<Packer>,
 }
 
 #[derive(Default)]
@@ -76,11 +88,12 @@ pub(crate) struct ReadValue {
 }
 
 impl ValueFile {
-    /// Makes an empty file. After an error there is none.
+    /// Makes an empty file, of values that are packed so. After an error there is none.
     pub(super) fn create(
         folder: &OpenFolder,
         number: u64,
         keyspace: KeyspaceId,
+        compression: Compression,
     ) -> Result<ValueFile> {
         let name = value_name(number);
         let (mut file, path) = (folder.create(&name)?, folder.path_of(&name));
@@ -90,7 +103,9 @@ impl ValueFile {
             return Err(Error::io(path)(error));
         }
         let (syncer, len) = (file.syncer(), HEADER_BYTES as u64);
-        let writing = Writing { file: Some(file), is_retired: false };
+        let packs = compression != Compression::None;
+        let packer = packs.then(|| Packer::new(compression, None));
+        let writing = Writing { file: Some(file), is_retired: false, packer };
         Ok(ValueFile {
             number,
             path,
@@ -124,7 +139,7 @@ impl ValueFile {
             path,
             keyspace,
             reader: OnceLock::from(reader),
-            writing: Mutex::new(Writing { file: None, is_retired: true }),
+            writing: Mutex::new(Writing { is_retired: true, ..Writing::default() }),
             syncer: None,
             len: AtomicU64::new(len),
             durable: AtomicU64::new(len),
@@ -171,7 +186,8 @@ impl ValueFile {
 
     /// Has nothing be appended any more, once what is appended now is whole.
     pub(crate) fn retire(&self) {
-        lock(&self.writing).is_retired = true;
+        let mut writing = lock(&self.writing);
+        (writing.is_retired, writing.packer) = (true, None);
     }
 
     /// Appends a value. None: the file is retired. After an error it is, and what was appended of
@@ -193,34 +209,34 @@ impl ValueFile {
         mut fill: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Option<ValueRef>> {
         let mut writing = lock(&self.writing);
-        let Writing { file: Some(file), is_retired: is_retired @ false } = &mut *writing else {
+        let Writing { file: Some(file), is_retired: is_retired @ false, packer } = &mut *writing
+        else {
             return Ok(None);
         };
         let place = (self.number, self.len());
-        let mut append = || {
-            let mut maker = RecordMaker::new(place);
-            let mut out = format::head(place, len).to_vec();
-            let (mut left, mut piece) = (len, Vec::new());
+        let append = || {
+            let mut maker = RecordMaker::new(place, len, packer.as_mut());
+            let (mut left, mut piece, mut out) = (len, Vec::new(), Vec::new());
             while left > 0 {
                 piece.resize(left.min(PIECE_BYTES as u64) as usize, 0);
                 fill(&mut piece)?;
                 maker.add(&piece, &mut out);
                 left -= piece.len() as u64;
-                file.append(&out).map_err(Error::io(&self.path))?;
-                out.clear();
+                if left > 0 {
+                    file.append(&out).map_err(Error::io(&self.path))?;
+                    out.clear();
+                }
             }
-            if !out.is_empty() {
-                file.append(&out).map_err(Error::io(&self.path))?;
-            }
-            Ok(maker.checksum())
+            let at = maker.end(&mut out);
+            file.append(&out).map_err(Error::io(&self.path))?;
+            Ok(at)
         };
         // Whatever comes of it, a panic too: the end of the file is unknown until it is whole.
         *is_retired = true;
-        let checksum = append()?;
+        let at = append()?;
         *is_retired = false;
-        let (file, offset) = place;
-        self.len.store(offset + record_bytes(len), Ordering::Release);
-        Ok(Some(ValueRef { file, offset, len, checksum }))
+        self.len.store(at.offset + record_bytes(&at), Ordering::Release);
+        Ok(Some(at))
     }
 
     /// Makes all that was appended durable, and its name.
@@ -295,21 +311,30 @@ impl ValueFile {
         new.append(&header).map_err(Error::io(&self.path))?;
         let (mut offset, len) = (HEADER_BYTES as u64, self.len());
         while offset < len {
-            let mut head = [0; format::HEAD_BYTES];
+            let place = (self.number, offset);
+            let mut head = [0; HEAD_BYTES];
             old.read_at(offset, &mut head).map_err(|error| failed(&self.path, offset, error))?;
-            let told = format::decode_head(&head, (self.number, offset));
-            let told = told.map_err(|it| wrong(offset, it.what))?;
-            let at = ValueRef { file: self.number, offset, len: told, checksum: 0 };
-            for chunks in pieces(told) {
-                let span = format::span(&at, &chunks);
-                let bytes = read_span(&*old, &self.path, &span)?;
-                let checked = format::checked(&mut bytes.clone(), &at, &chunks, &mut 0);
-                checked.map_err(|(offset, what)| wrong(offset, what))?;
-                new.append(&bytes).map_err(Error::io(&self.path))?;
-            }
-            offset += record_bytes(told);
+            let told = Head::decode(&head, place).map_err(|it| wrong(offset, it.what))?;
+            new.append(&head).map_err(Error::io(&self.path))?;
+            let read = |span| read_span(&*old, &self.path, &span).map(Some);
+            let copy = |bytes: &[u8]| new.append(bytes).map_err(Error::io(&self.path));
+            offset = walk(place, told, read, copy).map_err(|ended| match ended {
+                Ended::Failed(error) => error,
+                Ended::Damaged(wrong) => self.wrong(wrong),
+            })?;
         }
         new.sync().map_err(Error::io(&self.path))
+    }
+
+    /// The error that tells what is wrong with a value.
+    fn wrong(&self, (offset, what): Wrong) -> Error {
+        match what {
+            Unreadable::Damaged(what) => Error::corrupt(&self.path, offset, what),
+            Unreadable::Lacks(feature) => {
+                let what = format!("the value at {offset}").into();
+                Error::FeatureMissing { path: self.path.clone(), what, feature }
+            }
+        }
     }
 
     fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
@@ -322,7 +347,12 @@ impl ValueFile {
 
     /// Whether a reference is to what can be in it.
     pub(crate) fn check_place(&self, at: &ValueRef) -> Result<()> {
-        let end = at.offset.checked_add(record_bytes(at.len));
+        let end = at.offset.checked_add(record_bytes(at));
+        let longest = packed_record_bytes_max(at.len);
+        if at.packed_bytes.is_some_and(|bytes| longest.is_none_or(|longest| bytes > longest)) {
+            let what = "a packed value that is longer than any";
+            return Err(Error::corrupt(&self.path, at.offset, what));
+        }
         if at.offset >= HEADER_BYTES as u64 && end.is_some_and(|end| end <= self.len()) {
             return Ok(());
         }
@@ -331,20 +361,45 @@ impl ValueFile {
         Err(Error::corrupt(&self.path, at.offset, what))
     }
 
-    /// Some chunks of a value, checked. `checksum`: of all chunks before, to which these are added.
+    /// Where the chunks of a value end.
+    pub(crate) fn ends(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<Ends> {
+        self.check_place(at)?;
+        if let Some(known) = Ends::known(at) {
+            return Ok(known);
+        }
+        let bytes = read_span(&**self.reader(files)?, &self.path, &Ends::span(at))?;
+        Ends::decode(&bytes, at).map_err(|wrong| self.wrong(wrong))
+    }
+
+    /// Reads some chunks of a value, and checks them. `checksum`: of all chunks before, to which
+    /// these are added. Requires: the value has them, and the ends are its own.
     pub(crate) fn read_chunks(
         &self,
         files: &Arc<OpenFiles>,
-        at: &ValueRef,
+        (at, ends): (&ValueRef, &Ends),
         chunks: Range<u64>,
         checksum: &mut u32,
     ) -> Result<ReadValue> {
         self.check_place(at)?;
-        let span = format::span(at, &chunks);
+        self.read_record(files, (at, ends.chunks(at, &chunks)), chunks, checksum)
+    }
+
+    /// As above, of what lies there. It may go on behind the chunks.
+    fn read_record(
+        &self,
+        files: &Arc<OpenFiles>,
+        (at, span): (&ValueRef, Range<u64>),
+        chunks: Range<u64>,
+        checksum: &mut u32,
+    ) -> Result<ReadValue> {
         let mut bytes = read_span(&**self.reader(files)?, &self.path, &span)?;
-        let checked = format::checked(&mut bytes, at, &chunks, checksum);
-        let range = checked.map_err(|(offset, what)| Error::corrupt(&self.path, offset, what))?;
-        Ok(ReadValue { bytes, range })
+        let read = match at.packed_bytes {
+            None => plain_chunks(&mut bytes, at, (chunks.start, span.start), checksum)
+                .map(|range| ReadValue { range, bytes }),
+            Some(_) => packed_chunks(&bytes, at, (&chunks, span.start), checksum)
+                .map(|bytes| ReadValue { range: 0..bytes.len(), bytes }),
+        };
+        read.map_err(|wrong| self.wrong(wrong))
     }
 
     /// An error: the chunks of a value are sound, and of another one than its reference tells.
@@ -365,17 +420,18 @@ impl ValueFile {
         if len > VALUE_BYTES_MAX {
             return Err(Error::ValueTooLong { len, max: VALUE_BYTES_MAX });
         }
-        let mut checksum = 0;
-        let value = self.read_chunks(files, at, 0..chunk_count(at.len), &mut checksum)?;
+        self.check_place(at)?;
+        let (span, mut checksum) = (at.offset..at.offset + record_bytes(at), 0);
+        let value = self.read_record(files, (at, span), 0..chunk_count(at.len), &mut checksum)?;
         self.check_all(at, checksum)?;
         Ok(value)
     }
 
     /// Reads a value piece by piece, and checks it.
     pub(crate) fn check(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
-        let mut checksum = 0;
+        let (ends, mut checksum) = (self.ends(files, at)?, 0);
         for chunks in pieces(at.len) {
-            self.read_chunks(files, at, chunks, &mut checksum)?;
+            self.read_chunks(files, (at, &ends), chunks, &mut checksum)?;
         }
         self.check_all(at, checksum)
     }
@@ -383,15 +439,15 @@ impl ValueFile {
     /// Whether a value begins at its place, and the file has room for it. It is not read.
     pub(crate) fn check_head(&self, files: &Arc<OpenFiles>, at: &ValueRef) -> Result<()> {
         self.check_place(at)?;
-        let mut head = [0; format::HEAD_BYTES];
+        let mut head = [0; HEAD_BYTES];
         let read = self.reader(files)?.read_at(at.offset, &mut head);
         read.map_err(|error| failed(&self.path, at.offset, error))?;
-        let told = format::decode_head(&head, (at.file, at.offset));
+        let told = Head::decode(&head, (at.file, at.offset));
         let told = told.map_err(|it| Error::corrupt(&self.path, at.offset, it.what))?;
-        if told == at.len {
+        if told == (Head { len: at.len, is_packed: at.packed_bytes.is_some() }) {
             return Ok(());
         }
-        let what = "a value of another length than its reference tells";
+        let what = "another value than its reference tells";
         Err(Error::corrupt(&self.path, at.offset, what))
     }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::entries::compression::Compression;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
@@ -114,9 +115,9 @@ impl StoreValues {
         Ok(file)
     }
 
-    fn create(&self, keyspace: KeyspaceId) -> Result<Arc<ValueFile>> {
+    fn create(&self, keyspace: KeyspaceId, compression: Compression) -> Result<Arc<ValueFile>> {
         let number = self.next_file.fetch_add(1, Ordering::Relaxed);
-        let file = Arc::new(ValueFile::create(&self.folder, number, keyspace)?);
+        let file = Arc::new(ValueFile::create(&self.folder, number, keyspace, compression)?);
         lock(&self.known).insert(number, Arc::downgrade(&file));
         Ok(file)
     }
@@ -210,17 +211,41 @@ pub(crate) struct ValueFiles {
     keyspace: KeyspaceId,
     /// A file of so many bytes takes no more values.
     full_bytes: u64,
-    /// Those that take values, and that nobody appends to now.
-    waiting: Mutex<Vec<Arc<ValueFile>>>,
-    /// The same, for values that merges move: they have lived for long.
-    waiting_for_moved: Mutex<Vec<Arc<ValueFile>>>,
+    /// For values that are put.
+    new: Waiting,
+    /// For those that merges move: they have lived for long.
+    moved: Waiting,
+}
+
+/// Files that take values, and that nobody appends to now.
+struct Waiting {
+    files: Mutex<Vec<Arc<ValueFile>>>,
+    /// How their values are packed.
+    compression: Compression,
+}
+
+impl Waiting {
+    fn new(compression: Compression) -> Self {
+        Waiting { files: Mutex::default(), compression }
+    }
 }
 
 impl ValueFiles {
-    /// None yet. They are full with so many bytes.
-    pub(crate) fn new(store: Arc<StoreValues>, keyspace: KeyspaceId, full_bytes: u64) -> Self {
-        let (waiting, waiting_for_moved) = (Mutex::default(), Mutex::default());
-        ValueFiles { store, keyspace, full_bytes, waiting, waiting_for_moved }
+    /// None yet. They are full with so many bytes. `compression`: of values that are put, and of
+    /// those that are moved.
+    pub(crate) fn new(
+        store: Arc<StoreValues>,
+        keyspace: KeyspaceId,
+        full_bytes: u64,
+        [put, moved]: [Compression; 2],
+    ) -> Self {
+        ValueFiles {
+            store,
+            keyspace,
+            full_bytes,
+            new: Waiting::new(put),
+            moved: Waiting::new(moved),
+        }
     }
 
     /// Puts a value into a file.
@@ -233,28 +258,40 @@ impl ValueFiles {
 
     fn try_put(&self, value: &[u8]) -> Result<PutValue> {
         loop {
-            let file = self.take(&self.waiting)?;
+            let file = self.take(&self.new)?;
             if let Some(at) = file.append(value)? {
-                self.give_back(&self.waiting, &file);
+                self.give_back(&self.new, &file);
                 return Ok((at, file));
             }
         }
     }
 
-    fn take(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>) -> Result<Arc<ValueFile>> {
-        let waiting = lock(waiting).pop();
-        waiting.map_or_else(|| self.store.create(self.keyspace), Ok)
+    fn take(&self, waiting: &Waiting) -> Result<Arc<ValueFile>> {
+        let file = lock(&waiting.files).pop();
+        file.map_or_else(|| self.store.create(self.keyspace, waiting.compression), Ok)
     }
 
     /// Copies a value into another file, for a merge. None: it is damaged, and stays where it is.
     pub(crate) fn copy(&self, at: &ValueRef) -> Result<Option<PutValue>> {
         let from = self.store.held(at.file)?;
+        match self.copy_of(at, &from) {
+            Err(error) if error.tells_of_damage() => {
+                from.note_damage();
+                Ok(None)
+            }
+            copied => self.store.told(copied.map(Some)),
+        }
+    }
+
+    fn copy_of(&self, at: &ValueRef, from: &ValueFile) -> Result<PutValue> {
+        let files = self.store.files();
+        let ends = from.ends(files, at)?;
         loop {
-            let file = self.take(&self.waiting_for_moved)?;
+            let file = self.take(&self.moved)?;
             let (mut chunks, mut checksum) = (pieces(at.len), 0);
             let copied = file.append_from(at.len, |room| {
                 let chunks = chunks.next().expect("the value is as long as its reference tells");
-                let read = from.read_chunks(self.store.files(), at, chunks, &mut checksum)?;
+                let read = from.read_chunks(files, (at, &ends), chunks, &mut checksum)?;
                 room.copy_from_slice(&read.bytes[read.range]);
                 Ok(())
             });
@@ -264,16 +301,14 @@ impl ValueFiles {
             });
             match checked {
                 Ok(Some(to)) => {
-                    self.give_back(&self.waiting_for_moved, &file);
-                    return Ok(Some((to, file)));
+                    self.give_back(&self.moved, &file);
+                    return Ok((to, file));
                 }
                 Ok(None) => {}
-                Err(error) if error.tells_of_damage() => {
-                    from.note_damage();
+                Err(error) => {
                     file.retire();
-                    return Ok(None);
+                    return Err(error);
                 }
-                Err(error) => return self.store.told(Err(error)),
             }
         }
     }
@@ -284,35 +319,35 @@ impl ValueFiles {
         len: u64,
         fill: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<PutValue> {
-        let file = self.store.create(self.keyspace)?;
+        let file = self.store.create(self.keyspace, self.new.compression)?;
         let at = file.append_from(len, fill)?.expect("nobody else knows the file");
-        self.give_back(&self.waiting, &file);
+        self.give_back(&self.new, &file);
         Ok((at, file))
     }
 
     /// What was appended is to be synced. The file takes other values, unless it is full.
-    fn give_back(&self, waiting: &Mutex<Vec<Arc<ValueFile>>>, file: &Arc<ValueFile>) {
+    fn give_back(&self, waiting: &Waiting, file: &Arc<ValueFile>) {
         self.store.note(file);
-        let mut waiting = lock(waiting);
-        match file.len() < self.full_bytes && waiting.len() < WAITING_MAX {
-            true => waiting.push(Arc::clone(file)),
+        let mut files = lock(&waiting.files);
+        match file.len() < self.full_bytes && files.len() < WAITING_MAX {
+            true => files.push(Arc::clone(file)),
             false => file.retire(),
         }
     }
 
+    fn each_waiting(&self, mut each: impl FnMut(&mut Vec<Arc<ValueFile>>)) {
+        [&self.new, &self.moved].into_iter().for_each(|waiting| each(&mut lock(&waiting.files)));
+    }
+
     /// Lets files go that wait for values, and have none that anybody refers to.
     pub(crate) fn let_useless_go(&self) {
-        for waiting in [&self.waiting, &self.waiting_for_moved] {
-            // Who puts a value holds its file until tables or memtables do.
-            lock(waiting).retain(|file| Arc::strong_count(file) > 1);
-        }
+        // Who puts a value holds its file until tables or memtables do.
+        self.each_waiting(|files| files.retain(|file| Arc::strong_count(file) > 1));
     }
 
     /// A file takes no values any more, once what is appended now is whole.
     pub(crate) fn retire(&self, file: &Arc<ValueFile>) {
-        for waiting in [&self.waiting, &self.waiting_for_moved] {
-            lock(waiting).retain(|waiting| !Arc::ptr_eq(waiting, file));
-        }
+        self.each_waiting(|files| files.retain(|waiting| !Arc::ptr_eq(waiting, file)));
         file.retire();
     }
 }

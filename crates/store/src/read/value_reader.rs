@@ -14,6 +14,7 @@ use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::value_file::format::{CHUNK_BYTES, chunk_count};
+use crate::files::value_file::record_reader::Ends;
 use crate::files::value_file::{PIECE_BYTES, ReadValue, ValueFile};
 use crate::storage::open_files::OpenFiles;
 use crate::sync::Arc;
@@ -39,6 +40,7 @@ struct ApartReader {
     file: Arc<ValueFile>,
     files: Arc<OpenFiles>,
     value: ValueRef,
+    ends: Ends,
     /// What was read last, and which bytes of the value these are.
     read: Option<(ReadValue, Range<u64>)>,
     /// The chunks before this one were read in their order, and have this checksum.
@@ -59,7 +61,8 @@ impl ValueReader {
         let store = &tree.table_files.values.store;
         let (file, files) = (store.held(value.file)?, Arc::clone(store.files()));
         file.check_head(&files, &value)?;
-        let source = ApartReader { file, files, value, read: None, in_order: 0, checksum: 0 };
+        let ends = file.ends(&files, &value)?;
+        let source = ApartReader { file, files, value, ends, read: None, in_order: 0, checksum: 0 };
         let (len, expiry) = (value.len, stored.expiry());
         Ok(ValueReader { source: Source::Apart(Box::new(source)), len, expiry, at: 0 })
     }
@@ -98,9 +101,8 @@ impl ApartReader {
         let (first, all) = (at / CHUNK, chunk_count(self.value.len));
         let is_next = first == self.in_order;
         let chunks = first..(first + if is_next { PIECE } else { 1 }).min(all);
-        let mut checksum = self.checksum;
-        let read =
-            self.file.read_chunks(&self.files, &self.value, chunks.clone(), &mut checksum)?;
+        let (value, mut checksum) = ((&self.value, &self.ends), self.checksum);
+        let read = self.file.read_chunks(&self.files, value, chunks.clone(), &mut checksum)?;
         if is_next {
             if chunks.end == all {
                 self.file.check_all(&self.value, checksum)?;

@@ -1,13 +1,14 @@
 //! What a value file says: its header, and each record, whether anything refers to it or not.
 
 use std::io::ErrorKind;
+use std::ops::Range;
 
-use crate::entries::value_ref::ValueRef;
+use crate::entries::compression::Unreadable;
 use crate::error::{Error, Result};
 use crate::files::value_file::format::{
-    HEAD_BYTES, HEADER_BYTES, checked, chunk_count, decode_head, decode_header, record_bytes, span,
+    HEAD_BYTES, HEADER_BYTES, Head, chunk_count, decode_header,
 };
-use crate::files::value_file::pieces;
+use crate::files::value_file::record_reader::{Ended, walk};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, zeroed};
 
@@ -44,30 +45,34 @@ pub(super) fn read_values<E: From<Error>>(
         let Some(head) = read(offset, HEAD_BYTES as u64)? else {
             return tell(offset, Err("a value that is not whole".into()));
         };
-        let value_bytes = match decode_head(&head, (number, offset)) {
-            Ok(bytes) => bytes,
+        let place = (number, offset);
+        let told = match Head::decode(&head, place) {
+            Ok(told) => told,
             Err(wrong) => return tell(offset, Err(wrong.what.into())),
         };
-        let at = ValueRef { file: number, offset, len: value_bytes, checksum: 0 };
-        let mut found = Ok(());
-        for chunks in pieces(value_bytes) {
-            let span = span(&at, &chunks);
-            found = match read(span.start, span.end - span.start)? {
-                None => Err((offset, "a value that is not whole")),
-                Some(mut bytes) => checked(&mut bytes, &at, &chunks, &mut 0).map(drop),
-            };
-            if found.is_err() {
-                break;
+        let from_disk = |span: Range<u64>| read(span.start, span.end - span.start);
+        offset = match walk(place, told, from_disk, |_| Ok(())) {
+            Ok(end) => {
+                let (chunks, packed) = (chunk_count(told.len), end - offset);
+                let packed = told.is_packed.then(|| format!(", packed into {packed} bytes"));
+                let packed = packed.unwrap_or_default();
+                let text = format!("a value of {} bytes in {chunks} chunks{packed}", told.len);
+                tell(offset, Ok(text))?;
+                end
             }
-        }
-        match found {
-            Ok(()) => {
-                let chunks = chunk_count(value_bytes);
-                tell(offset, Ok(format!("a value of {value_bytes} bytes in {chunks} chunks")))?;
+            Err(Ended::Failed(error)) => return Err(E::from(error)),
+            Err(Ended::Damaged((place, what))) => {
+                let what = match what {
+                    Unreadable::Damaged(what) | Unreadable::Lacks(what) => what,
+                };
+                tell(place, Err(what.into()))?;
+                // Where a packed value ends is not known then.
+                match told.plain_bytes() {
+                    Some(bytes) => offset + bytes,
+                    None => return Ok(()),
+                }
             }
-            Err((place, what)) => tell(place, Err(what.into()))?,
-        }
-        offset += record_bytes(value_bytes);
+        };
     }
     Ok(())
 }

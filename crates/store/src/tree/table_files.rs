@@ -44,6 +44,11 @@ pub(crate) struct TableFiles {
     next_file: Arc<AtomicU64>,
 }
 
+fn values_of(store: Arc<StoreValues>, keyspace: KeyspaceId, options: &Options) -> ValueFiles {
+    let compression = [false, true].map(|is_moved| options.packing(is_moved).compression);
+    ValueFiles::new(store, keyspace, options.value_file_bytes, compression)
+}
+
 impl TableFiles {
     /// With tables that are read and written so. Requires: it was granted.
     pub(crate) fn new(
@@ -60,7 +65,7 @@ impl TableFiles {
         let questions = Questions::new(options);
         let (keyspace, options) = (KeyspaceId::DEFAULT, Arc::clone(options));
         let store = StoreValues::new(folder.clone(), Arc::clone(&files), Arc::clone(&next_file));
-        let values = ValueFiles::new(Arc::new(store), keyspace, options.value_file_bytes);
+        let values = values_of(Arc::new(store), keyspace, &options);
         TableFiles { folder, keyspace, cache, options, io, files, questions, values, next_file }
     }
 
@@ -74,11 +79,7 @@ impl TableFiles {
             io: self.io,
             files: Arc::clone(&self.files),
             questions: Questions::new(options),
-            values: ValueFiles::new(
-                Arc::clone(&self.values.store),
-                keyspace,
-                options.value_file_bytes,
-            ),
+            values: values_of(Arc::clone(&self.values.store), keyspace, options),
             next_file: Arc::clone(&self.next_file),
         }
     }

@@ -19,7 +19,7 @@ pub(crate) struct NamedValues(BTreeMap<u64, u64>);
 impl NamedValues {
     /// Counts an entry's reference.
     pub(crate) fn count(&mut self, at: &ValueRef) {
-        *self.0.entry(at.file).or_default() += record_bytes(at.len);
+        *self.0.entry(at.file).or_default() += record_bytes(at);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -65,7 +65,7 @@ mod tests {
     #[test]
     fn golden_bytes_of_named_values() {
         let mut values = NamedValues::default();
-        let at = ValueRef { file: 12, offset: 28, len: 280, checksum: 0 };
+        let at = ValueRef { file: 12, offset: 28, len: 280, checksum: 0, packed_bytes: None };
         [at, at, ValueRef { file: 3, ..at }].iter().for_each(|at| values.count(at));
         let bytes = values.encode();
         assert_eq!(bytes, [2, 3, 0xac, 2, 12, 0xd8, 4]);

@@ -1,12 +1,13 @@
 //! The bytes of a value file: a header, then records, one for each value.
 //! ```text
 //! file     magic u64 | version u32 | number u64 | key space u32 | checksum u32    then records
-//! record   magic u32 | length u64 | checksum u32 | chunk | checksum u32 | chunk | ...
+//! record   magic u32 | length u64 | checksum u32 | chunk | chunk | ...            ends of chunks
+//! chunk    plain     bytes | checksum u32                                     all as long but one
+//!          packed    form u8 | length u32 | body | checksum u32
+//! ends     of more packed chunks than one: u32 each, from the first chunk on | checksum u32
 //! ```
 //! Invariants: a record is valid at its own offset in its own file and nowhere else. Each chunk has
 //! its own checksum, so that a part of a value is read and checked without the rest.
-
-use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
@@ -16,20 +17,26 @@ use crate::entries::value_ref::{VALUE_APART_BYTES_MAX, ValueRef};
 /// The version of the format that is written, and the only one that is read.
 pub(crate) const VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"TRMLVAL\0";
-const RECORD_MAGIC: [u8; 4] = *b"tVal";
+const PLAIN_MAGIC: [u8; 4] = *b"tVal";
+const PACKED_MAGIC: [u8; 4] = *b"tPak";
 
 pub(crate) const HEADER_BYTES: usize = 28;
 const HEADER_CHECKSUM_AT: usize = HEADER_BYTES - CHECKSUM_BYTES;
 /// What a record has before its first chunk.
 pub(crate) const HEAD_BYTES: usize = 16;
 const HEAD_CHECKSUM_AT: usize = HEAD_BYTES - CHECKSUM_BYTES;
-const CHECKSUM_BYTES: usize = size_of::<u32>();
+pub(super) const CHECKSUM_BYTES: usize = size_of::<u32>();
 const _: () = assert!(HEADER_CHECKSUM_AT == MAGIC.len() + 4 + 8 + 4);
-const _: () = assert!(HEAD_CHECKSUM_AT == RECORD_MAGIC.len() + 8);
+const _: () = assert!(HEAD_CHECKSUM_AT == PLAIN_MAGIC.len() + 8);
 
 /// Bytes of a chunk; the last one of a value may have fewer.
 pub(crate) const CHUNK_BYTES: usize = 64 << 10;
-const STRIDE: u64 = (CHUNK_BYTES + CHECKSUM_BYTES) as u64;
+/// Bytes of a plain chunk with its checksum.
+pub(super) const STRIDE: u64 = (CHUNK_BYTES + CHECKSUM_BYTES) as u64;
+/// What a packed chunk has before its body.
+pub(super) const CHUNK_HEAD_BYTES: usize = 1 + size_of::<u32>();
+/// Longer values are plain: the ends of their chunks would need memory.
+pub(super) const PACKED_VALUE_BYTES_MAX: u64 = 1 << 30;
 
 pub(crate) fn header(number: u64, keyspace: KeyspaceId) -> Vec<u8> {
     let mut out = Writer::new();
@@ -64,217 +71,85 @@ pub(crate) fn chunk_count(len: u64) -> u64 {
     len.div_ceil(CHUNK_BYTES as u64)
 }
 
-/// Bytes of a record. Requires: the value is not too long.
-pub(crate) fn record_bytes(len: u64) -> u64 {
+/// Bytes of one chunk of a value of so many bytes.
+pub(super) fn chunk_len(len: u64, chunk: u64) -> u64 {
+    len.saturating_sub(chunk * CHUNK_BYTES as u64).min(CHUNK_BYTES as u64)
+}
+
+/// Bytes of a plain record. Requires: the value is not too long.
+pub(super) fn plain_record_bytes(len: u64) -> u64 {
     debug_assert!(len <= VALUE_APART_BYTES_MAX, "a value of {len} bytes");
     HEAD_BYTES as u64 + len + chunk_count(len) * CHECKSUM_BYTES as u64
 }
 
-/// What a place adds to the checksum of a chunk.
-fn salt(file: u64, offset: u64) -> u32 {
+/// Bytes of the record that a reference is to.
+pub(crate) fn record_bytes(at: &ValueRef) -> u64 {
+    at.packed_bytes.unwrap_or_else(|| plain_record_bytes(at.len))
+}
+
+/// Bytes of the ends of so many packed chunks.
+pub(super) fn ends_bytes(chunks: u64) -> u64 {
+    if chunks > 1 { chunks * size_of::<u32>() as u64 + CHECKSUM_BYTES as u64 } else { 0 }
+}
+
+/// The longest record of a value whose chunks are packed. None: none is so long.
+pub(super) fn packed_record_bytes_max(len: u64) -> Option<u64> {
+    let (count, around) = (chunk_count(len), (CHUNK_HEAD_BYTES + CHECKSUM_BYTES) as u64);
+    let bytes = HEAD_BYTES as u64 + len + count * around + ends_bytes(count);
+    (len <= PACKED_VALUE_BYTES_MAX).then_some(bytes)
+}
+
+/// What a place adds to a checksum.
+pub(super) fn salt((file, offset): (u64, u64)) -> u32 {
     const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
     const OF_FILE: u64 = 0xd6e8_feb8_6659_fd93;
     (offset.wrapping_add(file.wrapping_mul(OF_FILE)).wrapping_mul(SPREAD) >> 32) as u32
 }
 
-/// The head of a record at a place.
-pub(crate) fn head((file, offset): (u64, u64), len: u64) -> [u8; HEAD_BYTES] {
-    let mut head = [0; HEAD_BYTES];
-    head[..RECORD_MAGIC.len()].copy_from_slice(&RECORD_MAGIC);
-    head[RECORD_MAGIC.len()..HEAD_CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
-    let checksum = head_checksum((file, offset), &head[..HEAD_CHECKSUM_AT]);
-    head[HEAD_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
-    head
+/// What a record tells before its first chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    /// Bytes of the value.
+    pub(crate) len: u64,
+    pub(crate) is_packed: bool,
 }
 
-fn head_checksum((file, offset): (u64, u64), bytes: &[u8]) -> u32 {
-    crc32c::crc32c(bytes) ^ salt(file, offset)
-}
-
-/// The length that the head of a record at a place tells.
-pub(crate) fn decode_head(bytes: &[u8], (file, offset): (u64, u64)) -> Result<u64, Corrupt> {
-    let mut input = Reader::new(bytes);
-    if input.bytes(RECORD_MAGIC.len())? != RECORD_MAGIC {
-        return Err(Corrupt { at: 0, what: "no value begins here" });
+impl Head {
+    /// Bytes of its record. None: its chunks tell.
+    pub(crate) fn plain_bytes(self) -> Option<u64> {
+        (!self.is_packed).then(|| plain_record_bytes(self.len))
     }
-    let len = input.u64()?;
-    let sound = head_checksum((file, offset), &bytes[..HEAD_CHECKSUM_AT]);
-    if input.u32()? != sound || len > VALUE_APART_BYTES_MAX {
-        return Err(Corrupt { at: 0, what: "the head of a value is damaged" });
+
+    /// As it is at a place.
+    pub(super) fn encode(self, place: (u64, u64)) -> [u8; HEAD_BYTES] {
+        let magic = if self.is_packed { PACKED_MAGIC } else { PLAIN_MAGIC };
+        let mut head = [0; HEAD_BYTES];
+        head[..PLAIN_MAGIC.len()].copy_from_slice(&magic);
+        head[PLAIN_MAGIC.len()..HEAD_CHECKSUM_AT].copy_from_slice(&self.len.to_le_bytes());
+        let checksum = crc32c::crc32c(&head[..HEAD_CHECKSUM_AT]) ^ salt(place);
+        head[HEAD_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+        head
     }
-    Ok(len)
-}
 
-/// Makes a record, chunk after chunk.
-pub(crate) struct RecordMaker {
-    file: u64,
-    /// Where the next chunk goes.
-    at: u64,
-    checksum: u32,
-}
-
-impl RecordMaker {
     /// Of a record at a place.
-    pub(crate) fn new((file, offset): (u64, u64)) -> Self {
-        RecordMaker { file, at: offset + HEAD_BYTES as u64, checksum: 0 }
-    }
-
-    /// Appends chunks of these bytes. Requires: only the last bytes of a value are not a multiple
-    /// of the length of a chunk.
-    pub(crate) fn add(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
-        for chunk in bytes.chunks(CHUNK_BYTES) {
-            let checksum = crc32c::crc32c(chunk);
-            out.extend_from_slice(chunk);
-            out.extend_from_slice(&(checksum ^ salt(self.file, self.at)).to_le_bytes());
-            self.at += (chunk.len() + CHECKSUM_BYTES) as u64;
-            self.checksum = join(self.checksum, checksum);
+    pub(crate) fn decode(bytes: &[u8], place: (u64, u64)) -> Result<Head, Corrupt> {
+        let mut input = Reader::new(bytes);
+        let magic = input.bytes(PLAIN_MAGIC.len())?;
+        let is_packed = magic == PACKED_MAGIC;
+        if !is_packed && magic != PLAIN_MAGIC {
+            return Err(Corrupt { at: 0, what: "no value begins here" });
         }
-    }
-
-    /// The checksum of all chunks, which the reference has.
-    pub(crate) fn checksum(&self) -> u32 {
-        self.checksum
+        let len = input.u64()?;
+        let sound = crc32c::crc32c(&bytes[..HEAD_CHECKSUM_AT]) ^ salt(place);
+        let max = if is_packed { PACKED_VALUE_BYTES_MAX } else { VALUE_APART_BYTES_MAX };
+        if input.u32()? != sound || len > max {
+            return Err(Corrupt { at: 0, what: "the head of a value is damaged" });
+        }
+        Ok(Head { len, is_packed })
     }
 }
 
 /// The checksum of a value's chunks with one more of them.
-fn join(before: u32, chunk: u32) -> u32 {
+pub(super) fn join(before: u32, chunk: u32) -> u32 {
     crc32c::crc32c_append(before, &chunk.to_le_bytes())
-}
-
-/// Where some chunks of a value lie in its file, from the head of its record on if they are the
-/// first ones.
-pub(crate) fn span(at: &ValueRef, chunks: &Range<u64>) -> Range<u64> {
-    let first = at.offset + HEAD_BYTES as u64;
-    let start = if chunks.start == 0 { at.offset } else { first + chunks.start * STRIDE };
-    let is_last = chunks.end >= chunk_count(at.len);
-    let end = if is_last { at.offset + record_bytes(at.len) } else { first + chunks.end * STRIDE };
-    start..end
-}
-
-/// Checks what was read of the [`span`] of chunks, and moves their bytes together. `checksum`: of
-/// all chunks before, to which these are added. Gives where in `bytes` they are. An error: where in
-/// the file something is wrong.
-pub(crate) fn checked(
-    bytes: &mut [u8],
-    at: &ValueRef,
-    chunks: &Range<u64>,
-    checksum: &mut u32,
-) -> Result<Range<usize>, (u64, &'static str)> {
-    let mut read = 0;
-    if chunks.start == 0 {
-        let head = bytes.get(..HEAD_BYTES).ok_or((at.offset, "a value that is not whole"))?;
-        let len = decode_head(head, (at.file, at.offset)).map_err(|it| (at.offset, it.what))?;
-        if len != at.len {
-            return Err((at.offset, "a value of another length than its reference tells"));
-        }
-        read = HEAD_BYTES;
-    }
-    let (start, place) = (read, span(at, chunks).start);
-    let mut end = start;
-    while read < bytes.len() {
-        let offset = place + read as u64;
-        let stored = (bytes.len() - read).min(STRIDE as usize);
-        let len = stored.checked_sub(CHECKSUM_BYTES).ok_or((offset, "a chunk of no bytes"))?;
-        let (chunk, rest) = bytes[read..read + stored].split_at(len);
-        let told = u32::from_le_bytes(rest.try_into().expect("as long as a checksum"));
-        let own = crc32c::crc32c(chunk);
-        if own ^ salt(at.file, offset) != told {
-            return Err((offset, "the checksum of a chunk of a value does not match"));
-        }
-        *checksum = join(*checksum, own);
-        bytes.copy_within(read..read + len, end);
-        (read, end) = (read + stored, end + len);
-    }
-    Ok(start..end)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn record(place: (u64, u64), value: &[u8]) -> (Vec<u8>, ValueRef) {
-        let mut bytes = head(place, value.len() as u64).to_vec();
-        let mut maker = RecordMaker::new(place);
-        maker.add(value, &mut bytes);
-        let (file, offset) = place;
-        let (len, checksum) = (value.len() as u64, maker.checksum());
-        (bytes, ValueRef { file, offset, len, checksum })
-    }
-
-    fn value(len: usize) -> Vec<u8> {
-        (0..len).map(|at| (at * 31 / 7) as u8).collect()
-    }
-
-    fn read(bytes: &[u8], at: &ValueRef) -> Result<Vec<u8>, (u64, &'static str)> {
-        let (mut bytes, mut checksum) = (bytes.to_vec(), 0);
-        let range = checked(&mut bytes, at, &(0..chunk_count(at.len)), &mut checksum)?;
-        assert_eq!(checksum, at.checksum);
-        Ok(bytes[range].to_vec())
-    }
-
-    #[test]
-    fn golden_bytes_of_a_header_and_a_record() {
-        let bytes = header(12, KeyspaceId(3));
-        assert_eq!(bytes.len(), HEADER_BYTES);
-        let plain =
-            [&b"TRMLVAL\0"[..], &[1, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0]].concat();
-        assert_eq!(bytes[..HEADER_CHECKSUM_AT], plain);
-        assert_eq!(bytes[HEADER_CHECKSUM_AT..], [0x1c, 0xee, 0xd5, 0xc2]);
-        assert_eq!(decode_header(&bytes, 12), Ok((VERSION, KeyspaceId(3))));
-        assert!(decode_header(&bytes, 13).is_err());
-        let (bytes, at) = record((12, 28), b"drum");
-        let expected = [
-            &b"tVal"[..],
-            &[4, 0, 0, 0, 0, 0, 0, 0],
-            &[0x7d, 0x9d, 0x75, 0x8c],
-            b"drum",
-            &[0x43, 0x6f, 0xb7, 0xa4],
-        ];
-        assert_eq!(bytes, expected.concat());
-        assert_eq!(at.checksum, 0x9677_9dff);
-        assert_eq!(bytes.len() as u64, record_bytes(4));
-    }
-
-    #[test]
-    fn values_of_any_length_come_back_whole_and_in_parts() {
-        for len in [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 3 * CHUNK_BYTES + 5] {
-            let value = value(len);
-            let (bytes, at) = record((7, 1000), &value);
-            assert_eq!(bytes.len() as u64, record_bytes(len as u64));
-            assert_eq!(read(&bytes, &at).expect("it is sound"), value);
-            for chunk in 0..chunk_count(at.len) {
-                let chunks = chunk..chunk + 1;
-                let span = span(&at, &chunks);
-                let mut part =
-                    bytes[(span.start - 1000) as usize..(span.end - 1000) as usize].to_vec();
-                let range = checked(&mut part, &at, &chunks, &mut 0).expect("it is sound");
-                let from = chunk as usize * CHUNK_BYTES;
-                assert_eq!(part[range], value[from..len.min(from + CHUNK_BYTES)]);
-            }
-        }
-    }
-
-    #[test]
-    fn every_damaged_byte_is_found_and_so_is_another_place() {
-        let (bytes, at) = record((7, 1000), &value(40));
-        for place in 0..bytes.len() {
-            let mut damaged = bytes.clone();
-            damaged[place] ^= 4;
-            assert!(read(&damaged, &at).is_err(), "byte {place}");
-        }
-        for len in 0..bytes.len() {
-            let read = std::panic::catch_unwind(|| read(&bytes[..len], &at));
-            assert!(!read.is_ok_and(|read| read.is_ok()), "{len} bytes");
-        }
-        assert!(read(&bytes, &ValueRef { offset: 1001, ..at }).is_err());
-        assert!(read(&bytes, &ValueRef { file: 8, ..at }).is_err());
-        assert!(read(&bytes, &ValueRef { len: 39, ..at }).is_err());
-        let header = header(12, KeyspaceId(3));
-        for place in 0..header.len() {
-            let mut damaged = header.clone();
-            damaged[place] ^= 4;
-            assert!(decode_header(&damaged, 12).is_err(), "byte {place}");
-        }
-    }
 }

@@ -1,0 +1,111 @@
+//! Makes the record of a value, piece after piece.
+//! ```text
+//! first piece   packed: does any of its chunks shrink?     yes: the record is packed    no: plain
+//! next ones     chunks, each in the form that pays
+//! end           where the chunks end, if they are packed and more than one
+//! ```
+//! Invariant: memory is that of a piece, and of the ends of at most 16,384 chunks.
+
+use super::format::{
+    CHUNK_BYTES, CHUNK_HEAD_BYTES, HEAD_BYTES, Head, PACKED_VALUE_BYTES_MAX, chunk_count, join,
+    salt,
+};
+use crate::entries::compression::{Packer, forms};
+use crate::entries::value_ref::ValueRef;
+
+/// Makes a record at a place: a file and an offset.
+pub(super) struct RecordMaker<'p> {
+    place: (u64, u64),
+    len: u64,
+    /// None: the record is plain.
+    packer: Option<&'p mut Packer>,
+    /// Bytes that it has now.
+    written: u64,
+    checksum: u32,
+    /// Where packed chunks end, behind the head.
+    ends: Vec<u32>,
+}
+
+impl<'p> RecordMaker<'p> {
+    /// Of a value of so many bytes.
+    pub(super) fn new(place: (u64, u64), len: u64, packer: Option<&'p mut Packer>) -> Self {
+        let packer = packer.filter(|_| len <= PACKED_VALUE_BYTES_MAX);
+        RecordMaker { place, len, packer, written: 0, checksum: 0, ends: Vec::new() }
+    }
+
+    /// Appends what comes of the next bytes of the value. Requires: only the last ones are not a
+    /// multiple of the length of a chunk.
+    pub(super) fn add(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        let start = out.len();
+        let is_first = self.written == 0;
+        if is_first {
+            self.add_head(out);
+        }
+        let shrinks = self.add_chunks(piece, out);
+        if is_first && self.packer.is_some() && !shrinks {
+            // It will not pay.
+            out.truncate(start);
+            self.packer = None;
+            (self.written, self.checksum) = (0, 0);
+            self.ends.clear();
+            self.add_head(out);
+            self.add_chunks(piece, out);
+        }
+    }
+
+    fn add_head(&mut self, out: &mut Vec<u8>) {
+        let head = Head { len: self.len, is_packed: self.packer.is_some() };
+        out.extend_from_slice(&head.encode(self.place));
+        self.written = HEAD_BYTES as u64;
+    }
+
+    /// True: a chunk of them is smaller than its bytes.
+    fn add_chunks(&mut self, piece: &[u8], out: &mut Vec<u8>) -> bool {
+        let mut shrinks = false;
+        for chunk in piece.chunks(CHUNK_BYTES) {
+            let start = out.len();
+            if let Some(packer) = &mut self.packer {
+                out.extend_from_slice(&[0; CHUNK_HEAD_BYTES]);
+                let form = packer.pack(chunk, out);
+                shrinks |= form != forms::PLAIN;
+                let (head, body) = out[start..].split_at_mut(CHUNK_HEAD_BYTES);
+                head[0] = form;
+                head[1..].copy_from_slice(&(body.len() as u32).to_le_bytes());
+            } else {
+                out.extend_from_slice(chunk);
+            }
+            let checksum = crc32c::crc32c(&out[start..]);
+            self.checksum = join(self.checksum, checksum);
+            out.extend_from_slice(&(checksum ^ self.salt()).to_le_bytes());
+            self.written += (out.len() - start) as u64;
+            if self.packer.is_some() {
+                self.ends.push((self.written - HEAD_BYTES as u64) as u32);
+            }
+        }
+        shrinks
+    }
+
+    /// Of what comes next.
+    fn salt(&self) -> u32 {
+        let (file, offset) = self.place;
+        salt((file, offset + self.written))
+    }
+
+    /// Appends what comes behind the chunks. Gives what refers to the value.
+    pub(super) fn end(mut self, out: &mut Vec<u8>) -> ValueRef {
+        if self.written == 0 {
+            self.packer = None;
+            self.add_head(out);
+        }
+        if chunk_count(self.len) > 1 && self.packer.is_some() {
+            let start = out.len();
+            self.ends.iter().for_each(|end| out.extend_from_slice(&end.to_le_bytes()));
+            let checksum = crc32c::crc32c(&out[start..]) ^ self.salt();
+            out.extend_from_slice(&checksum.to_le_bytes());
+            self.written += (out.len() - start) as u64;
+        }
+        let ((file, offset), len, checksum) = (self.place, self.len, self.checksum);
+        let packed_bytes = self.packer.is_some().then_some(self.written);
+        ValueRef { file, offset, len, checksum, packed_bytes }
+    }
+}

@@ -214,7 +214,7 @@ impl ValueFile {
             return Ok(None);
         };
         let place = (self.number, self.len());
-        let append = || {
+        let mut append = || {
             let mut maker = RecordMaker::new(place, len, packer.as_mut());
             let (mut left, mut piece, mut out) = (len, Vec::new(), Vec::new());
             while left > 0 {

@@ -208,10 +208,12 @@ pub(crate) fn walk<E>(
             let body = u32::from_le_bytes(head[1..].try_into().expect("four bytes"));
             len = (CHUNK_HEAD_BYTES as u64) + u64::from(body).min(CHUNK_BYTES as u64);
         }
-        part(&mut at, &read(at, len + CHECKSUM_BYTES as u64)?)?;
+        let stored = read(at, len + CHECKSUM_BYTES as u64)?;
+        part(&mut at, &stored)?;
     }
     if head.is_packed && count > 1 {
-        part(&mut at, &read(at, ends_bytes(count))?)?;
+        let ends = read(at, ends_bytes(count))?;
+        part(&mut at, &ends)?;
     }
     Ok(at)
 }

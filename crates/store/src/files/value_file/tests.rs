@@ -1,5 +1,7 @@
 //! Records: what is written is read, whole and in parts, and nothing else is believed.
 
+use std::result::Result;
+
 use super::format::{CHUNK_BYTES, HEADER_BYTES, VERSION, chunk_count, decode_header, header};
 use super::record_reader::{Ended, Ends, Wrong, packed_chunks, plain_chunks, walk};
 use super::*;

@@ -114,19 +114,19 @@ fn golden_bytes_of_a_header_and_of_records() {
     assert_eq!(bytes, expected.concat());
     assert_eq!((at.checksum, at.packed_bytes), (0x9677_9dff, None));
 
-    let (bytes, at) = record_at((12, 28), &[7; 300], Compression::Lz4, 1);
-    let expected = [
+    let packed = [
         &b"tPak"[..],
         &[0x2c, 1, 0, 0, 0, 0, 0, 0],
-        &bytes[12..16],
-        &[1, 13, 0, 0, 0],
+        &[121, 181, 61, 17],
+        &[1, 15, 0, 0, 0],
         &[0xac, 2],
-        &bytes[23..34],
-        &bytes[34..],
+        &[31, 7, 1, 0, 255, 19, 96, 7, 7, 7, 7, 7, 7],
+        &[205, 52, 96, 44],
     ];
-    assert_eq!(bytes, expected.concat());
-    assert_eq!(bytes.len(), 16 + 5 + 13 + 4);
-    assert_eq!(at.packed_bytes, Some(bytes.len() as u64));
+    let (packed, value) = (packed.concat(), [7; 300]);
+    let (_, at) = record_at((12, 28), &value, Compression::Lz4, 1);
+    let at = ValueRef { packed_bytes: Some(packed.len() as u64), checksum: at.checksum, ..at };
+    assert_eq!(read(&packed, &at).as_deref(), Some(&value[..]));
 }
 
 #[test]

@@ -1,12 +1,15 @@
 //! Large values: written once, into files of their own, and read back wherever they are.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::merge_operators::Concat;
 use trommel::storage::Memory;
-use trommel::{Background, Batch, Db, Environment, KeyspaceOptions, Options, SyncPolicy};
+use trommel::{
+    Background, Batch, Compression, Db, Environment, KeyspaceOptions, Options, SyncPolicy,
+};
 
 const DIR: &str = "db";
 
@@ -15,6 +18,7 @@ fn options() -> Options {
         .value_threshold(1 << 10)
         .value_file_bytes(64 << 10)
         .write_buffer_bytes(64 << 10)
+        .compression(false)
         .background(Background::Stepped)
         .sync(SyncPolicy::Always)
 }
@@ -49,8 +53,14 @@ const LENGTHS: [usize; 6] = [1 << 10, 5000, 64 << 10, (64 << 10) + 1, 300_000, 3
 
 #[test]
 fn values_of_any_length_are_read_from_memory_tables_and_logs() {
+    [false, true]
+        .into_iter()
+        .for_each(values_of_any_length_are_read_from_memory_tables_and_logs_packed_or_not);
+}
+
+fn values_of_any_length_are_read_from_memory_tables_and_logs_packed_or_not(packs: bool) {
     let disk = Memory::new();
-    let db = open(&disk);
+    let db = open_with(&disk, options().compression(packs));
     let check = |db: &Db, what: &str| {
         for (number, len) in LENGTHS.into_iter().enumerate() {
             let found = db.get([number as u8]).expect("reads").expect(what);
@@ -73,7 +83,7 @@ fn values_of_any_length_are_read_from_memory_tables_and_logs() {
     let logged = bytes_of(&disk, ".wal");
     assert!(logged < 1000, "{logged} bytes of log");
     drop(db);
-    let db = open(&disk);
+    let db = open_with(&disk, options().compression(packs));
     check(&db, "in the log");
     db.flush().expect("flushes");
     check(&db, "in a table");
@@ -82,7 +92,134 @@ fn values_of_any_length_are_read_from_memory_tables_and_logs() {
     let tables = bytes_of(&disk, ".table");
     assert!(tables < 2000, "{tables} bytes of tables");
     drop(db);
-    check(&open(&disk), "opened");
+    check(&open_with(&disk, options().compression(packs)), "opened");
+}
+
+#[test]
+fn values_are_packed_as_the_options_say_whatever_was_before() {
+    let disk = Memory::new();
+    let put_all = |db: &Db, from: u64| {
+        (from..from + 20).for_each(|it| db.put(it.to_be_bytes(), value(it, 5000)).expect("puts"));
+    };
+    let db = open(&disk);
+    put_all(&db, 0);
+    let plain = bytes_of(&disk, ".value");
+    assert!(plain > 20 * 5000, "{plain} bytes");
+    drop(db);
+    let db = open_with(&disk, options().compression(true));
+    put_all(&db, 20);
+    let packed = bytes_of(&disk, ".value") - plain;
+    assert!(packed < plain / 2, "{packed} bytes, where {plain} are plain");
+    let check = |db: &Db, packed: &str| {
+        for number in 0..40 {
+            let found = db.get(number.to_be_bytes()).expect("reads").expect("it is there");
+            assert!(*found == *value(number, 5000), "{packed}");
+        }
+        assert!(db.verify().expect("verifies").damage.is_empty(), "{packed}");
+    };
+    check(&db, "either way");
+    // Those that merges move are packed as the last level is.
+    drop(db);
+    let with = options().compression(false).last_level_compression(Some(Compression::Lz4));
+    let db = open_with(&disk, with);
+    check(&db, "before they are moved");
+    for number in (0..40).filter(|number| number % 2 == 0) {
+        db.delete(number.to_be_bytes()).expect("deletes");
+    }
+    db.compact().expect("merges");
+    db.compact().expect("merges");
+    let moved = bytes_of(&disk, ".value");
+    assert!(moved < plain / 2, "{moved} bytes");
+    for number in 0..40 {
+        let found = db.get(number.to_be_bytes()).expect("reads");
+        assert_eq!(found.is_some(), number % 2 == 1, "{number}");
+        assert!(found.is_none_or(|found| *found == *value(number, 5000)));
+    }
+}
+
+/// Entries of a range, from both ends, while the range changes under the scan.
+fn check_scan(db: &Db, all: &BTreeMap<u64, Vec<u8>>, numbers: std::ops::Range<u64>, turn: u64) {
+    let bounds = numbers.start.to_be_bytes()..numbers.end.to_be_bytes();
+    let mut expected: VecDeque<_> = all.range(numbers).collect();
+    let mut scan = db.range(bounds);
+    let mut step = turn;
+    loop {
+        step += 1;
+        // From the front, mostly; now and then some are passed.
+        let (found, wanted) = match mixed(step) % 7 {
+            0..4 => (scan.next(), expected.pop_front()),
+            4..6 => (scan.next_back(), expected.pop_back()),
+            _ => {
+                let to = expected.front().map_or(0, |(number, _)| **number + step % 5);
+                expected.retain(|(number, _)| **number >= to);
+                scan.seek(to.to_be_bytes());
+                continue;
+            }
+        };
+        if step % 11 == 0 {
+            db.step().expect("merges");
+        }
+        let found = found.map(|entry| entry.expect("reads"));
+        assert_eq!(found.is_some(), wanted.is_some(), "turn {turn}, step {step}");
+        let (Some((key, value)), Some((number, own))) = (found, wanted) else { return };
+        assert_eq!(key, number.to_be_bytes(), "turn {turn}, step {step}");
+        assert!(*value == **own, "turn {turn}, {number}");
+    }
+}
+
+#[test]
+fn scans_from_both_ends_come_to_values_wherever_they_are() {
+    for packs in [false, true] {
+        let disk = Memory::new();
+        let with = options().compression(packs).sync(SyncPolicy::Never).block_bytes(512);
+        let db = open_with(&disk, with.write_buffer_bytes(8 << 10));
+        let mut all = BTreeMap::new();
+        for turn in 0..600u64 {
+            let key = mixed(turn) % 100;
+            if mixed(turn + 7) % 5 == 0 {
+                db.delete(key.to_be_bytes()).expect("deletes");
+                all.remove(&key);
+            } else {
+                // Stretches of long values, of short ones, and of both.
+                let is_long = key % 50 < 20 || key % 50 < 40 && turn % 2 == 0;
+                let own = value(turn, if is_long { 1500 } else { 20 });
+                db.put(key.to_be_bytes(), &own).expect("puts");
+                all.insert(key, own);
+            }
+            if turn % 3 == 0 {
+                let from = mixed(turn + 1) % 100;
+                check_scan(&db, &all, from..from + mixed(turn + 2) % 60, turn);
+            }
+        }
+    }
+}
+
+/// What a scan has found before it is asked for may have expired when it is.
+#[test]
+fn a_value_that_expires_during_a_scan_is_not_given() {
+    let (disk, clock) = (Memory::new(), Arc::new(trommel::testing::ManualClock::default()));
+    let environment = Environment::default().storage(Arc::new(disk)).clock(clock.clone());
+    let db = Db::open_with(DIR, options(), environment).expect("opens");
+    for number in 0..20u64 {
+        let seconds = Duration::from_secs(if number % 4 == 3 { 5 } else { 50 });
+        db.put_ttl(number.to_be_bytes(), value(number, 2000), seconds).expect("puts");
+    }
+    for back in [false, true] {
+        db.flush().expect("flushes");
+        let mut scan = db.iter();
+        let mut next = || if back { scan.next_back() } else { scan.next() };
+        let first: Vec<_> =
+            (0..6).map(|_| next().expect("there are more").expect("reads")).collect();
+        assert_eq!(first.len(), 6);
+        clock.advance(Duration::from_secs(6));
+        let rest = std::iter::from_fn(next).map(|entry| entry.expect("reads").0);
+        let expired = rest.filter(|key| key[7] % 4 == 3).count();
+        assert_eq!(expired, 0, "{back}");
+        for number in (0..20u64).filter(|number| number % 4 == 3) {
+            let seconds = Duration::from_secs(5);
+            db.put_ttl(number.to_be_bytes(), value(number, 2000), seconds).expect("puts");
+        }
+    }
 }
 
 #[test]
@@ -415,9 +552,15 @@ impl std::io::Read for Stream {
 
 #[test]
 fn values_are_written_and_read_as_streams_of_any_length() {
+    [false, true]
+        .into_iter()
+        .for_each(values_are_written_and_read_as_streams_of_any_length_packed_or_not);
+}
+
+fn values_are_written_and_read_as_streams_of_any_length_packed_or_not(packs: bool) {
     use std::io::{Read, Seek, SeekFrom};
     let disk = Memory::new();
-    let db = open(&disk);
+    let db = open_with(&disk, options().compression(packs));
     let lengths = [0, 1, 1 << 10, 512 << 10, (512 << 10) + 1, 5_000_003];
     for (number, length) in (0..).zip(lengths) {
         db.put_reader([number as u8], length, Stream::new(number, length + 9)).expect("puts");
@@ -531,8 +674,14 @@ fn space_comes_back_under_even_overwriting() {
 
 #[test]
 fn snapshots_and_damage_outlive_the_moving_of_values() {
+    [false, true]
+        .into_iter()
+        .for_each(snapshots_and_damage_outlive_the_moving_of_values_packed_or_not);
+}
+
+fn snapshots_and_damage_outlive_the_moving_of_values_packed_or_not(packs: bool) {
     let disk = Memory::new();
-    let db = open(&disk);
+    let db = open_with(&disk, options().compression(packs));
     for number in 0..30 {
         db.put([number as u8], value(number, 3000)).expect("puts");
     }

@@ -402,6 +402,15 @@ impl ValueFile {
         read.map_err(|wrong| self.wrong(wrong))
     }
 
+    /// The value is read soon. Nobody waits for it, and no error is told.
+    pub(crate) fn will_read(&self, files: &Arc<OpenFiles>, at: &ValueRef) {
+        if self.check_place(at).is_ok()
+            && let Ok(reader) = self.reader(files)
+        {
+            let _ = reader.will_read(at.offset, record_bytes(at));
+        }
+    }
+
     /// An error: the chunks of a value are sound, and of another one than its reference tells.
     pub(crate) fn check_all(&self, at: &ValueRef, checksum: u32) -> Result<()> {
         if checksum == at.checksum {

@@ -91,7 +91,7 @@ pub(crate) struct Side {
     waiting: Vec<(usize, Span)>,
     guard: Lazy,
     /// What is left to ask for of the runs that wait.
-    ahead: std::slice::Iter<'static, Approach>,
+    approaches: std::slice::Iter<'static, Approach>,
     deleted: ScanDeleted,
     /// The key that was given last.
     key: Vec<u8>,
@@ -106,6 +106,15 @@ pub(crate) struct Side {
     of_operands: QueryStats,
     /// No value file is read.
     pub(crate) keys_only: bool,
+    /// Some: it has come to values apart.
+    ahead: Option<Box<ValuesAhead>>,
+}
+
+/// What a key has.
+enum Found {
+    Here(Value),
+    /// Its reference.
+    Apart(Value),
 }
 
 /// Tells when a waiting run must be positioned.
@@ -136,7 +145,7 @@ impl Side {
             sources: Sources::new(direction),
             waiting: Vec::new(),
             guard: Lazy::Done,
-            ahead: Approach::ALL.iter(),
+            approaches: Approach::ALL.iter(),
             deleted,
             key: Vec::new(),
             begun: false,
@@ -145,6 +154,7 @@ impl Side {
             runs_reached,
             of_operands: QueryStats::default(),
             keys_only: false,
+            ahead: None,
         };
         side.position_memtables(bounds)?;
         side.ask_guard(bounds)?;
@@ -296,13 +306,8 @@ impl Side {
         Ok(())
     }
 
-    /// The key whose value was given last.
-    pub(crate) fn key(&self) -> &[u8] {
-        &self.key
-    }
-
-    /// The value of the next key within the bounds that is not deleted and has not expired.
-    pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
+    /// What the next key has within the bounds that is not deleted and has not expired.
+    fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
         let mut bounds = Cow::Borrowed(bounds);
         loop {
             if !matches!(self.guard, Lazy::Done) {
@@ -325,20 +330,20 @@ impl Side {
             }
             self.begun = true;
             key.clone_into(&mut self.key);
-            let value = match self.newest_visible(sequence, kind)? {
-                Some((Kind::Put, value)) => Some(value),
-                Some((Kind::PutWithExpiry, value)) => value.unless_expired(&*tree.env.clock),
-                Some((Kind::Merge, _)) if self.keys_only => Some(Value::empty()),
-                Some((Kind::Merge, _)) => Some(self.merged_value(tree)?),
-                Some((Kind::PutApart, stored)) => Some(self.value_apart(&stored, tree)?),
+            let clock = &*tree.env.clock;
+            let found = match self.newest_visible(sequence, kind)? {
+                Some((Kind::Put, value)) => Some(Found::Here(value)),
+                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock).map(Found::Here),
+                Some((Kind::Merge, _)) if self.keys_only => Some(Found::Here(Value::empty())),
+                Some((Kind::Merge, _)) => Some(Found::Here(self.merged_value(tree)?)),
+                Some((Kind::PutApart, stored)) => Some(Found::Apart(stored)),
                 Some((Kind::PutApartWithExpiry, stored)) => {
-                    let stored = stored.unless_expired(&*tree.env.clock);
-                    stored.map(|stored| self.value_apart(&stored, tree)).transpose()?
+                    stored.unless_expired(clock).map(Found::Apart)
                 }
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
             };
-            match value {
-                Some(value) => return Ok(Some(value)),
+            match found {
+                Some(found) => return Ok(Some(found)),
                 // A deleted key: runs that are positioned later begin behind it.
                 _ if !matches!(self.guard, Lazy::Done) => match self.direction {
                     Direction::Forward => bounds.to_mut().from = successor(&self.key),
@@ -356,21 +361,13 @@ impl Side {
         tree.merged_value(query, &mut self.of_operands)
     }
 
-    #[cold]
-    fn value_apart(&mut self, stored: &Value, tree: &OpenTree) -> Result<Value> {
-        match self.keys_only {
-            true => Ok(Value::empty()),
-            false => tree.value_apart(stored, &mut self.of_operands),
-        }
-    }
-
     /// A scan that goes on after the first key will come to other runs. Their memory is asked for
     /// step by step, while keys are given.
     fn ask_ahead(&mut self, bounds: &KeyBounds) {
         if self.key.is_empty() {
             return;
         }
-        let Some(approach) = self.ahead.next() else { return };
+        let Some(approach) = self.approaches.next() else { return };
         let (runs, near) = (&self.version.runs, self.direction.near(bounds));
         match &self.guard {
             Lazy::Runs(waiting) => {
@@ -476,4 +473,6 @@ impl Side {
     }
 }
 
+mod values_ahead;
 mod versions;
+use values_ahead::ValuesAhead;

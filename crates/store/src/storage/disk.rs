@@ -88,6 +88,11 @@ impl ReadAt for DiskReader {
         system::read_exact_at(&self.0, buffer, offset)
     }
 
+    #[cfg(target_os = "linux")]
+    fn will_read(&self, offset: u64, len: u64) -> io::Result<()> {
+        linux::will_read(&self.0, offset, len)
+    }
+
     fn raw(&self) -> Option<RawFile<'_>> {
         Some(RawFile { fd: system::descriptor(&self.0), align: 1 })
     }

@@ -319,6 +319,10 @@ impl ReadAt for TableFile {
         self.with(|file| file.read_many(reads))
     }
 
+    fn will_read(&self, offset: u64, len: u64) -> io::Result<()> {
+        self.with(|file| file.will_read(offset, len))
+    }
+
     fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>> {
         self.note_read();
         let handle = match &**self.handle.pin() {

@@ -165,6 +165,7 @@ wrapper_trait! {
         fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer>;
         fn reads_ahead(&self) -> Box<dyn ReadQueue>;
         fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()>;
+        fn will_read(&self, offset: u64, len: u64) -> io::Result<()>;
         fn opened(&self) -> io::Result<Option<Arc<dyn ReadAt>>>;
         fn raw(&self) -> Option<RawFile<'_>>;
     }
@@ -267,6 +268,11 @@ pub trait ReadAt: Send + Sync {
     /// unknown which buffers are filled.
     fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> io::Result<()> {
         reads.iter_mut().try_for_each(|(offset, buffer)| self.read_at(*offset, buffer))
+    }
+    /// These bytes are read soon: the system may begin to. Nobody waits for it, and an error says
+    /// nothing of the read.
+    fn will_read(&self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
     }
     /// The open file behind this one, if this one opens its file on demand. The file stays open
     /// while a caller holds it. None: this is the file itself. `WouldBlock`: too many files are

@@ -1,13 +1,21 @@
-//! What Linux tells of direct transfers (`O_DIRECT`). Other systems have none, and use their cache.
+//! What Linux tells of direct transfers (`O_DIRECT`), and what it is told of reads to come. Other
+//! systems have no such transfers, and use their cache.
 
 use std::fs::File;
+use std::num::NonZeroU64;
 
-use rustix::fs::{AtFlags, FsWord, StatxFlags, fstatfs, statx};
+use rustix::fs::{Advice, AtFlags, FsWord, StatxFlags, fadvise, fstatfs, statx};
 
 /// The alignment to use where the file system does not tell.
 const ALIGN_UNTOLD: usize = 4096;
 /// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// Has the system read into its cache.
+pub(crate) fn will_read(file: &File, offset: u64, len: u64) -> std::io::Result<()> {
+    let Some(len) = NonZeroU64::new(len) else { return Ok(()) };
+    Ok(fadvise(file, offset, Some(len), Advice::WillNeed)?)
+}
 
 /// The alignment that direct transfers of a file need. None: direct transfers are impossible.
 pub(crate) fn alignment(file: &File) -> Option<usize> {

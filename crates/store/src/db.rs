@@ -342,6 +342,21 @@ impl Db {
         crate::tools::checkpoint::checkpoint(main, keyspaces, dir.as_ref(), steps)
     }
 
+    /// Gives a target the files of a store with all that is visible now, which goes on after so many
+    /// numbers. Gives the number of the last write that it has.
+    pub(crate) fn give_files(
+        &self,
+        target: &mut dyn crate::tools::checkpoint::Target,
+        numbers_later: u64,
+    ) -> Result<u64> {
+        let _call = self.engine.life().enter()?;
+        let (main, keyspaces) = (&self.engine, &self.owner.keyspaces);
+        let mut listener = unheard;
+        let steps = &mut Steps::new(&mut listener);
+        let filled = crate::tools::checkpoint::fill(main, keyspaces, target, numbers_later, steps);
+        filled.map(|last| last.0)
+    }
+
     /// Reads every byte of every table and log and checks it, and every key against the guard.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_with_progress(&mut unheard)

@@ -101,6 +101,7 @@
 //! [`Db::range`]: Keyspace::range
 //! [`Db::stats`]: Keyspace::stats
 
+pub mod backup;
 mod cost;
 mod db;
 mod entries;

@@ -164,6 +164,12 @@ impl StoreLayout {
         StoreLayout { keyspaces, names, next_keyspace: 1, logs, gone: GoneNumbers::default() }
     }
 
+    /// No number of a file or of a write up to these is given any more.
+    pub(crate) fn leave_out(&mut self, file: u64, write: Sequence) {
+        let GoneNumbers { next_file, last_sequence } = &mut self.gone;
+        (*next_file, *last_sequence) = ((file + 1).max(*next_file), write.max(*last_sequence));
+    }
+
     /// This one with another tree of a key space. Requires: it has the key space.
     #[must_use]
     pub(crate) fn with(mut self, keyspace: KeyspaceId, tree: Layout) -> Self {

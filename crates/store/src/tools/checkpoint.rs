@@ -1,5 +1,5 @@
 //! A checkpoint: another store, in its own folder, with everything that this one holds at one
-//! moment.
+//! moment. A backup is made of the same files.
 //! ```text
 //! this store    runs of a pinned version, values      memtables, up to the newest visible write
 //!                 | second names, or copies             | written as one log
@@ -40,8 +40,8 @@ pub(crate) fn checkpoint(
     steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(&*main.env.storage, dir)?;
-    let mut made = Made { folder, names: Vec::new() };
-    let filled = fill(main, keyspaces, &mut made, steps);
+    let mut made = Made::in_folder(folder);
+    let filled = fill(main, keyspaces, &mut made, 0, steps).map(drop);
     if filled.is_err() {
         made.remove();
     }
@@ -49,7 +49,10 @@ pub(crate) fn checkpoint(
 }
 
 /// Creates the folder, or takes an empty one. It may have a lock file from a failed attempt.
-fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, FolderLock)> {
+pub(crate) fn take_new_folder(
+    storage: &dyn Storage,
+    dir: &Path,
+) -> Result<(OpenFolder, FolderLock)> {
     make_folder(storage, dir)?;
     let folder = OpenFolder::open(storage, dir)?;
     let require_empty = || {
@@ -64,13 +67,33 @@ fn take_new_folder(storage: &dyn Storage, dir: &Path) -> Result<(OpenFolder, Fol
     Ok((folder, lock))
 }
 
+/// What gets the files of the store.
+pub(crate) trait Target {
+    /// Where its log and its manifest are written.
+    fn folder(&self) -> &OpenFolder;
+
+    /// This file of the folder is about to be written.
+    fn begin(&mut self, _name: String) {}
+
+    /// Takes a file of the store, which stays as it is meanwhile.
+    fn take(&mut self, from: &OpenFolder, name: String) -> Result<()>;
+}
+
 /// What was created in the folder, in order.
-struct Made {
+pub(crate) struct Made {
     folder: OpenFolder,
     names: Vec<String>,
 }
 
-impl Made {
+impl Target for Made {
+    fn folder(&self) -> &OpenFolder {
+        &self.folder
+    }
+
+    fn begin(&mut self, name: String) {
+        self.names.push(name);
+    }
+
     /// Gives a file of the store a name in the folder too.
     fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
         let made = link_or_copy((from, &name), (&self.folder, &name));
@@ -81,10 +104,17 @@ impl Made {
         }
         made
     }
+}
+
+impl Made {
+    /// Nothing yet.
+    pub(crate) fn in_folder(folder: OpenFolder) -> Made {
+        Made { folder, names: Vec::new() }
+    }
 
     /// The manifest is removed first, durably: a power cut could otherwise restore it without the
     /// files that it names. A folder that stays is refused as no store, or is whole.
-    fn remove(&self) {
+    pub(crate) fn remove(&self) {
         let is_manifest = |name: &&String| [MANIFEST_NEW_NAME, MANIFEST_NAME].contains(&&***name);
         let (manifests, others): (Vec<_>, Vec<_>) = self.names.iter().partition(is_manifest);
         manifests.iter().for_each(|name| _ = self.folder.remove(name));
@@ -118,12 +148,16 @@ impl Moment {
     }
 }
 
-fn fill(
+/// Gives a target all files of a store with all writes that are visible now. `numbers_later`: so
+/// many numbers of files and of writes are left out by the new store. Gives the number of the last
+/// write that it has.
+pub(crate) fn fill(
     main: &Arc<Engine>,
     keyspaces: &Keyspaces,
-    made: &mut Made,
+    made: &mut dyn Target,
+    numbers_later: u64,
     steps: &mut Steps<'_, '_>,
-) -> Result<()> {
+) -> Result<Sequence> {
     // Its number keeps what its versions see.
     let _registered = main.snapshots.register();
     let Moment { last, trees, mut layout } = Moment::now(main, keyspaces);
@@ -143,13 +177,17 @@ fn fill(
     }
     let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
     layout.logs = LogNumbers { live: number, newest, ..layout.logs };
-    made.folder.sync()?;
-    made.names.extend([MANIFEST_NEW_NAME, MANIFEST_NAME].map(String::from));
-    Manifest::create(&made.folder, layout).map(drop)
+    if numbers_later > 0 {
+        layout.leave_out(number + numbers_later, Sequence(last.0 + numbers_later));
+    }
+    made.folder().sync()?;
+    [MANIFEST_NEW_NAME, MANIFEST_NAME].into_iter().for_each(|name| made.begin(name.into()));
+    Manifest::create(made.folder(), layout)?;
+    Ok(last)
 }
 
 /// The value files that a version refers to go along. Nothing is appended to them any more.
-fn link_values(tree: &OpenTree, version: &Version, made: &mut Made) -> Result<()> {
+fn link_values(tree: &OpenTree, version: &Version, made: &mut dyn Target) -> Result<()> {
     let values = &tree.table_files.values;
     let files = version.value_files();
     files.values().for_each(|(file, _)| values.retire(file));
@@ -160,7 +198,7 @@ fn link_values(tree: &OpenTree, version: &Version, made: &mut Made) -> Result<()
 
 /// The filter's images go along, except those that newer ones replaced. The parts of those are read
 /// from the tables.
-fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<()> {
+fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> Result<()> {
     for image in std::mem::take(&mut layout.images) {
         match made.take(&tree.table_files.folder, image_name(image.file)) {
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}
@@ -175,7 +213,7 @@ fn link_images(tree: &OpenTree, made: &mut Made, layout: &mut Layout) -> Result<
 
 /// Writes the entries of the memtables up to `last`, durably. False: there are none, and so no log.
 fn write_log(
-    made: &mut Made,
+    made: &mut dyn Target,
     number: u64,
     trees: &[(EngineUse, Arc<Version>)],
     last: Sequence,
@@ -189,8 +227,8 @@ fn write_log(
     if writes.is_empty() {
         return Ok(false);
     }
-    let mut log = Wal::create(&made.folder, number, Predecessor::none(last))?;
-    made.names.push(wal_name(number));
+    made.begin(wal_name(number));
+    let mut log = Wal::create(made.folder(), number, Predecessor::none(last))?;
     log.repeat(&writes)?;
     log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;

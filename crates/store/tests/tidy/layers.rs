@@ -1,7 +1,7 @@
 //! Folders are layers: each uses those below it alone, and files do not use each other in circles.
 //! ```text
 //! events < storage < entries < plan < files < shared < guard < tree < read | write < tools
-//! < open < db < research
+//! < open < db < backup < research
 //! ```
 //! Invariant: both rules are also shown a house that breaks them.
 
@@ -24,7 +24,7 @@ const LAYERS: [House; 5] = [
         sources: "crates/store/src/",
         layers: &[
             "cost", "sync", "error", "events", "storage", "entries", "plan", "files", "shared",
-            "guard", "tree", "read", "write", "tools", "open", "db", "research",
+            "guard", "tree", "read", "write", "tools", "open", "db", "backup", "research",
         ],
         apart: Some(("read", "write")),
     },

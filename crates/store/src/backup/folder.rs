@@ -1,0 +1,148 @@
+//! Objects as files of a folder.
+//! ```text
+//! put    NAME.part, synced -> NAME -> the folder, synced
+//! ```
+//! Invariant: a file without `.part` at the end of its name is whole.
+
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use super::object_store::ObjectStore;
+use crate::error::{Error, Result};
+use crate::files::names::LOCK_NAME;
+use crate::files::store_folder::{FolderLock, lock_folder};
+use crate::shared::environment::Environment;
+use crate::storage::link_or_copy::make_folder;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::{Append, ReadAt};
+use crate::sync::Arc;
+
+const PART: &str = ".part";
+/// Bytes that are copied at once.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// A folder of objects. It is locked while this lives.
+pub struct FolderObjects {
+    folder: OpenFolder,
+    _lock: FolderLock,
+}
+
+impl FolderObjects {
+    /// Those in a folder of the system's disk, which is made if there is none.
+    ///
+    /// # Errors
+    /// `Locked`: another process has it. `Io`: the disk refuses.
+    pub fn open(dir: impl AsRef<Path>) -> Result<FolderObjects> {
+        FolderObjects::open_with(dir, &Environment::default())
+    }
+
+    /// As above, of an environment's storage.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn open_with(dir: impl AsRef<Path>, environment: &Environment) -> Result<FolderObjects> {
+        let storage = &*environment.storage;
+        make_folder(storage, dir.as_ref())?;
+        let folder = OpenFolder::open(storage, dir.as_ref())?;
+        let lock = lock_folder(&folder)?;
+        Ok(FolderObjects { folder, _lock: lock })
+    }
+
+    fn fill(&self, out: &mut dyn Append, bytes: u64, source: &mut dyn Read) -> io::Result<()> {
+        let (mut piece, mut left) = (Vec::new(), bytes);
+        while left > 0 {
+            piece.resize(left.min(PIECE_BYTES as u64) as usize, 0);
+            source.read_exact(&mut piece)?;
+            out.append(&piece)?;
+            left -= piece.len() as u64;
+        }
+        out.sync()
+    }
+}
+
+/// What the disk said.
+fn plain(error: Error) -> io::Error {
+    match error {
+        Error::Io { source, .. } => io::Error::new(source.kind(), source),
+        other => io::Error::other(other),
+    }
+}
+
+impl ObjectStore for FolderObjects {
+    fn place(&self) -> String {
+        self.folder.path().display().to_string()
+    }
+
+    fn put(&self, name: &str, bytes: u64, source: &mut dyn Read) -> io::Result<()> {
+        let part = format!("{name}{PART}");
+        let mut out = self.folder.create_anew(&part).map_err(plain)?;
+        let stored = self.fill(&mut *out, bytes, source).and_then(|()| {
+            drop(out);
+            self.folder.rename(&part, name).map_err(plain)
+        });
+        if stored.is_err() {
+            let _ = self.folder.remove(&part);
+        }
+        stored.and_then(|()| self.folder.sync().map_err(plain))
+    }
+
+    fn get(&self, name: &str) -> io::Result<Box<dyn Read + '_>> {
+        let file = self.folder.open_file(name).map_err(plain)?;
+        Ok(Box::new(FileReader::new(file)?))
+    }
+
+    fn list(&self, prefix: &str) -> io::Result<Vec<(String, u64)>> {
+        let names = self.folder.list().map_err(plain)?;
+        let is_object =
+            |name: &String| name.starts_with(prefix) && name != LOCK_NAME && !name.ends_with(PART);
+        let mut all = Vec::new();
+        for name in names.into_iter().filter(is_object) {
+            let bytes = self.folder.open_file(&name).map_err(plain)?.size()?;
+            all.push((name, bytes));
+        }
+        Ok(all)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self.folder.remove(name) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+            _ => self.folder.sync().map_err(plain),
+        }
+    }
+}
+
+impl std::fmt::Debug for FolderObjects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("FolderObjects").field(&self.folder.path()).finish()
+    }
+}
+
+/// Reads a file from its start.
+pub(super) struct FileReader {
+    file: Arc<dyn ReadAt>,
+    at: u64,
+    len: u64,
+}
+
+impl FileReader {
+    pub(super) fn new(file: Arc<dyn ReadAt>) -> io::Result<FileReader> {
+        let len = file.size()?;
+        Ok(FileReader { file, at: 0, len })
+    }
+
+    /// Bytes of the file.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+}
+
+impl Read for FileReader {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = buffer.len().min(usize::try_from(self.len - self.at).unwrap_or(usize::MAX));
+        if count > 0 {
+            self.file.read_at(self.at, &mut buffer[..count])?;
+            self.at += count as u64;
+        }
+        Ok(count)
+    }
+}

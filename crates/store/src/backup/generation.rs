@@ -1,0 +1,249 @@
+//! A generation: what a store was made of at one moment, and where that is kept.
+//! ```text
+//! generation-000003   magic | version | number, sequence, time | files | checksum
+//! file                name in the store | object | bytes | checksum of all of them
+//! ```
+//! Invariant: a record that is there names objects that are there.
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use super::object_store::ObjectStore;
+use super::stored;
+use crate::error::{Error, Result};
+use crate::files::manifest::MANIFEST_NAME;
+use crate::files::names::file_number;
+
+const MAGIC: [u8; 8] = *b"TRMLBACK";
+/// The version of the format of records and of shipped changes.
+pub(super) const VERSION: u32 = 1;
+const PREFIX: &str = "generation-";
+/// A record of some millions of files.
+const RECORD_BYTES_MAX: u64 = 1 << 30;
+
+/// A store at one moment, as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Generation {
+    /// Which one it is: later ones have greater numbers.
+    pub number: u64,
+    /// The number of the last write that it has.
+    pub sequence: u64,
+    /// When it was begun, in milliseconds since the start of 1970.
+    pub milliseconds: u64,
+    /// The store's files.
+    pub files: Vec<StoredFile>,
+}
+
+/// A file of a generation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StoredFile {
+    /// Its name in the store.
+    pub name: String,
+    /// The object that has its bytes. Generations share objects.
+    pub object: String,
+    /// How many they are.
+    pub bytes: u64,
+    /// Their CRC32C.
+    pub checksum: u32,
+}
+
+/// What a record has.
+#[derive(Debug, PartialEq, Eq)]
+enum Decoded {
+    Known(Generation),
+    /// Another version wrote it.
+    OfVersion(u32),
+}
+
+impl Generation {
+    /// Bytes of its files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.bytes(&MAGIC);
+        out.u32(VERSION);
+        let numbers = [self.number, self.sequence, self.milliseconds, self.files.len() as u64];
+        numbers.into_iter().for_each(|number| out.varint(number));
+        for file in &self.files {
+            for text in [&file.name, &file.object] {
+                out.varint(text.len() as u64);
+                out.bytes(text.as_bytes());
+            }
+            out.varint(file.bytes);
+            out.u32(file.checksum);
+        }
+        out.u32(crc32c::crc32c(out.as_slice()));
+        out.finish()
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<Decoded, Corrupt> {
+        let mut input = Reader::new(bytes);
+        if input.bytes(MAGIC.len())? != MAGIC {
+            return Err(Corrupt { at: 0, what: "no record of a generation" });
+        }
+        let version = input.u32()?;
+        if version != VERSION {
+            return Ok(Decoded::OfVersion(version));
+        }
+        let checked = bytes.split_last_chunk::<4>();
+        let is_sound =
+            |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) == u32::from_le_bytes(*told);
+        if !checked.is_some_and(is_sound) {
+            return Err(input.corrupt("the checksum of the record does not match"));
+        }
+        let (number, sequence, milliseconds) = (input.varint()?, input.varint()?, input.varint()?);
+        let mut files = Vec::new();
+        for _ in 0..input.varint()? {
+            let mut text = || {
+                let len = input.len()?;
+                String::from_utf8(input.bytes(len)?.to_vec())
+                    .map_err(|_| Corrupt { at: 0, what: "a name that is no text" })
+            };
+            let (name, object) = (text()?, text()?);
+            let (bytes, checksum) = (input.varint()?, input.u32()?);
+            if !is_name_of_a_store(&name) || !is_name(&object) {
+                return Err(input.corrupt("a name that no file of a store has"));
+            }
+            files.push(StoredFile { name, object, bytes, checksum });
+        }
+        input.u32()?;
+        input.end()?;
+        Ok(Decoded::Known(Generation { number, sequence, milliseconds, files }))
+    }
+
+    pub(super) fn store(&self, objects: &dyn ObjectStore) -> Result<()> {
+        stored::put(objects, &name(self.number), &self.encode())
+    }
+}
+
+/// Whether a restored file may have this name: it stays in its folder.
+fn is_name_of_a_store(name: &str) -> bool {
+    is_name(name) && (name == MANIFEST_NAME || file_number(name).is_some())
+}
+
+fn is_name(name: &str) -> bool {
+    let plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '.';
+    !name.is_empty() && name.chars().all(plain) && name.trim_matches('.') == name
+}
+
+/// The name of a generation's record.
+pub(super) fn name(number: u64) -> String {
+    format!("{PREFIX}{number:06}")
+}
+
+/// Whether an object is a generation's record.
+pub(super) fn is_record(object: &str) -> bool {
+    object.starts_with(PREFIX)
+}
+
+/// The numbers of those that have a record, ascending.
+pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
+    let names = objects.list(PREFIX).map_err(Error::io(objects.place()))?;
+    let number = |(it, _): &(String, u64)| {
+        let number = it.strip_prefix(PREFIX)?.parse().ok()?;
+        (*it == name(number)).then_some(number)
+    };
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// All of them, the oldest first.
+pub(super) fn all(objects: &dyn ObjectStore) -> Result<Vec<Generation>> {
+    numbers(objects)?.into_iter().map(|number| one(objects, number)).collect()
+}
+
+/// The one with a number, whose record is there.
+pub(super) fn one(objects: &dyn ObjectStore, number: u64) -> Result<Generation> {
+    let name = name(number);
+    let (bytes, path) =
+        (stored::get(objects, &name, RECORD_BYTES_MAX)?, stored::path_of(objects, &name));
+    let decoded = Generation::decode(&bytes)
+        .map_err(|wrong| Error::corrupt(&path, wrong.at as u64, wrong.what))?;
+    let generation = match decoded {
+        Decoded::Known(generation) => generation,
+        Decoded::OfVersion(found) => return Err(Error::Version { path, found, known: VERSION }),
+    };
+    if generation.number != number {
+        return Err(Error::corrupt(path, 0, "the record of another generation"));
+    }
+    Ok(generation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn generation() -> Generation {
+        let file = |name: &str, object: &str| StoredFile {
+            name: name.into(),
+            object: object.into(),
+            bytes: 300,
+            checksum: 0x0403_0201,
+        };
+        let files = vec![
+            file("000012.table", "000012-300-9ab3c1d2.table"),
+            file(MANIFEST_NAME, "own-000003-MANIFEST"),
+        ];
+        Generation { number: 3, sequence: 300, milliseconds: 1, files }
+    }
+
+    #[test]
+    fn golden_bytes_of_a_record() {
+        let bytes = generation().encode();
+        let expected = [
+            &b"TRMLBACK"[..],
+            &[1, 0, 0, 0, 3, 0xac, 2, 1, 2],
+            b"\x0c000012.table\x19000012-300-9ab3c1d2.table",
+            &[0xac, 2, 1, 2, 3, 4],
+            b"\x08MANIFEST\x13own-000003-MANIFEST",
+            &[0xac, 2, 1, 2, 3, 4],
+        ];
+        let expected = expected.concat();
+        assert_eq!(bytes[..bytes.len() - 4], expected);
+        assert_eq!(bytes[bytes.len() - 4..], crc32c::crc32c(&expected).to_le_bytes());
+        assert_eq!(Generation::decode(&bytes), Ok(Decoded::Known(generation())));
+    }
+
+    #[test]
+    fn damaged_records_are_refused_and_other_versions_named() {
+        let bytes = generation().encode();
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 4;
+            let decoded = Generation::decode(&damaged);
+            assert!(!matches!(decoded, Ok(Decoded::Known(_))), "byte {place}");
+            assert_eq!(
+                matches!(decoded, Ok(Decoded::OfVersion(_))),
+                (8..12).contains(&place),
+                "byte {place}"
+            );
+        }
+        (0..bytes.len()).for_each(|len| {
+            assert!(
+                !matches!(Generation::decode(&bytes[..len]), Ok(Decoded::Known(_))),
+                "{len} bytes"
+            );
+        });
+    }
+
+    #[test]
+    fn no_file_leaves_the_folder_that_it_is_restored_to() {
+        for name in
+            ["../000012.table", "a/000012.table", "", "..", "LOCK", "notes.txt", "/MANIFEST"]
+        {
+            let mut hostile = generation();
+            hostile.files[0].name = name.into();
+            assert!(Generation::decode(&hostile.encode()).is_err(), "{name}");
+        }
+        for object in ["../x", "", ".", "a b"] {
+            let mut hostile = generation();
+            hostile.files[0].object = object.into();
+            assert!(Generation::decode(&hostile.encode()).is_err(), "{object}");
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Removes generations, and what no generation that stays needs.
+
+use std::collections::BTreeSet;
+
+use super::generation;
+use super::object_store::ObjectStore;
+use super::ship::ShippedName;
+use super::stored::path_of;
+use crate::error::{Error, Result};
+
+/// What was removed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Pruned {
+    /// The numbers of the generations.
+    pub generations: Vec<u64>,
+    /// Objects, without the generations' records.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
+    let numbers = generation::numbers(objects)?;
+    let (old, kept) = numbers.split_at(numbers.len().saturating_sub(keep));
+    // What stays is read before anything is removed.
+    let kept: Vec<_> =
+        kept.iter().map(|it| generation::one(objects, *it)).collect::<Result<_>>()?;
+    let remove = |name: &str| objects.remove(name).map_err(Error::io(path_of(objects, name)));
+    for number in old {
+        remove(&generation::name(*number))?;
+    }
+    let files = kept.iter().flat_map(|generation| &generation.files);
+    let needed: BTreeSet<&str> = files.map(|file| file.object.as_str()).collect();
+    let oldest = kept.first().map(|generation| generation.sequence);
+    let is_needed = |name: &str| match ShippedName::of(name) {
+        Some(shipped) => oldest.is_some_and(|oldest| shipped.to > oldest),
+        None => generation::is_record(name) || needed.contains(name),
+    };
+    let mut pruned = Pruned { generations: old.to_vec(), ..Pruned::default() };
+    for (name, bytes) in objects.list("").map_err(Error::io(objects.place()))? {
+        if !is_needed(&name) {
+            remove(&name)?;
+            pruned.objects += 1;
+            pruned.bytes += bytes;
+        }
+    }
+    Ok(pruned)
+}

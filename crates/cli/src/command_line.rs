@@ -95,6 +95,15 @@ pub(crate) enum Command {
         after_help = "Example: a second store beside the first\n  trommel checkpoint --db words words-today"
     )]
     Checkpoint(commands::checkpoint::CheckpointArgs),
+    /// Store a generation of a store in a folder of backups: only files that are not there yet.
+    #[command(after_help = commands::backup::BACKUP_EXAMPLES)]
+    Backup(commands::backup::BackupArgs),
+    /// List the generations of a folder of backups, check or remove some.
+    #[command(after_help = commands::backup::BACKUPS_EXAMPLES)]
+    Backups(commands::backup::BackupsArgs),
+    /// Make a store of a generation, or as it was at a moment since.
+    #[command(after_help = commands::backup::RESTORE_EXAMPLES)]
+    Restore(commands::backup::RestoreArgs),
     /// Write all entries of a store into a file, with counts and a checksum.
     #[command(after_help = commands::export::EXAMPLES)]
     Export(commands::export::ExportArgs),
@@ -162,8 +171,10 @@ impl Command {
             Command::Verify(store) => Some(&store.db),
             Command::Dump(dump) => dump.db.as_deref(),
             Command::Checkpoint(checkpoint) => Some(&checkpoint.db),
+            Command::Backup(backup) => Some(&backup.db),
             Command::Keyspaces(keyspaces) => Some(&keyspaces.db),
             Command::Repair(repair) => Some(&repair.db),
+            Command::Backups(_) | Command::Restore(_) => None,
             Command::Replay(_) | Command::Bench(_) | Command::Lab(_) => None,
             Command::Stress(_) | Command::Victim(_) | Command::Demo(_) => None,
             Command::HelpMarkdown | Command::Completions(_) | Command::Man(_) => None,

@@ -25,9 +25,9 @@ use clap::{CommandFactory, FromArgMatches};
 
 use crate::command_line::{Arguments, BenchCommand, Command};
 use crate::commands::{
-    bench, changes, checkpoint, compact, completions, count, delete, delete_range, demo, dump,
-    export, get, help_markdown, import, inspect, keyspaces, lab, load, man, put, repair, replay,
-    scan, stats, stress, upgrade, verify, victim,
+    backup, bench, changes, checkpoint, compact, completions, count, delete, delete_range, demo,
+    dump, export, get, help_markdown, import, inspect, keyspaces, lab, load, man, put, repair,
+    replay, scan, stats, stress, upgrade, verify, victim,
 };
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message;
@@ -80,6 +80,9 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Verify(verify) => verify::run(verify, json, out),
         Command::Dump(dump) => dump::run(dump, json, out),
         Command::Checkpoint(checkpoint) => checkpoint::run(checkpoint, json, out),
+        Command::Backup(arguments) => backup::back_up(arguments, json, out),
+        Command::Backups(arguments) => backup::list(arguments, json, out),
+        Command::Restore(arguments) => backup::restore(arguments, json, out),
         Command::Keyspaces(keyspaces) => keyspaces::run(keyspaces, json, out),
         Command::Repair(repair) => repair::run(repair, json, out),
         Command::Upgrade(upgrade) => upgrade::run(upgrade, json, out),

@@ -190,6 +190,10 @@ fn what_two_stores_of_one_origin_make_is_not_mixed() {
     backups.restore(first.number, "other").expect("restores");
     let other = world.open("other");
     assert_eq!(contents(&other), contents(&db));
+    // Nobody has yet what its changes come after.
+    other.put("a", "b").expect("puts");
+    assert!(matches!(backups.ship(&other), Err(Error::Gone { .. })));
+    backups.back_up(&other).expect("backs up");
     let mut moments = Vec::new();
     for turn in 1..4 {
         for (store, salt) in [(&db, 0), (&other, 100)] {

@@ -4,6 +4,7 @@
 //! ```
 //! Invariant: with `json` a command writes JSON and nothing else.
 
+pub(crate) mod backup;
 mod batches;
 pub(crate) mod bench;
 pub(crate) mod changes;

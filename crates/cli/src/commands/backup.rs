@@ -1,0 +1,211 @@
+//! `backup`, `backups`, `restore`: generations of a store in a folder, and what becomes of them.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use trommel::backup::{Backups, Generation, Until};
+use trommel::{Background, Db, GuardKind, Options};
+
+use crate::output::table::{TextTable, bytes, counted, whole};
+use crate::process::failure::{Failure, Outcome, Status};
+
+pub(crate) const BACKUP_EXAMPLES: &str = "Examples: a generation, of which only what is new is stored; what was written since it\n  \
+    trommel backup --db words words-backups\n  \
+    trommel backup --db words words-backups --changes";
+
+pub(crate) const BACKUPS_EXAMPLES: &str = "Examples: what is there; whether it is as it was stored; all but the newest three removed\n  \
+    trommel backups words-backups\n  \
+    trommel backups words-backups --verify\n  \
+    trommel backups words-backups --keep 3";
+
+pub(crate) const RESTORE_EXAMPLES: &str = "Examples: the newest generation; another one; as of a write, and as of a time in seconds since 1970\n  \
+    trommel restore words-backups restored\n  \
+    trommel restore words-backups restored --generation 2\n  \
+    trommel restore words-backups restored --until 4711\n  \
+    trommel restore words-backups restored --until @1764268800";
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// The store's folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) db: PathBuf,
+    /// The folder of its backups. It is made if there is none.
+    #[arg(value_name = "BACKUPS")]
+    backups: PathBuf,
+    /// Store no generation, but the changes since the last one or since this was done before. The
+    /// store has to keep its logs: see `--kept-log-bytes`.
+    #[arg(long)]
+    changes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BackupsArgs {
+    /// The folder of backups.
+    #[arg(value_name = "BACKUPS")]
+    backups: PathBuf,
+    /// Read all generations, or this one, and check every byte. Exit status 3 if any is damaged.
+    #[arg(long, value_name = "GENERATION", num_args = 0..=1)]
+    verify: Option<Option<u64>>,
+    /// Remove all generations but the newest N, and what only they needed.
+    #[arg(long, value_name = "N")]
+    keep: Option<usize>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The folder of backups.
+    #[arg(value_name = "BACKUPS")]
+    backups: PathBuf,
+    /// The folder for the store: new, or empty.
+    #[arg(value_name = "NEW-DIR")]
+    dir: PathBuf,
+    /// Which generation; else the newest.
+    #[arg(long, value_name = "N", conflicts_with = "until")]
+    generation: Option<u64>,
+    /// The store as it was after the write with this number, or at a time: `@` and seconds since
+    /// 1970. Of the changes that were stored since a generation.
+    #[arg(long, value_name = "NUMBER|@SECONDS", value_parser = moment)]
+    until: Option<Until>,
+}
+
+fn moment(text: &str) -> Result<Until, String> {
+    let wrong =
+        || format!("'{text}' is neither the number of a write nor @ and seconds since 1970");
+    match text.strip_prefix('@') {
+        Some(seconds) => {
+            let seconds = seconds.parse().ok().and_then(|it| Duration::try_from_secs_f64(it).ok());
+            seconds.map(Until::Time).ok_or_else(wrong)
+        }
+        None => text.parse().map(Until::Sequence).map_err(|_| wrong()),
+    }
+}
+
+pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    // Nothing is asked of the store, and nothing is to be merged in it.
+    let options = Options::new()
+        .guard(GuardKind::Open)
+        .for_now("guard")
+        .background(Background::Stepped)
+        .create_if_missing(false);
+    let db = Db::open(&arguments.db, options)?;
+    let backups = Backups::in_folder(&arguments.backups)?;
+    if arguments.changes {
+        let shipped = backups.ship(&db)?;
+        db.close()?;
+        let (from, to, size) = (shipped.from, shipped.to, shipped.bytes);
+        match json {
+            true => {
+                let told = json!({ "ok": true, "from": from, "to": to, "bytes": size });
+                writeln!(out, "{told}")?;
+            }
+            false => writeln!(out, "changes behind write {from} up to {to}: {}", bytes(size))?,
+        }
+        return Ok(Status::Fine);
+    }
+    let generation = backups.back_up(&db)?;
+    db.close()?;
+    if json {
+        writeln!(out, "{}", json!({ "ok": true, "generation": as_json(&generation) }))?;
+    } else {
+        let (files, size) = (generation.files.len() as u64, bytes(generation.bytes()));
+        let (number, sequence) = (generation.number, generation.sequence);
+        let files = counted(files, "file");
+        writeln!(out, "generation {number}, up to write {sequence}: {files}, {size}")?;
+    }
+    Ok(Status::Fine)
+}
+
+pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let backups = existing(&arguments.backups)?;
+    let pruned = arguments.keep.map(|keep| backups.prune(keep)).transpose()?;
+    let generations = backups.generations()?;
+    let mut damage = Vec::new();
+    if let Some(which) = arguments.verify {
+        let numbers = generations.iter().map(|it| it.number);
+        for number in numbers.filter(|number| which.is_none_or(|which| which == *number)) {
+            damage.extend(backups.verify(number)?.damage);
+        }
+        if let Some(which) = which.filter(|it| generations.iter().all(|own| own.number != *it)) {
+            // It names the one that is not there.
+            backups.verify(which)?;
+        }
+    }
+    if json {
+        let generations: Vec<_> = generations.iter().map(as_json).collect();
+        let damage: Vec<_> = damage
+            .iter()
+            .map(|it| json!({ "path": it.path.display().to_string(), "what": it.what }))
+            .collect();
+        let removed = pruned.as_ref().map(|it| &it.generations);
+        let told = json!({ "generations": generations, "damage": damage, "removed": removed });
+        writeln!(out, "{told}")?;
+    } else {
+        if let Some(pruned) = &pruned {
+            let (count, size) = (pruned.generations.len() as u64, bytes(pruned.bytes));
+            writeln!(out, "removed: {}, {size}", counted(count, "generation"))?;
+        }
+        let mut table =
+            TextTable::new(0, &["generation", "up to write", "seconds", "files", "bytes"]);
+        for it in &generations {
+            let (files, size) = (whole(it.files.len() as u64), bytes(it.bytes()));
+            let seconds = (it.milliseconds / 1000).to_string();
+            table.row(vec![it.number.to_string(), it.sequence.to_string(), seconds, files, size]);
+        }
+        out.write_all(table.render().as_bytes())?;
+        damage.iter().try_for_each(|it| writeln!(out, "{}", it.what))?;
+    }
+    match damage.len() as u64 {
+        0 => Ok(Status::Fine),
+        count => Err(Failure::Damage(format!("{} damaged", counted(count, "object")))),
+    }
+}
+
+pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let (backups, dir) = (existing(&arguments.backups)?, &arguments.dir);
+    let sequence = match arguments.until {
+        Some(until) => {
+            let options = Options::new().background(Background::Stepped);
+            backups.restore_until(until, dir, options)?
+        }
+        None => {
+            let generations = backups.generations()?;
+            let wanted = arguments.generation;
+            let found = match wanted {
+                Some(number) => generations.iter().find(|it| it.number == number),
+                None => generations.last(),
+            };
+            // Of one that is not there it tells so.
+            let number = found.map_or(wanted.unwrap_or_default(), |it| it.number);
+            backups.restore(number, dir)?;
+            found.map_or(0, |it| it.sequence)
+        }
+    };
+    if json {
+        let dir = dir.display().to_string();
+        writeln!(out, "{}", json!({ "ok": true, "dir": dir, "sequence": sequence }))?;
+    } else {
+        writeln!(out, "restored in {}, as of write {sequence}", dir.display())?;
+    }
+    Ok(Status::Fine)
+}
+
+/// Those in a folder that is there: reading makes none.
+fn existing(dir: &PathBuf) -> Result<Backups, Failure> {
+    if !dir.is_dir() {
+        return Err(trommel::Error::Missing { path: dir.clone() }.into());
+    }
+    Ok(Backups::in_folder(dir)?)
+}
+
+fn as_json(generation: &Generation) -> serde_json::Value {
+    json!({
+        "number": generation.number,
+        "sequence": generation.sequence,
+        "milliseconds": generation.milliseconds,
+        "files": generation.files.len(),
+        "bytes": generation.bytes(),
+    })
+}

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::merge_operators::Concat;
+use trommel::options::Compression;
 use trommel::storage::Memory;
-use trommel::{
-    Background, Batch, Compression, Db, Environment, KeyspaceOptions, Options, SyncPolicy,
-};
+use trommel::{Background, Batch, Db, Environment, KeyspaceOptions, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
@@ -111,7 +110,7 @@ fn values_are_packed_as_the_options_say_whatever_was_before() {
     let packed = bytes_of(&disk, ".value") - plain;
     assert!(packed < plain / 2, "{packed} bytes, where {plain} are plain");
     let check = |db: &Db, packed: &str| {
-        for number in 0..40 {
+        for number in 0..40u64 {
             let found = db.get(number.to_be_bytes()).expect("reads").expect("it is there");
             assert!(*found == *value(number, 5000), "{packed}");
         }
@@ -123,14 +122,14 @@ fn values_are_packed_as_the_options_say_whatever_was_before() {
     let with = options().compression(false).last_level_compression(Some(Compression::Lz4));
     let db = open_with(&disk, with);
     check(&db, "before they are moved");
-    for number in (0..40).filter(|number| number % 2 == 0) {
+    for number in (0..40u64).filter(|number| number % 2 == 0) {
         db.delete(number.to_be_bytes()).expect("deletes");
     }
     db.compact().expect("merges");
     db.compact().expect("merges");
     let moved = bytes_of(&disk, ".value");
     assert!(moved < plain / 2, "{moved} bytes");
-    for number in 0..40 {
+    for number in 0..40u64 {
         let found = db.get(number.to_be_bytes()).expect("reads");
         assert_eq!(found.is_some(), number % 2 == 1, "{number}");
         assert!(found.is_none_or(|found| *found == *value(number, 5000)));

@@ -90,6 +90,39 @@ pub(crate) fn payloads(file: &[u8], salt: u64) -> Option<Vec<&[u8]>> {
     Some(found)
 }
 
+const VALUES_HEADER_BYTES: usize = 28;
+const VALUE_MAGIC: &[u8] = b"tVal";
+const VALUE_HEAD_BYTES: usize = 16;
+const VALUE_CHUNK_BYTES: usize = 64 << 10;
+
+/// Puts right the checksums of the value file with this number: of the header, and of each record
+/// that has its magic number and lies in the file, one behind the other.
+pub(crate) fn mend_values(file: &mut [u8], number: u64) {
+    let Some(header) = file.get(..VALUES_HEADER_BYTES - CHECKSUM_BYTES) else { return };
+    let sum = crc32c::crc32c(header).to_le_bytes();
+    file[VALUES_HEADER_BYTES - CHECKSUM_BYTES..VALUES_HEADER_BYTES].copy_from_slice(&sum);
+    let mut at = VALUES_HEADER_BYTES;
+    while file.get(at..at + VALUE_HEAD_BYTES).is_some_and(|head| head.starts_with(VALUE_MAGIC)) {
+        let len_at = at + VALUE_MAGIC.len();
+        let len = file[len_at..].first_chunk().map_or(0, |len| u64::from_le_bytes(*len));
+        let sum_at = at + VALUE_HEAD_BYTES - CHECKSUM_BYTES;
+        let sum = block_sum(number, at, &file[at..sum_at]).to_le_bytes();
+        file[sum_at..sum_at + CHECKSUM_BYTES].copy_from_slice(&sum);
+        at += VALUE_HEAD_BYTES;
+        let mut left = usize::try_from(len).unwrap_or(usize::MAX);
+        while left > 0 {
+            let chunk = left.min(VALUE_CHUNK_BYTES);
+            if file.len() < at + chunk + CHECKSUM_BYTES {
+                return;
+            }
+            let sum = block_sum(number, at, &file[at..at + chunk]).to_le_bytes();
+            file[at + chunk..at + chunk + CHECKSUM_BYTES].copy_from_slice(&sum);
+            at += chunk + CHECKSUM_BYTES;
+            left -= chunk;
+        }
+    }
+}
+
 /// The number of a table's file where there is one alone.
 pub(crate) const TABLE: u64 = 1;
 

@@ -17,12 +17,13 @@ use trommel::{Db, Error, Options, Resources, SyncPolicy};
 use super::check::full_state;
 use super::copies::{check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
-use super::keys::Keys;
+use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
+use super::values::{HeldReader, cut_stream};
 use super::writer::Writer;
 use crate::keys::rng::Rng;
 
@@ -93,6 +94,7 @@ pub(crate) struct World<'k> {
     pub(crate) model: Model,
     pub(crate) snapshots: Vec<HeldSnapshot>,
     scans: Vec<HeldScan>,
+    readers: Vec<HeldReader>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
     /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
@@ -117,6 +119,7 @@ impl<'k> World<'k> {
             model: Model::new(keys.len()),
             snapshots: Vec::new(),
             scans: Vec::new(),
+            readers: Vec::new(),
             had_faults: false,
             inherits: false,
             has_open_end: false,
@@ -192,6 +195,9 @@ impl<'k> World<'k> {
                 remove_one(&mut self.scans, *which);
                 Ok(())
             }
+            StressOperation::CutStream(write) => self.cut_stream(write),
+            StressOperation::OpenReader(place) => self.open_reader(*place),
+            StressOperation::ReadOn { which, seed } => self.read_on(*which, *seed),
             StressOperation::Flush => self.work("flush", true, Db::flush),
             StressOperation::Step(count) => (0..*count).try_for_each(|nth| {
                 let choice = step.choice(nth);
@@ -345,6 +351,31 @@ impl<'k> World<'k> {
         Ok(())
     }
 
+    /// What came of the stream is garbage: as if nothing had been put.
+    fn cut_stream(&mut self, write: &Write) -> Checked<()> {
+        cut_stream(self.db(), self.keys.get(write.place), write.number)
+    }
+
+    fn open_reader(&mut self, place: KeyIndex) -> Checked<()> {
+        let (could_fail, number) = (self.could_fail(), self.model.seen().0[usize::from(place)]);
+        let opened = HeldReader::open(self.db(), self.keys.get(place), number)?;
+        if let Some(Some(reader)) = self.done.allowed("get_reader", could_fail, opened)? {
+            self.readers.push(reader);
+        }
+        if self.readers.len() > HELD_MAX {
+            self.readers.remove(0);
+        }
+        Ok(())
+    }
+
+    fn read_on(&mut self, which: usize, seed: u64) -> Checked<()> {
+        let Some(which) = which.checked_rem(self.readers.len()) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let read = self.readers[which].read_parts(&mut Rng::new(seed))?;
+        self.done.allowed("a reader that was held open", could_fail, read)?;
+        Ok(())
+    }
+
     fn verify(&mut self) -> Checked<()> {
         let could_fail = self.could_fail();
         let verified = self.db().verify();
@@ -420,6 +451,7 @@ impl<'k> World<'k> {
         };
         self.snapshots.clear();
         self.scans.clear();
+        self.readers.clear();
         if end == End::Close {
             let closed = db.close();
             if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
@@ -453,19 +485,48 @@ impl<'k> World<'k> {
         self.work("settle at the end", false, Db::settle)?;
         self.check_all(0)?;
         self.verify()?;
+        self.work("flush at the end", true, Db::flush)?;
+        self.work("settle after a flush", false, Db::settle)?;
+        self.check_garbage()?;
         self.count_work();
         // Opens once more without faults, which removes files that faults had kept.
         self.end(End::Close)?;
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
-        let stats = self.db().stats().map_err(|error| error.to_string())?;
-        let (levels, partitions) = (stats.levels, stats.partitions.len() as u64);
-        let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
-        self.end(End::Close)?;
-        check_left_overs(&*(self.door)(self.disk.clone()), tables, partitions)?;
+        self.close_and_look()?;
+        // Nothing is left of values that nobody has any more.
+        self.db = Some(self.open().map_err(|error| format!("opened to delete: {error}"))?);
+        let deleted = self.db().delete_range("", [0xff; 3]).and_then(|()| self.db().compact());
+        deleted.map_err(|error| format!("all is deleted: {error}"))?;
+        if self.close_and_look()? > 0 {
+            return Err("all is deleted, and tables have values apart".into());
+        }
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
+    }
+
+    /// A store at rest has no more garbage of values than its options say, or than it would cost to
+    /// bring it back.
+    fn check_garbage(&self) -> Checked<()> {
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
+        let share = self.options.value_garbage_share * stats.value_bytes as f64;
+        if stats.value_garbage_bytes as f64 <= share + stats.table_file_bytes as f64 {
+            return Ok(());
+        }
+        let (bytes, garbage) = (stats.value_bytes, stats.value_garbage_bytes);
+        Err(format!("at rest {garbage} of {bytes} bytes in value files are garbage"))
+    }
+
+    /// Closes the store, and looks which files stay. Gives how many value files.
+    fn close_and_look(&mut self) -> Checked<u64> {
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
+        let runs = stats.levels.iter().flat_map(|level| &level.runs);
+        let (tables, values) = (runs.map(|run| run.tables).sum(), stats.value_files);
+        self.end(End::Close)?;
+        let disk = (self.door)(self.disk.clone());
+        check_left_overs(&*disk, (tables, values), stats.partitions.len() as u64)?;
+        Ok(values)
     }
 }
 

@@ -18,11 +18,14 @@ use trommel::{
 
 use super::super::held::HeldSnapshot;
 use super::super::keys::Keys;
-use super::super::model::{Reopened, State, expiry_of, mixed, number_of, value_of};
+use super::super::model::{
+    Reopened, State, expiry_of, is_streamed, mixed, number_of, value_of,
+};
 use super::super::operands::operand_of;
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
 use super::super::world::{Checked, DIR, Done, Door, remove_one};
+use super::super::values::{put, read_through};
 use super::super::writer::expiry_at;
 use super::models::Models;
 use super::open::{Locked, Now, OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};
@@ -444,7 +447,7 @@ impl World {
                 match (write.number, expiry_of(write.number)) {
                     (0, _) => return space.delete(key),
                     _ if operand_of(write.number).is_some() => {}
-                    (number, None) => return space.put(key, value_of(number)),
+                    (number, None) => return put(space, &key, number, value_of(number)),
                     _ => {}
                 }
             }
@@ -745,10 +748,18 @@ impl World {
     fn check_get(&mut self, place: usize) -> Checked<()> {
         let could_fail = self.could_fail();
         let found = self.spaces.of_place(place).get(key(place % KEYS));
+        let number = self.model.seen().0[place];
         match self.done.allowed("get", could_fail, found)? {
-            Some(found) => compare(place, found.as_ref(), self.model.seen().0[place]),
-            None => Ok(()),
+            Some(found) => compare(place, found.as_ref(), number)?,
+            None => return Ok(()),
         }
+        if is_streamed(number) { self.check_reader(place, number) } else { Ok(()) }
+    }
+
+    fn check_reader(&mut self, place: usize, number: u32) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let read = read_through(self.spaces.of_place(place), &key(place % KEYS), number)?;
+        self.done.allowed("get_reader", could_fail, read).map(|_| ())
     }
 
     fn count_work(&mut self) {

@@ -232,27 +232,30 @@ mod tests {
 
     /// A seed whose first writes all put something: a deletion of nothing could not be seen.
     fn seed() -> u64 {
-        seed_where(false)
+        (0..).find(|seed| !has_unlogged(*seed) && puts_alone(*seed)).expect("one in some dozens")
     }
 
-    /// The same, of tests with a key space without a log, or without one.
-    fn seed_where(unlogged: bool) -> u64 {
-        let puts = |seed: u64, number| {
-            let changes = Name { session: 1, lane: 0, number }.changes(seed);
-            changes.iter().all(|change| change.value != 0)
-        };
-        let fits = |seed: &u64| has_unlogged(*seed) == unlogged && (0..7).all(|n| puts(*seed, n));
-        (0..).find(fits).expect("one in some dozens")
+    fn puts_alone(seed: u64) -> bool {
+        let mut changes = (0..7).flat_map(|number| changes(seed, number));
+        changes.all(|change| change.value != 0)
+    }
+
+    fn changes(seed: u64, number: u32) -> Vec<Change> {
+        Name { session: 1, lane: 0, number }.changes(seed)
     }
 
     /// What a store shows that has these writes of lane 0.
     fn after(numbers: &[u32]) -> Vec<Slots> {
+        after_parts(seed(), &[(Part::All, numbers)])
+    }
+
+    fn after_parts(seed: u64, parts: &[(Part, &[u32])]) -> Vec<Slots> {
         let mut found = vec![Slots::default(); LANES];
-        for &number in numbers {
-            let name = Name { session: 1, lane: 0, number };
-            for change in name.changes(seed()) {
+        for (part, numbers) in parts {
+            let changes = numbers.iter().flat_map(|number| changes(seed, *number));
+            changes.filter(|change| part.has(change.slot)).for_each(|change| {
                 found[0].apply(&change);
-            }
+            });
         }
         found
     }
@@ -294,6 +297,33 @@ mod tests {
         let changes = Name { session: 1, lane: 0, number }.changes(seed());
         found[0].apply(&changes[0]);
         assert!(lanes.settle(found).expect_err("half a batch").contains("lane 0 is not as after"));
+    }
+
+    #[test]
+    fn what_has_no_log_may_lose_its_last_writes_but_no_durable_one() {
+        let is_in_both = |seed: u64, number| {
+            let has = |part: Part| changes(seed, number).iter().any(|it| part.has(it.slot));
+            has(Part::Logged) && has(Part::Unlogged)
+        };
+        let fits = |seed: &u64| is_in_both(*seed, 1) && is_in_both(*seed, 5);
+        let mut seeds = (0..).filter(|seed| has_unlogged(*seed) && puts_alone(*seed));
+        let seed = seeds.find(fits).expect("one in some thousands");
+        let settles = |logged: u32, unlogged: u32| {
+            let (mut lanes, mut done) = (LaneModels::new(seed), [0; LANES]);
+            done[0] = 5;
+            let mut heard = heard(done);
+            heard.hear(Some(Message::Durable { lane: 0, count: 2 }));
+            lanes.add_session(1, &heard);
+            let numbers = |count: u32| (0..count).collect::<Vec<_>>();
+            let (logged, unlogged) = (numbers(logged), numbers(unlogged));
+            let parts = [(Part::Logged, &logged[..]), (Part::Unlogged, &unlogged)];
+            lanes.settle(after_parts(seed, &parts)).is_ok()
+        };
+        assert!((2..=5).all(|unlogged| settles(5, unlogged)));
+        assert!(settles(6, 6) && settles(6, 5));
+        assert!(!settles(5, 1), "a durable write is lost");
+        assert!(!settles(4, 4), "a write with a log is lost");
+        assert!(!settles(5, 6), "half a batch");
     }
 
     #[test]

@@ -161,6 +161,11 @@ impl Drawer {
     /// What the step of a number does.
     pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
         let operation = self.any_operation(number, keys);
+        let reopening = if let StressOperation::Reopen(it) = &operation { Some(it) } else { None };
+        if reopening.is_some_and(|it| it.end == End::Kill) {
+            // What a killed process has left is not durable yet: neither log nor values.
+            self.cut_at = self.values.cut_after_kill().map(|steps| number + steps);
+        }
         self.values.instead_of(operation, keys)
     }
 

@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: draws of values change no other draw of a history.
 
-use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
 use std::sync::Arc;
 
 use trommel::{Db, Keyspace, ValueReader};
@@ -55,6 +55,12 @@ impl ValueDrawer {
             true => large(long),
             false => long,
         }
+    }
+
+    /// After how many steps the power is cut, once a process was killed. None: it is not.
+    pub(crate) fn cut_after_kill(&mut self) -> Option<u32> {
+        let cuts = self.share > 0.0 && self.rng.below(2) == 0;
+        cuts.then(|| 2 + self.rng.below(4) as u32)
     }
 
     /// Some of what was drawn becomes a like operation with streams.
@@ -150,8 +156,9 @@ impl HeldReader {
         match read.and_then(|_| self.reader.read_exact(&mut found)) {
             Ok(()) if found == expected => Ok(Ok(())),
             Ok(()) => Err(format!("a reader of #{} gives other bytes at {at}", self.number)),
-            Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-                Err(format!("a reader of #{}: {error}", self.number))
+            // Damage, or too short.
+            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
+                Err(format!("a reader of #{} at {at}: {error}", self.number))
             }
             Err(error) => {
                 let (path, source) = ("a reader".into(), Arc::new(error));

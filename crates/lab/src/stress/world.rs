@@ -15,7 +15,7 @@ use trommel::testing::{Fault, ManualClock};
 use trommel::{Db, Error, Options, Resources, SyncPolicy};
 
 use super::check::full_state;
-use super::copies::{check_repair, checkpoint};
+use super::copies::{KeptCopy, check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
 use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
@@ -95,6 +95,8 @@ pub(crate) struct World<'k> {
     pub(crate) snapshots: Vec<HeldSnapshot>,
     scans: Vec<HeldScan>,
     readers: Vec<HeldReader>,
+    /// The last checkpoint, until the next one or the end of the store.
+    pub(crate) copy: Option<KeptCopy>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
     /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
@@ -120,6 +122,7 @@ impl<'k> World<'k> {
             snapshots: Vec::new(),
             scans: Vec::new(),
             readers: Vec::new(),
+            copy: None,
             had_faults: false,
             inherits: false,
             has_open_end: false,
@@ -441,6 +444,7 @@ impl<'k> World<'k> {
     }
 
     fn end(&mut self, end: End) -> Checked<()> {
+        self.copy.take().map_or(Ok(()), |copy| copy.check_and_remove(&self.disk))?;
         let db = self.db.take().expect("open between operations");
         let could_fail = self.could_fail();
         let next_disk = match end {
@@ -497,7 +501,7 @@ impl<'k> World<'k> {
         self.close_and_look()?;
         // Nothing is left of values that nobody has any more.
         self.db = Some(self.open().map_err(|error| format!("opened to delete: {error}"))?);
-        let deleted = self.db().delete_range("", [0xff; 3]).and_then(|()| self.db().compact());
+        let deleted = self.db().delete_range("", [0xff; 64]).and_then(|()| self.db().compact());
         deleted.map_err(|error| format!("all is deleted: {error}"))?;
         if self.close_and_look()? > 0 {
             return Err("all is deleted, and tables have values apart".into());

@@ -302,9 +302,14 @@ impl World {
         self.open.iter().any(|open| touched.iter().any(|touched| open.has_locked(touched)))
     }
 
-    /// What must come of a write of something that is locked.
-    fn refused(&mut self, what: &str, result: trommel::Result<()>) -> Checked<()> {
-        let could_fail = self.could_fail();
+    /// What must come of a write of something that is locked. `could_fail`: the disk, when it was
+    /// made; values are put into their files before.
+    fn refused(
+        &mut self,
+        what: &str,
+        could_fail: bool,
+        result: trommel::Result<()>,
+    ) -> Checked<()> {
         match result {
             Err(Error::LockTimeout { .. }) => {
                 self.done.lock_timeouts += 1;
@@ -325,7 +330,7 @@ impl World {
         let outcome = transaction.commit(synced, self.now());
         let Outcome { writes, touched, verdict, committed } = outcome;
         if verdict == Verdict::Commits && self.is_locked(&touched) {
-            return self.refused("commit", committed);
+            return self.refused("commit", could_fail, committed);
         }
         match (committed, verdict) {
             (Ok(()), Verdict::Conflicts) => {
@@ -408,7 +413,7 @@ impl World {
         let touched = self.touched(writes);
         // A bulk load passes over locks.
         if what != INGEST && self.is_locked(&touched) {
-            return self.refused(what, result);
+            return self.refused(what, could_fail, result);
         }
         let written = self.done.allowed(what, could_fail, result)?.is_some();
         self.note(writes, touched, written, synced);

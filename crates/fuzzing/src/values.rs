@@ -8,6 +8,7 @@
 
 use trommel::storage::Storage;
 use trommel::{Db, GuardKind};
+use trommel_lab::Rng;
 
 use crate::frame::{self, About};
 use crate::{ask, seeds};
@@ -83,7 +84,8 @@ fn input(mend: u8, table: &[u8], log: &[u8], values: &[u8]) -> Vec<u8> {
 /// chunks, one of none.
 pub(crate) fn inputs() -> Vec<(&'static str, Vec<u8>)> {
     let mut all = Vec::new();
-    for (name, mend, is_long) in [("plain", 7, false), ("as-it-is", 0, false), ("chunks", 7, true)] {
+    for (name, mend, is_long) in [("plain", 7, false), ("as-it-is", 0, false), ("chunks", 7, true)]
+    {
         let disk = trommel::storage::Memory::new();
         let db = ask::open(&disk, GUARD).expect("opens");
         write(&db, is_long);
@@ -103,9 +105,13 @@ pub(crate) fn inputs() -> Vec<(&'static str, Vec<u8>)> {
     all
 }
 
+/// Some are packed, some are not.
 fn write(db: &Db, is_long: bool) {
     let put = |key: &str, len: usize| db.put(key, seeds::long_value(key, len)).expect("puts");
     ["a", "b", "c"].into_iter().for_each(|key| put(key, 300));
+    let mut rng = Rng::new(1);
+    let drawn: Vec<u8> = (0..260).map(|_| rng.next_u64() as u8).collect();
+    db.put("ca", drawn).expect("puts");
     if is_long {
         put("d", (64 << 10) + 400);
     }

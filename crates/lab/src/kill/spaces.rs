@@ -65,7 +65,9 @@ impl Spaces {
                 let failed = |error| trommel::Error::Io { path: path(), source: Arc::new(error) };
                 reader.read_to_end(&mut read).map_err(failed)?;
             }
-            return Ok(found.as_deref() == expected.as_deref() && read == expected.unwrap_or_default());
+            return Ok(
+                found.as_deref() == expected.as_deref() && read == expected.unwrap_or_default()
+            );
         }
         Ok(found.as_deref() == expected.as_deref())
     }

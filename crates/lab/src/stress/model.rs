@@ -111,8 +111,16 @@ pub(crate) fn value_of(number: u32) -> Vec<u8> {
         1..8 => 300,
         _ => draw as usize >> 8 & 31,
     };
-    let filler = (0..extra).map(|place| (draw >> (place % 5 * 8)) as u8);
-    number.to_le_bytes().into_iter().chain(filler).collect()
+    number.to_le_bytes().into_iter().chain(filler(draw, extra)).collect()
+}
+
+/// So many bytes of a draw. Half of the draws give bytes that no compression makes shorter.
+pub(crate) fn filler(draw: u64, bytes: usize) -> impl Iterator<Item = u8> {
+    let shrinks = draw >> 60 & 1 == 0;
+    (0..bytes as u64).map(move |place| match shrinks {
+        true => (draw >> (place % 5 * 8)) as u8,
+        false => (scramble(draw.wrapping_add(place / 8)) >> (place % 8 * 8)) as u8,
+    })
 }
 
 /// The number of a value. None: no value is like that.

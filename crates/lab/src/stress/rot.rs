@@ -118,6 +118,8 @@ pub(crate) fn check_left_overs(
     if right {
         Ok(())
     } else {
-        Err(format!("{tables} tables in use, {values} value files, {partitions} partitions, and these files: {names:?}"))
+        Err(format!(
+            "{tables} tables in use, {values} value files, {partitions} partitions, and these files: {names:?}"
+        ))
     }
 }

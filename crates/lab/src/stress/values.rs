@@ -74,9 +74,7 @@ impl ValueDrawer {
         }
         match operation {
             StressOperation::Write { writes, .. }
-                if writes.len() == 1
-                    && writes[0].number > 1
-                    && self.rng.below(CUT_EVERY) == 0 =>
+                if writes.len() == 1 && writes[0].number > 1 && self.rng.below(CUT_EVERY) == 0 =>
             {
                 StressOperation::CutStream(writes[0])
             }
@@ -92,7 +90,12 @@ impl ValueDrawer {
 }
 
 /// Puts a value, some as a stream.
-pub(crate) fn put(space: &Keyspace, key: &[u8], number: u32, value: Vec<u8>) -> trommel::Result<()> {
+pub(crate) fn put(
+    space: &Keyspace,
+    key: &[u8],
+    number: u32,
+    value: Vec<u8>,
+) -> trommel::Result<()> {
     match is_streamed(number) {
         true => space.put_reader(key, value.len() as u64, Cursor::new(value)),
         false => space.put(key, value),
@@ -157,7 +160,9 @@ impl HeldReader {
             Ok(()) if found == expected => Ok(Ok(())),
             Ok(()) => Err(format!("a reader of #{} gives other bytes at {at}", self.number)),
             // Damage, or too short.
-            Err(error) if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::InvalidData | ErrorKind::UnexpectedEof) =>
+            {
                 Err(format!("a reader of #{} at {at}: {error}", self.number))
             }
             Err(error) => {
@@ -187,9 +192,10 @@ pub(crate) fn keys_alone(
     keys: &Keys,
     state: &State,
 ) -> Checked<trommel::Result<()>> {
-    let own = db.range(edges.clone()).keys_only().filter(|entry| {
-        entry.as_ref().map_or(true, |(key, _)| !keys.is_foreign(key))
-    });
+    let own = db
+        .range(edges.clone())
+        .keys_only()
+        .filter(|entry| entry.as_ref().map_or(true, |(key, _)| !keys.is_foreign(key)));
     let found: Vec<_> = match own.collect::<trommel::Result<_>>() {
         Ok(found) => found,
         Err(error) => return Ok(Err(error)),

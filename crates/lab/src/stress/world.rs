@@ -503,8 +503,12 @@ impl<'k> World<'k> {
         self.db = Some(self.open().map_err(|error| format!("opened to delete: {error}"))?);
         let deleted = self.db().delete_range("", [0xff; 64]).and_then(|()| self.db().compact());
         deleted.map_err(|error| format!("all is deleted: {error}"))?;
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
         if self.close_and_look()? > 0 {
-            return Err("all is deleted, and tables have values apart".into());
+            let (levels, trimmed) = (stats.levels, stats.trimmed_tables);
+            return Err(format!(
+                "all is deleted, and values apart stay: {trimmed} tables are trimmed of {levels:?}"
+            ));
         }
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)

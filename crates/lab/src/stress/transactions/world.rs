@@ -18,14 +18,12 @@ use trommel::{
 
 use super::super::held::HeldSnapshot;
 use super::super::keys::Keys;
-use super::super::model::{
-    Reopened, State, expiry_of, is_streamed, mixed, number_of, value_of,
-};
+use super::super::model::{Reopened, State, expiry_of, is_streamed, mixed, number_of, value_of};
 use super::super::operands::operand_of;
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
-use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::values::{put, read_through};
+use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::writer::expiry_at;
 use super::models::Models;
 use super::open::{Locked, Now, OpenTransaction, Outcome, Spaces, Touched, Verdict, compare};

@@ -805,3 +805,22 @@ fn key_spaces_without_a_log_have_values_once_they_are_flushed() {
     assert!(cache.get("b").expect("reads").is_none());
     assert!(db.verify().expect("verifies").damage.is_empty());
 }
+
+// Each long stream has a file of its own: a process may have fewer files open than a store has.
+#[test]
+fn files_that_take_no_more_values_are_closed() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().value_file_bytes(4096).max_open_files(Some(4)));
+    let put = |number: u64| match number % 2 {
+        0 => db.put_reader(number.to_be_bytes(), 520 << 10, Stream::new(number, 520 << 10)),
+        _ => db.put(number.to_be_bytes(), value(number, 5000)),
+    };
+    (0..8).try_for_each(put).expect("puts");
+    let before = disk.handles().open;
+    (8..40).try_for_each(put).expect("puts");
+    assert!(disk.handles().open <= before + 4, "{:?}, and before {before}", disk.handles());
+    assert!(value_files(&disk).len() >= 20);
+    db.checkpoint("copy").expect("copies");
+    let found = db.iter().filter(|entry| entry.is_ok()).count();
+    assert_eq!(found, 40);
+}

@@ -824,3 +824,26 @@ fn files_that_take_no_more_values_are_closed() {
     let found = db.iter().filter(|entry| entry.is_ok()).count();
     assert_eq!(found, 40);
 }
+
+// Entries that are found ahead have keys of their own, which are not those of the value in hand.
+#[test]
+fn a_scan_gives_each_value_with_its_own_key() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    for number in 0..40 {
+        let len = if number % 4 == 3 { 10 } else { 2000 };
+        db.put([number as u8], value(number, len)).expect("puts");
+    }
+    for place in ["in memory", "in a table"] {
+        let check = |entry: trommel::Result<trommel::KeyValue>| {
+            let (key, found) = entry.expect("reads");
+            let number = u64::from(key[0]);
+            let len = if number % 4 == 3 { 10 } else { 2000 };
+            assert!(*found == *value(number, len), "{place}: another value than that of {number}");
+            number
+        };
+        assert!(db.iter().map(check).eq(0..40), "{place}");
+        assert!(db.iter().rev().map(check).eq((0..40).rev()), "{place}, backward");
+        db.flush().expect("flushes");
+    }
+}

@@ -101,6 +101,8 @@ impl Side {
             return;
         }
         let mut ahead = self.ahead.take().unwrap_or_default();
+        // What is found from here on has other keys.
+        ahead.given.get_or_insert_with(|| self.key.clone());
         ahead.depth = (2 * ahead.depth).clamp(2, FOUND_MAX);
         ahead.bytes -= bytes_of(stored, tree).min(ahead.bytes);
         let mut bounds = bounds.clone();

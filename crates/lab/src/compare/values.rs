@@ -309,7 +309,7 @@ fn write(
     if let (Some(before), Some(after)) = (before, written_bytes()) {
         told.written.push((after - before) as f64 / work.bytes(count + overwrites));
     }
-    told.space.push(folder_size::bytes(folder) as f64 / work.bytes(count));
+    told.space.push(bytes_at_rest(folder) as f64 / work.bytes(count));
     Ok(versions)
 }
 
@@ -337,6 +337,28 @@ fn settle(peer: &dyn Peer) -> Result<Duration> {
     peer.settle()?;
     Ok(start.elapsed())
 }
+
+/// Bytes of a folder once they stay the same: files that nobody needs go a moment after the last
+/// merge.
+fn bytes_at_rest(folder: &Path) -> u64 {
+    let (mut last, mut same) = (folder_size::bytes(folder), 0);
+    for _ in 0..LOOKS_MAX {
+        std::thread::sleep(LOOK);
+        let now = folder_size::bytes(folder);
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        if same == LOOKS_SAME {
+            break;
+        }
+    }
+    last
+}
+
+/// Between two looks at a folder.
+const LOOK: Duration = Duration::from_millis(20);
+/// So many looks in a row find the same, or so many are enough.
+const LOOKS_SAME: usize = 10;
+const LOOKS_MAX: usize = 250;
 
 /// What the process has written to files so far: pages that it has changed in the system's memory,
 /// and what went past that. None: the system does not tell.

@@ -167,7 +167,7 @@ fn name(report: &ValuesReport) -> String {
 fn cell_text(reports: &[ValuesReport]) -> String {
     let Some(first) = reports.first() else { return String::new() };
     let halves = if first.compressible { ", which compress to half" } else { "" };
-    let mut text = format!(
+    let text = format!(
         "{} values of {}{halves}, packed: {}, {}\n",
         whole(first.keys),
         bytes(first.value_bytes),

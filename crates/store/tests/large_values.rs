@@ -806,3 +806,41 @@ fn key_spaces_without_a_log_have_values_once_they_are_flushed() {
     assert!(cache.get("b").expect("reads").is_none());
     assert!(db.verify().expect("verifies").damage.is_empty());
 }
+
+#[test]
+fn values_that_are_read_again_come_from_the_cache() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().block_cache_bytes(256 << 10));
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(number, 8000)).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let reads = |db: &Db| db.stats().expect("tells").point.disk_reads;
+    let get_all = |db: &Db, from: u64| {
+        for number in 0..20u64 {
+            let found = db.get(number.to_be_bytes()).expect("reads").expect("it was put");
+            assert!(*found == *value(from + number, 8000), "value {number}");
+        }
+    };
+    get_all(&db, 0);
+    let before = reads(&db);
+    get_all(&db, 0);
+    assert_eq!(reads(&db), before, "all are in the cache");
+    assert!(db.stats().expect("tells").cache_bytes > 20 * 8000);
+    // Others take their place, in the same files and in new ones.
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(100 + number, 8000)).expect("puts");
+    }
+    get_all(&db, 100);
+    db.compact().expect("merges");
+    db.settle().expect("settles");
+    get_all(&db, 100);
+    assert!(db.stats().expect("tells").cache_bytes <= 256 << 10);
+    for number in 0..20u64 {
+        db.delete(number.to_be_bytes()).expect("deletes");
+    }
+    db.compact().expect("merges");
+    db.settle().expect("settles");
+    let left = db.stats().expect("tells").cache_bytes;
+    assert!(left < 8000, "{left} bytes: values go with their files");
+}

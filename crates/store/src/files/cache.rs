@@ -123,6 +123,11 @@ impl CacheShare {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The budget of the whole cache.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.cache.bytes_max
+    }
+
     /// As this one, for the tables of another key space.
     pub(crate) fn another(&self) -> Arc<CacheShare> {
         self.cache.share()

@@ -158,6 +158,21 @@ impl BlockSlots {
         Some(block)
     }
 
+    /// As `get`, if it is the block that is looked for. Others are not touched.
+    pub(crate) fn get_if(&self, number: usize, is_it: impl Fn(&Block) -> bool) -> Option<Block> {
+        let block = Block::from(self.slots.get(number)?.hold()?);
+        if !is_it(&block) {
+            return None;
+        }
+        block.touch();
+        Some(block)
+    }
+
+    /// Whether there is a slot of this number, and no block in it now.
+    pub(crate) fn is_empty(&self, number: usize) -> bool {
+        self.slots.get(number).is_some_and(Slot::is_empty)
+    }
+
     /// Asks for the memory of a slot, without waiting for it.
     #[inline]
     pub(crate) fn ask_for_slot(&self, number: usize) {

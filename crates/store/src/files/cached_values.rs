@@ -1,10 +1,12 @@
-//! Values of one file that were read lately, in the cache of blocks, under its budget.
+//! Values apart that gets have read lately, in the cache of blocks, under its budget.
 //! ```text
-//! reference -> the slot of its offset -> place u64 | checksum u32 | 0 | value     whose it is
-//! slots     one for so many bytes of the file, round and round     two values may want the same
+//! reference -> a group of slots -> file u64 | place u64 | value     whose it is
+//! groups    as many slots as twice the values that the whole cache has room for
 //! ```
-//! Invariant: what is given is the value of that reference: a slot's memory tells its place and
-//! checksum, and no other value of the file has that place.
+//! A value whose file is gone stays until others push it out.
+//!
+//! Invariant: what is given is the value of that reference: a slot's memory tells its file and
+//! place, no file number is given again, and what lies at a place of a file never changes.
 
 use std::ops::Range;
 
@@ -17,60 +19,73 @@ use crate::files::value_file::ReadValue;
 use crate::storage::life::Life;
 use crate::sync::{Arc, OnceLock};
 
-/// What a slot has before the value.
+/// What a slot's memory has before the value.
 const PREFIX_BYTES: usize = 16;
-/// A slot for so many bytes of a file, as few values are shorter.
-const SLOT_SPAN: u64 = 4 << 10;
-/// The most slots of a file: they take 512 KiB.
-const SLOTS_MAX: u64 = 1 << 16;
+/// The slots of a group, in which a value may be: they lie on one or two cache lines.
+const GROUP: usize = 8;
+/// The shortest value that slots are counted for.
+const VALUE_BYTES_MIN: usize = 1 << 10;
+/// The most slots of a key space: they take 8 MiB.
+const SLOTS_MAX: usize = 1 << 20;
 /// A value that takes more than one in so many parts of the cache is not kept: it would push out
 /// too much that is asked for more often.
 const SHARE_OF_CACHE: usize = 8;
 
-/// The values of a file that are kept.
-#[derive(Default)]
+/// The values of a key space that are kept.
 pub(crate) struct CachedValues {
+    share: Arc<CacheShare>,
+    life: Arc<Life>,
+    group_count: usize,
     /// Made for the first value.
     slots: OnceLock<BlockSlots>,
 }
 
-fn slot(at: &ValueRef) -> usize {
-    (at.offset / SLOT_SPAN % SLOTS_MAX) as usize
-}
-
 fn prefix(at: &ValueRef) -> [u8; PREFIX_BYTES] {
     let mut prefix = [0; PREFIX_BYTES];
-    prefix[..8].copy_from_slice(&at.offset.to_le_bytes());
-    prefix[8..12].copy_from_slice(&at.checksum.to_le_bytes());
+    let (file, offset) = prefix.split_at_mut(size_of::<u64>());
+    file.copy_from_slice(&at.file.to_le_bytes());
+    offset.copy_from_slice(&at.offset.to_le_bytes());
     prefix
 }
 
 impl CachedValues {
-    /// The value of a reference, which expires then. None: it is not here.
-    pub(crate) fn get(&self, at: &ValueRef, expiry: Option<Expiry>) -> Option<Value> {
-        let block = self.slots.get()?.get(slot(at))?;
-        let bytes = block.raw();
-        let is_it = bytes.starts_with(&prefix(at)) && (bytes.len() - PREFIX_BYTES) as u64 == at.len;
-        is_it.then(|| Value::apart_in_block(block, PREFIX_BYTES, expiry))
+    /// None yet. Few are shorter than the threshold from which on values are apart.
+    pub(crate) fn new(share: Arc<CacheShare>, life: Arc<Life>, threshold: usize) -> Self {
+        let values = share.bytes_max() as usize / threshold.max(VALUE_BYTES_MIN);
+        let group_count = (2 * values).clamp(1, SLOTS_MAX).div_ceil(GROUP);
+        CachedValues { share, life, group_count, slots: OnceLock::new() }
     }
 
-    /// Keeps a value that was read, unless it is too long. `len`: of its file, at least. What lies
-    /// before the value in `read` is lost.
-    pub(crate) fn keep(
-        &self,
-        (share, life): (&Arc<CacheShare>, Arc<Life>),
-        len: u64,
-        at: &ValueRef,
-        read: &mut ReadValue,
-    ) {
-        if read.range.len() > share.bytes_max() as usize / SHARE_OF_CACHE {
+    /// The slots in which a value may be.
+    fn group(&self, at: &ValueRef) -> Range<usize> {
+        // Multiples of odd numbers near the golden ratio's part of 2^64 keep far from each other.
+        const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mixed = (at.file.rotate_left(40) ^ at.offset).wrapping_mul(SPREAD);
+        let first = ((u128::from(mixed) * self.group_count as u128) >> 64) as usize * GROUP;
+        first..first + GROUP
+    }
+
+    /// The value of a reference, which expires then. None: it is not here.
+    pub(crate) fn get(&self, at: &ValueRef, expiry: Option<Expiry>) -> Option<Value> {
+        let (slots, prefix) = (self.slots.get()?, prefix(at));
+        let is_it = |block: &Block| block.raw().starts_with(&prefix);
+        let block = self.group(at).find_map(|slot| slots.get_if(slot, is_it))?;
+        Some(Value::apart_in_block(block, PREFIX_BYTES, expiry))
+    }
+
+    /// Keeps a value that was read, unless it is too long, or its group is full. What lies before
+    /// the value in `read` is lost. (Of two threads that read the same one, both may keep it.)
+    pub(crate) fn keep(&self, at: &ValueRef, read: &mut ReadValue) {
+        if read.range.len() > self.share.bytes_max() as usize / SHARE_OF_CACHE {
             return;
         }
         let slots = self.slots.get_or_init(|| {
-            let count = (len / SLOT_SPAN + 1).min(SLOTS_MAX) as usize;
-            BlockSlots::new(Arc::clone(share), life, count)
+            let count = self.group_count * GROUP;
+            BlockSlots::new(Arc::clone(&self.share), Arc::clone(&self.life), count)
         });
-        slots.insert(slot(at), &with_prefix(at, read));
+        if let Some(slot) = self.group(at).find(|slot| slots.is_empty(*slot)) {
+            slots.insert(slot, &with_prefix(at, read));
+        }
     }
 }
 
@@ -91,9 +106,8 @@ mod tests {
     use super::*;
     use crate::files::cache::BlockCache;
 
-    fn at(offset: u64, len: usize) -> ValueRef {
-        let (file, checksum) = (7, offset as u32 + 1);
-        ValueRef { file, offset, len: len as u64, checksum, packed_bytes: None }
+    fn at(file: u64, offset: u64, len: usize) -> ValueRef {
+        ValueRef { file, offset, len: len as u64, checksum: 0, packed_bytes: None }
     }
 
     fn read(before: usize, value: &[u8]) -> ReadValue {
@@ -101,80 +115,93 @@ mod tests {
         ReadValue { bytes, range: before..before + value.len() }
     }
 
-    /// Keeps values of a file of 1 MiB in a cache of 64 KiB.
-    struct Kept {
-        cache: Arc<BlockCache>,
-        share: Arc<CacheShare>,
-        values: CachedValues,
+    fn cached(cache: &Arc<BlockCache>, threshold: usize) -> CachedValues {
+        CachedValues::new(cache.share(), Arc::new(Life::new("store".as_ref())), threshold)
     }
 
-    impl Kept {
-        fn new() -> Self {
-            let cache = Arc::new(BlockCache::new(64 << 10));
-            Kept { share: cache.share(), cache, values: CachedValues::default() }
-        }
+    fn cache_of(bytes: u64) -> Arc<BlockCache> {
+        Arc::new(BlockCache::new(bytes))
+    }
 
-        fn keep(&self, at: &ValueRef, read: &mut ReadValue) {
-            let life = Arc::new(Life::new("store".as_ref()));
-            self.values.keep((&self.share, life), 1 << 20, at, read);
-        }
-
-        fn get(&self, at: &ValueRef) -> Option<Vec<u8>> {
-            self.values.get(at, None).map(|value| value.to_vec())
-        }
+    fn get(values: &CachedValues, at: &ValueRef) -> Option<Vec<u8>> {
+        values.get(at, None).map(|value| value.to_vec())
     }
 
     #[test]
     fn a_value_is_kept_whatever_lies_before_it() {
-        let kept = Kept::new();
+        let cache = cache_of(64 << 10);
+        let values = cached(&cache, 1 << 10);
         for (number, before) in [0, 3, PREFIX_BYTES, 40].into_iter().enumerate() {
-            let (at, value) = (at(28 + 5000 * number as u64, 100), [number as u8; 100]);
-            assert_eq!(kept.get(&at), None);
+            let (at, value) = (at(7, 28 + 5000 * number as u64, 100), [number as u8; 100]);
+            assert_eq!(get(&values, &at), None);
             let mut read = read(before, &value);
-            kept.keep(&at, &mut read);
+            values.keep(&at, &mut read);
             assert_eq!(read.bytes[read.range.clone()], value, "it is as it was");
-            assert_eq!(kept.get(&at), Some(value.to_vec()), "{before} bytes before it");
+            assert_eq!(get(&values, &at), Some(value.to_vec()), "{before} bytes before it");
         }
         let expiry = Expiry::of_stored(&5u64.to_le_bytes());
-        let value = kept.values.get(&at(28, 100), Some(expiry)).expect("it is kept");
+        let value = values.get(&at(7, 28, 100), Some(expiry)).expect("it is kept");
         assert_eq!(value.expiry(), Some(expiry));
-        assert!(kept.cache.size_bytes() > 400);
-        drop(kept.values);
-        assert_eq!(kept.cache.size_bytes(), 0, "they go with their file");
+        assert!(cache.size_bytes() > 400);
+        drop(values);
+        assert_eq!(cache.size_bytes(), 0, "they go with their store");
     }
 
     #[test]
-    fn another_value_of_the_same_slot_is_not_given() {
-        let kept = Kept::new();
-        let (one, other) = (at(100, 50), at(200, 50));
-        assert_eq!(slot(&one), slot(&other));
-        kept.keep(&one, &mut read(16, &[1; 50]));
-        assert_eq!(kept.get(&other), None, "another place");
-        assert_eq!(kept.get(&ValueRef { checksum: 3, ..one }), None, "another checksum");
-        assert_eq!(kept.get(&ValueRef { len: 49, ..one }), None, "another length");
-        kept.keep(&other, &mut read(16, &[2; 50]));
-        assert_eq!(kept.get(&one), Some(vec![1; 50]), "the first one stays");
-        let far = at(100 + SLOT_SPAN * SLOTS_MAX, 50);
-        assert_eq!((slot(&far), kept.get(&far)), (slot(&one), None));
+    fn another_value_of_the_same_group_is_not_given() {
+        let cache = cache_of(64 << 10);
+        // There is one group alone.
+        let values = cached(&cache, 1 << 20);
+        let all: Vec<ValueRef> = (0..12).map(|number| at(number / 3, number % 3, 50)).collect();
+        for (number, at) in all.iter().enumerate() {
+            assert_eq!((values.group(at), get(&values, at)), (0..GROUP, None));
+            values.keep(at, &mut read(16, &[number as u8; 50]));
+        }
+        for (number, at) in all.iter().enumerate() {
+            let kept = (number < GROUP).then(|| vec![number as u8; 50]);
+            assert_eq!(get(&values, at), kept, "the first ones stay");
+        }
+    }
+
+    #[test]
+    fn nearly_all_values_of_a_full_cache_have_a_slot() {
+        const COUNT: usize = 1000;
+        let cache = cache_of(COUNT as u64 * (4096 + 200));
+        let values = cached(&cache, 4096);
+        // As they lie in files, one behind the other.
+        let all: Vec<ValueRef> = (0..COUNT as u64)
+            .map(|number| at(number / 300, 28 + number % 300 * 4116, 4096))
+            .collect();
+        all.iter().for_each(|at| values.keep(at, &mut read(16, &[1; 4096])));
+        let kept = all.iter().filter(|at| get(&values, at).is_some()).count();
+        assert!(kept > COUNT * 95 / 100, "{kept} of {COUNT}");
     }
 
     #[test]
     fn a_long_value_pushes_nothing_out() {
-        let kept = Kept::new();
-        let (short, fits, long) = (at(100, 50), at(9000, 8 << 10), at(30_000, (8 << 10) + 1));
-        kept.keep(&short, &mut read(16, &[1; 50]));
-        kept.keep(&fits, &mut read(16, &[2; 8 << 10]));
-        kept.keep(&long, &mut read(16, &[3; (8 << 10) + 1]));
-        assert!(kept.get(&short).is_some() && kept.get(&fits).is_some());
-        assert_eq!(kept.get(&long), None);
+        let cache = cache_of(64 << 10);
+        let values = cached(&cache, 1 << 10);
+        let lengths = [50, 8 << 10, (8 << 10) + 1];
+        let kept = lengths.map(|len| {
+            let at = at(7, 30 * len as u64, len);
+            values.keep(&at, &mut read(16, &vec![1; len]));
+            get(&values, &at).is_some()
+        });
+        assert_eq!(kept, [true, true, false]);
+    }
+
+    #[test]
+    fn a_cache_without_bounds_has_bounded_slots() {
+        let (values, at) = (cached(&cache_of(u64::MAX), 1 << 10), at(7, 28, 3));
+        values.keep(&at, &mut read(16, &[1; 3]));
+        assert_eq!(get(&values, &at), Some(vec![1; 3]));
+        assert_eq!(values.group_count * GROUP, SLOTS_MAX);
     }
 
     #[test]
     fn no_cache_keeps_no_value() {
-        let share = Arc::new(BlockCache::new(0)).share();
-        let (values, at) = (CachedValues::default(), at(28, 50));
-        let life = Arc::new(Life::new("store".as_ref()));
-        values.keep((&share, life), 1 << 20, &at, &mut read(16, &[1; 50]));
+        let (values, at) = (cached(&cache_of(0), 1 << 10), at(7, 28, 0));
+        values.keep(&at, &mut read(16, &[]));
         assert!(values.get(&at, None).is_none());
     }
 }

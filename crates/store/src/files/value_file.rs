@@ -18,7 +18,6 @@ use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
-use crate::files::cached_values::CachedValues;
 use crate::files::names::value_name;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
@@ -58,8 +57,6 @@ pub(crate) struct ValueFile {
     pub(super) is_noted: AtomicBool,
     /// Whether a value of it could not be moved.
     is_damaged: AtomicBool,
-    /// Values that gets have read lately.
-    pub(crate) cached: CachedValues,
 }
 
 /// What its writer has.
@@ -121,7 +118,6 @@ impl ValueFile {
             syncing: Mutex::default(),
             is_noted: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
-            cached: CachedValues::default(),
         })
     }
 
@@ -150,7 +146,6 @@ impl ValueFile {
             syncing: Mutex::new(syncing),
             is_noted: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
-            cached: CachedValues::default(),
         })
     }
 

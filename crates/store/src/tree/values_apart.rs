@@ -33,17 +33,15 @@ impl OpenTree {
         costs: &mut QueryStats,
     ) -> Result<Value> {
         let at = self.ref_of(stored)?;
-        let store = &self.table_files.values.store;
-        let file = store.held(at.file)?;
-        if let Some(value) = file.cached.get(&at, stored.expiry()) {
+        let cached = &self.table_files.cached_values;
+        if let Some(value) = cached.get(&at, stored.expiry()) {
             return Ok(value);
         }
-        let mut read = file.read(store.files(), &at)?;
+        let store = &self.table_files.values.store;
+        let mut read = store.held(at.file)?.read(store.files(), &at)?;
         costs.disk_reads += 1;
         costs.bytes_read += read.bytes.len() as u64;
-        let cache = (&self.table_files.cache, store.files().life());
-        let len = file.len().max(self.table_files.options.value_file_bytes);
-        file.cached.keep(cache, len, &at, &mut read);
+        cached.keep(&at, &mut read);
         Ok(Value::apart(read.bytes, read.range, stored.expiry()))
     }
 

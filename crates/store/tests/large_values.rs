@@ -847,3 +847,78 @@ fn a_scan_gives_each_value_with_its_own_key() {
         db.flush().expect("flushes");
     }
 }
+
+#[test]
+fn values_that_are_read_again_come_from_the_cache() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().block_cache_bytes(256 << 10));
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(number, 8000)).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let reads = |db: &Db| db.stats().expect("tells").point.disk_reads;
+    let get_all = |db: &Db, from: u64| {
+        for number in 0..20u64 {
+            let found = db.get(number.to_be_bytes()).expect("reads").expect("it was put");
+            assert!(*found == *value(from + number, 8000), "value {number}");
+        }
+    };
+    get_all(&db, 0);
+    let before = reads(&db);
+    get_all(&db, 0);
+    assert_eq!(reads(&db), before, "all are in the cache");
+    assert!(db.stats().expect("tells").cache_bytes > 20 * 8000);
+    // Others take their place, in the same files and in new ones.
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(100 + number, 8000)).expect("puts");
+    }
+    get_all(&db, 100);
+    db.compact().expect("merges");
+    db.settle().expect("settles");
+    get_all(&db, 100);
+    assert!(db.stats().expect("tells").cache_bytes <= 256 << 10);
+}
+
+#[test]
+fn a_scan_gives_each_value_apart_with_its_own_key() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let is_right = |number: u64, (key, found): (Vec<u8>, trommel::Value)| {
+        assert_eq!(key, number.to_be_bytes(), "key {number}");
+        assert!(*found == *value(number, 2000 + number as usize), "value {number}");
+    };
+    for number in 0..60u64 {
+        db.put(number.to_be_bytes(), value(number, 2000 + number as usize)).expect("puts");
+    }
+    let check = |db: &Db| {
+        let mut all = db.iter();
+        (0..60)
+            .for_each(|number| is_right(number, all.next().expect("it is there").expect("reads")));
+        assert!(all.next().is_none());
+        let mut back = db.iter().rev();
+        let mut turned = db.iter();
+        for number in 0..60 {
+            is_right(59 - number, back.next().expect("it is there").expect("reads"));
+            let (turn, end) = (number / 2, number % 2 == 1);
+            let next = if end { turned.next_back() } else { turned.next() };
+            let expected = if end { 59 - turn } else { turn };
+            is_right(expected, next.expect("it is there").expect("reads"));
+        }
+        assert!(back.next().is_none() && turned.next().is_none());
+    };
+    check(&db);
+    db.flush().expect("flushes");
+    // A merge between any two steps has the scan begin anew behind what it gave.
+    for stop in 0..5 {
+        let mut scan = db.iter();
+        let mut give = |numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                is_right(number, scan.next().expect("it is there").expect("reads"));
+            }
+        };
+        give(0..stop);
+        db.compact().expect("merges");
+        give(stop..60);
+    }
+    check(&db);
+}

@@ -201,10 +201,10 @@ impl ValueFile {
     /// the value is garbage.
     pub(super) fn append(&self, value: &[u8]) -> Result<Option<ValueRef>> {
         let mut rest = value;
-        self.append_from(value.len() as u64, |room| {
-            let (piece, later) = rest.split_at(room.len());
-            room.copy_from_slice(piece);
+        self.append_pieces(value.len() as u64, |len, add| {
+            let (piece, later) = rest.split_at(len);
             rest = later;
+            add(piece);
             Ok(())
         })
     }
@@ -215,6 +215,22 @@ impl ValueFile {
         len: u64,
         mut fill: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Option<ValueRef>> {
+        let mut piece = Vec::new();
+        self.append_pieces(len, |len, add| {
+            piece.resize(len, 0);
+            fill(&mut piece)?;
+            add(&piece);
+            Ok(())
+        })
+    }
+
+    /// As `append`, of a value of `len` bytes. `give` is asked for its next bytes, so many, and
+    /// hands them over: who has them in memory need not copy them.
+    pub(super) fn append_pieces(
+        &self,
+        len: u64,
+        mut give: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<()>,
+    ) -> Result<Option<ValueRef>> {
         let mut writing = lock(&self.writing);
         let Writing { file: Some(file), is_retired: is_retired @ false, packer } = &mut *writing
         else {
@@ -223,12 +239,12 @@ impl ValueFile {
         let place = (self.number, self.len());
         let mut append = || {
             let mut maker = RecordMaker::new(place, len, packer.as_mut());
-            let (mut left, mut piece, mut out) = (len, Vec::new(), Vec::new());
+            let mut left = len;
+            let mut out = Vec::with_capacity(RecordMaker::bytes_max(len.min(PIECE_BYTES as u64)));
             while left > 0 {
-                piece.resize(left.min(PIECE_BYTES as u64) as usize, 0);
-                fill(&mut piece)?;
-                maker.add(&piece, &mut out);
-                left -= piece.len() as u64;
+                let piece = left.min(PIECE_BYTES as u64) as usize;
+                give(piece, &mut |bytes| maker.add(bytes, &mut out))?;
+                left -= piece as u64;
                 if left > 0 {
                     file.append(&out).map_err(Error::io(&self.path))?;
                     out.clear();

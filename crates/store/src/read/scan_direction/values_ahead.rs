@@ -29,7 +29,7 @@ pub(super) struct ValuesAhead {
     bytes: u64,
     /// How many may be found ahead now.
     depth: usize,
-    /// The key that was given last, if it was one of them.
+    /// The key that was given last, once there was one behind the first value apart.
     given: Option<Vec<u8>>,
 }
 
@@ -69,8 +69,11 @@ impl Side {
                     found.map(Some)?
                 }
                 None => {
-                    self.ahead.get_or_insert_default().given = None;
-                    self.find(bounds, tree)?
+                    let found = self.find(bounds, tree)?;
+                    // What is found ahead of it moves the scan's own key on.
+                    let key = found.is_some().then(|| self.key.clone());
+                    self.ahead.get_or_insert_default().given = key;
+                    found
                 }
             };
             let value = match found {
@@ -101,8 +104,6 @@ impl Side {
             return;
         }
         let mut ahead = self.ahead.take().unwrap_or_default();
-        // What is found from here on has other keys.
-        ahead.given.get_or_insert_with(|| self.key.clone());
         ahead.depth = (2 * ahead.depth).clamp(2, FOUND_MAX);
         ahead.bytes -= bytes_of(stored, tree).min(ahead.bytes);
         let mut bounds = bounds.clone();

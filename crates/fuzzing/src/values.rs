@@ -1,7 +1,7 @@
 //! A table, a log and the value file that both refer to, as a store finds them.
 //! ```text
-//! input   mend u8: bit 0 the table, bit 1 the log, bit 2 the value file | length of the table u16 |
-//!         length of the log u16 | table | log | value file
+//! input   mend u8: bit 0 the table, bit 1 the log, bit 2 the value file |
+//!         length of the table u16 | length of the log u16 | table | log | value file
 //! ```
 //! Invariant: what `verify` has no fault with answers alike from every side, streams too, and goes
 //! on as a store. A value is never longer than its file.

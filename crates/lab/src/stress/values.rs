@@ -14,7 +14,6 @@ use super::held::entries_of;
 use super::keys::{Edges, Keys};
 use super::model::{State, is_streamed, large, long, value_of};
 use super::operation::{StressOperation, key_text, range_text};
-use super::world::Checked;
 use crate::keys::rng::Rng;
 
 /// Of the streams one in so many is longer than a piece, where some are.
@@ -23,6 +22,9 @@ const LARGE_EVERY: u64 = 24;
 const CUT_EVERY: u64 = 40;
 /// Bytes that one part of a reading has, at most.
 const PART_MAX: usize = 9000;
+
+/// What a comparison gives: what is wrong, or the store's own answer.
+type Read<T> = Result<trommel::Result<T>, String>;
 
 /// Draws which values are long.
 pub(crate) struct ValueDrawer {
@@ -103,7 +105,7 @@ pub(crate) fn put(
 }
 
 /// A stream that ends early writes nothing, whatever the disk does.
-pub(crate) fn cut_stream(space: &Keyspace, key: &[u8], number: u32) -> Checked<()> {
+pub(crate) fn cut_stream(space: &Keyspace, key: &[u8], number: u32) -> Result<(), String> {
     let value = value_of(number);
     let length = value.len() as u64 + 1;
     match space.put_reader(key, length, Cursor::new(value)) {
@@ -120,11 +122,7 @@ pub(crate) struct HeldReader {
 
 impl HeldReader {
     /// Of a key that has this number; None if it is 0. The inner error is the store's.
-    pub(crate) fn open(
-        space: &Keyspace,
-        key: &[u8],
-        number: u32,
-    ) -> Checked<trommel::Result<Option<Self>>> {
+    pub(crate) fn open(space: &Keyspace, key: &[u8], number: u32) -> Read<Option<Self>> {
         let reader = match space.get_reader(key) {
             Ok(reader) => reader,
             Err(error) => return Ok(Err(error)),
@@ -138,7 +136,7 @@ impl HeldReader {
     }
 
     /// Reads some parts, or all in order, and compares them. The inner error is the store's.
-    pub(crate) fn read_parts(&mut self, rng: &mut Rng) -> Checked<trommel::Result<()>> {
+    pub(crate) fn read_parts(&mut self, rng: &mut Rng) -> Read<()> {
         let expected = value_of(self.number);
         if rng.below(3) == 0 {
             return self.read_at(0, &expected);
@@ -153,7 +151,7 @@ impl HeldReader {
         Ok(Ok(()))
     }
 
-    fn read_at(&mut self, at: usize, expected: &[u8]) -> Checked<trommel::Result<()>> {
+    fn read_at(&mut self, at: usize, expected: &[u8]) -> Read<()> {
         let mut found = vec![0; expected.len()];
         let read = self.reader.seek(SeekFrom::Start(at as u64));
         match read.and_then(|_| self.reader.read_exact(&mut found)) {
@@ -174,11 +172,7 @@ impl HeldReader {
 }
 
 /// Reads parts of a key's value, or finds none if its number is 0. The inner error is the store's.
-pub(crate) fn read_through(
-    space: &Keyspace,
-    key: &[u8],
-    number: u32,
-) -> Checked<trommel::Result<()>> {
+pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Read<()> {
     match HeldReader::open(space, key, number)? {
         Ok(Some(mut reader)) => reader.read_parts(&mut Rng::new(number.into())),
         opened => Ok(opened.map(|_| ())),
@@ -186,12 +180,7 @@ pub(crate) fn read_through(
 }
 
 /// A scan of keys alone gives the keys of a range, and no values. The inner error is the store's.
-pub(crate) fn keys_alone(
-    db: &Db,
-    edges: &Edges,
-    keys: &Keys,
-    state: &State,
-) -> Checked<trommel::Result<()>> {
+pub(crate) fn keys_alone(db: &Db, edges: &Edges, keys: &Keys, state: &State) -> Read<()> {
     let own = db
         .range(edges.clone())
         .keys_only()

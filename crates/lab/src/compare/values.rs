@@ -39,7 +39,7 @@ pub struct ValuesPlan {
     pub compressible: bool,
     /// How stores pack.
     pub packings: Vec<PeerPacking>,
-    /// From how many bytes on values are apart from their keys; None: as each store does by default.
+    /// From how many bytes on values are apart from their keys. None: each store's own default.
     pub apart_from: Option<usize>,
     /// Bytes of the values that a store holds.
     pub data_bytes: usize,

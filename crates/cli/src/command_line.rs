@@ -227,6 +227,9 @@ pub(crate) enum BenchCommand {
     /// this store and in others.
     #[command(after_help = bench::compression::EXAMPLES)]
     Compression(bench::compression::BenchCompressionArgs),
+    /// Measure large values, written, overwritten and read, in this store and in others.
+    #[command(after_help = bench::values::EXAMPLES)]
+    Values(bench::values::BenchValuesArgs),
     /// Count how often a global range filter says "maybe" where nothing is, for many distributions,
     /// budgets and widths.
     #[command(after_help = bench::fpr::EXAMPLES)]

@@ -93,6 +93,7 @@ fn run(arguments: &Arguments, out: &mut dyn Write) -> Outcome {
         Command::Bench(BenchCommand::Transactions(transactions)) => {
             bench::transactions::run(transactions, json, out)
         }
+        Command::Bench(BenchCommand::Values(values)) => bench::values::run(values, json, out),
         Command::Bench(BenchCommand::Compression(compression)) => {
             bench::compression::run(compression, json, out)
         }

@@ -8,6 +8,7 @@
 //! Invariant: an error names the store's folder. Nothing panics, and no scan goes on for ever.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 use std::ops::Bound::{Excluded, Included};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub(crate) fn options(guard: GuardKind) -> Options {
         .block_bytes(256)
         .block_cache_bytes(4096)
         .table_bytes(4096)
+        .value_threshold(256)
+        .value_file_bytes(4096)
         .sync(SyncPolicy::Never)
         .background(Background::Stepped)
 }
@@ -97,6 +100,7 @@ pub(crate) fn ask(disk: &Memory, guard: GuardKind) -> Option<Asked> {
     }
     ask_keys(&db, &contents, is_sound);
     ask_ranges(&db, &contents, is_sound);
+    ask_streams(&db, &contents, is_sound);
     let stats = db.stats().expect("open");
     assert!(!stats.prometheus().is_empty() && stats.memory_bytes() > 0);
     Some(Asked { contents, is_sound })
@@ -154,6 +158,28 @@ fn ask_keys(db: &Db, contents: &Contents, is_sound: bool) {
                 assert!(!is_sound, "verify finds nothing, get does: {error}");
             }
         }
+    }
+}
+
+/// Values as streams, and a scan of keys alone.
+fn ask_streams(db: &Db, contents: &Contents, is_sound: bool) {
+    for key in probes(contents) {
+        let mut found = Vec::new();
+        let read = db.get_reader(&key).inspect_err(check_error).map(|reader| {
+            reader.map(|mut reader| {
+                let len = reader.len();
+                reader.read_to_end(&mut found).map(|read| assert_eq!(read as u64, len))
+            })
+        });
+        if is_sound {
+            let read = read.expect("verify finds nothing").transpose().expect("no damage");
+            let expected = contents.get(&key);
+            assert_eq!(read.map(|()| &found), expected, "a stream differs: {key:?}");
+        }
+    }
+    let alone = collect(db.range(..).keys_only(), is_sound);
+    if is_sound {
+        assert!(alone.iter().map(|(key, _)| key).eq(contents.keys()), "keys alone differ");
     }
 }
 

@@ -90,6 +90,62 @@ pub(crate) fn payloads(file: &[u8], salt: u64) -> Option<Vec<&[u8]>> {
     Some(found)
 }
 
+const VALUES_HEADER_BYTES: usize = 28;
+const VALUE_HEAD_BYTES: usize = 16;
+const VALUE_CHUNK_BYTES: u64 = 64 << 10;
+/// What a packed chunk has before its body: its form, and how long the body is.
+const PACKED_LEAD_BYTES: usize = 1 + 4;
+
+/// Puts right the checksums of the value file with this number: of the header, and of each record
+/// that has its magic number, one behind the other, as far as they lie in the file.
+pub(crate) fn mend_values(file: &mut [u8], number: u64) {
+    let Some(header) = file.get(..VALUES_HEADER_BYTES - CHECKSUM_BYTES) else { return };
+    let sum = crc32c::crc32c(header).to_le_bytes();
+    let Some(room) = file.get_mut(VALUES_HEADER_BYTES - CHECKSUM_BYTES..VALUES_HEADER_BYTES) else {
+        return;
+    };
+    room.copy_from_slice(&sum);
+    let mut at = VALUES_HEADER_BYTES;
+    while let Some(end) = mend_value(file, number, at) {
+        at = end;
+    }
+}
+
+/// The record that begins at `at`. None: there is none, or it does not lie in the file. Else its
+/// end.
+fn mend_value(file: &mut [u8], number: u64, at: usize) -> Option<usize> {
+    let is_packed = match file.get(at..at + 4)? {
+        b"tVal" => false,
+        b"tPak" => true,
+        _ => return None,
+    };
+    let len = u64::from_le_bytes(*file.get(at + 4..)?.first_chunk()?);
+    let mut end = mend_sum(file, number, at, VALUE_HEAD_BYTES - CHECKSUM_BYTES)?;
+    let chunks = len.div_ceil(VALUE_CHUNK_BYTES);
+    for chunk in 0..chunks {
+        let bytes = match is_packed {
+            true => {
+                let len = *file.get(end + 1..)?.first_chunk()?;
+                PACKED_LEAD_BYTES.checked_add(u32::from_le_bytes(len) as usize)?
+            }
+            false => (len - chunk * VALUE_CHUNK_BYTES).min(VALUE_CHUNK_BYTES) as usize,
+        };
+        end = mend_sum(file, number, end, bytes)?;
+    }
+    if is_packed && chunks > 1 {
+        end = mend_sum(file, number, end, usize::try_from(chunks).ok()?.checked_mul(4)?)?;
+    }
+    Some(end)
+}
+
+/// Puts right the checksum behind so many bytes at a place; gives the end of both.
+fn mend_sum(file: &mut [u8], number: u64, at: usize, bytes: usize) -> Option<usize> {
+    let sum_at = at.checked_add(bytes)?;
+    let sum = block_sum(number, at, file.get(at..sum_at)?).to_le_bytes();
+    file.get_mut(sum_at..sum_at + CHECKSUM_BYTES)?.copy_from_slice(&sum);
+    Some(sum_at + CHECKSUM_BYTES)
+}
+
 /// The number of a table's file where there is one alone.
 pub(crate) const TABLE: u64 = 1;
 

@@ -24,6 +24,7 @@ mod store;
 mod table;
 mod text;
 mod twin;
+mod values;
 
 pub use mutate::Mutator;
 pub use seeds::seeds;
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 11] = [
     Target { name: "block", body: block::body },
     Target { name: "table", body: table::body },
     Target { name: "log", body: log::body },
@@ -49,6 +50,7 @@ pub const TARGETS: [Target; 10] = [
     Target { name: "store", body: store::body },
     Target { name: "text", body: text::body },
     Target { name: "packed", body: packed::body },
+    Target { name: "values", body: values::body },
 ];
 
 /// Runs the body of a target. Requires: there is a target of this name.

@@ -47,6 +47,12 @@ impl Writer {
         self.note(key, value);
     }
 
+    /// A value apart.
+    fn put_long(&mut self, number: u32, len: usize) {
+        let value = long_value(&self.store.ever.len().to_string(), len);
+        self.put(number, &value);
+    }
+
     fn note(&mut self, key: String, value: &str) {
         let (key, value) = (key.into_bytes(), value.as_bytes().to_vec());
         self.store.ever.entry(key.clone()).or_default().insert(value.clone());
@@ -70,19 +76,28 @@ impl Writer {
     }
 }
 
-/// Two runs, a log, and under a global guard the image of its filter.
+/// A value of so many bytes, another one for each name.
+pub(crate) fn long_value(name: &str, len: usize) -> String {
+    format!("{name}, which is long. ").chars().cycle().take(len).collect()
+}
+
+/// Two runs, a log, value files, and under a global guard the image of its filter.
 fn make_store(guard: GuardKind) -> SmallStore {
     let disk = Memory::new();
     let db = ask::open(&disk, guard).expect("opens");
     let store = SmallStore { files: Vec::new(), contents: Contents::new(), ever: BTreeMap::new() };
     let mut writer = Writer { db, store };
     (0..24).for_each(|number| writer.put(number, "in the last level"));
+    (6..9).for_each(|number| writer.put_long(number, 300));
     writer.db.compact().expect("merges");
     (12..18).for_each(|number| writer.put(number, "newer"));
+    (14..16).for_each(|number| writer.put_long(number, 400));
     writer.delete(3);
     writer.db.flush().expect("flushes");
     writer.batch(22..27, "in the log");
     writer.put(40, "alone");
+    writer.put_long(41, 300);
+    writer.put_long(7, 280);
     writer.delete(5);
     writer.db.sync().expect("syncs");
     let Writer { db, mut store } = writer;
@@ -119,6 +134,8 @@ pub fn seeds() -> Vec<Seed> {
     }
     add_filters(&mut seeds);
     add_texts(&mut seeds);
+    let values = crate::values::inputs().into_iter();
+    seeds.extend(values.map(|(name, bytes)| ("values", format!("seed-{name}"), bytes)));
     add_drawn(&mut seeds);
     seeds
 }
@@ -162,6 +179,8 @@ fn add_file_named(seeds: &mut Vec<Seed>, guard: u8, seed: &str, name: &str, byte
             let len = (bytes.len() as u16).to_le_bytes();
             add("log", &[1, len[0], len[1]]);
         }
+        // They are in inputs of `values`.
+        Some((_, "value")) => {}
         Some((_, "filter")) => {
             add("image", &[0]);
         }

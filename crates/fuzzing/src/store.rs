@@ -108,6 +108,7 @@ fn mend(name: &str, bytes: &mut [u8]) {
     match name.split_once('.') {
         None if name == "MANIFEST" => frame::mend_records(bytes, 0),
         Some((number, "wal")) => frame::mend_records(bytes, number.parse().unwrap_or(0)),
+        Some((number, "value")) => frame::mend_values(bytes, number.parse().unwrap_or(0)),
         Some((number, "table")) => frame::mend_table(bytes, number.parse().unwrap_or(0)),
         _ => {}
     }

@@ -45,7 +45,8 @@ pub use compare::{
     AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, CompressionPlan,
     CompressionReport, Contender, Engine, FillReport, OpenTransaction, OwnTree, PackedData, Peer,
     PeerCounts, PeerPacking, PeerSettings, PeerShape, RunLoad, ShapeName, Space, TransactionWork,
-    TransactionalStore, Trommel, WriteEntry, bench_compare, bench_compression, check_peer,
+    TransactionalStore, Trommel, ValuesPlan, ValuesReport, ValuesStep, WriteEntry, bench_compare,
+    bench_compression, bench_values, check_peer,
 };
 pub use error::{LabError, Result};
 pub use keys::dist::{Dist, FileFormat};

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::compare::{ComparePlan, CompressionPlan};
+use crate::compare::{ComparePlan, CompressionPlan, ValuesPlan};
 use crate::transactions::TransactionsPlan;
 use crate::ycsb::YcsbPlan;
 
@@ -26,6 +26,8 @@ pub enum PeerTask {
     Transactions(TransactionsPlan),
     /// `bench compression`.
     Compression(CompressionPlan),
+    /// `bench values`.
+    Values(ValuesPlan),
     /// `import`: the entries of a RocksDB or LevelDB folder.
     Export {
         /// The folder.

@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use fjall::config::{BloomConstructionPolicy, FilterPolicy, FilterPolicyEntry};
-use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions};
-use trommel_lab::{Engine, LabError, Peer, PeerSettings, PeerShape};
+use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, KvSeparationOptions};
+use trommel_lab::{Compression, Engine, LabError, Peer, PeerSettings, PeerShape};
 
 use crate::lock::version_of;
 
@@ -60,6 +60,9 @@ impl Engine for Fjall {
         if matches!(settings.shape, PeerShape::Runs(_)) {
             return Err(LabError::Plan("fjall cannot be given its runs: --shape default".into()));
         }
+        if settings.packing.compression != Compression::None {
+            return Err(LabError::Plan("fjall is built without compression: --pack none".into()));
+        }
         let db = Database::builder(folder)
             .cache_size(settings.block_cache_bytes as u64)
             .worker_threads(settings.merge_threads + 1)
@@ -69,6 +72,7 @@ impl Engine for Fjall {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(settings.write_buffer_bytes as u64)
                 .filter_policy(policy.clone())
+                .with_kv_separation(settings.values_apart_from.map(separation))
         };
         let keys = db.keyspace("keys", options).map_err(failed)?;
         let filter = match filter {
@@ -77,15 +81,28 @@ impl Engine for Fjall {
         };
         let settings = format!(
             "fjall {}; levelled, as by default; {} threads flush and merge; {filter}; cache {} MiB, \
-             blocks of 4096 bytes, no compression, through the system's cache; log written, not synced; write buffer {} MiB; else \
+             blocks of 4096 bytes, no compression, through the system's cache; {}; log written, not synced; write buffer {} MiB; else \
              defaults",
             version_of("fjall"),
             settings.merge_threads + 1,
             settings.block_cache_bytes >> 20,
+            values_text(settings),
             settings.write_buffer_bytes >> 20,
         );
         Ok(Box::new(Opened { db, keys, settings }))
     }
+}
+
+/// Values of so many bytes are apart; what else there is to say of them is its default.
+fn separation(bytes: usize) -> KvSeparationOptions {
+    let threshold = u32::try_from(bytes).unwrap_or(u32::MAX);
+    KvSeparationOptions::default().separation_threshold(threshold)
+}
+
+fn values_text(settings: &PeerSettings) -> String {
+    settings.values_apart_from.map_or("values in tables".into(), |bytes| {
+        format!("values apart from {bytes} bytes on, in files of 64 MiB, age cutoff 0.25")
+    })
 }
 
 fn failed(error: fjall::Error) -> LabError {
@@ -137,6 +154,15 @@ impl Peer for Opened {
         for entry in entries.take(limit) {
             let (key, value) = entry.into_inner().map_err(failed)?;
             seen(&key, &value);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn scan_keys(&self, seen: &mut dyn FnMut(&[u8])) -> Result<usize> {
+        let mut count = 0;
+        for entry in self.keys.iter() {
+            seen(&entry.key().map_err(failed)?);
             count += 1;
         }
         Ok(count)

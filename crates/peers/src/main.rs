@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use trommel_lab::{
     Engine, LabError, PeerTask, Progress, Trommel, bench_compare, bench_compression,
-    bench_transactions, bench_ycsb,
+    bench_transactions, bench_values, bench_ycsb,
 };
 
 use crate::export::export;
@@ -32,7 +32,7 @@ use crate::rocks::Rocks;
 use crate::rocks_transactions::CheckedRocks;
 use crate::surreal::Surreal;
 
-const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `bench ycsb`, `bench transactions`, `bench compression` and `trommel import` write one.";
+const USAGE: &str = "trommel-peers reads a task as JSON from standard input: `trommel bench compare`, `bench ycsb`, `bench transactions`, `bench compression`, `bench values` and `trommel import` write one.";
 
 fn main() -> ExitCode {
     match run() {
@@ -59,6 +59,7 @@ fn run() -> Result<(), (u8, String)> {
         PeerTask::Compression(plan) => {
             bench_compression(plan, &packing_engines(), &mut Told).map(print)
         }
+        PeerTask::Values(plan) => bench_values(plan, &separating_engines(), &mut Told).map(print),
         PeerTask::Export { folder, column_family } => {
             let out = BufWriter::with_capacity(1 << 18, std::io::stdout().lock());
             export(folder, column_family, out).map(|_| Ok(()))
@@ -91,6 +92,11 @@ fn transactional_engines() -> Vec<Box<dyn Engine>> {
 /// Every engine that packs blocks as it is told.
 fn packing_engines() -> Vec<Box<dyn Engine>> {
     vec![Box::new(Trommel), Box::new(Rocks)]
+}
+
+/// Every engine that writes large values apart from their keys.
+fn separating_engines() -> Vec<Box<dyn Engine>> {
+    vec![Box::new(Trommel), Box::new(Rocks), Box::new(Fjall)]
 }
 
 /// Tells each stage on standard error.

@@ -160,7 +160,11 @@ fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     options.set_max_background_jobs(jobs);
     options.set_use_direct_reads(settings.direct);
     options.set_use_direct_io_for_flush_and_compaction(settings.direct);
-    options.set_block_based_table_factory(&tables(filter, settings));
+    let cache = Cache::new_hyper_clock_cache(settings.block_cache_bytes, 0);
+    options.set_block_based_table_factory(&tables(filter, settings, &cache));
+    if let Some(bytes) = settings.values_apart_from {
+        set_values_apart(&mut options, bytes, &cache);
+    }
     match filter {
         Filter::Prefix(bytes) => {
             options.set_prefix_extractor(SliceTransform::create_fixed_prefix(bytes));
@@ -189,7 +193,33 @@ fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
         other => return Err(LabError::Plan(format!("no {other}"))),
     };
     options.set_compression_type(kind);
+    options.set_blob_compression_type(kind);
     Ok(())
+}
+
+/// Blob files, whose garbage is collected as by default once that is on: of the oldest quarter of
+/// them, as compactions meet their values. Values share the cache with blocks.
+fn set_values_apart(options: &mut Options, bytes: usize, cache: &Cache) {
+    options.set_enable_blob_files(true);
+    options.set_min_blob_size(bytes as u64);
+    options.set_blob_cache(cache);
+    options.set_enable_blob_gc(true);
+    options.set_blob_gc_age_cutoff(BLOB_AGE_CUTOFF);
+    options.set_blob_gc_force_threshold(BLOB_FORCE_THRESHOLD);
+}
+
+/// The oldest files, by their share, whose values compactions move.
+const BLOB_AGE_CUTOFF: f64 = 0.25;
+/// The share of garbage in the oldest files from which on compactions are made for them: with 1,
+/// never.
+const BLOB_FORCE_THRESHOLD: f64 = 1.0;
+
+fn values_text(settings: &PeerSettings) -> String {
+    settings.values_apart_from.map_or("values in tables".into(), |bytes| {
+        format!(
+            "blob files from {bytes} bytes on, cached with blocks, age cutoff {BLOB_AGE_CUTOFF}, force threshold {BLOB_FORCE_THRESHOLD}"
+        )
+    })
 }
 
 fn packing_text(packing: &PeerPacking) -> String {
@@ -205,20 +235,21 @@ const FIRST_KEYS: &str = "block_based_table_factory={index_type=kBinarySearchWit
 fn settings_text(filter: &str, shape: &str, settings: &PeerSettings) -> String {
     format!(
         "RocksDB (librocksdb-sys {}, {}); {shape}; {} threads merge and flush; {filter}; block cache {} MiB \
-         (HyperClock), blocks of 4096 bytes, {}, {}; log written, not synced; write buffer {} MiB; else defaults",
+         (HyperClock), blocks of 4096 bytes, {}, {}; {}; log written, not synced; write buffer {} MiB; else defaults",
         version_of("librocksdb-sys"), // Its last part is RocksDB's own.
         instructions(),
         settings.merge_threads + 1,
         settings.block_cache_bytes >> 20,
         packing_text(&settings.packing),
         if settings.direct { "direct I/O" } else { "through the system's cache" },
+        values_text(settings),
         settings.write_buffer_bytes >> 20,
     )
 }
 
-fn tables(filter: Filter, settings: &PeerSettings) -> BlockBasedOptions {
+fn tables(filter: Filter, settings: &PeerSettings, cache: &Cache) -> BlockBasedOptions {
     let mut tables = BlockBasedOptions::default();
-    tables.set_block_cache(&Cache::new_hyper_clock_cache(settings.block_cache_bytes, 0));
+    tables.set_block_cache(cache);
     match filter {
         Filter::WholeKey => tables.set_bloom_filter(settings.bits_per_key, false),
         Filter::Ribbon => tables.set_ribbon_filter(settings.bits_per_key),

@@ -3,12 +3,12 @@
 use trommel_lab::{
     Ask, Attempt, ComparePlan, CompressionPlan, Contender, OwnTree, PackedData, PeerPacking,
     PeerSettings, PeerShape, RunLength, ShapeName, Silent, Space, StreamForm, StreamReader,
-    TransactionWorkload, TransactionalStore, TransactionsPlan, Workload, YcsbPlan, bench_compare,
-    bench_compression, bench_transactions, bench_ycsb, check_peer,
+    TransactionWorkload, TransactionalStore, TransactionsPlan, ValuesPlan, Workload, YcsbPlan,
+    bench_compare, bench_compression, bench_transactions, bench_values, bench_ycsb, check_peer,
 };
 
 use crate::export::export;
-use crate::{engines, packing_engines, transactional_engines};
+use crate::{engines, packing_engines, separating_engines, transactional_engines};
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -19,6 +19,7 @@ fn settings() -> PeerSettings {
         direct: false,
         synced: true,
         packing: PeerPacking::NONE,
+        values_apart_from: None,
         shape: PeerShape::Default(OwnTree::default()),
     }
 }
@@ -130,6 +131,46 @@ fn every_way_to_pack_gives_the_same_answers_in_less_room() {
         assert!(bytes(1) < bytes(0) && bytes(3) < bytes(1), "{}", reports[of_store].engine);
         assert!(bytes(4) < bytes(3), "{}: a dictionary", reports[of_store].engine);
     }
+}
+
+#[test]
+fn large_values_are_apart_and_right_in_every_engine_that_can() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = ValuesPlan {
+        contenders: ["trommel", "rocksdb", "fjall"]
+            .map(|name| name.parse().expect("a name"))
+            .to_vec(),
+        value_bytes: vec![4096, 100_000],
+        compressible: true,
+        packings: vec![PeerPacking::NONE],
+        apart_from: Some(1024),
+        data_bytes: 4 << 20,
+        overwrites: 2.0,
+        get_bytes: 1 << 20,
+        rounds: 2,
+        bits_per_key: 10.0,
+        block_cache_bytes: 1 << 20,
+        write_buffer_bytes: 1 << 20,
+        merge_threads: 1,
+        seed: 3,
+        folder: folder.path().to_path_buf(),
+    };
+    let reports = bench_values(&plan, &separating_engines(), &mut Silent).expect("measured");
+    assert_eq!(reports.len(), 6);
+    for report in &reports {
+        assert_eq!((report.wrong, report.steps.len()), (0, 9), "{}", report.engine);
+        assert!(report.space_per_byte > 0.9, "{}: {}", report.engine, report.space_per_byte);
+        assert!(report.settings.contains("1024 bytes on"), "{}", report.settings);
+    }
+    // What compresses to half is packed, apart as well.
+    let packings = vec!["lz4".parse().expect("a name")];
+    let contenders = vec!["rocksdb".parse().expect("a name")];
+    let packed = ValuesPlan { packings, contenders, ..plan.clone() };
+    let packed = bench_values(&packed, &separating_engines(), &mut Silent).expect("measured");
+    assert!(packed[0].wrong == 0 && packed[0].space_per_byte < 0.8 * reports[1].space_per_byte);
+    let contenders = vec!["fjall".parse().expect("a name")];
+    let packed = ValuesPlan { contenders, packings: vec!["lz4".parse().expect("a name")], ..plan };
+    assert!(bench_values(&packed, &separating_engines(), &mut Silent).is_err());
 }
 
 #[test]

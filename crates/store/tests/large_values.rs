@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use trommel::merge_operators::Concat;
+use trommel::options::Compression;
 use trommel::storage::Memory;
-use trommel::{
-    Background, Batch, Compression, Db, Environment, KeyspaceOptions, Options, SyncPolicy,
-};
+use trommel::{Background, Batch, Db, Environment, KeyspaceOptions, Options, SyncPolicy};
 
 const DIR: &str = "db";
 
@@ -111,7 +110,7 @@ fn values_are_packed_as_the_options_say_whatever_was_before() {
     let packed = bytes_of(&disk, ".value") - plain;
     assert!(packed < plain / 2, "{packed} bytes, where {plain} are plain");
     let check = |db: &Db, packed: &str| {
-        for number in 0..40 {
+        for number in 0..40u64 {
             let found = db.get(number.to_be_bytes()).expect("reads").expect("it is there");
             assert!(*found == *value(number, 5000), "{packed}");
         }
@@ -123,14 +122,14 @@ fn values_are_packed_as_the_options_say_whatever_was_before() {
     let with = options().compression(false).last_level_compression(Some(Compression::Lz4));
     let db = open_with(&disk, with);
     check(&db, "before they are moved");
-    for number in (0..40).filter(|number| number % 2 == 0) {
+    for number in (0..40u64).filter(|number| number % 2 == 0) {
         db.delete(number.to_be_bytes()).expect("deletes");
     }
     db.compact().expect("merges");
     db.compact().expect("merges");
     let moved = bytes_of(&disk, ".value");
     assert!(moved < plain / 2, "{moved} bytes");
-    for number in 0..40 {
+    for number in 0..40u64 {
         let found = db.get(number.to_be_bytes()).expect("reads");
         assert_eq!(found.is_some(), number % 2 == 1, "{number}");
         assert!(found.is_none_or(|found| *found == *value(number, 5000)));
@@ -805,4 +804,121 @@ fn key_spaces_without_a_log_have_values_once_they_are_flushed() {
     assert_eq!(cache.get("a").expect("reads").expect("a"), value(1, 5000));
     assert!(cache.get("b").expect("reads").is_none());
     assert!(db.verify().expect("verifies").damage.is_empty());
+}
+
+// Each long stream has a file of its own: a process may have fewer files open than a store has.
+#[test]
+fn files_that_take_no_more_values_are_closed() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().value_file_bytes(4096).max_open_files(Some(4)));
+    let put = |number: u64| match number % 2 {
+        0 => db.put_reader(number.to_be_bytes(), 520 << 10, Stream::new(number, 520 << 10)),
+        _ => db.put(number.to_be_bytes(), value(number, 5000)),
+    };
+    (0..8).try_for_each(put).expect("puts");
+    let before = disk.handles().open;
+    (8..40).try_for_each(put).expect("puts");
+    assert!(disk.handles().open <= before + 4, "{:?}, and before {before}", disk.handles());
+    assert!(value_files(&disk).len() >= 20);
+    db.checkpoint("copy").expect("copies");
+    let found = db.iter().filter(|entry| entry.is_ok()).count();
+    assert_eq!(found, 40);
+}
+
+// Entries that are found ahead have keys of their own, which are not those of the value in hand.
+#[test]
+fn a_scan_gives_each_value_with_its_own_key() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    for number in 0..40 {
+        let len = if number % 4 == 3 { 10 } else { 2000 };
+        db.put([number as u8], value(number, len)).expect("puts");
+    }
+    for place in ["in memory", "in a table"] {
+        let check = |entry: trommel::Result<trommel::KeyValue>| {
+            let (key, found) = entry.expect("reads");
+            let number = u64::from(key[0]);
+            let len = if number % 4 == 3 { 10 } else { 2000 };
+            assert!(*found == *value(number, len), "{place}: another value than that of {number}");
+            number
+        };
+        assert!(db.iter().map(check).eq(0..40), "{place}");
+        assert!(db.iter().rev().map(check).eq((0..40).rev()), "{place}, backward");
+        db.flush().expect("flushes");
+    }
+}
+
+#[test]
+fn values_that_are_read_again_come_from_the_cache() {
+    let disk = Memory::new();
+    let db = open_with(&disk, options().block_cache_bytes(256 << 10));
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(number, 8000)).expect("puts");
+    }
+    db.flush().expect("flushes");
+    let reads = |db: &Db| db.stats().expect("tells").point.disk_reads;
+    let get_all = |db: &Db, from: u64| {
+        for number in 0..20u64 {
+            let found = db.get(number.to_be_bytes()).expect("reads").expect("it was put");
+            assert!(*found == *value(from + number, 8000), "value {number}");
+        }
+    };
+    get_all(&db, 0);
+    let before = reads(&db);
+    get_all(&db, 0);
+    assert_eq!(reads(&db), before, "all are in the cache");
+    assert!(db.stats().expect("tells").cache_bytes > 20 * 8000);
+    // Others take their place, in the same files and in new ones.
+    for number in 0..20u64 {
+        db.put(number.to_be_bytes(), value(100 + number, 8000)).expect("puts");
+    }
+    get_all(&db, 100);
+    db.compact().expect("merges");
+    db.settle().expect("settles");
+    get_all(&db, 100);
+    assert!(db.stats().expect("tells").cache_bytes <= 256 << 10);
+}
+
+#[test]
+fn a_scan_gives_each_value_apart_with_its_own_key() {
+    let disk = Memory::new();
+    let db = open(&disk);
+    let is_right = |number: u64, (key, found): (Vec<u8>, trommel::Value)| {
+        assert_eq!(key, number.to_be_bytes(), "key {number}");
+        assert!(*found == *value(number, 2000 + number as usize), "value {number}");
+    };
+    for number in 0..60u64 {
+        db.put(number.to_be_bytes(), value(number, 2000 + number as usize)).expect("puts");
+    }
+    let check = |db: &Db| {
+        let mut all = db.iter();
+        (0..60)
+            .for_each(|number| is_right(number, all.next().expect("it is there").expect("reads")));
+        assert!(all.next().is_none());
+        let mut back = db.iter().rev();
+        let mut turned = db.iter();
+        for number in 0..60 {
+            is_right(59 - number, back.next().expect("it is there").expect("reads"));
+            let (turn, end) = (number / 2, number % 2 == 1);
+            let next = if end { turned.next_back() } else { turned.next() };
+            let expected = if end { 59 - turn } else { turn };
+            is_right(expected, next.expect("it is there").expect("reads"));
+        }
+        assert!(back.next().is_none() && turned.next().is_none());
+    };
+    check(&db);
+    db.flush().expect("flushes");
+    // A merge between any two steps has the scan begin anew behind what it gave.
+    for stop in 0..5 {
+        let mut scan = db.iter();
+        let mut give = |numbers: std::ops::Range<u64>| {
+            for number in numbers {
+                is_right(number, scan.next().expect("it is there").expect("reads"));
+            }
+        };
+        give(0..stop);
+        db.compact().expect("merges");
+        give(stop..60);
+    }
+    check(&db);
 }

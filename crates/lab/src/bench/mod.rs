@@ -11,6 +11,7 @@ pub(crate) mod chucky_codes;
 pub(crate) mod counts;
 pub(crate) mod fit_bits;
 pub(crate) mod folder_size;
+pub(crate) mod forget;
 pub(crate) mod fpr;
 pub(crate) mod fpr_round;
 pub(crate) mod fpr_tree;

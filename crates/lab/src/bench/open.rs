@@ -14,6 +14,7 @@ use std::time::Instant;
 use serde::Serialize;
 use trommel::{Background, Batch, Db, GuardKind, Options, SyncPolicy};
 
+use crate::bench::forget::forget_files;
 use crate::bench::readers::cpu_time;
 use crate::error::{LabError, Result};
 use crate::keys::rng::scramble;
@@ -138,28 +139,6 @@ fn options(guard: GuardKind) -> Options {
         .learn_questions(false)
         .background(Background::Stepped)
         .sync(SyncPolicy::Never)
-}
-
-/// Asks the system not to keep a folder's files in memory. (macOS cannot be asked: it keeps them.)
-fn forget_files(folder: &Path) -> Result<()> {
-    for entry in std::fs::read_dir(folder).map_err(folder_error(folder))? {
-        let path = entry.map_err(folder_error(folder))?.path();
-        let file = std::fs::File::open(&path).map_err(folder_error(&path))?;
-        file.sync_all().map_err(folder_error(&path))?;
-        forget_file(&file).map_err(folder_error(&path))?;
-    }
-    Ok(())
-}
-
-#[cfg(not(target_vendor = "apple"))]
-fn forget_file(file: &std::fs::File) -> std::io::Result<()> {
-    use rustix::fs::{Advice, fadvise};
-    Ok(fadvise(file, 0, None, Advice::DontNeed)?)
-}
-
-#[cfg(target_vendor = "apple")]
-fn forget_file(_: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 fn folder_error(path: &Path) -> impl Fn(std::io::Error) -> LabError {

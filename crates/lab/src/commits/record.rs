@@ -74,16 +74,18 @@ pub(super) fn number_of_key(key: &[u8]) -> Option<usize> {
     number_of_spread(key).filter(|number| *number < KEYS)
 }
 
-/// The bytes of a value: some are large, so that flushes come.
+/// The bytes of a value: some are large, so that flushes come, and some may be apart.
 pub(super) fn value(number: Number) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
-    bytes.resize(8 + number as usize % 90, b'.');
+    let filler = if number % 16 == 7 { 240 + number as usize % 1900 } else { number as usize % 90 };
+    bytes.resize(8 + filler, b'.');
     bytes
 }
 
-/// The number of a value.
-pub(super) fn number_of(value: &[u8]) -> Number {
-    value.first_chunk().map_or(Number::MAX, |bytes| Number::from_le_bytes(*bytes))
+/// The number of a value; the greatest one if it is nobody's.
+pub(super) fn number_of(bytes: &[u8]) -> Number {
+    let number = bytes.first_chunk().map_or(Number::MAX, |bytes| Number::from_le_bytes(*bytes));
+    if number != Number::MAX && value(number) == bytes { number } else { Number::MAX }
 }
 
 /// What merges operands into values.

@@ -11,6 +11,7 @@
 mod asking;
 mod folders;
 mod history;
+mod large_value;
 mod own_tree;
 mod packed_data;
 mod packing;
@@ -19,6 +20,7 @@ mod peer_packing;
 mod transactional;
 mod trommel;
 mod trommel_transactions;
+mod values;
 
 pub(crate) use folders::{make_empty, remove};
 pub use history::check_peer;
@@ -30,6 +32,7 @@ pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, Run
 pub use peer_packing::PeerPacking;
 pub use transactional::{Attempt, OpenTransaction, Space, TransactionWork, TransactionalStore};
 pub use trommel::Trommel;
+pub use values::{ValuesPlan, ValuesReport, ValuesStep, bench_values};
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -298,6 +301,7 @@ impl ComparePlan {
             direct: false,
             synced: true,
             packing: PeerPacking::NONE,
+            values_apart_from: None,
             shape: match self.shape {
                 ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),

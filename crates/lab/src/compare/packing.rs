@@ -179,6 +179,7 @@ fn fill(
         direct: false,
         synced: true,
         packing: packing.clone(),
+        values_apart_from: None,
         shape: PeerShape::Default(OwnTree::default()),
     };
     let (mut value, mut raw_bytes) = (Vec::new(), 0);

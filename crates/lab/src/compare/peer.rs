@@ -64,6 +64,9 @@ pub struct PeerSettings {
     pub synced: bool,
     /// How it packs blocks.
     pub packing: PeerPacking,
+    /// From how many bytes on it writes values apart from their keys, with what it recommends for
+    /// their garbage. None: as the engine does by default.
+    pub values_apart_from: Option<usize>,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }
@@ -128,6 +131,11 @@ pub trait Peer: Sync {
         limit: usize,
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize>;
+    /// Shows all keys in order, without reading values where the engine can do that; tells how many
+    /// there were.
+    fn scan_keys(&self, seen: &mut dyn FnMut(&[u8])) -> Result<usize> {
+        self.scan(&[], None, usize::MAX, &mut |key, _| seen(key))
+    }
     /// Writes what is in memory to disk.
     fn flush(&self) -> Result<()>;
     /// Waits until nothing is left to be done in the background.

@@ -39,7 +39,7 @@ struct Faulty {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Fault {
+pub(super) enum Fault {
     LosesDeletes,
     StopsScansEarly,
     FindsNothingAtZero,
@@ -92,7 +92,7 @@ impl Peer for Faulty {
 }
 
 /// As [`Trommel`], with the fault.
-struct FaultyEngine(Fault);
+pub(super) struct FaultyEngine(pub(super) Fault);
 
 impl Engine for FaultyEngine {
     fn name(&self) -> &'static str {

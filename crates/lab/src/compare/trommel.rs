@@ -66,6 +66,10 @@ impl OpenStore {
             .dictionary_bytes(settings.packing.dictionary_bytes)
             .learn_questions(false)
             .sync(SyncPolicy::Never);
+        let defaults = match settings.values_apart_from {
+            Some(bytes) => defaults.value_threshold(bytes),
+            None => defaults,
+        };
         let options = match &settings.shape {
             PeerShape::Default(tree) => tree.options(guard, defaults)?,
             PeerShape::Runs(tree) => defaults
@@ -125,7 +129,7 @@ impl Peer for OpenStore {
         };
         format!(
             "Trommel {}; {}, T = {size_ratio}, {merges}; {guard} at {bits_per_key} bits per key{}; block cache {} MiB, \
-             blocks of {} bytes, {}, {}; log written, not synced; write buffer {} MiB",
+             blocks of {} bytes, {}, {}; values apart from {} bytes on; log written, not synced; write buffer {} MiB",
             env!("CARGO_PKG_VERSION"),
             policy.name(),
             tuning_text(&self.options),
@@ -137,6 +141,7 @@ impl Peer for OpenStore {
             } else {
                 "through the system's cache"
             },
+            self.options.value_threshold,
             self.options.write_buffer_bytes >> 20,
         )
     }
@@ -176,6 +181,16 @@ impl Peer for OpenStore {
             seen(key, &value);
         }
         Ok(limit)
+    }
+
+    fn scan_keys(&self, seen: &mut dyn FnMut(&[u8])) -> Result<usize> {
+        let mut scan = self.db.iter().keys_only();
+        let mut count = 0;
+        while let Some(entry) = scan.next_lent() {
+            seen(entry?.0);
+            count += 1;
+        }
+        Ok(count)
     }
 
     fn flush(&self) -> Result<()> {

@@ -36,7 +36,7 @@ pub(super) fn check_store(
     }
     let opened = Db::open(folder.join(STORE), options);
     let db = opened.map_err(|error| format!("the store does not open: {error}"))?;
-    let opened = Spaces::open(db, rng);
+    let opened = Spaces::open(db, rng, lanes.has_unlogged());
     let spaces = opened.map_err(|error| format!("the key spaces do not open: {error}"))?;
     let found = contents(&spaces, rng)?;
     let there = lanes.settle(found)?;
@@ -115,7 +115,8 @@ pub(super) fn check_copies(
         let most = copy.most.unwrap_or(heard.done);
         match Db::open(&path, options) {
             Ok(db) => {
-                let opened = Spaces::open(db, rng).map_err(|error| told(error.to_string()))?;
+                let opened = Spaces::open(db, rng, lanes.has_unlogged());
+                let opened = opened.map_err(|error| told(error.to_string()))?;
                 let found = contents(&opened, rng).map_err(told)?;
                 let at = |done: &[u32; LANES], more: usize| {
                     std::array::from_fn(|lane| before[lane] + done[lane] as usize + more)

@@ -11,8 +11,8 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use trommel::Environment;
@@ -20,7 +20,7 @@ use trommel::options::{DirectIo, Granularity, Overlap};
 use trommel::{Background, Batch, Db, Expiry, Options, SyncPolicy};
 
 use super::history::{Change, LANES, Name, SLOTS, bytes_of, key_of};
-use super::spaces::{SPACES, Spaces, space_of};
+use super::spaces::{SPACES, Spaces, UNLOGGED, has_unlogged, space_of};
 use super::watched::Watched;
 use super::wire::{Activity, Message, Teller, nobody_listens};
 use crate::keys::rng::{Rng, scramble};
@@ -75,6 +75,8 @@ pub struct VictimPlan {
 const EARLY: u32 = 16;
 /// Every so many writes are loaded past the log, if they delete nothing.
 const INGEST_EVERY: u32 = 23;
+/// After every so many writes of a lane it is noted up to where they are visible.
+const MARK_EVERY: u32 = 8;
 /// A liar loses every so many writes.
 const LOST_EVERY: u32 = 50;
 
@@ -88,6 +90,7 @@ pub fn run_victim(plan: &VictimPlan, pipe: File) -> crate::error::Result<()> {
         teller: Arc::new(Teller(pipe)),
         next: Default::default(),
         copies: AtomicU32::new(0),
+        marks: Mutex::default(),
     };
     let mut rng = Rng::new(plan.seed ^ scramble(u64::from(plan.session)));
     loop {
@@ -101,6 +104,8 @@ struct Victim<'p> {
     /// The number of each lane's next write.
     next: [AtomicU32; LANES],
     copies: AtomicU32,
+    /// A lane, how many of its writes were made, and the newest number that was visible then.
+    marks: Mutex<Vec<(u8, u32, u64)>>,
 }
 
 /// The options of an opening: small buffers, so that flushes and merges are many.
@@ -124,6 +129,9 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         .compression(compression(rng))
         .last_level_compression(Some(compression(rng)))
         .dictionary_bytes([0, 1 << 10, 1 << 14][rng.place(3)])
+        .value_threshold([0, 256, 256, 1024][rng.place(4)])
+        .value_garbage_share([0.05, 0.3, 0.9][rng.place(3)])
+        .value_file_bytes([1 << 12, 1 << 16, 1 << 20][rng.place(3)])
 }
 
 impl Victim<'_> {
@@ -133,7 +141,8 @@ impl Victim<'_> {
         let spaces = self.teller.during(Activity::Open, 0, || {
             let storage = Arc::new(Watched(Arc::clone(&self.teller)));
             let environment = Environment::new().storage(storage);
-            Ok(Spaces::open(Db::open_with(store, options, environment)?, rng)?)
+            let db = Db::open_with(store, options, environment)?;
+            Ok(Spaces::open(db, rng, has_unlogged(self.plan.seed))?)
         })?;
         let (writers, seed) = (1 + rng.place(LANES), rng.next_u64());
         let writes = [30, 300, 3000][rng.place(3)];
@@ -186,6 +195,10 @@ impl Victim<'_> {
             if !is_early {
                 self.acknowledge(lane)?;
             }
+            if number.is_multiple_of(MARK_EVERY) && has_unlogged(self.plan.seed) {
+                let visible = spaces.db.snapshot().sequence();
+                lock(&self.marks).push((lane as u8, number + 1, visible));
+            }
             if number.is_multiple_of(7) && self.plan.lie.is_none() {
                 read_back(spaces, lane, &changes)?;
             }
@@ -225,6 +238,16 @@ impl Victim<'_> {
             spaces.of(changes[0].slot).ingest(entries)?;
             return Ok(());
         }
+        if let [Change { slot, value }] = changes
+            && number.is_multiple_of(3)
+            && *value != 0
+            && slot % 3 != 2
+        {
+            let value = bytes_of(*value);
+            let length = value.len() as u64;
+            spaces.of(*slot).put_reader(key_of(lane, *slot), length, &value[..])?;
+            return Ok(());
+        }
         let (db, batch) = (&spaces.db, batch_of(spaces, lane, changes));
         if number.is_multiple_of(20) {
             db.write_synced(batch)?
@@ -238,6 +261,7 @@ impl Victim<'_> {
     fn keep(&self, spaces: &Spaces, seed: u64, at_work: &AtomicUsize) -> crate::error::Result<()> {
         let (mut rng, db) = (Rng::new(seed), &spaces.db);
         while at_work.load(Ordering::SeqCst) > 0 {
+            self.tell_durable(spaces)?;
             match rng.below(16) {
                 0..3 => db.flush()?,
                 3 => spaces.all()[rng.place(SPACES)].compact()?,
@@ -253,12 +277,30 @@ impl Victim<'_> {
         Ok(())
     }
 
+    /// Tells how far writes are durable that no log has.
+    fn tell_durable(&self, spaces: &Spaces) -> crate::error::Result<()> {
+        let Some(through) = spaces.all()[UNLOGGED].stats()?.durable_through else { return Ok(()) };
+        let mut marks = lock(&self.marks);
+        let (durable, rest): (Vec<_>, Vec<_>) =
+            marks.drain(..).partition(|(_, _, visible)| *visible <= through);
+        *marks = rest;
+        for (lane, count, _) in durable {
+            let message = Message::Durable { lane, count: count.into() };
+            self.teller.tell(message).map_err(nobody_listens)?;
+        }
+        Ok(())
+    }
+
     fn checkpoint(&self, spaces: &Spaces) -> crate::error::Result<()> {
         let number = self.copies.fetch_add(1, Ordering::Relaxed);
         let folder = self.plan.folder.join(format!("{COPY}{number}"));
         self.teller
             .during(Activity::Checkpoint, number.into(), || Ok(spaces.db.checkpoint(folder)?))
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn wrong(what: String) -> crate::error::LabError {

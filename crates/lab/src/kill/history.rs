@@ -8,6 +8,7 @@
 //! changes have the same value.
 
 use crate::keys::rng::{Rng, scramble};
+use crate::stress::model::filler;
 
 /// The most threads that write, each its own keys.
 pub(super) const LANES: usize = 8;
@@ -72,9 +73,16 @@ pub(super) fn place_of(key: &[u8]) -> Option<(usize, usize)> {
 /// A value as it is stored.
 pub(super) fn bytes_of(value: u64) -> Vec<u8> {
     let draw = scramble(value);
-    let filler = if draw.is_multiple_of(256) { 6000 } else { (draw >> 8) as usize % 200 };
-    let filler = (0..filler).map(|place| (draw >> (place % 7 * 8)) as u8);
-    value.to_le_bytes().into_iter().chain(filler).collect()
+    let extra = (draw >> 16) as usize;
+    let bytes = match draw % 256 {
+        0 => 6000,
+        // Longer than a piece of a value file, sometimes.
+        1 if extra.is_multiple_of(4) => (520 << 10) + extra % 1000,
+        1..9 => 240 + extra % 24,
+        9..40 => 246 + extra % 4755,
+        _ => extra % 200,
+    };
+    value.to_le_bytes().into_iter().chain(filler(draw, bytes)).collect()
 }
 
 /// The value that is stored so. None: that was never written.

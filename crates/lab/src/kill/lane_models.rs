@@ -4,11 +4,14 @@
 //!      '---- session 1 -----'  '---- session 2 ----'    was killed
 //! ```
 //! Invariant: an acknowledged write is there, in its place in the order. A write that was under way
-//! is there as a whole or not at all. The state that a check finds is the next base.
+//! is there as a whole or not at all. Where there is no log, the last ones may be missing. The
+//! state that a check finds is the next base.
 
 use std::ops::RangeInclusive;
 
 use super::history::{Change, LANES, Name, SLOTS, key_of, value_text};
+use super::session::SessionLog;
+use super::spaces::{UNLOGGED, has_unlogged, space_of};
 use crate::keys::rng::scramble;
 
 /// Of each slot of a lane its value; 0: it has none.
@@ -21,10 +24,30 @@ impl Default for Slots {
     }
 }
 
+/// Slots that are looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    All,
+    Logged,
+    Unlogged,
+}
+
+impl Part {
+    fn has(self, slot: usize) -> bool {
+        let is_unlogged = space_of(slot) == UNLOGGED;
+        match self {
+            Part::All => true,
+            Part::Logged => !is_unlogged,
+            Part::Unlogged => is_unlogged,
+        }
+    }
+}
+
 impl Slots {
-    fn digest(&self) -> u64 {
+    fn digest(&self, part: Part) -> u64 {
         let each = |(slot, &value)| digest_of(slot, value);
-        self.0.iter().enumerate().map(each).fold(0, u64::wrapping_add)
+        let slots = self.0.iter().enumerate().filter(|(slot, _)| part.has(*slot));
+        slots.map(each).fold(0, u64::wrapping_add)
     }
 
     /// Applies a change; returns the difference of the digest.
@@ -49,6 +72,8 @@ struct LaneModel {
     base: Slots,
     groups: Vec<LaneWrite>,
     doubts: u32,
+    /// So many of them are durable even where there is no log.
+    durable: usize,
 }
 
 /// All lanes.
@@ -67,10 +92,18 @@ impl LaneModels {
         std::array::from_fn(|lane| self.lanes[lane].groups.len())
     }
 
-    /// Adds the writes of a killed process: `done` of each lane were acknowledged. If the writers
-    /// had begun, one more of each lane may have been under way.
-    pub(super) fn add_session(&mut self, session: u32, done: &[u32; LANES], had_begun: bool) {
-        for (index, (lane, &done)) in self.lanes.iter_mut().zip(done).enumerate() {
+    /// Whether the last key space has no log.
+    pub(super) fn has_unlogged(&self) -> bool {
+        has_unlogged(self.seed)
+    }
+
+    /// Adds the writes of a killed process. If the writers had begun, one more of each lane may
+    /// have been under way than were acknowledged.
+    pub(super) fn add_session(&mut self, session: u32, heard: &SessionLog) {
+        let had_begun = heard.had_begun();
+        for (index, lane) in self.lanes.iter_mut().enumerate() {
+            let (done, durable) = (heard.done[index], heard.durable[index]);
+            lane.durable = lane.groups.len() + durable as usize;
             for number in 0..done + u32::from(had_begun) {
                 let name = Name { session, lane: index as u8, number };
                 let acknowledged = number < done;
@@ -84,9 +117,33 @@ impl LaneModels {
     /// of the writes that were under way are there.
     pub(super) fn settle(&mut self, found: Vec<Slots>) -> Result<u64, String> {
         let lens = self.lens();
-        let there = self.find(&found, &lens, &lens)?;
+        let there = match self.has_unlogged() {
+            true => self.find_parts(&found)?,
+            false => self.find(&found, &lens, &lens)?,
+        };
         for (lane, found) in self.lanes.iter_mut().zip(found) {
             *lane = LaneModel { base: found, ..LaneModel::default() };
+        }
+        Ok(there)
+    }
+
+    /// What has a log has all writes. What has none has a prefix, with those that were said to be
+    /// durable; and of a batch over both its half only if the other one is there.
+    fn find_parts(&self, found: &[Slots]) -> Result<u64, String> {
+        let mut there = 0;
+        for (index, (lane, found)) in self.lanes.iter().zip(found).enumerate() {
+            let (len, durable) = (lane.groups.len(), lane.durable);
+            let passes = |choice: &u32| {
+                lane.passes(*choice, found, &(len..=len), Part::Logged)
+                    && lane.passes(*choice, found, &(durable..=len), Part::Unlogged)
+            };
+            let Some(choice) = (0..1u32 << lane.doubts).find(passes) else {
+                let wrong = lane.explain(index, found, len..=len);
+                return Err(format!(
+                    "{wrong}. (Key space {UNLOGGED} has no log: {durable} writes must be there.)"
+                ));
+            };
+            there += u64::from(choice.count_ones());
         }
         Ok(there)
     }
@@ -115,19 +172,25 @@ impl LaneModel {
     /// The writes in doubt, as bits, that lead to the state `found` after a number of writes in the
     /// range. None: no choice of them leads to it.
     fn find(&self, found: &Slots, range: RangeInclusive<usize>) -> Option<u32> {
-        let wanted = found.digest();
-        (0..1u32 << self.doubts).find(|&choice| self.passes(choice, wanted, &range))
+        (0..1u32 << self.doubts).find(|&choice| self.passes(choice, found, &range, Part::All))
     }
 
-    fn passes(&self, choice: u32, wanted: u64, range: &RangeInclusive<usize>) -> bool {
-        let (mut slots, mut digest, mut doubts) = (self.base.clone(), self.base.digest(), 0);
+    fn passes(
+        &self,
+        choice: u32,
+        found: &Slots,
+        range: &RangeInclusive<usize>,
+        part: Part,
+    ) -> bool {
+        let wanted = found.digest(part);
+        let (mut slots, mut digest, mut doubts) = (self.base.clone(), self.base.digest(part), 0);
         if range.contains(&0) && digest == wanted {
             return true;
         }
         for (place, group) in self.groups.iter().enumerate() {
             let there = group.acknowledged || choice >> doubts & 1 == 1;
             doubts += u32::from(!group.acknowledged);
-            for change in group.changes.iter().filter(|_| there) {
+            for change in group.changes.iter().filter(|change| there && part.has(change.slot)) {
                 digest = digest.wrapping_add(slots.apply(change));
             }
             if range.contains(&(place + 1)) && digest == wanted {
@@ -164,25 +227,35 @@ impl LaneModel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::wire::{Activity, Message};
     use super::*;
 
     /// A seed whose first writes all put something: a deletion of nothing could not be seen.
     fn seed() -> u64 {
-        let puts = |seed: u64, number| {
-            let changes = Name { session: 1, lane: 0, number }.changes(seed);
-            changes.iter().all(|change| change.value != 0)
-        };
-        (0..).find(|&seed| (0..7).all(|number| puts(seed, number))).expect("one in some dozens")
+        (0..).find(|seed| !has_unlogged(*seed) && puts_alone(*seed)).expect("one in some dozens")
+    }
+
+    fn puts_alone(seed: u64) -> bool {
+        let mut changes = (0..7).flat_map(|number| changes(seed, number));
+        changes.all(|change| change.value != 0)
+    }
+
+    fn changes(seed: u64, number: u32) -> Vec<Change> {
+        Name { session: 1, lane: 0, number }.changes(seed)
     }
 
     /// What a store shows that has these writes of lane 0.
     fn after(numbers: &[u32]) -> Vec<Slots> {
+        after_parts(seed(), &[(Part::All, numbers)])
+    }
+
+    fn after_parts(seed: u64, parts: &[(Part, &[u32])]) -> Vec<Slots> {
         let mut found = vec![Slots::default(); LANES];
-        for &number in numbers {
-            let name = Name { session: 1, lane: 0, number };
-            for change in name.changes(seed()) {
+        for (part, numbers) in parts {
+            let changes = numbers.iter().flat_map(|number| changes(seed, *number));
+            changes.filter(|change| part.has(change.slot)).for_each(|change| {
                 found[0].apply(&change);
-            }
+            });
         }
         found
     }
@@ -190,8 +263,15 @@ mod tests {
     fn lanes() -> LaneModels {
         let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
         done[0] = 5;
-        lanes.add_session(1, &done, true);
+        lanes.add_session(1, &heard(done));
         lanes
+    }
+
+    /// What writers have told that had begun.
+    fn heard(done: [u32; LANES]) -> SessionLog {
+        let mut heard = SessionLog { done, ..SessionLog::default() };
+        heard.hear(Some(Message::Begin { activity: Activity::Write, number: 0 }));
+        heard
     }
 
     #[test]
@@ -212,11 +292,38 @@ mod tests {
         let number = batch.expect("a batch of puts");
         let (mut lanes, mut done) = (LaneModels::new(seed()), [0; LANES]);
         done[0] = number;
-        lanes.add_session(1, &done, true);
+        lanes.add_session(1, &heard(done));
         let mut found = after(&(0..number).collect::<Vec<_>>());
         let changes = Name { session: 1, lane: 0, number }.changes(seed());
         found[0].apply(&changes[0]);
         assert!(lanes.settle(found).expect_err("half a batch").contains("lane 0 is not as after"));
+    }
+
+    #[test]
+    fn what_has_no_log_may_lose_its_last_writes_but_no_durable_one() {
+        let is_in_both = |seed: u64, number| {
+            let has = |part: Part| changes(seed, number).iter().any(|it| part.has(it.slot));
+            has(Part::Logged) && has(Part::Unlogged)
+        };
+        let fits = |seed: &u64| is_in_both(*seed, 1) && is_in_both(*seed, 5);
+        let mut seeds = (0..).filter(|seed| has_unlogged(*seed) && puts_alone(*seed));
+        let seed = seeds.find(fits).expect("one in some thousands");
+        let settles = |logged: u32, unlogged: u32| {
+            let (mut lanes, mut done) = (LaneModels::new(seed), [0; LANES]);
+            done[0] = 5;
+            let mut heard = heard(done);
+            heard.hear(Some(Message::Durable { lane: 0, count: 2 }));
+            lanes.add_session(1, &heard);
+            let numbers = |count: u32| (0..count).collect::<Vec<_>>();
+            let (logged, unlogged) = (numbers(logged), numbers(unlogged));
+            let parts = [(Part::Logged, &logged[..]), (Part::Unlogged, &unlogged)];
+            lanes.settle(after_parts(seed, &parts)).is_ok()
+        };
+        assert!((2..=5).all(|unlogged| settles(5, unlogged)));
+        assert!(settles(6, 6) && settles(6, 5));
+        assert!(!settles(5, 1), "a durable write is lost");
+        assert!(!settles(4, 4), "a write with a log is lost");
+        assert!(!settles(5, 6), "half a batch");
     }
 
     #[test]

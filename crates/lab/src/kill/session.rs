@@ -66,6 +66,8 @@ pub(super) struct Copy {
 pub(super) struct SessionLog {
     /// Acknowledged writes of each lane.
     pub(super) done: [u32; LANES],
+    /// Of these, writes that are durable even where there is no log.
+    pub(super) durable: [u32; LANES],
     begun: [u32; Activity::COUNT],
     under_way: [i32; Activity::COUNT],
     pub(super) copies: Vec<Copy>,
@@ -75,10 +77,14 @@ pub(super) struct SessionLog {
 }
 
 impl SessionLog {
-    fn hear(&mut self, message: Option<Message>) {
+    pub(super) fn hear(&mut self, message: Option<Message>) {
         match message {
             Some(Message::Done { lane }) if usize::from(lane) < LANES => {
                 self.done[usize::from(lane)] += 1;
+            }
+            Some(Message::Durable { lane, count }) if usize::from(lane) < LANES => {
+                let durable = &mut self.durable[usize::from(lane)];
+                *durable = count.min(u32::MAX.into()) as u32;
             }
             Some(Message::Begin { activity, number }) => {
                 self.begun[activity as usize] += 1;

@@ -1,13 +1,24 @@
 //! The store of a kill test with its key spaces: neighbouring slots are in different ones, so that
 //! most batches are over all of them.
 
+use std::io::Read;
+use std::sync::Arc;
+
 use trommel::{Batch, Db, Keyspace, KeyspaceOptions};
 
 use super::history::{bytes_of, key_of};
-use crate::keys::rng::Rng;
+use crate::keys::rng::{Rng, scramble};
 
 /// Key spaces, the default one among them.
 pub(super) const SPACES: usize = 4;
+
+/// The key space that has no log, in half of the tests.
+pub(super) const UNLOGGED: usize = 3;
+
+/// Whether a key space of a test has no log.
+pub(super) fn has_unlogged(seed: u64) -> bool {
+    scramble(seed).is_multiple_of(2)
+}
 
 /// A store that is open, with all of its key spaces.
 pub(super) struct Spaces {
@@ -17,10 +28,11 @@ pub(super) struct Spaces {
 
 impl Spaces {
     /// Opens them, each with options of its own. Those that are not there are made.
-    pub(super) fn open(db: Db, rng: &mut Rng) -> trommel::Result<Self> {
+    pub(super) fn open(db: Db, rng: &mut Rng, has_unlogged: bool) -> trommel::Result<Self> {
         let mut handles = vec![Keyspace::clone(&db)];
         for number in 1..SPACES {
-            let options = KeyspaceOptions::from(super::child::options(rng));
+            let has_log = !has_unlogged || number != UNLOGGED;
+            let options = KeyspaceOptions::from(super::child::options(rng)).log(has_log);
             handles.push(db.keyspace(format!("space {number}"), options)?);
         }
         Ok(Spaces { db, handles })
@@ -41,10 +53,23 @@ impl Spaces {
         key_of(lane, slot)
     }
 
-    /// Whether a slot has a value, or none if it is 0.
+    /// Whether a slot has a value, or none if it is 0. Some are read as a stream, too.
     pub(super) fn has(&self, lane: usize, slot: usize, value: u64) -> trommel::Result<bool> {
-        let found = self.of(slot).get(key_of(lane, slot))?;
-        Ok(found.as_deref() == (value != 0).then(|| bytes_of(value)).as_deref())
+        let (space, key) = (self.of(slot), key_of(lane, slot));
+        let found = space.get(&key)?;
+        let expected = (value != 0).then(|| bytes_of(value));
+        if scramble(value).is_multiple_of(3) {
+            let mut read = Vec::new();
+            if let Some(mut reader) = space.get_reader(&key)? {
+                let path = || key.escape_ascii().to_string().into();
+                let failed = |error| trommel::Error::Io { path: path(), source: Arc::new(error) };
+                reader.read_to_end(&mut read).map_err(failed)?;
+            }
+            return Ok(
+                found.as_deref() == expected.as_deref() && read == expected.unwrap_or_default()
+            );
+        }
+        Ok(found.as_deref() == expected.as_deref())
     }
 }
 

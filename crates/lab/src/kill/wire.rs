@@ -65,6 +65,8 @@ pub(super) enum Message {
     Done { lane: u8 },
     /// An activity begins. Of a checkpoint the number says which.
     Begin { activity: Activity, number: u64 },
+    /// So many writes of a lane, in this session, survive a kill even where there is no log.
+    Durable { lane: u8, count: u64 },
     /// It has ended well.
     End { activity: Activity, number: u64 },
 }
@@ -75,6 +77,7 @@ impl Message {
             Message::Done { lane } => (1, lane, 0),
             Message::Begin { activity, number } => (2, activity as u8, number),
             Message::End { activity, number } => (3, activity as u8, number),
+            Message::Durable { lane, count } => (4, lane, count),
         };
         let mut bytes = [0; MESSAGE_BYTES];
         (bytes[0], bytes[1]) = (tag, about);
@@ -90,6 +93,7 @@ impl Message {
             1 => Some(Message::Done { lane: bytes[1] }),
             2 => activity().map(|activity| Message::Begin { activity, number }),
             3 => activity().map(|activity| Message::End { activity, number }),
+            4 => Some(Message::Durable { lane: bytes[1], count: number }),
             _ => None,
         }
     }

@@ -12,9 +12,10 @@ use trommel::{Answer, Answered, Db, Scan, Value};
 
 use super::held::{compare, entries_of, next_of, value_text};
 use super::keys::{Edges, KeyIndex, Keys};
-use super::model::{State, number_of, value_of};
+use super::model::{State, is_streamed, number_of, value_of};
 use super::operation::{StressOperation, StressStep, key_text, range_text, way};
 use super::ranges::RangeDeletion;
+use super::values::{keys_alone, read_through};
 use super::world::{Checked, World};
 use crate::keys::rng::Rng;
 
@@ -103,7 +104,16 @@ impl World<'_> {
             Some(found) => check_value(key, found, number)?,
             None => return Ok(()),
         }
+        if is_streamed(number) {
+            self.check_reader(place, number)?;
+        }
         self.check_queue(place)
+    }
+
+    fn check_reader(&mut self, place: KeyIndex, number: u32) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let read = read_through(self.db(), self.keys.get(place), number)?;
+        self.done.allowed("get_reader", could_fail, read).map(|_| ())
     }
 
     /// A key and the one before it, under way together.
@@ -155,6 +165,8 @@ impl World<'_> {
         if maybe == Some(false) {
             check_empty(keys, edges)?;
         }
+        let alone = keys_alone(self.db(), edges, self.keys, self.model.seen())?;
+        self.done.allowed("keys alone", could_fail, alone)?;
         let Some(bounds) = self.done.allowed("approximate_count", could_fail, bounds)? else {
             return Ok(());
         };

@@ -50,11 +50,39 @@ pub(crate) fn checkpoint(
     };
     check_checkpoint(world, &disk, &folder, is_whole, &mut rng)
         .map_err(|wrong| format!("{}: {wrong}", folder.display()))?;
-    // What cannot be removed stays: no other checkpoint has this name.
-    for name in world.disk.list(&folder).unwrap_or_default() {
-        let _ = world.disk.remove(&folder.join(name));
+    let before = world.copy.replace(KeptCopy::of(&world.disk, folder));
+    before.map_or(Ok(()), |copy| copy.check_and_remove(&world.disk))
+}
+
+/// A checkpoint that stays while the store goes on: what the store writes changes no file of it.
+pub(crate) struct KeptCopy {
+    folder: PathBuf,
+    /// Its files, and the bytes of each.
+    sizes: Vec<(PathBuf, usize)>,
+}
+
+impl KeptCopy {
+    fn of(disk: &Memory, folder: PathBuf) -> Self {
+        let names = disk.list(&folder).unwrap_or_default().into_iter();
+        let paths = names.map(|name| folder.join(name));
+        let sizes = paths.filter_map(|path| disk.file(&path).map(|bytes| (path, bytes.len())));
+        KeptCopy { sizes: sizes.collect(), folder }
     }
-    Ok(())
+
+    /// What cannot be removed stays: no other checkpoint has this name.
+    pub(crate) fn check_and_remove(self, disk: &Memory) -> Checked<()> {
+        for (path, size) in &self.sizes {
+            let now = disk.file(path).map(|bytes| bytes.len());
+            if now != Some(*size) {
+                let path = path.display();
+                return Err(format!("{path} had {size} bytes, and now it has {now:?}"));
+            }
+        }
+        for name in disk.list(&self.folder).unwrap_or_default() {
+            let _ = disk.remove(&self.folder.join(name));
+        }
+        Ok(())
+    }
 }
 
 fn check_checkpoint(

@@ -11,6 +11,7 @@ use super::keys::{KeyIndex, Keys};
 use super::model::expiring;
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::{RangeDeletion, RangeDrawer};
+use super::values::ValueDrawer;
 use crate::keys::rng::Rng;
 
 /// A drawn history.
@@ -93,6 +94,7 @@ pub(crate) struct Drawer {
     /// Ticks that have passed.
     pub(crate) ticks: u32,
     ranges: RangeDrawer,
+    values: ValueDrawer,
     /// The disk is mended at the step with this number, if it still fails then.
     mend_at: Option<u32>,
     /// After a fault the power is cut at this step.
@@ -105,7 +107,8 @@ pub(crate) fn history(seed: u64, steps: u32) -> History {
     let keys = Keys::draw_from(&mut rng);
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
-    let mut drawer = Drawer::new(rng, weights);
+    let values = ValueDrawer::of_seed(seed);
+    let mut drawer = Drawer::new(rng, weights, values);
     let step = |number| StressStep { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();
     History { keys, setup, steps }
@@ -122,10 +125,10 @@ fn draw_weights(rng: &mut Rng) -> Vec<(OperationKind, f64)> {
 }
 
 impl Drawer {
-    fn new(rng: Rng, weights: Vec<(OperationKind, f64)>) -> Self {
+    fn new(rng: Rng, weights: Vec<(OperationKind, f64)>, values: ValueDrawer) -> Self {
         let (ranges, mend_at, cut_at) = (RangeDrawer::default(), None, None);
         // Number 1 is the empty value's.
-        Drawer { rng, weights, next_number: 2, ticks: 0, ranges, mend_at, cut_at }
+        Drawer { rng, weights, next_number: 2, ticks: 0, ranges, values, mend_at, cut_at }
     }
 
     /// Draws for one of several writers, which leaves maintenance to others. `flushes`: it may
@@ -145,7 +148,10 @@ impl Drawer {
                 _ => 1.0,
             };
         }
-        Drawer::new(rng, weights)
+        // What is to pile up in memory does not, where values are apart.
+        let seed = Some(rng.next_u64()).filter(|_| flushes);
+        let values = seed.map_or_else(ValueDrawer::short, ValueDrawer::of_seed);
+        Drawer::new(rng, weights, values)
     }
 
     fn kind(&mut self) -> OperationKind {
@@ -154,6 +160,16 @@ impl Drawer {
 
     /// What the step of a number does.
     pub(crate) fn operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
+        let operation = self.any_operation(number, keys);
+        let reopening = if let StressOperation::Reopen(it) = &operation { Some(it) } else { None };
+        if reopening.is_some_and(|it| it.end == End::Kill) {
+            // What a killed process has left is not durable yet: neither log nor values.
+            self.cut_at = self.values.cut_after_kill().map(|steps| number + steps);
+        }
+        self.values.instead_of(operation, keys)
+    }
+
+    fn any_operation(&mut self, number: u32, keys: &Keys) -> StressOperation {
         if self.cut_at.take_if(|at| *at <= number).is_some() {
             self.mend_at = None;
             let end = self.power_cut();
@@ -244,7 +260,7 @@ impl Drawer {
             return 1;
         }
         self.next_number += 1;
-        self.next_number - 1
+        self.values.number(self.next_number - 1)
     }
 
     /// Neighbouring keys, up to so many, put or deleted in one batch.
@@ -353,7 +369,7 @@ mod tests {
             let steps = history(seed, 500).steps;
             seen.extend(steps.iter().map(|step| std::mem::discriminant(&step.operation)));
         }
-        assert_eq!(seen.len(), 23);
+        assert_eq!(seen.len(), 26);
     }
 
     #[test]

@@ -147,6 +147,14 @@ impl AskedStore<'_> {
             StressOperation::DropScan(which) if !self.scans.is_empty() => {
                 self.scans.remove(which % self.scans.len());
             }
+            StressOperation::CutStream(_) | StressOperation::ReadOn { .. } => {}
+            StressOperation::OpenReader(place) => {
+                let reader = self.db().get_reader(self.history.keys.get(*place)).expect("gets");
+                let Some(mut reader) = reader else { return b"none".to_vec() };
+                let mut all = Vec::new();
+                std::io::Read::read_to_end(&mut reader, &mut all).expect("reads");
+                return all;
+            }
             StressOperation::Flush => self.db().flush().expect("flushes"),
             StressOperation::Step(count) => (0..*count).for_each(|nth| {
                 self.db().step_any(step.choice(nth)).expect("steps");
@@ -242,6 +250,9 @@ fn variant(number: usize) -> Options {
         .compression(compression(rng))
         .last_level_compression(Some(compression(rng)))
         .dictionary_bytes(one_of(&[0, 256, 1 << 14], rng))
+        .value_threshold(one_of(&[0, 256, 1024], rng))
+        .value_garbage_share(one_of(&[0.05, 0.3, 0.9], rng))
+        .value_file_bytes(one_of(&[4 << 10, 64 << 10], rng))
 }
 
 fn assert_same(history: &History, seed: u64, plain: &Transcript, other: &Transcript, case: &str) {

@@ -21,6 +21,7 @@ pub(crate) mod setup;
 mod shorten;
 pub(crate) mod simulation;
 mod transactions;
+pub(crate) mod values;
 pub(crate) mod world;
 pub(crate) mod writer;
 

@@ -68,6 +68,31 @@ pub(crate) fn large(number: u32) -> u32 {
     number | LARGE
 }
 
+/// The bits of numbers whose values are as long as those that may be apart. What operands make has
+/// both of them now and then.
+const LONG: u32 = 3 << 18;
+
+/// The number of a value of about 250 to 5,000 bytes, rarely of more than 64 KiB.
+pub(crate) fn long(number: u32) -> u32 {
+    number | LONG
+}
+
+/// Whether a value is put, and read, through a stream too.
+pub(crate) fn is_streamed(number: u32) -> bool {
+    number & LONG == LONG && number.is_multiple_of(4)
+}
+
+/// Many are about as long as a threshold that options draw.
+fn long_filler(draw: u64) -> usize {
+    let extra = (draw >> 16) as usize;
+    match draw >> 8 & 31 {
+        0..6 => 240 + extra % 24,
+        6..12 => 1008 + extra % 24,
+        12 => (60 << 10) + extra % (100 << 10),
+        _ => 246 + extra % 4755,
+    }
+}
+
 /// The number, or 0 from the tick on at which its value expires.
 pub(crate) fn shown_at(number: u32, tick: u32) -> u32 {
     if expiry_of(number).is_some_and(|expiry| expiry <= tick) { 0 } else { number }
@@ -81,12 +106,21 @@ pub(crate) fn value_of(number: u32) -> Vec<u8> {
     let draw = scramble(u64::from(number));
     let extra = match draw % 128 {
         _ if number & (EXPIRING | LARGE) == LARGE => (1 + draw as usize % 3) << 20,
+        _ if number & LONG == LONG => long_filler(draw),
         0 => 5000,
         1..8 => 300,
         _ => draw as usize >> 8 & 31,
     };
-    let filler = (0..extra).map(|place| (draw >> (place % 5 * 8)) as u8);
-    number.to_le_bytes().into_iter().chain(filler).collect()
+    number.to_le_bytes().into_iter().chain(filler(draw, extra)).collect()
+}
+
+/// So many bytes of a draw. Half of the draws give bytes that no compression makes shorter.
+pub(crate) fn filler(draw: u64, bytes: usize) -> impl Iterator<Item = u8> {
+    let shrinks = draw >> 60 & 1 == 0;
+    (0..bytes as u64).map(move |place| match shrinks {
+        true => (draw >> (place % 5 * 8)) as u8,
+        false => (scramble(draw.wrapping_add(place / 8)) >> (place % 8 * 8)) as u8,
+    })
 }
 
 /// The number of a value. None: no value is like that.
@@ -325,6 +359,12 @@ mod tests {
         let large = large(7);
         assert_eq!(number_of(&value_of(large)), Some(large));
         assert!(value_of(large).len() >= 1 << 20 && value_of(7).len() < 1 << 20);
+        let lengths: Vec<usize> = (2..3000).map(|number| value_of(long(number)).len()).collect();
+        assert!((2..3000).all(|number| number_of(&value_of(long(number))) == Some(long(number))));
+        for edge in [256, 1024] {
+            assert!(lengths.contains(&edge) && lengths.contains(&(edge - 1)), "{edge} bytes");
+        }
+        assert!(lengths.iter().all(|len| (244..200 << 10).contains(len)));
         assert_eq!(number_of(b"abc"), None);
         assert_eq!(number_of(&[7, 0, 0, 0]), None, "its filler is missing");
     }

@@ -102,6 +102,14 @@ pub(crate) enum StressOperation {
         times: usize,
     },
     DropScan(usize),
+    /// A stream that ends before the value does: nothing is written.
+    CutStream(Write),
+    OpenReader(KeyIndex),
+    /// Reads parts of a value, where the seed draws.
+    ReadOn {
+        which: usize,
+        seed: u64,
+    },
     Flush,
     Step(u32),
     Settle,
@@ -166,6 +174,13 @@ pub(crate) fn tell(step: &StressStep, keys: &Keys) -> String {
             format!("move scan {which} by {times}{}", way(*back))
         }
         StressOperation::DropScan(which) => format!("drop scan {which}"),
+        StressOperation::CutStream(write) => {
+            format!("a stream for {} ends too early", write_text(write, keys))
+        }
+        StressOperation::OpenReader(place) => format!("open a reader of {}", key(place)),
+        StressOperation::ReadOn { which, seed } => {
+            format!("read parts from reader {which}, drawn with {seed}")
+        }
         StressOperation::Step(count) => format!("{count} steps of background work"),
         StressOperation::Fail(failure) => failure_text(failure),
         StressOperation::Reopen(reopening) => reopening_text(reopening),

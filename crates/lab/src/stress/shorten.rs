@@ -81,6 +81,7 @@ pub(super) fn simpler(operation: &StressOperation) -> Vec<StressOperation> {
                 .map(|writes| StressOperation::Write { writes: writes.to_vec(), synced: *synced });
             halves.into_iter().chain((0..writes.len()).map(without)).collect()
         }
+        StressOperation::OpenReader(place) => vec![StressOperation::Get(*place)],
         StressOperation::Write { writes, synced: true } => {
             vec![StressOperation::Write { writes: writes.clone(), synced: false }]
         }

@@ -15,14 +15,15 @@ use trommel::testing::{Fault, ManualClock};
 use trommel::{Db, Error, Options, Resources, SyncPolicy};
 
 use super::check::full_state;
-use super::copies::{check_repair, checkpoint};
+use super::copies::{KeptCopy, check_repair, checkpoint};
 use super::held::{HeldScan, HeldSnapshot};
-use super::keys::Keys;
+use super::keys::{KeyIndex, Keys};
 use super::model::{Model, Reopened};
 use super::operation::{End, Failure, Reopening, StressOperation, StressStep, Write};
 use super::ranges::RangeDeletion;
 use super::rot::{check_left_overs, check_rotten_copy};
 use super::setup;
+use super::values::{HeldReader, cut_stream};
 use super::writer::Writer;
 use crate::keys::rng::Rng;
 
@@ -93,6 +94,9 @@ pub(crate) struct World<'k> {
     pub(crate) model: Model,
     pub(crate) snapshots: Vec<HeldSnapshot>,
     scans: Vec<HeldScan>,
+    readers: Vec<HeldReader>,
+    /// The last checkpoint, until the next one or the end of the store.
+    pub(crate) copy: Option<KeptCopy>,
     /// The disk could fail at some time since the power was cut last.
     had_faults: bool,
     /// A killed process has left unsynced bytes, and nothing was written since. Closing does not
@@ -117,6 +121,8 @@ impl<'k> World<'k> {
             model: Model::new(keys.len()),
             snapshots: Vec::new(),
             scans: Vec::new(),
+            readers: Vec::new(),
+            copy: None,
             had_faults: false,
             inherits: false,
             has_open_end: false,
@@ -192,6 +198,9 @@ impl<'k> World<'k> {
                 remove_one(&mut self.scans, *which);
                 Ok(())
             }
+            StressOperation::CutStream(write) => self.cut_stream(write),
+            StressOperation::OpenReader(place) => self.open_reader(*place),
+            StressOperation::ReadOn { which, seed } => self.read_on(*which, *seed),
             StressOperation::Flush => self.work("flush", true, Db::flush),
             StressOperation::Step(count) => (0..*count).try_for_each(|nth| {
                 let choice = step.choice(nth);
@@ -345,6 +354,31 @@ impl<'k> World<'k> {
         Ok(())
     }
 
+    /// What came of the stream is garbage: as if nothing had been put.
+    fn cut_stream(&mut self, write: &Write) -> Checked<()> {
+        cut_stream(self.db(), self.keys.get(write.place), write.number)
+    }
+
+    fn open_reader(&mut self, place: KeyIndex) -> Checked<()> {
+        let (could_fail, number) = (self.could_fail(), self.model.seen().0[usize::from(place)]);
+        let opened = HeldReader::open(self.db(), self.keys.get(place), number)?;
+        if let Some(Some(reader)) = self.done.allowed("get_reader", could_fail, opened)? {
+            self.readers.push(reader);
+        }
+        if self.readers.len() > HELD_MAX {
+            self.readers.remove(0);
+        }
+        Ok(())
+    }
+
+    fn read_on(&mut self, which: usize, seed: u64) -> Checked<()> {
+        let Some(which) = which.checked_rem(self.readers.len()) else { return Ok(()) };
+        let could_fail = self.could_fail();
+        let read = self.readers[which].read_parts(&mut Rng::new(seed))?;
+        self.done.allowed("a reader that was held open", could_fail, read)?;
+        Ok(())
+    }
+
     fn verify(&mut self) -> Checked<()> {
         let could_fail = self.could_fail();
         let verified = self.db().verify();
@@ -410,6 +444,7 @@ impl<'k> World<'k> {
     }
 
     fn end(&mut self, end: End) -> Checked<()> {
+        self.copy.take().map_or(Ok(()), |copy| copy.check_and_remove(&self.disk))?;
         let db = self.db.take().expect("open between operations");
         let could_fail = self.could_fail();
         let next_disk = match end {
@@ -420,6 +455,7 @@ impl<'k> World<'k> {
         };
         self.snapshots.clear();
         self.scans.clear();
+        self.readers.clear();
         if end == End::Close {
             let closed = db.close();
             if self.done.allowed("close", could_fail, closed)?.is_some() && !self.inherits {
@@ -453,19 +489,54 @@ impl<'k> World<'k> {
         self.work("settle at the end", false, Db::settle)?;
         self.check_all(0)?;
         self.verify()?;
+        self.work("flush at the end", true, Db::flush)?;
+        self.work("settle after a flush", false, Db::settle)?;
+        self.check_garbage()?;
         self.count_work();
         // Opens once more without faults, which removes files that faults had kept.
         self.end(End::Close)?;
         self.db = Some(self.open().map_err(|error| format!("the last open: {error}"))?);
         self.write(&[Write { place: 0, number: 1 }], false)?;
         self.work("the last flush", true, Db::flush)?;
+        self.close_and_look()?;
+        // Nothing is left of values that nobody has any more.
+        self.db = Some(self.open().map_err(|error| format!("opened to delete: {error}"))?);
+        // One merge may end where the oldest run does.
+        let merge = || (0..3).try_for_each(|_| self.db().compact());
+        let deleted = self.db().delete_range("", [0xff; 64]).and_then(|()| merge());
+        deleted.map_err(|error| format!("all is deleted: {error}"))?;
         let stats = self.db().stats().map_err(|error| error.to_string())?;
-        let (levels, partitions) = (stats.levels, stats.partitions.len() as u64);
-        let tables = levels.iter().flat_map(|level| &level.runs).map(|run| run.tables).sum();
-        self.end(End::Close)?;
-        check_left_overs(&*(self.door)(self.disk.clone()), tables, partitions)?;
+        if self.close_and_look()? > 0 {
+            let (levels, trimmed) = (stats.levels, stats.trimmed_tables);
+            return Err(format!(
+                "all is deleted, and values apart stay: {trimmed} tables are trimmed of {levels:?}"
+            ));
+        }
         self.done.disk_operations += self.disk.operations();
         Ok(self.done)
+    }
+
+    /// A store at rest has no more garbage of values than its options say, or than it would cost to
+    /// bring it back.
+    fn check_garbage(&self) -> Checked<()> {
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
+        let share = self.options.value_garbage_share * stats.value_bytes as f64;
+        if stats.value_garbage_bytes as f64 <= share + stats.table_file_bytes as f64 {
+            return Ok(());
+        }
+        let (bytes, garbage) = (stats.value_bytes, stats.value_garbage_bytes);
+        Err(format!("at rest {garbage} of {bytes} bytes in value files are garbage"))
+    }
+
+    /// Closes the store, and looks which files stay. Gives how many value files.
+    fn close_and_look(&mut self) -> Checked<u64> {
+        let stats = self.db().stats().map_err(|error| error.to_string())?;
+        let runs = stats.levels.iter().flat_map(|level| &level.runs);
+        let (tables, values) = (runs.map(|run| run.tables).sum(), stats.value_files);
+        self.end(End::Close)?;
+        let disk = (self.door)(self.disk.clone());
+        check_left_overs(&*disk, (tables, values), stats.partitions.len() as u64)?;
+        Ok(values)
     }
 }
 

@@ -10,6 +10,7 @@ use super::keys::Keys;
 use super::model::{expiry_of, value_of};
 use super::operation::Write;
 use super::setup;
+use super::values::put;
 
 /// Bounds of a range to delete.
 pub(crate) type DeletedRange = (Vec<u8>, Vec<u8>);
@@ -80,7 +81,9 @@ impl Writer<'_> {
 
     fn put(&self, write: &Write) -> trommel::Result<()> {
         let (key, value) = (self.keys.get(write.place), value_of(write.number));
-        let Some(tick) = expiry_of(write.number) else { return self.db.put(key, value) };
+        let Some(tick) = expiry_of(write.number) else {
+            return put(self.db, key, write.number, value);
+        };
         let left = tick.saturating_sub(self.tick);
         self.db.put_ttl(key, value, setup::INTERVAL * left)
     }

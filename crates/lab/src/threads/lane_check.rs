@@ -14,7 +14,9 @@ use crate::keys::rng::Rng;
 use crate::stress::check::{GETS_MAX, check_bounds, check_empty, check_value, read_scan};
 use crate::stress::held::entries_of;
 use crate::stress::keys::{Edges, KeyIndex};
+use crate::stress::model::is_streamed;
 use crate::stress::operation::{StressOperation, StressStep, range_text, way};
+use crate::stress::values::{keys_alone, read_through};
 use crate::stress::world::Checked;
 
 /// Touched keys that are looked up.
@@ -73,7 +75,12 @@ impl LaneThread {
         let key = self.keys.get(place);
         let found = db.get(key).map_err(failed("get"))?;
         shared.counts.answers.add(1);
-        check_value(key, found, self.number(place))
+        let number = self.number(place);
+        check_value(key, found, number)?;
+        if is_streamed(number) {
+            read_through(db, key, number)?.map_err(failed("get_reader"))?;
+        }
+        Ok(())
     }
 
     fn check_together(&self, db: &Db, shared: &Shared, rng: &mut Rng) -> Checked<()> {
@@ -160,6 +167,7 @@ impl LaneThread {
             check_empty(keys, edges)?;
         }
         let bounds = db.approximate_count(edges.clone()).map_err(failed("approximate_count"))?;
+        keys_alone(db, edges, &self.keys, &self.state)?.map_err(failed("keys alone"))?;
         // Where others have keys, too, it is not known how often these were written.
         let is_own = shared.shares.is_whole(self.index, &places);
         let written = if is_own { self.written(places) } else { u64::MAX };

@@ -19,6 +19,7 @@ use crate::stress::keys::{Edges, KeyIndex, Keys};
 use crate::stress::model::{State, expiry_of, large, shown_at};
 use crate::stress::operation::{StressOperation, StressStep, Write};
 use crate::stress::ranges::RangeDeletion;
+use crate::stress::values::{HeldReader, cut_stream};
 use crate::stress::world::{Checked, remove_one};
 use crate::stress::writer::Writer;
 
@@ -54,6 +55,7 @@ pub(super) struct LaneThread {
 pub(super) struct HeldViews {
     pub(super) snapshots: Vec<HeldSnapshot>,
     pub(super) scans: Vec<HeldScan>,
+    readers: Vec<HeldReader>,
 }
 
 impl LaneThread {
@@ -162,6 +164,11 @@ impl LaneThread {
                 remove_one(&mut held.scans, *which);
                 Ok(())
             }
+            StressOperation::CutStream(write) => {
+                cut_stream(db, self.keys.get(write.place), write.number)
+            }
+            StressOperation::OpenReader(place) => self.open_reader(db, held, *place),
+            StressOperation::ReadOn { which, seed } => read_on(shared, held, *which, *seed),
             StressOperation::Flush => db.flush().map_err(|error| format!("flush: {error}")),
             StressOperation::Sync => db.sync().map_err(|error| format!("sync: {error}")),
             other => unreachable!("no lane does this: {other:?}"),
@@ -241,6 +248,15 @@ impl LaneThread {
         held.scans.drain(..held.scans.len().saturating_sub(HELD_MAX));
     }
 
+    fn open_reader(&self, db: &Db, held: &mut HeldViews, place: KeyIndex) -> Checked<()> {
+        let number = self.state.0[usize::from(place)];
+        let opened = HeldReader::open(db, self.keys.get(place), number)?;
+        let opened = opened.map_err(|error| format!("get_reader: {error}"))?;
+        held.readers.extend(opened);
+        held.readers.drain(..held.readers.len().saturating_sub(HELD_MAX));
+        Ok(())
+    }
+
     fn move_scan(
         &self,
         shared: &Shared,
@@ -261,4 +277,11 @@ impl LaneThread {
     pub(super) fn written(&self, places: std::ops::Range<usize>) -> u64 {
         self.written[places].iter().sum()
     }
+}
+
+fn read_on(shared: &Shared, held: &mut HeldViews, which: usize, seed: u64) -> Checked<()> {
+    let Some(which) = which.checked_rem(held.readers.len()) else { return Ok(()) };
+    let read = held.readers[which].read_parts(&mut Rng::new(seed))?;
+    shared.counts.answers.add(1);
+    read.map_err(|error| format!("a reader that was held open: {error}"))
 }

@@ -62,6 +62,7 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     let (live, (count, bytes)) = (stats.table_file_bytes, of(".table"));
     let right = count <= tables
         && bytes <= live
+        && of(".value").0 <= stats.value_files
         && of(".wal").0 <= 1 + stats.memtables
         && of(".filter").0 <= stats.partitions.len() as u64
         && of(".new").0 == 0
@@ -70,7 +71,8 @@ fn check_space(folder: &Path, stats: &Stats) -> Checked<()> {
     match right {
         true => Ok(()),
         false => Err(format!(
-            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} partitions, {} memtables, {:?}: {files:?}",
+            "at rest {tables} tables have {live} bytes, and {count} files of tables {bytes}; {} value files, {} partitions, {} memtables, {:?}: {files:?}",
+            stats.value_files,
             stats.partitions.len(),
             stats.memtables,
             stats.obsolete,

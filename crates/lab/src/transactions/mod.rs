@@ -153,6 +153,7 @@ impl TransactionsPlan {
             direct: false,
             synced: true,
             packing: PeerPacking::NONE,
+            values_apart_from: None,
             shape: PeerShape::Default(OwnTree::default()),
         }
     }

@@ -247,6 +247,7 @@ impl YcsbPlan {
             direct: self.direct,
             synced: true,
             packing: PeerPacking::NONE,
+            values_apart_from: None,
             shape: PeerShape::Default(self.tree.clone()),
         }
     }

@@ -191,6 +191,13 @@ impl Block {
         Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
     }
 
+    /// Bytes that are no entries, kept in memory as a block is. Requires: nobody searches them.
+    pub(crate) fn of_bytes(bytes: &[u8]) -> Block {
+        let parts = Parts { restart_count: 0, heads_at: 0, values_at: 0, entry_count: 0 };
+        let header = BlockHeader { parts, touched: AtomicBool::new(false) };
+        Block { memory: Shared::from_header_and_slice(header, bytes) }
+    }
+
     #[inline]
     fn view(&self) -> View<'_> {
         View { bytes: &self.memory.slice, parts: self.memory.header.header.parts }

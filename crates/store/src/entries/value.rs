@@ -4,6 +4,7 @@
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
 //!       -> Arc<[u8]>                 of a batch that is not written yet, or made of operands
 //!       -> Arc<ApartValue>           read from a file of values
+//!       -> Block, from a byte on     the same, and kept in the cache
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
@@ -38,6 +39,8 @@ enum ValueBytes {
     /// The same, with a time before it.
     SharedBehindExpiry(Arc<[u8]>),
     Apart(Arc<ApartValue>),
+    /// Where it begins: it ends with the block.
+    ApartInBlock(Block, u32, Option<Expiry>),
 }
 
 /// What was read of a file of values: a value is a part of it.
@@ -73,6 +76,7 @@ impl Value {
             ValueBytes::MemtableBehindExpiry(held) => Some(Expiry::of_stored(held.as_slice())),
             ValueBytes::SharedBehindExpiry(bytes) => Some(Expiry::of_stored(bytes)),
             ValueBytes::Apart(value) => value.expiry,
+            ValueBytes::ApartInBlock(_, _, expiry) => *expiry,
             ValueBytes::Empty
             | ValueBytes::Block(..)
             | ValueBytes::Memtable(_)
@@ -95,6 +99,11 @@ impl Value {
     /// A part of what was read of a file of values. Requires: there is such a part.
     pub(crate) fn apart(bytes: Vec<u8>, range: Range<usize>, expiry: Option<Expiry>) -> Value {
         Value { place: ValueBytes::Apart(Arc::new(ApartValue { bytes, range, expiry })) }
+    }
+
+    /// What a block has from a byte on. Requires: it has so many bytes.
+    pub(crate) fn apart_in_block(block: Block, start: usize, expiry: Option<Expiry>) -> Value {
+        Value { place: ValueBytes::ApartInBlock(block, start as u32, expiry) }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -143,6 +152,7 @@ impl Deref for Value {
             ValueBytes::Shared(bytes) => bytes,
             ValueBytes::SharedBehindExpiry(bytes) => bytes.get(EXPIRY_BYTES..).unwrap_or_default(),
             ValueBytes::Apart(value) => &value.bytes[value.range.clone()],
+            ValueBytes::ApartInBlock(block, start, _) => &block.raw()[*start as usize..],
         }
     }
 }

@@ -123,6 +123,11 @@ impl CacheShare {
         self.bytes.load(Ordering::Relaxed)
     }
 
+    /// The budget of the whole cache.
+    pub(crate) fn bytes_max(&self) -> u64 {
+        self.cache.bytes_max
+    }
+
     /// As this one, for the tables of another key space.
     pub(crate) fn another(&self) -> Arc<CacheShare> {
         self.cache.share()
@@ -151,6 +156,21 @@ impl BlockSlots {
         let block = Block::from(self.slots.get(number)?.hold()?);
         block.touch();
         Some(block)
+    }
+
+    /// As `get`, if it is the block that is looked for. Others are not touched.
+    pub(crate) fn get_if(&self, number: usize, is_it: impl Fn(&Block) -> bool) -> Option<Block> {
+        let block = Block::from(self.slots.get(number)?.hold()?);
+        if !is_it(&block) {
+            return None;
+        }
+        block.touch();
+        Some(block)
+    }
+
+    /// Whether there is a slot of this number, and no block in it now.
+    pub(crate) fn is_empty(&self, number: usize) -> bool {
+        self.slots.get(number).is_some_and(Slot::is_empty)
     }
 
     /// Asks for the memory of a slot, without waiting for it.

@@ -1,6 +1,7 @@
 //! A store's files, as bytes and as handles; docs/format.md has a section for each kind.
 
 pub(crate) mod cache;
+pub(crate) mod cached_values;
 pub(crate) mod dictionary;
 pub(crate) mod distinct_keys;
 pub(crate) mod farewell;

@@ -22,7 +22,7 @@ use crate::files::names::value_name;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, ReadAt, Syncer, zeroed};
-use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock};
+use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
 pub(crate) mod format;
 mod record_maker;
@@ -47,7 +47,6 @@ pub(crate) struct ValueFile {
     keyspace: KeyspaceId,
     reader: OnceLock<Arc<dyn ReadAt>>,
     writing: Mutex<Writing>,
-    syncer: Option<Arc<dyn Syncer>>,
     /// Bytes of whole records, and of them those that are surely durable.
     len: AtomicU64,
     durable: AtomicU64,
@@ -62,7 +61,7 @@ pub(crate) struct ValueFile {
 /// What its writer has.
 #[derive(Default)]
 struct Writing {
-    /// None: it was made by another process, or is retired and durable.
+    /// None: it was made by another process, or is retired and durable, and closed.
     file: Option<Box<dyn Append>>,
     /// Nothing is appended any more.
     is_retired: bool,
@@ -72,6 +71,8 @@ struct Writing {
 
 #[derive(Default)]
 struct Syncing {
+    /// Syncs beside appends. None: the storage cannot, or the file is closed.
+    syncer: Option<Arc<dyn Syncer>>,
     /// Its name is durable.
     has_name: bool,
     /// It has to be copied: a sync has failed, or was never made.
@@ -112,10 +113,9 @@ impl ValueFile {
             keyspace,
             reader: OnceLock::new(),
             writing: Mutex::new(writing),
-            syncer,
             len: AtomicU64::new(len),
             durable: AtomicU64::new(0),
-            syncing: Mutex::default(),
+            syncing: Mutex::new(Syncing { syncer, ..Syncing::default() }),
             is_noted: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
         })
@@ -133,14 +133,13 @@ impl ValueFile {
         if found != format::VERSION {
             return Err(Error::Version { path, found, known: format::VERSION });
         }
-        let syncing = Syncing { has_name: true, has_failed: false, was_found: true };
+        let syncing = Syncing { has_name: true, was_found: true, ..Syncing::default() };
         Ok(ValueFile {
             number,
             path,
             keyspace,
             reader: OnceLock::from(reader),
             writing: Mutex::new(Writing { is_retired: true, ..Writing::default() }),
-            syncer: None,
             len: AtomicU64::new(len),
             durable: AtomicU64::new(len),
             syncing: Mutex::new(syncing),
@@ -186,6 +185,14 @@ impl ValueFile {
 
     /// Has nothing be appended any more, once what is appended now is whole.
     pub(crate) fn retire(&self) {
+        self.end_appends();
+        // A sync under way is not waited for: it closes the file itself.
+        if let Some(mut syncing) = try_lock(&self.syncing) {
+            self.close_if_done(&mut syncing);
+        }
+    }
+
+    fn end_appends(&self) {
         let mut writing = lock(&self.writing);
         (writing.is_retired, writing.packer) = (true, None);
     }
@@ -194,10 +201,10 @@ impl ValueFile {
     /// the value is garbage.
     pub(super) fn append(&self, value: &[u8]) -> Result<Option<ValueRef>> {
         let mut rest = value;
-        self.append_from(value.len() as u64, |room| {
-            let (piece, later) = rest.split_at(room.len());
-            room.copy_from_slice(piece);
+        self.append_pieces(value.len() as u64, |len, add| {
+            let (piece, later) = rest.split_at(len);
             rest = later;
+            add(piece);
             Ok(())
         })
     }
@@ -208,6 +215,22 @@ impl ValueFile {
         len: u64,
         mut fill: impl FnMut(&mut [u8]) -> Result<()>,
     ) -> Result<Option<ValueRef>> {
+        let mut piece = Vec::new();
+        self.append_pieces(len, |len, add| {
+            piece.resize(len, 0);
+            fill(&mut piece)?;
+            add(&piece);
+            Ok(())
+        })
+    }
+
+    /// As `append`, of a value of `len` bytes. `give` is asked for its next bytes, so many, and
+    /// hands them over: who has them in memory need not copy them.
+    pub(super) fn append_pieces(
+        &self,
+        len: u64,
+        mut give: impl FnMut(usize, &mut dyn FnMut(&[u8])) -> Result<()>,
+    ) -> Result<Option<ValueRef>> {
         let mut writing = lock(&self.writing);
         let Writing { file: Some(file), is_retired: is_retired @ false, packer } = &mut *writing
         else {
@@ -216,12 +239,12 @@ impl ValueFile {
         let place = (self.number, self.len());
         let mut append = || {
             let mut maker = RecordMaker::new(place, len, packer.as_mut());
-            let (mut left, mut piece, mut out) = (len, Vec::new(), Vec::new());
+            let mut left = len;
+            let mut out = Vec::with_capacity(RecordMaker::bytes_max(len.min(PIECE_BYTES as u64)));
             while left > 0 {
-                piece.resize(left.min(PIECE_BYTES as u64) as usize, 0);
-                fill(&mut piece)?;
-                maker.add(&piece, &mut out);
-                left -= piece.len() as u64;
+                let piece = left.min(PIECE_BYTES as u64) as usize;
+                give(piece, &mut |bytes| maker.add(bytes, &mut out))?;
+                left -= piece as u64;
                 if left > 0 {
                     file.append(&out).map_err(Error::io(&self.path))?;
                     out.clear();
@@ -245,14 +268,19 @@ impl ValueFile {
     /// `Io`: what is not durable may never be. The next call copies it into a new file.
     pub(super) fn make_durable(&self, folder: &OpenFolder) -> Result<()> {
         let mut syncing = lock(&self.syncing);
+        self.sync_or_copy(folder, &mut syncing)?;
+        self.close_if_done(&mut syncing);
+        Ok(())
+    }
+
+    fn sync_or_copy(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
         let upto = self.len();
         if upto > self.durable.load(Ordering::Acquire) {
             if syncing.has_failed {
-                self.make_anew(folder, &mut syncing)?;
-                return Ok(());
+                return self.make_anew(folder, syncing);
             }
             syncing.has_failed = true;
-            self.sync()?;
+            self.sync(syncing)?;
             syncing.has_failed = false;
             self.durable.store(upto, Ordering::Release);
         }
@@ -263,8 +291,18 @@ impl ValueFile {
         Ok(())
     }
 
-    fn sync(&self) -> Result<()> {
-        let synced = match &self.syncer {
+    /// Closes what it was written through, if no more is: a store has more value files than a
+    /// process may have files open.
+    fn close_if_done(&self, syncing: &mut Syncing) {
+        // Who appends now is not waited for.
+        let Some(mut writing) = try_lock(&self.writing) else { return };
+        if writing.is_retired && self.len() == self.durable.load(Ordering::Acquire) {
+            (writing.file, syncing.syncer) = (None, None);
+        }
+    }
+
+    fn sync(&self, syncing: &Syncing) -> Result<()> {
+        let synced = match &syncing.syncer {
             Some(syncer) => syncer.sync(),
             None => lock(&self.writing).file.as_mut().map_or(Ok(()), |file| file.sync()),
         };
@@ -274,7 +312,7 @@ impl ValueFile {
     /// Copies what it has into a file that takes its name. Each record that this process has
     /// written is checked meanwhile: after a failed sync it may be gone.
     fn make_anew(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
-        self.retire();
+        self.end_appends();
         let (name, new) = (value_name(self.number), format!("{}.new", value_name(self.number)));
         let copied = folder.create_anew(&new).and_then(|mut file| match syncing.was_found {
             true => self.copy_as_it_is(folder, &mut *file),

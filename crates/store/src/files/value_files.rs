@@ -289,10 +289,10 @@ impl ValueFiles {
         loop {
             let file = self.take(&self.moved)?;
             let (mut chunks, mut checksum) = (pieces(at.len), 0);
-            let copied = file.append_from(at.len, |room| {
+            let copied = file.append_pieces(at.len, |_, add| {
                 let chunks = chunks.next().expect("the value is as long as its reference tells");
                 let read = from.read_chunks(files, (at, &ends), chunks, &mut checksum)?;
-                room.copy_from_slice(&read.bytes[read.range]);
+                add(&read.bytes[read.range]);
                 Ok(())
             });
             let checked = copied.and_then(|copied| {

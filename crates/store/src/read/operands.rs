@@ -36,10 +36,10 @@ impl OpenTree {
             Kind::PutWithExpiry => Ok(found.value.unless_expired(&*self.env.clock)),
             Kind::Delete | Kind::DeleteRange => Ok(None),
             Kind::Merge => self.merged_value(query, costs).map(Some),
-            Kind::PutApart => self.value_apart(&found.value, costs).map(Some),
+            Kind::PutApart => self.cached_value_apart(&found.value, costs).map(Some),
             Kind::PutApartWithExpiry => {
                 let stored = found.value.unless_expired(&*self.env.clock);
-                stored.map(|stored| self.value_apart(&stored, costs)).transpose()
+                stored.map(|stored| self.cached_value_apart(&stored, costs)).transpose()
             }
         }
     }
@@ -57,7 +57,7 @@ impl OpenTree {
             history = History::read(query, &*self.env.clock, costs)?;
         }
         if let Some(existing) = history.existing.as_mut().filter(|_| history.is_apart) {
-            *existing = self.value_apart(existing, costs)?;
+            *existing = self.cached_value_apart(existing, costs)?;
         }
         let operands: Vec<&[u8]> = history.operands.iter().rev().map(|value| &**value).collect();
         let existing = history.existing.as_deref();

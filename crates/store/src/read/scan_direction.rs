@@ -10,6 +10,7 @@
 //! positioned. Ties count, because a newer run may hold a newer entry of the same key.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 
 use trommel_filters::{Codes, FlushNumber, KeyRange, Query, Span};
 
@@ -115,6 +116,18 @@ enum Found {
     Here(Value),
     /// Its reference.
     Apart(Value),
+}
+
+/// What was found before it is asked for (`values_ahead.rs`).
+#[derive(Default)]
+struct ValuesAhead {
+    found: VecDeque<(Vec<u8>, Result<Found>)>,
+    /// Bytes of values apart among them.
+    bytes: u64,
+    /// How many may be found ahead now.
+    depth: usize,
+    /// The key that was given last, once there was one behind the first value apart.
+    given: Option<Vec<u8>>,
 }
 
 /// Tells when a waiting run must be positioned.
@@ -475,4 +488,3 @@ impl Side {
 
 mod values_ahead;
 mod versions;
-use values_ahead::ValuesAhead;

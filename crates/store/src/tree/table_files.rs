@@ -14,6 +14,7 @@ use trommel_filters::{FilterKind, FilterOptions, RunLocatorKind};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::cache::CacheShare;
+use crate::files::cached_values::CachedValues;
 use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
@@ -41,12 +42,18 @@ pub(crate) struct TableFiles {
     pub(crate) questions: Questions,
     /// The value files of its key space.
     pub(crate) values: ValueFiles,
+    /// What gets have read of them lately.
+    pub(crate) cached_values: CachedValues,
     next_file: Arc<AtomicU64>,
 }
 
 fn values_of(store: Arc<StoreValues>, keyspace: KeyspaceId, options: &Options) -> ValueFiles {
     let compression = [false, true].map(|is_moved| options.packing(is_moved).compression);
     ValueFiles::new(store, keyspace, options.value_file_bytes, compression)
+}
+
+fn cached_values(cache: &Arc<CacheShare>, files: &OpenFiles, options: &Options) -> CachedValues {
+    CachedValues::new(Arc::clone(cache), files.life(), options.value_threshold)
 }
 
 impl TableFiles {
@@ -66,15 +73,29 @@ impl TableFiles {
         let (keyspace, options) = (KeyspaceId::DEFAULT, Arc::clone(options));
         let store = StoreValues::new(folder.clone(), Arc::clone(&files), Arc::clone(&next_file));
         let values = values_of(Arc::new(store), keyspace, &options);
-        TableFiles { folder, keyspace, cache, options, io, files, questions, values, next_file }
+        let cached_values = cached_values(&cache, &files, &options);
+        TableFiles {
+            folder,
+            keyspace,
+            cache,
+            options,
+            io,
+            files,
+            questions,
+            values,
+            cached_values,
+            next_file,
+        }
     }
 
     /// As this one, for the tree of another key space.
     pub(crate) fn sharing(&self, keyspace: KeyspaceId, options: &Arc<Options>) -> Self {
+        let cache = self.cache.another();
         TableFiles {
             folder: self.folder.clone(),
             keyspace,
-            cache: self.cache.another(),
+            cached_values: cached_values(&cache, &self.files, options),
+            cache,
             options: Arc::clone(options),
             io: self.io,
             files: Arc::clone(&self.files),

@@ -1,7 +1,7 @@
 //! How a reference becomes a value.
 //! ```text
 //! entry in a memtable -> reference -> file, held by the memtable -> record, checked -> value
-//!       in a table                       held by the table
+//!       in a table                       held by the table      -> the cache, for gets -> value
 //! ```
 //! Invariant: who reads a reference has pinned the version that it was found in. So its file is
 //! held.
@@ -23,6 +23,26 @@ impl OpenTree {
         costs.disk_reads += 1;
         costs.bytes_read += value.bytes.len() as u64;
         Ok(Value::apart(value.bytes, value.range, stored.expiry()))
+    }
+
+    /// As `value_apart`, for a get: the value may be in the cache, and stays there if it was read.
+    #[cold]
+    pub(crate) fn cached_value_apart(
+        &self,
+        stored: &Value,
+        costs: &mut QueryStats,
+    ) -> Result<Value> {
+        let at = self.ref_of(stored)?;
+        let cached = &self.table_files.cached_values;
+        if let Some(value) = cached.get(&at, stored.expiry()) {
+            return Ok(value);
+        }
+        let store = &self.table_files.values.store;
+        let mut read = store.held(at.file)?.read(store.files(), &at)?;
+        costs.disk_reads += 1;
+        costs.bytes_read += read.bytes.len() as u64;
+        cached.keep(&at, &mut read);
+        Ok(Value::apart(read.bytes, read.range, stored.expiry()))
     }
 
     /// Whether a value that is written now is to be apart.

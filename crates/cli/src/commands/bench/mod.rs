@@ -11,5 +11,6 @@ pub(crate) mod read;
 pub(crate) mod readers;
 pub(crate) mod surf_steps;
 pub(crate) mod transactions;
+pub(crate) mod values;
 pub(crate) mod write;
 pub(crate) mod ycsb;

@@ -3,6 +3,7 @@
 use super::super::model::expiring;
 use super::super::operands::operand;
 use super::super::operation::{End, Failure, Write};
+use super::super::values::ValueDrawer;
 use super::step::{NumberedStep, Step, Stretch};
 use super::{History, KEYS, SPACES};
 use crate::keys::rng::Rng;
@@ -61,6 +62,7 @@ struct Drawer {
     rng: Rng,
     weights: Vec<(Kind, f64)>,
     next_number: u32,
+    values: ValueDrawer,
     ticks: u32,
     /// The disk is mended, or the power is cut, at the step with this number.
     ends_at: Option<(u32, bool)>,
@@ -73,7 +75,8 @@ pub(super) fn history(seed: u64, steps: u32) -> History {
         .iter()
         .map(|&(kind, weight)| (kind, weight * [0.3, 1.0, 1.0, 2.0, 4.0][rng.place(5)]));
     let weights = weights.collect();
-    let mut drawer = Drawer { rng, weights, next_number: 2, ticks: 0, ends_at: None };
+    let (values, ends_at) = (ValueDrawer::of_seed(seed), None);
+    let mut drawer = Drawer { rng, weights, next_number: 2, values, ticks: 0, ends_at };
     let steps = (1..=steps).map(|number| NumberedStep { number, step: drawer.step(number) });
     History { setup, steps: steps.collect() }
 }
@@ -224,7 +227,7 @@ impl Drawer {
 
     fn number(&mut self) -> u32 {
         self.next_number += 1;
-        self.next_number - 1
+        self.values.number(self.next_number - 1)
     }
 
     fn write(&mut self) -> Write {

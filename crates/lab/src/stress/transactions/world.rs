@@ -18,10 +18,11 @@ use trommel::{
 
 use super::super::held::HeldSnapshot;
 use super::super::keys::Keys;
-use super::super::model::{Reopened, State, expiry_of, mixed, number_of, value_of};
+use super::super::model::{Reopened, State, expiry_of, is_streamed, mixed, number_of, value_of};
 use super::super::operands::operand_of;
 use super::super::operation::{End, Write};
 use super::super::setup::{self, INTERVAL};
+use super::super::values::{put, read_through};
 use super::super::world::{Checked, DIR, Done, Door, remove_one};
 use super::super::writer::expiry_at;
 use super::models::Models;
@@ -299,9 +300,14 @@ impl World {
         self.open.iter().any(|open| touched.iter().any(|touched| open.has_locked(touched)))
     }
 
-    /// What must come of a write of something that is locked.
-    fn refused(&mut self, what: &str, result: trommel::Result<()>) -> Checked<()> {
-        let could_fail = self.could_fail();
+    /// What must come of a write of something that is locked. `could_fail`: the disk, when it was
+    /// made; values are put into their files before.
+    fn refused(
+        &mut self,
+        what: &str,
+        could_fail: bool,
+        result: trommel::Result<()>,
+    ) -> Checked<()> {
         match result {
             Err(Error::LockTimeout { .. }) => {
                 self.done.lock_timeouts += 1;
@@ -322,7 +328,7 @@ impl World {
         let outcome = transaction.commit(synced, self.now());
         let Outcome { writes, touched, verdict, committed } = outcome;
         if verdict == Verdict::Commits && self.is_locked(&touched) {
-            return self.refused("commit", committed);
+            return self.refused("commit", could_fail, committed);
         }
         match (committed, verdict) {
             (Ok(()), Verdict::Conflicts) => {
@@ -405,7 +411,7 @@ impl World {
         let touched = self.touched(writes);
         // A bulk load passes over locks.
         if what != INGEST && self.is_locked(&touched) {
-            return self.refused(what, result);
+            return self.refused(what, could_fail, result);
         }
         let written = self.done.allowed(what, could_fail, result)?.is_some();
         self.note(writes, touched, written, synced);
@@ -444,7 +450,7 @@ impl World {
                 match (write.number, expiry_of(write.number)) {
                     (0, _) => return space.delete(key),
                     _ if operand_of(write.number).is_some() => {}
-                    (number, None) => return space.put(key, value_of(number)),
+                    (number, None) => return put(space, &key, number, value_of(number)),
                     _ => {}
                 }
             }
@@ -745,10 +751,18 @@ impl World {
     fn check_get(&mut self, place: usize) -> Checked<()> {
         let could_fail = self.could_fail();
         let found = self.spaces.of_place(place).get(key(place % KEYS));
+        let number = self.model.seen().0[place];
         match self.done.allowed("get", could_fail, found)? {
-            Some(found) => compare(place, found.as_ref(), self.model.seen().0[place]),
-            None => Ok(()),
+            Some(found) => compare(place, found.as_ref(), number)?,
+            None => return Ok(()),
         }
+        if is_streamed(number) { self.check_reader(place, number) } else { Ok(()) }
+    }
+
+    fn check_reader(&mut self, place: usize, number: u32) -> Checked<()> {
+        let could_fail = self.could_fail();
+        let read = read_through(self.spaces.of_place(place), &key(place % KEYS), number)?;
+        self.done.allowed("get_reader", could_fail, read).map(|_| ())
     }
 
     fn count_work(&mut self) {

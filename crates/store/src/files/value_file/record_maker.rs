@@ -33,6 +33,12 @@ impl<'p> RecordMaker<'p> {
         RecordMaker { place, len, packer, written: 0, checksum: 0, ends: Vec::new() }
     }
 
+    /// Room for what comes of so many bytes of a value, ends aside.
+    pub(super) fn bytes_max(len: u64) -> usize {
+        let of_chunks = chunk_count(len) as usize * (CHUNK_HEAD_BYTES + size_of::<u32>());
+        HEAD_BYTES + len as usize + of_chunks
+    }
+
     /// Appends what comes of the next bytes of the value. Requires: only the last ones are not a
     /// multiple of the length of a chunk.
     pub(super) fn add(&mut self, piece: &[u8], out: &mut Vec<u8>) {

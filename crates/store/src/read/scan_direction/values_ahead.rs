@@ -7,8 +7,6 @@
 //! two, then four, at most [`FOUND_MAX`]. Invariant: what was found ahead is given as it would be
 //! without: in the bounds that then hold, and unless it has expired by then.
 
-use std::collections::VecDeque;
-
 use super::{Direction, Found, Lazy, Side};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
@@ -20,18 +18,6 @@ use crate::tree::open_tree::OpenTree;
 const FOUND_MAX: usize = 16;
 /// Bytes of values that the system is told of ahead, at most; one value may be longer.
 const BYTES_MAX: u64 = 2 << 20;
-
-/// What was found ahead.
-#[derive(Default)]
-pub(super) struct ValuesAhead {
-    found: VecDeque<(Vec<u8>, Result<Found>)>,
-    /// Bytes of values apart among them.
-    bytes: u64,
-    /// How many may be found ahead now.
-    depth: usize,
-    /// The key that was given last, if it was one of them.
-    given: Option<Vec<u8>>,
-}
 
 impl Side {
     /// The key whose value was given last.
@@ -69,8 +55,11 @@ impl Side {
                     found.map(Some)?
                 }
                 None => {
-                    self.ahead.get_or_insert_default().given = None;
-                    self.find(bounds, tree)?
+                    let found = self.find(bounds, tree)?;
+                    // What is found ahead of it moves the scan's own key on.
+                    let key = found.is_some().then(|| self.key.clone());
+                    self.ahead.get_or_insert_default().given = key;
+                    found
                 }
             };
             let value = match found {

@@ -1,0 +1,203 @@
+//! `bench values`: large values, written, overwritten and read: a table for each length.
+//! ```text
+//! without --peer   this program measures     with --peer   trommel-peers, with the other engines
+//! ```
+//! Invariant: both programs measure by the same code, with the same entries.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use clap::Args;
+use trommel::Options;
+use trommel_lab::{
+    Contender, Engine, PeerPacking, PeerTask, Trommel, ValuesPlan, ValuesReport, bench_values,
+};
+
+use crate::args::guards::{GuardNames, contenders, guards, guards_help};
+use crate::args::values::byte_count;
+use crate::output::json::print_json_array;
+use crate::output::progress::StageBar;
+use crate::output::table::{TextTable, bytes, counted, whole};
+use crate::process::failure::{Outcome, Status};
+use crate::process::message::warning;
+use crate::process::peer_program::PeerProgram;
+use crate::process::temporary::TemporaryFolder;
+
+pub(crate) const EXAMPLES: &str = "Examples: three lengths; beside others; as each store does by default\n  \
+    trommel bench values\n  \
+    trommel bench values --peer rocksdb,fjall\n  \
+    trommel bench values --value-bytes 4KiB --apart-from default --compressible --pack lz4 --peer rocksdb\n\n\
+    Keys are 8 bytes. Values are loaded in random order, then overwritten at random; \"settled\" is with all that follows in the background. \
+    Then all are checked: status 1 if one is wrong. Gets are of random keys: of all of them, of so few that they take a quarter of the cache, \
+    and of all, a quarter as many, once the system has forgotten the files. Writes and space are those after overwriting.\n\
+    Other stores are in the program trommel-peers: `cargo build --release --manifest-path crates/peers/Cargo.toml`.";
+
+/// From where on values are apart.
+#[derive(Clone, Copy, Debug)]
+struct ApartFrom(Option<usize>);
+
+fn apart_from(text: &str) -> Result<ApartFrom, String> {
+    match text {
+        "default" => Ok(ApartFrom(None)),
+        text => byte_count(text).map(|bytes| ApartFrom(Some(bytes))),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct BenchValuesArgs {
+    /// Bytes of a value, with commas between them.
+    #[arg(long, value_name = "BYTES", value_delimiter = ',', value_parser = byte_count, default_value = "4KiB,64KiB,1MiB")]
+    value_bytes: Vec<usize>,
+    /// Values compress to half; else not at all.
+    #[arg(long)]
+    compressible: bool,
+    /// How stores pack, with commas between them: none, lz4, zstd:1 to zstd:22.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "none")]
+    pack: Vec<PeerPacking>,
+    /// From how many bytes on values are apart from their keys; default: as each store does by
+    /// itself.
+    #[arg(long, value_name = "BYTES", value_parser = apart_from, default_value = "1KiB")]
+    apart_from: ApartFrom,
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
+    guard: Vec<GuardNames>,
+    /// Other stores beside this one: rocksdb, fjall.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    peer: Vec<Contender>,
+    /// Bytes of the values that a store holds.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "512MiB")]
+    data_bytes: usize,
+    /// How often each value is overwritten, on average.
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 2.0)]
+    overwrites: f64,
+    /// Bytes of values that gets read in a round, of each kind of gets.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
+    get_bytes: usize,
+    /// Rounds, in each of which every store has its turn.
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    rounds: usize,
+    /// Memory of filters, in bits per key.
+    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
+    bits_per_key: f64,
+    /// Memory for what was read.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    block_cache: usize,
+    /// Memory for new entries.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    write_buffer: usize,
+    /// Threads that merge.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    merge_threads: usize,
+    /// Seed of keys, values and questions.
+    #[arg(long, value_name = "S", default_value_t = 42)]
+    seed: u64,
+    /// The program that has the other stores. [default: trommel-peers beside this program, or in
+    /// PATH]
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// Where to make the stores, one after the other, which are removed. [default: a temporary
+    /// folder]
+    #[arg(long, value_name = "DIR")]
+    db: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &BenchValuesArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let temporary = TemporaryFolder::new()?;
+    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
+    let plan = plan(arguments, folder);
+    let reports: Vec<ValuesReport> = if arguments.peer.is_empty() {
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
+        bench_values(&plan, &engines, &mut StageBar::default())?
+    } else {
+        let program = PeerProgram::find(arguments.program.as_deref())?;
+        program.ask(&PeerTask::Values(plan.clone()))?
+    };
+    if json {
+        print_json_array(out, &reports)?;
+    } else {
+        out.write_all(text(plan.contenders.len(), &reports).as_bytes())?;
+    }
+    Ok(verdict(&reports))
+}
+
+fn plan(arguments: &BenchValuesArgs, folder: PathBuf) -> ValuesPlan {
+    ValuesPlan {
+        contenders: contenders(&arguments.guard, &arguments.peer),
+        value_bytes: arguments.value_bytes.clone(),
+        compressible: arguments.compressible,
+        packings: arguments.pack.clone(),
+        apart_from: arguments.apart_from.0,
+        data_bytes: arguments.data_bytes,
+        overwrites: arguments.overwrites,
+        get_bytes: arguments.get_bytes,
+        rounds: arguments.rounds,
+        bits_per_key: arguments.bits_per_key,
+        block_cache_bytes: arguments.block_cache,
+        write_buffer_bytes: arguments.write_buffer,
+        merge_threads: arguments.merge_threads,
+        seed: arguments.seed,
+        folder,
+    }
+}
+
+/// "No" if a value is not what was put last. Says where.
+fn verdict(reports: &[ValuesReport]) -> Status {
+    let wrong = reports.iter().filter(|report| report.wrong > 0);
+    let told = wrong.map(|report| {
+        let (length, wrong) = (bytes(report.value_bytes), counted(report.wrong, "answer"));
+        warning(&format!("{}, values of {length}: {wrong} wrong", report.engine));
+    });
+    if told.count() == 0 { Status::Fine } else { Status::No }
+}
+
+/// The stores' settings, then a table for each length of values and way to pack.
+fn text(stores: usize, reports: &[ValuesReport]) -> String {
+    let settings = |report: &ValuesReport| format!("{}: {}\n", name(report), report.settings);
+    let mut text: String = reports.iter().take(stores).map(settings).collect();
+    for of_cell in reports.chunks(stores) {
+        text += &cell_text(of_cell);
+    }
+    text
+}
+
+fn name(report: &ValuesReport) -> String {
+    format!("{}, {}", report.engine, report.guard)
+}
+
+/// A row for each step, a column for each store, whose ratios are to the first one.
+fn cell_text(reports: &[ValuesReport]) -> String {
+    let Some(first) = reports.first() else { return String::new() };
+    let halves = if first.compressible { ", which compress to half" } else { "" };
+    let text = format!(
+        "{} values of {}{halves}, packed: {}, {}\n",
+        whole(first.keys),
+        bytes(first.value_bytes),
+        first.packing,
+        counted(first.rounds, "round"),
+    );
+    let names: Vec<String> = reports.iter().map(name).collect();
+    let heading: Vec<&str> =
+        std::iter::once("step").chain(names.iter().map(String::as_str)).collect();
+    let mut table = TextTable::new(1, &heading);
+    for (place, step) in first.steps.iter().enumerate() {
+        let cell = |report: &ValuesReport| {
+            let own = &report.steps[place];
+            let ratio = ratio(own.per_s, step.per_s, std::ptr::eq(report, first));
+            format!("{}/s, {:.0} MB/s{ratio}", whole(own.per_s as u64), own.bytes_per_s / 1e6)
+        };
+        table.row(std::iter::once(step.name.clone()).chain(reports.iter().map(cell)).collect());
+    }
+    let written = |report: &ValuesReport| {
+        report.written_per_byte.map_or("-".into(), |bytes| format!("{bytes:.2}"))
+    };
+    let space = |report: &ValuesReport| format!("{:.2}", report.space_per_byte);
+    let row = |name: &str, cell: &dyn Fn(&ValuesReport) -> String| {
+        std::iter::once(name.into()).chain(reports.iter().map(cell)).collect()
+    };
+    table.row(row("written per byte", &written));
+    table.row(row("space per byte", &space));
+    text + &table.render()
+}
+
+fn ratio(own: f64, of_first: f64, is_first: bool) -> String {
+    if is_first { String::new() } else { format!(" ({:.2}x)", own / of_first) }
+}

@@ -1,0 +1,456 @@
+//! `bench values`: large values, written, overwritten, and read by this store and others.
+//! ```text
+//! each round, each store:  load -> settle -> overwrite -> settle -> check all
+//!                          -> get -> get cached -> get from the disk -> scan -> scan keys -> gone
+//! ```
+//! One store is there at a time, and settles at the end of each turn. So what the process writes
+//! meanwhile is its own.
+//!
+//! Invariant: each answer's key, length and first bytes are checked while it is timed, all bytes of
+//! all values before; wrong answers are in the report.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::bench::folder_size;
+use crate::bench::forget::forget_files;
+use crate::bench::rounds::turns;
+use crate::compare::folders::{make_empty, remove};
+use crate::compare::large_value::LargeValues;
+use crate::compare::own_tree::OwnTree;
+use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, PeerShape, find_all};
+use crate::compare::peer_packing::PeerPacking;
+use crate::error::{LabError, Result};
+use crate::keys::rng::{Rng, random_order, scattered_key};
+use crate::median::median;
+use crate::progress::Progress;
+
+/// What to measure. The field names are an interface: a process that has other engines is given
+/// this as JSON.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValuesPlan {
+    /// The stores that are compared; the others' rates are divided by the first one's.
+    pub contenders: Vec<Contender>,
+    /// Bytes of a value.
+    pub value_bytes: Vec<usize>,
+    /// Whether values compress to half.
+    pub compressible: bool,
+    /// How stores pack.
+    pub packings: Vec<PeerPacking>,
+    /// From how many bytes on values are apart from their keys. None: each store's own default.
+    pub apart_from: Option<usize>,
+    /// Bytes of the values that a store holds.
+    pub data_bytes: usize,
+    /// How often each value is overwritten, on average.
+    pub overwrites: f64,
+    /// Bytes of the values that a round's gets read, of each kind of gets.
+    pub get_bytes: usize,
+    /// How many rounds there are.
+    pub rounds: usize,
+    /// Memory of filters.
+    pub bits_per_key: f64,
+    /// Memory for what was read.
+    pub block_cache_bytes: usize,
+    /// Memory for new entries.
+    pub write_buffer_bytes: usize,
+    /// Threads that merge.
+    pub merge_threads: usize,
+    /// Seed of keys, values and questions.
+    pub seed: u64,
+    /// Where the stores are made, one after the other, which are removed.
+    pub folder: PathBuf,
+}
+
+/// What one store made of values of one length, packed in one way.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValuesReport {
+    /// The engine's name.
+    pub engine: String,
+    /// Its filter.
+    pub guard: String,
+    /// Everything that was set, as text.
+    pub settings: String,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Whether values compress to half.
+    pub compressible: bool,
+    /// How the store packs.
+    pub packing: PeerPacking,
+    /// How many keys there are.
+    pub keys: u64,
+    /// How many rounds there were.
+    pub rounds: u64,
+    /// What was done, in its order.
+    pub steps: Vec<ValuesStep>,
+    /// Bytes that the process wrote to files, by the system's count of pages, for each byte that
+    /// was put; the median. None: the system does not tell.
+    pub written_per_byte: Option<f64>,
+    /// Bytes of the folder after all writes and what followed from them, for each byte of keys and
+    /// values; the median.
+    pub space_per_byte: f64,
+    /// Values and keys that were others, or missing.
+    pub wrong: u64,
+}
+
+/// One step of all rounds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ValuesStep {
+    /// Its name.
+    pub name: String,
+    /// Operations of a round; entries of a scan.
+    pub operations: u64,
+    /// Operations per second, by the median of the rounds.
+    pub per_s: f64,
+    /// Bytes of values per second; of keys where these alone are scanned.
+    pub bytes_per_s: f64,
+    /// Each round's time.
+    pub seconds: Vec<f64>,
+}
+
+/// Measures values of each length, packed in each way, in each store.
+///
+/// # Errors
+/// `Plan` if the plan makes no sense; others as the stores and the disk fail.
+pub fn bench_values(
+    plan: &ValuesPlan,
+    engines: &[Box<dyn Engine>],
+    progress: &mut dyn Progress,
+) -> Result<Vec<ValuesReport>> {
+    check(plan)?;
+    let (found, named) = find_all(&plan.contenders, engines)?;
+    let stores: Vec<(&dyn Engine, Contender)> = found.into_iter().zip(named).collect();
+    let mut reports = Vec::new();
+    for &value_bytes in &plan.value_bytes {
+        for packing in &plan.packings {
+            reports.extend(measure(plan, &stores, (value_bytes, packing), progress)?);
+        }
+    }
+    Ok(reports)
+}
+
+fn check(plan: &ValuesPlan) -> Result<()> {
+    let is_built_in = plan.packings.iter().all(|packing| packing.compression.is_built_in());
+    let (least, most) = (LargeValues::BYTES_MIN, plan.data_bytes);
+    let rules = [
+        (!plan.value_bytes.is_empty(), "one length of values at least"),
+        (plan.value_bytes.iter().all(|len| *len >= least), "values of 16 bytes at least"),
+        (plan.value_bytes.iter().all(|len| *len <= most), "as much data as one value at least"),
+        (!plan.packings.is_empty(), "one way to pack at least"),
+        (is_built_in, "zstd is for programs that were built with the feature `zstd`"),
+        ((0.0..=1000.0).contains(&plan.overwrites), "0 to 1000 overwrites of a value"),
+        ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
+        (plan.merge_threads > 0, "one thread at least that merges"),
+    ];
+    match rules.into_iter().find(|(holds, _)| !holds) {
+        Some((_, problem)) => Err(LabError::Plan(problem.into())),
+        None => Ok(()),
+    }
+}
+
+/// What all stores are asked to write and read in one cell of the plan.
+struct Work<'p> {
+    plan: &'p ValuesPlan,
+    values: LargeValues,
+    value_bytes: usize,
+    packing: &'p PeerPacking,
+    keys: Vec<[u8; 8]>,
+    /// The numbers of keys, in their order.
+    ordered: Vec<u32>,
+}
+
+/// What the rounds of one store have told.
+#[derive(Default)]
+struct Told {
+    settings: String,
+    steps: Vec<ValuesStep>,
+    written: Vec<f64>,
+    space: Vec<f64>,
+    wrong: u64,
+}
+
+impl Told {
+    fn step(&mut self, name: &str, operations: usize, time: Duration) {
+        let seconds = time.as_secs_f64();
+        match self.steps.iter_mut().find(|step| step.name == name) {
+            Some(step) => step.seconds.push(seconds),
+            None => self.steps.push(ValuesStep {
+                name: name.into(),
+                operations: operations as u64,
+                per_s: 0.0,
+                bytes_per_s: 0.0,
+                seconds: vec![seconds],
+            }),
+        }
+    }
+}
+
+fn measure(
+    plan: &ValuesPlan,
+    stores: &[(&dyn Engine, Contender)],
+    (value_bytes, packing): (usize, &PeerPacking),
+    progress: &mut dyn Progress,
+) -> Result<Vec<ValuesReport>> {
+    let work = Work::new(plan, value_bytes, packing);
+    let mut told: Vec<Told> = stores.iter().map(|_| Told::default()).collect();
+    progress.stage(
+        &format!("values of {value_bytes} bytes, {packing}"),
+        (plan.rounds * stores.len()) as u64,
+    );
+    for (round, side) in turns(stores.len(), plan.rounds) {
+        let (engine, contender) = &stores[side];
+        take_turn(&mut told[side], &work, (*engine, contender), round)?;
+        progress.advance(1);
+    }
+    let sides = stores.iter().zip(told);
+    Ok(sides.map(|((_, contender), told)| work.report(contender, told)).collect())
+}
+
+impl<'p> Work<'p> {
+    fn new(plan: &'p ValuesPlan, value_bytes: usize, packing: &'p PeerPacking) -> Self {
+        let count = (plan.data_bytes / value_bytes).max(1);
+        let keys: Vec<_> = (0..count).map(|key| scattered_key(plan.seed, key as u64)).collect();
+        let mut ordered: Vec<u32> = (0..count as u32).collect();
+        ordered.sort_unstable_by_key(|number| keys[*number as usize]);
+        let values = LargeValues::new(value_bytes, plan.compressible, plan.seed);
+        Work { plan, values, value_bytes, packing, keys, ordered }
+    }
+
+    fn settings(&self) -> PeerSettings {
+        PeerSettings {
+            bits_per_key: self.plan.bits_per_key,
+            block_cache_bytes: self.plan.block_cache_bytes,
+            write_buffer_bytes: self.plan.write_buffer_bytes,
+            merge_threads: self.plan.merge_threads,
+            direct: false,
+            synced: true,
+            packing: self.packing.clone(),
+            values_apart_from: self.plan.apart_from,
+            shape: PeerShape::Default(OwnTree::default()),
+        }
+    }
+
+    /// Bytes of keys and values of so many entries.
+    fn bytes(&self, entries: usize) -> f64 {
+        (entries * (self.keys[0].len() + self.value_bytes)) as f64
+    }
+
+    /// So many gets read the bytes that are asked for.
+    fn gets(&self) -> usize {
+        (self.plan.get_bytes / self.value_bytes).max(1)
+    }
+
+    fn report(&self, contender: &Contender, mut told: Told) -> ValuesReport {
+        for step in &mut told.steps {
+            step.per_s = step.operations as f64 / median(&mut step.seconds.clone());
+            let bytes = if step.name == SCAN_KEYS { self.keys[0].len() } else { self.value_bytes };
+            step.bytes_per_s = step.per_s * bytes as f64;
+        }
+        let written = (!told.written.is_empty()).then(|| median(&mut told.written));
+        ValuesReport {
+            engine: contender.engine.clone(),
+            guard: contender.filter.clone(),
+            settings: told.settings,
+            value_bytes: self.value_bytes as u64,
+            compressible: self.plan.compressible,
+            packing: self.packing.clone(),
+            keys: self.keys.len() as u64,
+            rounds: self.plan.rounds as u64,
+            steps: told.steps,
+            written_per_byte: written,
+            space_per_byte: median(&mut told.space),
+            wrong: told.wrong,
+        }
+    }
+}
+
+const SCAN_KEYS: &str = "scan of keys";
+
+/// Makes a store, measures it, and removes it.
+fn take_turn(
+    told: &mut Told,
+    work: &Work<'_>,
+    (engine, contender): (&dyn Engine, &Contender),
+    round: usize,
+) -> Result<()> {
+    let folder = work.plan.folder.join(contender.folder_name().replace(':', "-"));
+    make_empty(&folder)?;
+    let peer = engine.open(&folder, &contender.filter, &work.settings())?;
+    told.settings = peer.settings();
+    let mut rng = Rng::new(work.plan.seed ^ (round as u64 + 1) << 32);
+    let versions = write(told, work, (peer.as_ref(), &folder), &mut rng)?;
+    told.wrong += count_wrong(work, peer.as_ref(), &versions)?;
+    read(told, work, (peer.as_ref(), &folder), (&versions, &mut rng))?;
+    peer.close()?;
+    remove(&folder)
+}
+
+/// Loads and overwrites; gives each value's version.
+fn write(
+    told: &mut Told,
+    work: &Work<'_>,
+    (peer, folder): (&dyn Peer, &Path),
+    rng: &mut Rng,
+) -> Result<Vec<u64>> {
+    let (count, before) = (work.keys.len(), written_bytes());
+    let mut versions = vec![0; count];
+    let order = random_order(count, work.plan.seed);
+    let loaded = put_all(work, peer, &mut versions, order.iter().map(|key| *key as usize))?;
+    told.step("load", count, loaded);
+    told.step("load, settled", count, loaded + settle(peer)?);
+    let overwrites = (count as f64 * work.plan.overwrites) as usize;
+    let drawn = (0..overwrites).map(|_| rng.place(count));
+    let put = put_all(work, peer, &mut versions, drawn)?;
+    if overwrites > 0 {
+        told.step("overwrite", overwrites, put);
+        told.step("overwrite, settled", overwrites, put + settle(peer)?);
+    }
+    if let (Some(before), Some(after)) = (before, written_bytes()) {
+        told.written.push((after - before) as f64 / work.bytes(count + overwrites));
+    }
+    told.space.push(bytes_at_rest(folder) as f64 / work.bytes(count));
+    Ok(versions)
+}
+
+/// Puts the next versions of these keys' values; tells the time in which the store was at work.
+fn put_all(
+    work: &Work<'_>,
+    peer: &dyn Peer,
+    versions: &mut [u64],
+    numbers: impl Iterator<Item = usize>,
+) -> Result<Duration> {
+    let (mut value, mut time) = (Vec::new(), Duration::ZERO);
+    for number in numbers {
+        versions[number] += 1;
+        work.values.fill(&mut value, number as u64, versions[number]);
+        let start = Instant::now();
+        peer.put(&work.keys[number], &value)?;
+        time += start.elapsed();
+    }
+    Ok(time)
+}
+
+fn settle(peer: &dyn Peer) -> Result<Duration> {
+    let start = Instant::now();
+    peer.flush()?;
+    peer.settle()?;
+    Ok(start.elapsed())
+}
+
+/// Bytes of a folder once they stay the same: files that nobody needs go a moment after the last
+/// merge.
+fn bytes_at_rest(folder: &Path) -> u64 {
+    let (mut last, mut same) = (folder_size::bytes(folder), 0);
+    for _ in 0..LOOKS_MAX {
+        std::thread::sleep(LOOK);
+        let now = folder_size::bytes(folder);
+        same = if now == last { same + 1 } else { 0 };
+        last = now;
+        if same == LOOKS_SAME {
+            break;
+        }
+    }
+    last
+}
+
+/// Between two looks at a folder.
+const LOOK: Duration = Duration::from_millis(20);
+/// So many looks in a row find the same, or so many are enough.
+const LOOKS_SAME: usize = 10;
+const LOOKS_MAX: usize = 250;
+
+/// What the process has written to files so far: pages that it has changed in the system's memory,
+/// and what went past that. None: the system does not tell.
+fn written_bytes() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/self/io").ok()?;
+    let line = told.lines().find_map(|line| line.strip_prefix("write_bytes:"))?;
+    line.trim().parse().ok()
+}
+
+/// All bytes of all values, got and scanned.
+fn count_wrong(work: &Work<'_>, peer: &dyn Peer, versions: &[u64]) -> Result<u64> {
+    let mut wrong = 0;
+    for (number, key) in work.keys.iter().enumerate() {
+        let mut is_right = false;
+        peer.get(key, &mut |value| {
+            is_right = work.values.is(value, number as u64, versions[number]);
+        })?;
+        wrong += u64::from(!is_right);
+    }
+    Ok(wrong
+        + scan(work, peer, |values, value, place| values.is(value, place.0, place.1), versions)?)
+}
+
+type IsRight = fn(&LargeValues, &[u8], (u64, u64)) -> bool;
+
+/// Scans everything; tells how many entries were wrong, too many or too few.
+fn scan(work: &Work<'_>, peer: &dyn Peer, is_right: IsRight, versions: &[u64]) -> Result<u64> {
+    let (mut wrong, mut at) = (0, 0);
+    let shown = peer.scan(&[], None, usize::MAX, &mut |key, value| {
+        let is_it = work.ordered.get(at).is_some_and(|&number| {
+            let (number, place) = (number as usize, (u64::from(number), versions[number as usize]));
+            work.keys[number] == key && is_right(&work.values, value, place)
+        });
+        wrong += u64::from(!is_it);
+        at += 1;
+    })?;
+    Ok(wrong + shown.abs_diff(work.keys.len()) as u64)
+}
+
+fn read(
+    told: &mut Told,
+    work: &Work<'_>,
+    (peer, folder): (&dyn Peer, &Path),
+    (versions, rng): (&[u64], &mut Rng),
+) -> Result<()> {
+    let count = work.keys.len();
+    let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(count)).collect();
+    told.wrong += get_all(told, "get", work, peer, (&drawn, versions))?;
+    // A quarter of the cache, so that it is all in there.
+    let hot = (work.plan.block_cache_bytes / 4 / work.value_bytes).clamp(1, count);
+    let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(hot)).collect();
+    told.wrong += get_all(&mut Told::default(), "", work, peer, (&drawn, versions))?;
+    told.wrong += get_all(told, "get, cached", work, peer, (&drawn, versions))?;
+    forget_files(folder)?;
+    let drawn: Vec<usize> = (0..work.gets().div_ceil(4)).map(|_| rng.place(count)).collect();
+    told.wrong += get_all(told, "get, from the disk", work, peer, (&drawn, versions))?;
+    let seems: IsRight = |values, value, place| values.seems(value, place.0, place.1);
+    // The first one brings everything into the system's memory.
+    told.wrong += scan(work, peer, seems, versions)?;
+    let start = Instant::now();
+    told.wrong += scan(work, peer, seems, versions)?;
+    told.step("scan", count, start.elapsed());
+    let (start, mut at) = (Instant::now(), 0);
+    let shown = peer.scan_keys(&mut |key| {
+        let is_it = work.ordered.get(at).is_some_and(|number| work.keys[*number as usize] == key);
+        told.wrong += u64::from(!is_it);
+        at += 1;
+    })?;
+    told.step(SCAN_KEYS, count, start.elapsed());
+    told.wrong += shown.abs_diff(count) as u64;
+    Ok(())
+}
+
+/// Gets keys, whose time is a step; tells how many values were wrong.
+fn get_all(
+    told: &mut Told,
+    name: &str,
+    work: &Work<'_>,
+    peer: &dyn Peer,
+    (numbers, versions): (&[usize], &[u64]),
+) -> Result<u64> {
+    let (start, mut wrong) = (Instant::now(), 0);
+    for &number in numbers {
+        let mut is_right = false;
+        peer.get(&work.keys[number], &mut |value| {
+            is_right = work.values.seems(value, number as u64, versions[number]);
+        })?;
+        wrong += u64::from(!is_right);
+    }
+    told.step(name, numbers.len(), start.elapsed());
+    Ok(wrong)
+}
+
+#[cfg(test)]
+mod tests;

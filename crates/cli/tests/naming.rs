@@ -22,6 +22,7 @@ const COMMANDS: [(&str, &str); 19] = [
     ("verify", ""),
     ("dump", ""),
     ("checkpoint", "copy"),
+    ("backup", "backups"),
     ("keyspaces", ""),
     ("repair", ""),
     ("upgrade", ""),

@@ -33,6 +33,53 @@ fn a_checkpoint_is_a_store_of_its_own() {
     assert!(text.starts_with("checkpoint in again: 1 table, "), "{text}");
 }
 
+/// A store is written, backed up, lost, and restored.
+#[test]
+fn a_store_that_is_lost_comes_back_from_its_backups() {
+    let place = loaded();
+    let everything = |store: &str| place.run(&format!("scan --db {store}")).with_status(0);
+    let first = place.run("backup --db s kept --json").json(0);
+    assert_eq!(first["generation"]["number"], 1);
+    let before = everything("s");
+    place.run("put --db s --kept-log-bytes 1000000 drum rests").with_status(0);
+    let text = place.run("backup --db s kept --changes").with_status(0);
+    assert!(text.starts_with("changes behind write "), "{text}");
+    place.run("put --db s more words").with_status(0);
+    let second = place.run("backup --db s kept --json").json(0);
+    let write = |generation: &serde_json::Value| {
+        generation["generation"]["sequence"].as_u64().expect("a number")
+    };
+    let after = everything("s");
+    assert_ne!(before, after);
+    std::fs::remove_dir_all(place.path("s")).expect("it is lost");
+
+    let listed = place.run("backups kept --verify --json").json(0);
+    assert_eq!(listed["generations"].as_array().expect("a list").len(), 2);
+    let text = place.run("restore kept s").with_status(0);
+    assert_eq!(text, format!("restored in s, as of write {}\n", write(&second)));
+    assert_eq!(everything("s"), after);
+    place.run("restore kept first --generation 1").with_status(0);
+    assert_eq!(everything("first"), before);
+    let until = write(&first) + 1;
+    place.run(&format!("restore kept between --until {until}")).with_status(0);
+    assert_eq!(place.run("get --db between drum").with_status(0), "rests\n");
+    place.run("get --db between more").with_status(1);
+    place.run("restore kept then --until @0.5").fails(3, &["no generation is so old"]);
+    place.run("restore kept then --until yesterday").fails(2, &["'yesterday' is neither"]);
+    place.run("restore kept s").fails(3, &["s is not empty"]);
+    place.run("restore nowhere then").fails(3, &["nowhere"]);
+    assert!(!place.path("nowhere").exists() && !place.path("then").exists());
+
+    place.run("backups kept --keep 1").with_status(0);
+    place
+        .run("restore kept first-again --generation 1")
+        .fails(3, &["no generation of this number"]);
+    flip_bit(&place.largest_file("kept", ".table"), 10);
+    place.run("backups kept --verify").fails(3, &["1 object damaged"]);
+    place.run("restore kept damaged").fails(3, &["other bytes than"]);
+    assert!(!place.path("damaged/MANIFEST").exists());
+}
+
 #[test]
 fn a_dump_tells_every_entry_and_names_damage() {
     let place = loaded();

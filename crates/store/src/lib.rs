@@ -58,6 +58,7 @@
 //! | `Flush`, `CompactRange` | [`Db::flush`], [`Db::compact`] (of everything) |
 //! | `IngestExternalFile` | [`Db::ingest`] |
 //! | `Checkpoint` | [`Db::checkpoint`] |
+//! | `BackupEngine` | [`backup::Backups`] |
 //! | `GetApproximateSizes`, `KeyMayExist` | [`Db::approximate_count`], [`Db::may_contain_range`] |
 //! | `GetProperty`, `Statistics` | [`Db::stats`] |
 //! | `GetUpdatesSince` | [`Db::changes_since`] |

@@ -24,7 +24,7 @@ const BYTES_MAX: [(&str, u64); 6] = [
 const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
 /// README, CONTRIBUTING and all Markdown below docs that people write, together.
-const ALL_BYTES_MAX: u64 = 144 << 10;
+const ALL_BYTES_MAX: u64 = 150 << 10;
 
 /// Crates whose folders are listed in docs/architecture.md, each behind a heading with its path.
 const LISTED: [&str; 5] = [

@@ -78,7 +78,8 @@ fn write(db: &Db, turn: u64) {
     let events = db.keyspace("events", KeyspaceOptions::new()).expect("made");
     for number in 0..60u64 {
         let key = (turn * 37 + number * 13) % 150;
-        let value = vec![(turn * 7 + number) as u8; if number % 9 == 0 { 3000 } else { 40 }];
+        let value =
+            vec![(turn * 7 + number) as u8; if number.is_multiple_of(9) { 3000 } else { 40 }];
         match number % 7 {
             0 => events.delete(key.to_be_bytes()),
             1 => db.merge(key.to_be_bytes(), &value[..8]),

@@ -155,7 +155,7 @@ fn check_scan(db: &Db, all: &BTreeMap<u64, Vec<u8>>, numbers: std::ops::Range<u6
                 continue;
             }
         };
-        if step % 11 == 0 {
+        if step.is_multiple_of(11) {
             db.step().expect("merges");
         }
         let found = found.map(|entry| entry.expect("reads"));
@@ -175,17 +175,17 @@ fn scans_from_both_ends_come_to_values_wherever_they_are() {
         let mut all = BTreeMap::new();
         for turn in 0..600u64 {
             let key = mixed(turn) % 100;
-            if mixed(turn + 7) % 5 == 0 {
+            if mixed(turn + 7).is_multiple_of(5) {
                 db.delete(key.to_be_bytes()).expect("deletes");
                 all.remove(&key);
             } else {
                 // Stretches of long values, of short ones, and of both.
-                let is_long = key % 50 < 20 || key % 50 < 40 && turn % 2 == 0;
+                let is_long = key % 50 < 20 || key % 50 < 40 && turn.is_multiple_of(2);
                 let own = value(turn, if is_long { 1500 } else { 20 });
                 db.put(key.to_be_bytes(), &own).expect("puts");
                 all.insert(key, own);
             }
-            if turn % 3 == 0 {
+            if turn.is_multiple_of(3) {
                 let from = mixed(turn + 1) % 100;
                 check_scan(&db, &all, from..from + mixed(turn + 2) % 60, turn);
             }

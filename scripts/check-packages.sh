@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-published="-p trommel-filters -p trommel -p trommel-guards -p trommel-tracing"
+published="-p trommel-filters -p trommel -p trommel-guards -p trommel-tracing -p trommel-objects"
 
 usage() {
     sed -n '2,8s/^# *//p' "$0"

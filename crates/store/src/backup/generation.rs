@@ -89,10 +89,9 @@ impl Generation {
         if version != VERSION {
             return Ok(Decoded::OfVersion(version));
         }
-        let checked = bytes.split_last_chunk::<4>();
-        let is_sound =
-            |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) == u32::from_le_bytes(*told);
-        if !checked.is_some_and(is_sound) {
+        let is_wrong =
+            |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
+        if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
             return Err(input.corrupt("the checksum of the record does not match"));
         }
         let (number, sequence, milliseconds) = (input.varint()?, input.varint()?, input.varint()?);

@@ -245,8 +245,9 @@ fn head(bytes: &[u8], input: &mut Reader<'_>) -> std::result::Result<(u32, Names
     if version != VERSION {
         return Ok((version, Names::new()));
     }
-    let checked = bytes.split_last_chunk::<4>();
-    if !checked.is_some_and(|(rest, told)| crc32c::crc32c(rest) == u32::from_le_bytes(*told)) {
+    let is_wrong =
+        |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
+    if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
         return Err(input.corrupt("the checksum of shipped changes does not match"));
     }
     let mut names = Names::new();

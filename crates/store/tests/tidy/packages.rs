@@ -25,11 +25,12 @@ const LICENCES: [&str; 9] = [
 ];
 
 /// The crates that are published, and the folder of each.
-const PUBLISHED: [(&str, &str); 4] = [
+const PUBLISHED: [(&str, &str); 5] = [
     ("trommel-filters", "crates/filters"),
     ("trommel", "crates/store"),
     ("trommel-guards", "crates/guards"),
     ("trommel-tracing", "crates/tracing"),
+    ("trommel-objects", "crates/objects"),
 ];
 
 /// Whether an expression such as `(MIT OR GPL-3.0) AND Zlib` leaves a choice of those above. (In a

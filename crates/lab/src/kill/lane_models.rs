@@ -269,7 +269,10 @@ mod tests {
 
     /// What writers have told that had begun.
     fn heard(done: [u32; LANES]) -> SessionLog {
-        let mut heard = SessionLog { done, ..SessionLog::default() };
+        let mut heard = SessionLog::default();
+        for (lane, &count) in (0..).zip(&done) {
+            (0..count).for_each(|_| heard.hear(Some(Message::Done { lane })));
+        }
         heard.hear(Some(Message::Begin { activity: Activity::Write, number: 0 }));
         heard
     }

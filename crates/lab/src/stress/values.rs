@@ -24,7 +24,7 @@ const CUT_EVERY: u64 = 40;
 const PART_MAX: usize = 9000;
 
 /// What a comparison gives: what is wrong, or the store's own answer.
-type Read<T> = Result<trommel::Result<T>, String>;
+type Compared<T> = Result<trommel::Result<T>, String>;
 
 /// Draws which values are long.
 pub(crate) struct ValueDrawer {
@@ -122,7 +122,7 @@ pub(crate) struct HeldReader {
 
 impl HeldReader {
     /// Of a key that has this number; None if it is 0. The inner error is the store's.
-    pub(crate) fn open(space: &Keyspace, key: &[u8], number: u32) -> Read<Option<Self>> {
+    pub(crate) fn open(space: &Keyspace, key: &[u8], number: u32) -> Compared<Option<Self>> {
         let reader = match space.get_reader(key) {
             Ok(reader) => reader,
             Err(error) => return Ok(Err(error)),
@@ -136,7 +136,7 @@ impl HeldReader {
     }
 
     /// Reads some parts, or all in order, and compares them. The inner error is the store's.
-    pub(crate) fn read_parts(&mut self, rng: &mut Rng) -> Read<()> {
+    pub(crate) fn read_parts(&mut self, rng: &mut Rng) -> Compared<()> {
         let expected = value_of(self.number);
         if rng.below(3) == 0 {
             return self.read_at(0, &expected);
@@ -151,7 +151,7 @@ impl HeldReader {
         Ok(Ok(()))
     }
 
-    fn read_at(&mut self, at: usize, expected: &[u8]) -> Read<()> {
+    fn read_at(&mut self, at: usize, expected: &[u8]) -> Compared<()> {
         let mut found = vec![0; expected.len()];
         let read = self.reader.seek(SeekFrom::Start(at as u64));
         match read.and_then(|_| self.reader.read_exact(&mut found)) {
@@ -172,7 +172,7 @@ impl HeldReader {
 }
 
 /// Reads parts of a key's value, or finds none if its number is 0. The inner error is the store's.
-pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Read<()> {
+pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Compared<()> {
     match HeldReader::open(space, key, number)? {
         Ok(Some(mut reader)) => reader.read_parts(&mut Rng::new(number.into())),
         opened => Ok(opened.map(|_| ())),
@@ -180,7 +180,7 @@ pub(crate) fn read_through(space: &Keyspace, key: &[u8], number: u32) -> Read<()
 }
 
 /// A scan of keys alone gives the keys of a range, and no values. The inner error is the store's.
-pub(crate) fn keys_alone(db: &Db, edges: &Edges, keys: &Keys, state: &State) -> Read<()> {
+pub(crate) fn keys_alone(db: &Db, edges: &Edges, keys: &Keys, state: &State) -> Compared<()> {
     let own = db
         .range(edges.clone())
         .keys_only()

@@ -5,7 +5,7 @@ mod common;
 use common::Workplace;
 
 /// Every command that takes a store, and what it takes besides.
-const COMMANDS: [(&str, &str); 19] = [
+const COMMANDS: [(&str, &str); 20] = [
     ("load", "keys"),
     ("export", "--format tsv -"),
     ("import", "-"),

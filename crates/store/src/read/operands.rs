@@ -35,13 +35,32 @@ impl OpenTree {
             Kind::Put => Ok(Some(found.value)),
             Kind::PutWithExpiry => Ok(found.value.unless_expired(&*self.env.clock)),
             Kind::Delete | Kind::DeleteRange => Ok(None),
-            Kind::Merge => self.merged_value(query, costs).map(Some),
-            Kind::PutApart => self.cached_value_apart(&found.value, costs).map(Some),
-            Kind::PutApartWithExpiry => {
-                let stored = found.value.unless_expired(&*self.env.clock);
-                stored.map(|stored| self.cached_value_apart(&stored, costs)).transpose()
+            Kind::Merge | Kind::PutApart | Kind::PutApartWithExpiry => {
+                // With costs of their own those of other reads stay in registers.
+                let (value, own) = self.value_elsewhere(query, found);
+                costs.add(&own);
+                value
             }
         }
+    }
+
+    /// The value of what does not have it with its key.
+    #[cold]
+    fn value_elsewhere(
+        &self,
+        query: PointQuery<'_, '_>,
+        found: Found,
+    ) -> (Result<Option<Value>>, QueryStats) {
+        let mut costs = QueryStats::default();
+        let value = match found.kind {
+            Kind::Merge => self.merged_value(query, &mut costs).map(Some),
+            Kind::PutApart => self.cached_value_apart(&found.value, &mut costs).map(Some),
+            _ => {
+                let stored = found.value.unless_expired(&*self.env.clock);
+                stored.map(|stored| self.cached_value_apart(&stored, &mut costs)).transpose()
+            }
+        };
+        (value, costs)
     }
 
     /// What the operator makes of a key's operands. Requires: its newest entry is one.

@@ -40,6 +40,10 @@ macro_rules! query_stats {
                 [$(self.$field),+]
             }
 
+            pub(crate) fn add(&mut self, other: &QueryStats) {
+                $(self.$field += other.$field;)+
+            }
+
             fn of_fields([$($field),+]: [u64; Self::PATHS.len()]) -> Self {
                 QueryStats { $($field),+ }
             }
@@ -139,6 +143,7 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
+    #[inline]
     pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
         let shards = self.shards.get_or_init(Box::default);
         let shard = SHARD.with(|shard| shards[*shard].get_or_init(Box::default));

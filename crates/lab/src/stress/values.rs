@@ -5,7 +5,7 @@
 //! ```
 //! Invariant: draws of values change no other draw of a history.
 
-use std::io::{Cursor, ErrorKind, Read, Seek, SeekFrom};
+use std::io::{Cursor, ErrorKind, Read as _, Seek, SeekFrom};
 use std::sync::Arc;
 
 use trommel::{Db, Keyspace, ValueReader};

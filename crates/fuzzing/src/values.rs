@@ -26,7 +26,7 @@ struct Numbers {
 }
 
 /// As the store of `seed` gives them.
-const NUMBERS: Numbers = Numbers { table: 3, log: 1, values: 2 };
+const NUMBERS: Numbers = Numbers { table: 4, log: 3, values: 2 };
 
 pub(crate) fn body(input: &[u8]) {
     let Some((lead, rest)) = input.split_at_checked(LEAD_BYTES) else { return };
@@ -45,7 +45,7 @@ pub(crate) fn body(input: &[u8]) {
         frame::mend_values(&mut values, NUMBERS.values);
     }
     let about = frame::about(&table).unwrap_or(About { entries: 1, ..About::default() });
-    let edit = frame::tree(NUMBERS.log, 4, 1, about.sequences.1.min(1 << 59));
+    let edit = frame::tree(NUMBERS.log, 5, 1, about.sequences.1.min(1 << 59));
     let edit = edit.table([NUMBERS.table, 1, 1, 0, 1], &about, table.len());
     let files = [
         ("MANIFEST".to_string(), frame::manifest(&[edit.finish()])),

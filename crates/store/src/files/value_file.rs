@@ -46,6 +46,8 @@ pub(crate) struct ValueFile {
     path: PathBuf,
     keyspace: KeyspaceId,
     reader: OnceLock<Arc<dyn ReadAt>>,
+    /// Of the copy that has taken its name, if there is one.
+    reader_anew: OnceLock<Arc<dyn ReadAt>>,
     writing: Mutex<Writing>,
     /// Bytes of whole records, and of them those that are surely durable.
     len: AtomicU64,
@@ -112,6 +114,7 @@ impl ValueFile {
             path,
             keyspace,
             reader: OnceLock::new(),
+            reader_anew: OnceLock::new(),
             writing: Mutex::new(writing),
             len: AtomicU64::new(len),
             durable: AtomicU64::new(0),
@@ -139,6 +142,7 @@ impl ValueFile {
             path,
             keyspace,
             reader: OnceLock::from(reader),
+            reader_anew: OnceLock::new(),
             writing: Mutex::new(Writing { is_retired: true, ..Writing::default() }),
             len: AtomicU64::new(len),
             durable: AtomicU64::new(len),
@@ -266,18 +270,27 @@ impl ValueFile {
     ///
     /// # Errors
     /// `Io`: what is not durable may never be. The next call copies it into a new file.
-    pub(super) fn make_durable(&self, folder: &OpenFolder) -> Result<()> {
+    pub(super) fn make_durable(&self, files: &Arc<OpenFiles>, folder: &OpenFolder) -> Result<()> {
         let mut syncing = lock(&self.syncing);
-        self.sync_or_copy(folder, &mut syncing)?;
+        self.sync_or_copy(files, folder, &mut syncing)?;
         self.close_if_done(&mut syncing);
         Ok(())
     }
 
-    fn sync_or_copy(&self, folder: &OpenFolder, syncing: &mut Syncing) -> Result<()> {
+    fn sync_or_copy(
+        &self,
+        files: &Arc<OpenFiles>,
+        folder: &OpenFolder,
+        syncing: &mut Syncing,
+    ) -> Result<()> {
         let upto = self.len();
         if upto > self.durable.load(Ordering::Acquire) {
             if syncing.has_failed {
-                return self.make_anew(folder, syncing);
+                self.make_anew(folder, syncing)?;
+                // What is left of the old one may have lost bytes.
+                let (reader, _) = files.file(&value_name(self.number))?;
+                let _ = self.reader_anew.set(reader);
+                return Ok(());
             }
             syncing.has_failed = true;
             self.sync(syncing)?;
@@ -376,6 +389,9 @@ impl ValueFile {
     }
 
     fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
+        if let Some(reader) = self.reader_anew.get() {
+            return Ok(reader);
+        }
         if self.reader.get().is_none() {
             let (reader, _) = files.file(&value_name(self.number))?;
             let _ = self.reader.set(reader);

@@ -184,7 +184,7 @@ impl Noted<'_> {
         while let Some(file) = self.files.last() {
             // What is appended from now on is noted anew.
             file.is_noted.swap(false, Ordering::AcqRel);
-            let synced = file.make_durable(&self.store.folder);
+            let synced = file.make_durable(&self.store.files, &self.store.folder);
             if let Err(error) = synced {
                 self.synced = Err(error);
                 return;

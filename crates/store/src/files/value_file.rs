@@ -288,8 +288,9 @@ impl ValueFile {
             if syncing.has_failed {
                 self.make_anew(folder, syncing)?;
                 // What is left of the old one may have lost bytes.
-                let (reader, _) = files.file(&value_name(self.number))?;
-                let _ = self.reader_anew.set(reader);
+                if let Ok((reader, _)) = files.file(&value_name(self.number)) {
+                    let _ = self.reader_anew.set(reader);
+                }
                 return Ok(());
             }
             syncing.has_failed = true;

@@ -77,11 +77,16 @@ pub(super) fn until(
 ) -> Result<u64> {
     let shipped = ship::names(objects)?;
     let generations = generation::all(objects)?;
-    let is_before = |it: &&Generation| match until {
-        Until::Sequence(number) => it.sequence <= number,
-        Until::Time(time) => u128::from(it.milliseconds) <= time.as_millis(),
+    let from = match until {
+        // Of the store that had that write: one that was restored later has greater numbers.
+        Until::Sequence(number) => {
+            generations.iter().filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
+        }
+        Until::Time(time) => {
+            generations.iter().rfind(|it| u128::from(it.milliseconds) <= time.as_millis())
+        }
     };
-    let Some(from) = generations.iter().rev().find(is_before) else {
+    let Some(from) = from else {
         let (path, what) = (objects.place().into(), "no generation is so old".to_string());
         return Err(Error::FileMissing { path, what });
     };

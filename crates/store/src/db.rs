@@ -342,8 +342,8 @@ impl Db {
         crate::tools::checkpoint::checkpoint(main, keyspaces, dir.as_ref(), steps)
     }
 
-    /// Gives a target the files of a store with all that is visible now, which goes on after so many
-    /// numbers. Gives the number of the last write that it has.
+    /// Gives a target the files of a store with all that is visible now, which goes on after so
+    /// many numbers. Gives the number of the last write that it has.
     pub(crate) fn give_files(
         &self,
         target: &mut dyn crate::tools::checkpoint::Target,

@@ -1,10 +1,10 @@
 //! Makes a generation: a checkpoint, of which only what is not there yet is stored.
 //! ```text
-//! 000012.table   number, length, checksum of its end -> 000012-4096-9ab3c1d2.table     there? else stored
-//! log, manifest  made in memory                      -> own-000003-MANIFEST            always
+//! 000012.table    number, length, end -> 000012-4096-9ab3c1d2.table    stored if it is not there
+//! log, manifest   made in memory      -> own-000003-MANIFEST           stored always
 //! ```
-//! Files with numbers never change, and a restored store takes numbers that are far away. So number,
-//! length and the end of a file, with its sections' checksums, say which one it is.
+//! Files with numbers never change, and a restored store takes numbers that are far away. So
+//! number, length and the end of a file, with its sections' checksums, say which one it is.
 
 use std::collections::BTreeMap;
 use std::path::Path;

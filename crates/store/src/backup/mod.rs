@@ -23,6 +23,7 @@ use std::path::Path;
 
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::sync::{Arc, Mutex, lock};
 
@@ -140,13 +141,13 @@ impl Backups {
         &self,
         until: Until,
         dir: impl AsRef<Path>,
-        options: crate::Options,
+        options: Options,
     ) -> Result<u64> {
         restore::until(&*self.objects, until, dir.as_ref(), options, &self.environment)
     }
 
-    /// Stores the changes since the newest generation, or since those that were shipped before it
-    /// was called. Gives how far they reach now. The store has to keep its logs so long:
+    /// Stores the changes since the newest generation, or since those that were shipped before.
+    /// Gives how far they reach now. The store has to keep its logs so long:
     /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes).
     ///
     /// # Errors

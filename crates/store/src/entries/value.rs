@@ -3,8 +3,7 @@
 //! Value -> Block + range             read from a table; the block may leave the cache meanwhile
 //!       -> Arc<SkipList> + place     written lately; the memtable may be flushed meanwhile
 //!       -> Arc<[u8]>                 of a batch that is not written yet, or made of operands
-//!       -> Arc<ApartValue>           read from a file of values
-//!       -> Block, from a byte on     the same, and kept in the cache
+//!       -> Arc<ApartValue>           read from a file of values, or kept in the cache since then
 //! ```
 //! Invariant: the bytes are never copied, and never change while the handle lives.
 
@@ -38,16 +37,30 @@ enum ValueBytes {
     Shared(Arc<[u8]>),
     /// The same, with a time before it.
     SharedBehindExpiry(Arc<[u8]>),
+    /// In a place of its own, so that other values are handed out in few words.
     Apart(Arc<ApartValue>),
-    /// Where it begins: it ends with the block.
-    ApartInBlock(Block, u32, Option<Expiry>),
 }
 
-/// What was read of a file of values: a value is a part of it.
+/// A value that is apart from its key.
 struct ApartValue {
-    bytes: Vec<u8>,
-    range: Range<usize>,
+    source: ApartSource,
     expiry: Option<Expiry>,
+}
+
+enum ApartSource {
+    /// A part of what was read.
+    Read(Vec<u8>, Range<usize>),
+    /// From a byte of a block of the cache on.
+    Cached(Block, usize),
+}
+
+impl ApartValue {
+    fn bytes(&self) -> &[u8] {
+        match &self.source {
+            ApartSource::Read(bytes, range) => &bytes[range.clone()],
+            ApartSource::Cached(block, start) => &block.raw()[*start..],
+        }
+    }
 }
 
 // A get hands it through some functions on its way out.
@@ -76,7 +89,6 @@ impl Value {
             ValueBytes::MemtableBehindExpiry(held) => Some(Expiry::of_stored(held.as_slice())),
             ValueBytes::SharedBehindExpiry(bytes) => Some(Expiry::of_stored(bytes)),
             ValueBytes::Apart(value) => value.expiry,
-            ValueBytes::ApartInBlock(_, _, expiry) => *expiry,
             ValueBytes::Empty
             | ValueBytes::Block(..)
             | ValueBytes::Memtable(_)
@@ -98,12 +110,14 @@ impl Value {
 
     /// A part of what was read of a file of values. Requires: there is such a part.
     pub(crate) fn apart(bytes: Vec<u8>, range: Range<usize>, expiry: Option<Expiry>) -> Value {
-        Value { place: ValueBytes::Apart(Arc::new(ApartValue { bytes, range, expiry })) }
+        let source = ApartSource::Read(bytes, range);
+        Value { place: ValueBytes::Apart(Arc::new(ApartValue { source, expiry })) }
     }
 
     /// What a block has from a byte on. Requires: it has so many bytes.
     pub(crate) fn apart_in_block(block: Block, start: usize, expiry: Option<Expiry>) -> Value {
-        Value { place: ValueBytes::ApartInBlock(block, start as u32, expiry) }
+        let source = ApartSource::Cached(block, start);
+        Value { place: ValueBytes::Apart(Arc::new(ApartValue { source, expiry })) }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -151,8 +165,7 @@ impl Deref for Value {
             }
             ValueBytes::Shared(bytes) => bytes,
             ValueBytes::SharedBehindExpiry(bytes) => bytes.get(EXPIRY_BYTES..).unwrap_or_default(),
-            ValueBytes::Apart(value) => &value.bytes[value.range.clone()],
-            ValueBytes::ApartInBlock(block, start, _) => &block.raw()[*start as usize..],
+            ValueBytes::Apart(value) => value.bytes(),
         }
     }
 }

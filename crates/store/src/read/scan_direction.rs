@@ -107,6 +107,8 @@ pub(crate) struct Side {
     of_operands: QueryStats,
     /// No value file is read.
     pub(crate) keys_only: bool,
+    /// What was found last is where the value is.
+    is_apart: bool,
     /// Some: it has come to values apart.
     ahead: Option<Box<ValuesAhead>>,
 }
@@ -114,7 +116,7 @@ pub(crate) struct Side {
 /// What a key has.
 enum Found {
     Here(Value),
-    /// Its reference.
+    /// Where it is.
     Apart(Value),
 }
 
@@ -167,6 +169,7 @@ impl Side {
             runs_reached,
             of_operands: QueryStats::default(),
             keys_only: false,
+            is_apart: false,
             ahead: None,
         };
         side.position_memtables(bounds)?;
@@ -319,8 +322,9 @@ impl Side {
         Ok(())
     }
 
-    /// What the next key has within the bounds that is not deleted and has not expired.
-    fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
+    /// What the next key has within the bounds that is not deleted and has not expired: its value,
+    /// or, as is noted then, where that is.
+    fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
         let mut bounds = Cow::Borrowed(bounds);
         loop {
             if !matches!(self.guard, Lazy::Done) {
@@ -345,13 +349,18 @@ impl Side {
             key.clone_into(&mut self.key);
             let clock = &*tree.env.clock;
             let found = match self.newest_visible(sequence, kind)? {
-                Some((Kind::Put, value)) => Some(Found::Here(value)),
-                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock).map(Found::Here),
-                Some((Kind::Merge, _)) if self.keys_only => Some(Found::Here(Value::empty())),
-                Some((Kind::Merge, _)) => Some(Found::Here(self.merged_value(tree)?)),
-                Some((Kind::PutApart, stored)) => Some(Found::Apart(stored)),
+                Some((Kind::Put, value)) => Some(value),
+                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
+                Some((Kind::Merge, _)) if self.keys_only => Some(Value::empty()),
+                Some((Kind::Merge, _)) => Some(self.merged_value(tree)?),
+                Some((Kind::PutApart, stored)) => {
+                    self.is_apart = true;
+                    Some(stored)
+                }
                 Some((Kind::PutApartWithExpiry, stored)) => {
-                    stored.unless_expired(clock).map(Found::Apart)
+                    let stored = stored.unless_expired(clock);
+                    self.is_apart = stored.is_some();
+                    stored
                 }
                 Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
             };

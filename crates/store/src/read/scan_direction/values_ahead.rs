@@ -28,19 +28,30 @@ impl Side {
     }
 
     /// The value of the next key within the bounds that is not deleted and has not expired.
+    #[inline]
     pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
         if self.ahead.is_some() {
             return self.step_among_values(bounds, tree);
         }
-        match self.find(bounds, tree)? {
-            None => Ok(None),
-            Some(Found::Here(value)) => Ok(Some(value)),
-            Some(Found::Apart(_)) if self.keys_only => Ok(Some(Value::empty())),
-            Some(Found::Apart(stored)) => {
-                self.ahead = Some(Box::default());
-                tree.value_apart(&stored, &mut self.of_operands).map(Some)
-            }
-        }
+        let found = self.find(bounds, tree);
+        if self.is_apart { self.first_apart(found?, tree) } else { found }
+    }
+
+    /// The value of the first reference that was found.
+    #[cold]
+    fn first_apart(&mut self, stored: Option<Value>, tree: &OpenTree) -> Result<Option<Value>> {
+        self.is_apart = false;
+        let Some(stored) = stored.filter(|_| !self.keys_only) else {
+            return Ok(Some(Value::empty()));
+        };
+        self.ahead = Some(Box::default());
+        tree.value_apart(&stored, &mut self.of_operands).map(Some)
+    }
+
+    fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
+        let found = self.find(bounds, tree)?;
+        let of = if std::mem::take(&mut self.is_apart) { Found::Apart } else { Found::Here };
+        Ok(found.map(of))
     }
 
     #[cold]
@@ -55,7 +66,7 @@ impl Side {
                     found.map(Some)?
                 }
                 None => {
-                    let found = self.find(bounds, tree)?;
+                    let found = self.find_any(bounds, tree)?;
                     // What is found ahead of it moves the scan's own key on.
                     let key = found.is_some().then(|| self.key.clone());
                     self.ahead.get_or_insert_default().given = key;
@@ -104,7 +115,7 @@ impl Side {
                     Direction::Backward => bounds.to = Some(self.key.clone()),
                 }
             }
-            let found = match self.find(&bounds, tree) {
+            let found = match self.find_any(&bounds, tree) {
                 Ok(None) => break,
                 Ok(Some(found)) => Ok(found),
                 Err(error) => Err(error),

@@ -151,8 +151,8 @@ impl Backups {
     /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes).
     ///
     /// # Errors
-    /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so long.
-    /// Make a generation; changes are shipped from there on.
+    /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so
+    /// long. Make a generation; changes are shipped from there on.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

@@ -103,11 +103,15 @@ pub(crate) struct Drawer {
 
 /// The history of a seed, with so many steps.
 pub(crate) fn history(seed: u64, steps: u32) -> History {
+    history_of(seed, steps, ValueDrawer::of_seed(seed))
+}
+
+/// As above, with these values.
+pub(crate) fn history_of(seed: u64, steps: u32, values: ValueDrawer) -> History {
     let mut rng = Rng::new(seed);
     let keys = Keys::draw_from(&mut rng);
     let setup = rng.next_u64();
     let weights = draw_weights(&mut rng);
-    let values = ValueDrawer::of_seed(seed);
     let mut drawer = Drawer::new(rng, weights, values);
     let step = |number| StressStep { number, operation: drawer.operation(number, &keys) };
     let steps = (1..=steps).map(step).collect();

@@ -14,11 +14,12 @@ use trommel::options::{Granularity, Overlap};
 use trommel::storage::{Disk, Memory, Storage};
 use trommel::{Background, Batch, Db, KeyValue, Options, Scan, Snapshot, SyncPolicy};
 
-use super::draw::{History, history};
+use super::draw::{History, history_of};
 use super::keys::KeyIndex;
 use super::model::{expiry_of, value_of};
 use super::operation::{StressOperation, StressStep, Write, tell};
 use super::setup::{compression, elastic, filter, policy};
+use super::values::ValueDrawer;
 use super::writer::expiry_at;
 use crate::keys::rng::Rng;
 
@@ -271,7 +272,7 @@ fn the_same_operations_give_the_same_answers_whatever_the_options() {
     let memory = || Arc::new(Memory::new()) as Arc<dyn Storage>;
     let mut bytes = 0;
     for seed in 0..SEEDS {
-        let history = history(seed, STEPS);
+        let history = history_of(seed, STEPS, ValueDrawer::few(seed));
         let plain = answers(&history, &variants[..1], memory(), dir);
         bytes += plain.iter().map(|(_, answer)| answer.len()).sum::<usize>();
         for (number, options) in variants.iter().enumerate().skip(1) {

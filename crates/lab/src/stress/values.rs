@@ -44,6 +44,7 @@ impl ValueDrawer {
 
     /// Of a history that is repeated many times, and all of whose answers are kept: some values of
     /// every other seed are long.
+    #[cfg(test)]
     pub(crate) fn few(seed: u64) -> Self {
         let share = if seed.is_multiple_of(2) { 0.0 } else { 0.02 };
         ValueDrawer { share, has_large: false, ..ValueDrawer::of_seed(seed) }

@@ -137,6 +137,24 @@ fn each_generation_comes_back_as_it_was() {
     assert_eq!(world.names("backups"), ["LOCK"]);
 }
 
+/// Somebody may name a folder that has other files.
+#[test]
+fn files_of_others_are_not_removed() {
+    let world = World::new();
+    let (db, backups) = (world.open("db"), world.backups());
+    let others = ["notes.txt", "000012.table", "own-words", "changes-of-plan", "a-b-c.table"];
+    others.iter().for_each(|name| world.disk.put_file(Path::new("backups").join(name), *b"mine"));
+    write(&db, 0);
+    backups.back_up(&db).expect("backs up");
+    backups.ship(&db).expect("ships");
+    backups.prune(0).expect("prunes");
+    let mut left = world.names("backups");
+    left.sort_unstable();
+    let mut expected = [&["LOCK"][..], &others].concat();
+    expected.sort_unstable();
+    assert_eq!(left, expected);
+}
+
 #[test]
 fn changes_that_were_shipped_lead_to_any_moment() {
     let world = World::new();

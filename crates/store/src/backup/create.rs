@@ -15,6 +15,8 @@ use super::object_store::ObjectStore;
 use super::stored::{Summed, path_of};
 use crate::db::Db;
 use crate::error::{Error, Result};
+use crate::files::manifest::MANIFEST_NAME;
+use crate::files::names::file_number;
 use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
@@ -94,6 +96,18 @@ fn object_of(name: &str, file: &Arc<dyn ReadAt>) -> std::io::Result<String> {
     file.read_at(len - end.len() as u64, &mut end)?;
     let (number, kind) = name.split_once('.').unwrap_or((name, ""));
     Ok(format!("{number}-{len}-{:08x}.{kind}", crc32c::crc32c(&end)))
+}
+
+/// Whether an object has this name because it is a file of a store.
+pub(super) fn is_file(object: &str) -> bool {
+    if let Some((number, name)) = object.strip_prefix("own-").and_then(|it| it.split_once('-')) {
+        let is_own = name == MANIFEST_NAME || file_number(name).is_some();
+        return is_own && number.parse::<u64>().is_ok();
+    }
+    let Some((told, kind)) = object.split_once('.') else { return false };
+    let [number, len, end] = told.split('-').collect::<Vec<_>>()[..] else { return false };
+    let is_numbered = file_number(&format!("{number}.{kind}")).is_some();
+    is_numbered && len.parse::<u64>().is_ok() && u32::from_str_radix(end, 16).is_ok()
 }
 
 /// Stores a file of a folder.

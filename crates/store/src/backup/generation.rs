@@ -134,11 +134,6 @@ pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:06}")
 }
 
-/// Whether an object is a generation's record.
-pub(super) fn is_record(object: &str) -> bool {
-    object.starts_with(PREFIX)
-}
-
 /// The numbers of those that have a record, ascending.
 pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
     let names = objects.list(PREFIX).map_err(Error::io(objects.place()))?;

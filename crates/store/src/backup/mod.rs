@@ -85,7 +85,7 @@ impl Backups {
     }
 
     /// Stores all writes that are visible now as a new generation. Writes go on meanwhile. Only
-    /// files are stored that no generation has. What was interrupted goes on where it was.
+    /// files are stored that no generation has.
     ///
     /// # Errors
     /// `Io`: the store or the backups cannot be read or written. No generation is made then, and

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::generation;
 use super::object_store::ObjectStore;
 use super::ship::ShippedName;
 use super::stored::path_of;
+use super::{create, generation};
 use crate::error::{Error, Result};
 
 /// What was removed.
@@ -35,7 +35,8 @@ pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     let oldest = kept.first().map(|generation| generation.sequence);
     let is_needed = |name: &str| match ShippedName::of(name) {
         Some(shipped) => oldest.is_some_and(|oldest| shipped.to > oldest),
-        None => generation::is_record(name) || needed.contains(name),
+        // What else is there is not ours.
+        None => !create::is_file(name) || needed.contains(name),
     };
     let mut pruned = Pruned { generations: old.to_vec(), ..Pruned::default() };
     for (name, bytes) in objects.list("").map_err(Error::io(objects.place()))? {

@@ -1,0 +1,224 @@
+//! Snapshots: the store at one moment, and the same reads of it.
+//!
+//! Invariant: a snapshot of a follower takes no key space of a store, nor one of another store.
+
+use std::ffi::c_void;
+
+use store::Snapshot;
+
+use crate::border::{Outcome, bytes, handle, out, places};
+use crate::bounds::{OF_RANGE, OF_SCAN, TROMMEL_KEYS_ONLY, bounds, trommel_bytes, trommel_range};
+use crate::db::{Opening, trommel_db};
+use crate::error::trommel_error;
+use crate::keyspace::trommel_keyspace;
+use crate::read::{give, give_into, give_many, give_many_into, trommel_count};
+use crate::scan::trommel_scan;
+use crate::value::trommel_value;
+
+/// A store at one moment, of all its key spaces; or one key space of a store that is followed. NULL
+/// as a key space means the default one, or that of the follower's.
+///
+/// Merges keep what a snapshot sees: free it soon.
+///
+/// Threads: any, at once; but freeing it is the last use.
+pub struct trommel_snapshot {
+    snapshot: Snapshot,
+    opening: Opening,
+}
+
+impl trommel_snapshot {
+    pub(crate) fn boxed(snapshot: Snapshot, opening: Opening) -> Box<trommel_snapshot> {
+        Box::new(trommel_snapshot { snapshot, opening })
+    }
+
+    /// Has it read in the key space that is meant. Requires: null, or a handle.
+    unsafe fn read<T>(
+        &self,
+        keyspace: *const trommel_keyspace,
+        read: impl FnOnce(&Snapshot) -> T,
+    ) -> Outcome<T> {
+        // SAFETY: required.
+        match unsafe { keyspace.as_ref() } {
+            None => Ok(read(&self.snapshot)),
+            Some(keyspace) => Ok(read(&self.snapshot.of(keyspace.of(self.opening)?))),
+        }
+    }
+}
+
+/// The store as it is now. Free it with trommel_snapshot_free.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_take(
+    db: *const trommel_db,
+    error: *mut *mut trommel_error,
+) -> *mut trommel_snapshot {
+    call!(error, {
+        let db = handle("db", db)?;
+        Ok(trommel_snapshot::boxed(db.db.snapshot(), db.opening))
+    })
+}
+
+/// The number of the last write that it sees. 0 of NULL.
+///
+/// Threads: any.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_sequence(snapshot: *const trommel_snapshot) -> u64 {
+    plain!(0, snapshot.as_ref().map_or(0, |snapshot| snapshot.snapshot.sequence()))
+}
+
+/// Frees a snapshot. NULL is none.
+///
+/// Threads: one, which uses it last.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_free(snapshot: *mut trommel_snapshot) {
+    free!(snapshot);
+}
+
+/// As trommel_get, at the snapshot's moment.
+///
+/// Threads: any. Errors: as there; TROMMEL_GONE of a follower's.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_get(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    key: *const c_void,
+    key_len: usize,
+    value: *mut *mut trommel_value,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let (snapshot, value) = (handle("snapshot", snapshot)?, out("value", value)?);
+        let key = bytes("key", key, key_len)?;
+        give(value, snapshot.read(keyspace, |of| of.get(key))??);
+        Ok(())
+    })
+}
+
+/// As trommel_get_into, at the snapshot's moment.
+///
+/// Threads: any. Errors: as of trommel_snapshot_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_get_into(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    key: *const c_void,
+    key_len: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    len: *mut usize,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let (snapshot, len) = (handle("snapshot", snapshot)?, out("len", len)?);
+        let buffer = places("buffer", buffer.cast(), capacity)?;
+        let key = bytes("key", key, key_len)?;
+        give_into(buffer, len, snapshot.read(keyspace, |of| of.get(key))??.as_ref());
+        Ok(())
+    })
+}
+
+/// As trommel_multi_get, at the snapshot's moment.
+///
+/// Threads: any. Errors: as there, and as of trommel_snapshot_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_multi_get(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    keys: *const trommel_bytes,
+    count: usize,
+    values: *mut *mut trommel_value,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let snapshot = handle("snapshot", snapshot)?;
+        let keys = trommel_bytes::slices("keys", keys, count)?;
+        let values = places("values", values, count)?;
+        give_many(values, snapshot.read(keyspace, |of| of.multi_get(&keys))?)
+    })
+}
+
+/// As trommel_multi_get_into, at the snapshot's moment.
+///
+/// Threads: any. Errors: as there, and as of trommel_snapshot_get.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_multi_get_into(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    keys: *const trommel_bytes,
+    count: usize,
+    buffer: *mut c_void,
+    capacity: usize,
+    lens: *mut usize,
+    len: *mut usize,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let (snapshot, len) = (handle("snapshot", snapshot)?, out("len", len)?);
+        let keys = trommel_bytes::slices("keys", keys, count)?;
+        let buffer = places("buffer", buffer.cast(), capacity)?;
+        let lens = places("lens", lens, count)?;
+        let values = snapshot.read(keyspace, |of| of.multi_get(&keys))?;
+        give_many_into(buffer, lens, len, values)
+    })
+}
+
+/// As trommel_may_contain_range. True, too, if a key was written there since.
+///
+/// Threads: any. Errors: as there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_may_contain_range(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    range: *const trommel_range,
+    flags: u32,
+    may: *mut bool,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let (snapshot, may) = (handle("snapshot", snapshot)?, out("may", may)?);
+        let bounds = bounds(range, flags, OF_RANGE)?;
+        may.set(snapshot.read(keyspace, |of| of.may_contain_range(bounds))??);
+        Ok(())
+    })
+}
+
+/// As trommel_approximate_count. Entries that were flushed since count, too, but in `least`.
+///
+/// Threads: any. Errors: as there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_approximate_count(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    range: *const trommel_range,
+    flags: u32,
+    count: *mut trommel_count,
+    error: *mut *mut trommel_error,
+) -> bool {
+    call!(error, {
+        let (snapshot, count) = (handle("snapshot", snapshot)?, out("count", count)?);
+        let bounds = bounds(range, flags, OF_RANGE)?;
+        count.set(snapshot.read(keyspace, |of| of.approximate_count(bounds))??.into());
+        Ok(())
+    })
+}
+
+/// As trommel_scan_begin, at the snapshot's moment. The scan may outlive the snapshot.
+///
+/// Threads: any. Errors: as there.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn trommel_snapshot_scan(
+    snapshot: *const trommel_snapshot,
+    keyspace: *const trommel_keyspace,
+    range: *const trommel_range,
+    flags: u32,
+    error: *mut *mut trommel_error,
+) -> *mut trommel_scan {
+    call!(error, {
+        let snapshot = handle("snapshot", snapshot)?;
+        let bounds = bounds(range, flags, OF_SCAN)?;
+        let scan = snapshot.read(keyspace, |of| of.range(bounds))?;
+        let scan = if flags & TROMMEL_KEYS_ONLY != 0 { scan.keys_only() } else { scan };
+        Ok(trommel_scan::of_store(scan, flags))
+    })
+}

@@ -1,0 +1,182 @@
+//! How the store is called from Python.
+//! ```text
+//! attached       the call: it waits for nothing
+//! detached       lock of the interpreter given away -> the call -> taken back
+//! interruptible  the call, on a thread of its own    this thread: signals, each 20 ms
+//! at exit        ending = true -> stores closed -> no thread is in a call any more -> exit
+//! ```
+//! Invariants: no lock of this crate is waited for while the interpreter's is held. A panic is an
+//! exception. At its exit the interpreter ends threads that want its lock. None of them is in these
+//! calls then, for it would leave frames of Rust that have not ended.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicIsize, AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use trommel::tools::Progress;
+
+use crate::errors;
+
+/// The interpreter is about to exit.
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// Threads that have given the interpreter's lock away here. (A thread that was away at a fork, and
+/// comes back in the child, makes it negative there.)
+static AWAY: AtomicIsize = AtomicIsize::new(0);
+/// How often the process has been forked, as its children count.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// How often a waiting thread looks for signals.
+const LOOK: Duration = Duration::from_millis(20);
+/// How long a call that was interrupted is waited for.
+const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the exit waits for threads that are in calls.
+const EXIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Which process made a handle.
+#[derive(Clone, Copy)]
+pub(crate) struct Process(u32);
+
+impl Process {
+    /// The present one.
+    pub(crate) fn current() -> Process {
+        Process(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// An error in a child: what other threads held at the fork is held there for ever.
+    pub(crate) fn check(self, py: Python<'_>) -> PyResult<()> {
+        if self.0 == FORKS.load(Ordering::Relaxed) { Ok(()) } else { Err(errors::forked(py)) }
+    }
+}
+
+/// A thread that has given the interpreter's lock away.
+struct Away;
+
+impl Away {
+    fn go() -> Away {
+        AWAY.fetch_add(1, Ordering::Relaxed);
+        Away
+    }
+}
+
+impl Drop for Away {
+    fn drop(&mut self) {
+        AWAY.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Makes a call that may wait, without the interpreter's lock.
+pub(crate) fn detached<T: Send>(py: Python<'_>, call: impl FnOnce() -> T + Send) -> PyResult<T> {
+    let call = || catch_unwind(AssertUnwindSafe(call));
+    let done = if ENDING.load(Ordering::Relaxed) {
+        call()
+    } else {
+        let _away = Away::go();
+        py.detach(call)
+    };
+    done.map_err(|_| errors::panicked(py))
+}
+
+/// Makes a call that waits for nothing, and keeps the interpreter's lock.
+pub(crate) fn attached<T>(py: Python<'_>, call: impl FnOnce() -> T) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|_| errors::panicked(py))
+}
+
+/// As `detached`, of the store: its errors are exceptions.
+pub(crate) fn store<T: Send>(
+    py: Python<'_>,
+    call: impl FnOnce() -> trommel::Result<T> + Send,
+) -> PyResult<T> {
+    detached(py, call)?.map_err(|error| errors::of(py, &error))
+}
+
+/// Tells a call that its caller was interrupted.
+#[derive(Clone, Default)]
+pub(crate) struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// For calls that tell their progress: they end where it breaks.
+    pub(crate) fn hear(&self, _: Progress) -> std::ops::ControlFlow<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => std::ops::ControlFlow::Break(()),
+            false => std::ops::ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Makes a long call of the store. A signal of which Python makes an exception, as Ctrl-C, ends it:
+/// the call is told, and is waited for a moment; what cannot be stopped ends later by itself.
+pub(crate) fn interruptible<T: Send + 'static>(
+    py: Python<'_>,
+    call: impl FnOnce(&Cancel) -> trommel::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    let cancel = Cancel::default();
+    if ENDING.load(Ordering::Relaxed) {
+        return store(py, || call(&cancel));
+    }
+    let (done, result) = sync_channel(1);
+    let heard = cancel.clone();
+    let work = move || {
+        // Nobody listens any more if its caller was interrupted.
+        let _ = done.send(catch_unwind(AssertUnwindSafe(|| call(&heard))));
+    };
+    let named = std::thread::Builder::new().name("trommel-call".into());
+    named.spawn(work).map_err(PyErr::from)?;
+    let result = Mutex::new(result);
+    let wait = |time| detached(py, || lock(&result).recv_timeout(time));
+    loop {
+        match wait(LOOK)? {
+            Ok(Ok(done)) => return done.map_err(|error| errors::of(py, &error)),
+            Ok(Err(_)) | Err(RecvTimeoutError::Disconnected) => return Err(errors::panicked(py)),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Err(interrupt) = py.check_signals() {
+            cancel.0.store(true, Ordering::Relaxed);
+            let _ = wait(PATIENCE);
+            return Err(interrupt);
+        }
+    }
+}
+
+/// Locks what is never held while the interpreter's lock is waited for.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks what another thread may hold in a call. Requires: the process was checked.
+pub(crate) fn lock_attached<'m, T>(py: Python<'_>, mutex: &'m Mutex<T>) -> MutexGuard<'m, T> {
+    if let Ok(locked) = mutex.try_lock() {
+        return locked;
+    }
+    let _away = Away::go();
+    mutex.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From here on calls keep the interpreter's lock, so that no thread waits for it in one.
+pub(crate) fn begin_exit() {
+    ENDING.store(true, Ordering::Relaxed);
+}
+
+/// Whether the exit has begun: then whoever holds the interpreter's lock must not wait for others.
+pub(crate) fn is_exiting() -> bool {
+    ENDING.load(Ordering::Relaxed)
+}
+
+/// Waits until no thread is in a call. Requires: the exit has begun, and all stores are closed.
+pub(crate) fn wait_for_calls(py: Python<'_>) {
+    py.detach(|| {
+        let begun = Instant::now();
+        while AWAY.load(Ordering::Acquire) > 0 && begun.elapsed() < EXIT_PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+}
+
+/// In a child: what was made before is another process's, and its threads are not here.
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+    AWAY.store(0, Ordering::Relaxed);
+}

@@ -1,0 +1,494 @@
+//! All that can be read: of a key space now, of a snapshot, of a store that is followed.
+//! ```text
+//! Reader <-- Keyspace <-- Store
+//!   ^ ^----- Snapshot
+//!   '------- FollowedKeyspace <-- Follower
+//! ```
+//! Invariant: what is read in several steps is read at one moment.
+
+use pyo3::exceptions::{PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyMemoryView, PyTuple};
+use trommel::{KeyBounds, Scan, Value};
+use trommel_filters::CountBounds;
+
+use crate::arrow::ArrowRows;
+use crate::buffers::{Buffer, Many, Numbers, bounds_of, range_of};
+use crate::calls;
+use crate::errors::{self, wrong_value};
+use crate::rows::{Part, Rows};
+use crate::shared::Keeper;
+
+/// Keys that are looked up, and ranges that are asked for, between two looks for signals.
+const PIECE: usize = 1024;
+/// Rows that are counted between two looks for signals.
+const COUNTED: usize = 4096;
+
+/// Where is read.
+pub(crate) enum Source {
+    Keyspace(trommel::Keyspace),
+    Snapshot(trommel::Snapshot),
+    Followed(trommel::FollowedKeyspace),
+}
+
+impl Source {
+    fn get(&self, key: &[u8]) -> trommel::Result<Option<Value>> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.get(key),
+            Source::Snapshot(snapshot) => snapshot.get(key),
+            Source::Followed(followed) => followed.get(key),
+        }
+    }
+
+    /// None: it would have to wait for the disk, or it cannot be told.
+    fn get_if_cached(&self, key: &[u8]) -> Option<trommel::Result<Option<Value>>> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.get_if_cached(key),
+            Source::Snapshot(snapshot) => snapshot.get_if_cached(key),
+            Source::Followed(_) => None,
+        }
+    }
+
+    fn scan(&self, bounds: KeyBounds) -> trommel::Result<Scan> {
+        match self {
+            Source::Keyspace(keyspace) => Ok(keyspace.range(bounds)),
+            Source::Snapshot(snapshot) => Ok(snapshot.range(bounds)),
+            Source::Followed(followed) => followed.range(bounds),
+        }
+    }
+
+    fn may_contain_range(&self, bounds: KeyBounds) -> trommel::Result<bool> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.may_contain_range(bounds),
+            Source::Snapshot(snapshot) => snapshot.may_contain_range(bounds),
+            Source::Followed(followed) => followed.may_contain_range(bounds),
+        }
+    }
+
+    fn multi_may_contain(&self, ranges: Vec<KeyBounds>) -> trommel::Result<Vec<bool>> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.multi_may_contain(ranges),
+            Source::Snapshot(snapshot) => snapshot.multi_may_contain(ranges),
+            Source::Followed(followed) => followed.snapshot()?.multi_may_contain(ranges),
+        }
+    }
+
+    fn count(&self, bounds: KeyBounds) -> trommel::Result<CountBounds> {
+        match self {
+            Source::Keyspace(keyspace) => keyspace.approximate_count(bounds),
+            Source::Snapshot(snapshot) => snapshot.approximate_count(bounds),
+            Source::Followed(followed) => followed.snapshot()?.approximate_count(bounds),
+        }
+    }
+}
+
+/// What can be read: a key space, a snapshot, a store that is followed.
+#[pyclass(frozen, subclass, module = "trommel")]
+pub(crate) struct Reader {
+    pub(crate) keeper: Keeper,
+    pub(crate) source: Source,
+}
+
+impl Reader {
+    fn fetch(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>> {
+        // What is in memory takes less time than to give the interpreter's lock away for it.
+        match self.fetch_cached(py, key)? {
+            Some(told) => Ok(told),
+            None => calls::store(py, || self.source.get(key)),
+        }
+    }
+
+    /// None: the disk would have to be read.
+    fn fetch_cached(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Option<Value>>> {
+        let told = calls::attached(py, || self.source.get_if_cached(key))?;
+        told.transpose().map_err(|error| errors::of(py, &error))
+    }
+
+    /// The values of keys, all of one moment.
+    fn fetch_many(&self, py: Python<'_>, keys: &[&[u8]]) -> PyResult<Vec<Option<Value>>> {
+        self.keeper.check_process(py)?;
+        let moment = match &self.source {
+            Source::Snapshot(_) => None,
+            _ if keys.len() <= PIECE => None,
+            Source::Keyspace(keyspace) => match &self.keeper {
+                Keeper::Store(shared) => Some(shared.db.snapshot().of(keyspace)),
+                Keeper::Follower(..) => None,
+            },
+            Source::Followed(followed) => Some(calls::store(py, || followed.snapshot())?),
+        };
+        let multi_get = |keys: &[&[u8]]| match (&moment, &self.source) {
+            (Some(snapshot), _) | (None, Source::Snapshot(snapshot)) => snapshot.multi_get(keys),
+            (None, Source::Keyspace(keyspace)) => keyspace.multi_get(keys),
+            (None, Source::Followed(followed)) => followed.multi_get(keys),
+        };
+        let mut found = Vec::with_capacity(keys.len());
+        for piece in keys.chunks(PIECE) {
+            let values = || multi_get(piece).into_iter().collect::<trommel::Result<Vec<_>>>();
+            found.extend(calls::store(py, values)?);
+            py.check_signals()?;
+        }
+        Ok(found)
+    }
+
+    /// A scan that has not begun to read.
+    pub(crate) fn begin_scan(&self, py: Python<'_>, bounds: KeyBounds) -> PyResult<Scan> {
+        match &self.source {
+            // It waits for nothing: a number is taken, and nothing is read before the first row.
+            Source::Keyspace(keyspace) => {
+                self.keeper.check_process(py)?;
+                Ok(keyspace.range(bounds))
+            }
+            source => calls::store(py, || source.scan(bounds)),
+        }
+    }
+
+    fn rows(&self, py: Python<'_>, bounds: KeyBounds, part: Part, reverse: bool) -> PyResult<Rows> {
+        // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
+        if bounds.end().is_some() && !self.may_have_rows(py, &bounds)? {
+            return Ok(Rows::without_any(self.keeper.clone(), part));
+        }
+        let scan = self.begin_scan(py, bounds)?;
+        Ok(Rows::new(self.keeper.clone(), scan, part, reverse))
+    }
+
+    fn may_have_rows(&self, py: Python<'_>, bounds: &KeyBounds) -> PyResult<bool> {
+        match &self.source {
+            Source::Followed(_) => Ok(true),
+            source => {
+                let told = calls::attached(py, || source.may_contain_range(bounds.clone()))?;
+                told.map_err(|error| errors::of(py, &error))
+            }
+        }
+    }
+
+    fn answers<'py>(
+        &self,
+        py: Python<'py>,
+        ranges: Vec<KeyBounds>,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        let mut answers = Vec::with_capacity(ranges.len());
+        let mut ranges = ranges.into_iter().peekable();
+        while ranges.peek().is_some() {
+            let piece: Vec<KeyBounds> = ranges.by_ref().take(PIECE).collect();
+            answers.extend(calls::store(py, || self.source.multi_may_contain(piece))?);
+            py.check_signals()?;
+        }
+        switches(py, answers)
+    }
+}
+
+/// Switches as a `memoryview`, which arrays are made of without a copy.
+pub(crate) fn switches<'py>(
+    py: Python<'py>,
+    answers: impl IntoIterator<Item = bool>,
+) -> PyResult<Bound<'py, PyMemoryView>> {
+    let bytes: Vec<u8> = answers.into_iter().map(u8::from).collect();
+    view(py, &bytes, "?")
+}
+
+/// Bytes as a `memoryview` of a format.
+pub(crate) fn view<'py>(
+    py: Python<'py>,
+    bytes: &[u8],
+    format: &str,
+) -> PyResult<Bound<'py, PyMemoryView>> {
+    let view = PyMemoryView::from(PyBytes::new(py, bytes).as_any())?;
+    Ok(view.call_method1("cast", (format,))?.cast_into::<PyMemoryView>()?)
+}
+
+/// Of a value that is there.
+pub(crate) fn to_bytes<'py>(py: Python<'py>, value: Option<Value>) -> Option<Bound<'py, PyBytes>> {
+    value.map(|value| PyBytes::new(py, &value))
+}
+
+#[pymethods]
+impl Reader {
+    /// The value of a key; `default` if it has none.
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Buffer<'_>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let found = to_bytes(py, self.fetch(py, &key)?);
+        Ok(found.map_or(default, |value| Some(value.into_any())))
+    }
+
+    /// The value of a key, None if it has none; `otherwise` if the disk would have to be read for
+    /// it. So an event loop answers at once what needs no thread.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> with trommel.open(tempfile.mkdtemp()) as store:
+    /// ...     store.put(b"a", b"1")
+    /// ...     store.get_if_cached(b"a", otherwise="ask a thread")
+    /// b'1'
+    fn get_if_cached<'py>(
+        &self,
+        py: Python<'py>,
+        key: Buffer<'_>,
+        otherwise: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let told = self.fetch_cached(py, &key)?;
+        Ok(told.map_or(otherwise, |value| to_bytes(py, value).map(Bound::into_any)))
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: Buffer<'_>) -> PyResult<Bound<'py, PyBytes>> {
+        let found = to_bytes(py, self.fetch(py, &key)?);
+        found.ok_or_else(|| PyKeyError::new_err(key.to_vec()))
+    }
+
+    fn __contains__(&self, py: Python<'_>, key: Buffer<'_>) -> PyResult<bool> {
+        Ok(self.fetch(py, &key)?.is_some())
+    }
+
+    /// The values of many keys at one moment, in the order of the keys; None for those without one.
+    /// An array with two dimensions is a key for each row.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> with trommel.open(tempfile.mkdtemp()) as store:
+    /// ...     store.put_many({b"a": b"1", b"b": b"2"})
+    /// ...     store.get_many([b"b", b"x", b"a"])
+    /// 2
+    /// [b'2', None, b'1']
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let keys = Many::of(keys, Numbers::Ordered)?;
+        let values = self.fetch_many(py, &keys.slices())?;
+        PyList::new(py, values.into_iter().map(|value| to_bytes(py, value)))
+    }
+
+    /// As `get_many`, with all values in one piece: for arrays.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> with trommel.open(tempfile.mkdtemp()) as store:
+    /// ...     store.put_many({b"a": b"1", b"b": b"22"})
+    /// ...     packed = store.get_many_packed([b"b", b"x", b"a"])
+    /// 2
+    /// >>> packed.data, list(packed.offsets), list(packed.found)
+    /// (b'221', [0, 2, 2, 3], [True, False, True])
+    fn get_many_packed<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let keys = Many::of(keys, Numbers::Ordered)?;
+        let values = self.fetch_many(py, &keys.slices())?;
+        let (data, offsets, found) = calls::detached(py, || {
+            let (mut data, mut offsets) = (Vec::new(), Vec::with_capacity(values.len() + 1));
+            data.reserve(values.iter().flatten().map(|value| value.len()).sum());
+            offsets.extend_from_slice(&0u64.to_ne_bytes());
+            let found: Vec<u8> = values.iter().map(|value| u8::from(value.is_some())).collect();
+            for value in values {
+                data.extend_from_slice(value.as_deref().unwrap_or_default());
+                offsets.extend_from_slice(&(data.len() as u64).to_ne_bytes());
+            }
+            (data, offsets, found)
+        })?;
+        let parts = (PyBytes::new(py, &data), view(py, &offsets, "Q")?, view(py, &found, "?")?);
+        py.import("trommel._types")?.getattr("PackedValues")?.call1(parts)
+    }
+
+    /// The keys of a range and their values, as of now, whatever is written meanwhile: from `start`
+    /// on and before `stop`, or those that begin with `prefix`. `reverse`: the last one first.
+    /// Threads may share the iterator.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> with trommel.open(tempfile.mkdtemp()) as store:
+    /// ...     store.put_many({b"a": b"1", b"b": b"2", b"c": b"3"})
+    /// ...     list(store.items(b"b")), list(store.items(prefix=b"a"))
+    /// 3
+    /// ([(b'b', b'2'), (b'c', b'3')], [(b'a', b'1')])
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false))]
+    fn items(
+        &self,
+        py: Python<'_>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+        reverse: bool,
+    ) -> PyResult<Rows> {
+        self.rows(py, bounds_of(start, stop, prefix)?, Part::Both, reverse)
+    }
+
+    /// The keys of a range, as `items`. No value is read.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false))]
+    fn keys(
+        &self,
+        py: Python<'_>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+        reverse: bool,
+    ) -> PyResult<Rows> {
+        self.rows(py, bounds_of(start, stop, prefix)?, Part::Key, reverse)
+    }
+
+    /// The values of a range, as `items`.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, reverse=false))]
+    fn values(
+        &self,
+        py: Python<'_>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+        reverse: bool,
+    ) -> PyResult<Rows> {
+        self.rows(py, bounds_of(start, stop, prefix)?, Part::Value, reverse)
+    }
+
+    /// The rows of a range for readers of Arrow, such as pyarrow, polars and duckdb: an object with
+    /// `__arrow_c_stream__`, whose batches have the binary columns "key" and "value". Each stream
+    /// shows the moment at which it began.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None, batch_rows=65536))]
+    fn to_arrow(
+        slf: Py<Self>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+        batch_rows: usize,
+    ) -> PyResult<ArrowRows> {
+        ArrowRows::new(slf, bounds_of(start, stop, prefix)?, batch_rows)
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
+        self.rows(py, KeyBounds::all(), Part::Key, false)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        Err(PyTypeError::new_err(
+            "how many keys there are is known only by counting: count() does, and \
+             approximate_count() tells at once about how many",
+        ))
+    }
+
+    fn __bool__(&self) -> bool {
+        true
+    }
+
+    /// How many keys a range has. Goes over all of them, but reads no values.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
+    fn count(
+        &self,
+        py: Python<'_>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+    ) -> PyResult<u64> {
+        let bounds = bounds_of(start, stop, prefix)?;
+        let mut scan = calls::store(py, || self.source.scan(bounds))?.keys_only();
+        let mut all = 0;
+        loop {
+            let counted = calls::store(py, || {
+                let mut counted = 0;
+                while counted < COUNTED {
+                    let Some(row) = scan.next_lent() else { break };
+                    row.map(|_| counted += 1)?;
+                }
+                Ok(counted)
+            })?;
+            all += counted as u64;
+            if counted < COUNTED {
+                return Ok(all);
+            }
+            py.check_signals()?;
+        }
+    }
+
+    /// About how many keys a range has, at once: a lower bound, an estimate, an upper bound. What
+    /// was replaced or deleted counts until it is merged.
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
+    fn approximate_count<'py>(
+        &self,
+        py: Python<'py>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let bounds = bounds_of(start, stop, prefix)?;
+        let count = calls::store(py, || self.source.count(bounds))?;
+        let parts = (count.least, count.estimate, count.most);
+        py.import("trommel._types")?.getattr("Count")?.call1(parts)
+    }
+
+    /// False: no key lies in the range (a proof). True: there may be one. Reads no block of a
+    /// table.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> with trommel.open(tempfile.mkdtemp()) as store:
+    /// ...     store.put(b"b", b"1")
+    /// ...     store.may_contain_range(b"c", b"d")
+    /// False
+    #[pyo3(signature = (start=None, stop=None, *, prefix=None))]
+    fn may_contain_range(
+        &self,
+        py: Python<'_>,
+        start: Option<Buffer<'_>>,
+        stop: Option<Buffer<'_>>,
+        prefix: Option<Buffer<'_>>,
+    ) -> PyResult<bool> {
+        let bounds = bounds_of(start, stop, prefix)?;
+        calls::store(py, || self.source.may_contain_range(bounds))
+    }
+
+    /// For each key, whether it may be there. False is a proof. Gives a `memoryview` of switches,
+    /// which `numpy.asarray` takes without a copy.
+    fn may_contain_many<'py>(
+        &self,
+        py: Python<'py>,
+        keys: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        let keys = Many::of(keys, Numbers::Ordered)?;
+        let ranges = keys.slices().into_iter().map(|key| KeyBounds::from(key..=key)).collect();
+        self.answers(py, ranges)
+    }
+
+    /// For each range, from a start on and before a stop, what `may_contain_range` says.
+    fn may_contain_range_many<'py>(
+        &self,
+        py: Python<'py>,
+        starts: &Bound<'py, PyAny>,
+        stops: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyMemoryView>> {
+        let ends = [Many::of(starts, Numbers::Ordered)?, Many::of(stops, Numbers::Ordered)?];
+        let [starts, stops] = &ends;
+        check_pairs(starts, stops)?;
+        let pairs = starts.slices().into_iter().zip(stops.slices());
+        let ranges = pairs.map(|(start, stop)| range_of(Some(start), Some(stop))).collect();
+        self.answers(py, ranges)
+    }
+
+    /// The least key and its value; None if there is no key.
+    fn first<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let row = calls::store(py, || self.source.scan(KeyBounds::all())?.next().transpose())?;
+        pair(py, row)
+    }
+
+    /// The greatest key and its value; None if there is no key.
+    fn last<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let row = calls::store(py, || self.source.scan(KeyBounds::all())?.next_back().transpose())?;
+        pair(py, row)
+    }
+}
+
+fn pair<'py>(
+    py: Python<'py>,
+    row: Option<trommel::KeyValue>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let both = |(key, value): trommel::KeyValue| {
+        PyTuple::new(py, [PyBytes::new(py, &key), PyBytes::new(py, &value)])
+    };
+    row.map(both).transpose()
+}
+
+/// An error if there are more of the ones than of the others.
+pub(crate) fn check_pairs(one: &Many<'_>, other: &Many<'_>) -> PyResult<()> {
+    let [one, other] = [one.len(), other.len()];
+    match one == other {
+        true => Ok(()),
+        false => Err(wrong_value(format!("{one} and {other}: as many are needed of both"))),
+    }
+}

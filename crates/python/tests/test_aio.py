@@ -1,0 +1,82 @@
+"""asyncio, and `logging`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+import trommel
+
+
+def test_calls_of_coroutines(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with await trommel.AsyncStore.open(tmp_path / "store", sync="never") as db:
+            assert await db.put_many((b"%04d" % at, b"v") for at in range(1000)) == 1000
+            await db.put(b"x", b"1", ttl=100)
+            assert await db.get(b"x") == b"1"
+            assert await db.get_many([b"0001", b"y"]) == [b"v", None]
+            assert [key async for key, _ in db.items(b"0", b"1")] == [
+                b"%04d" % at for at in range(1000)
+            ]
+            before = await db.snapshot()
+            await db.delete_range(b"0", b"1")
+            await db.delete(b"x")
+            assert [key async for key, _ in db.items()] == []
+            assert len([key async for key, _ in db.items(source=before, reverse=True)]) == 1001
+            await db.run(lambda tx: tx.put(b"t", b"1"))
+            assert await db.call(db.store.count) == 1
+            await db.sync()
+            async for _ in db.items():
+                break
+        with pytest.raises(trommel.ClosedError):
+            db.store.get(b"x")
+
+    asyncio.run(main())
+
+
+def test_no_more_calls_at_once_than_the_queue_has_room_for(tmp_path: Path) -> None:
+    at_once, most, guard = 0, 0, threading.Lock()
+
+    def work() -> None:
+        nonlocal at_once, most
+        with guard:
+            at_once += 1
+            most = max(most, at_once)
+        threading.Event().wait(0.005)
+        with guard:
+            at_once -= 1
+
+    async def main() -> None:
+        async with await trommel.AsyncStore.open(tmp_path / "store", threads=8, queue=3) as db:
+            await asyncio.gather(*(db.call(work) for _ in range(30)))
+
+    asyncio.run(main())
+    assert 1 <= most <= 3
+    with pytest.raises(ValueError, match="at least one"):
+        with trommel.open(tmp_path / "store") as store:
+            trommel.AsyncStore(store, threads=0)
+
+
+def test_events_are_logged(tmp_path: Path) -> None:
+    told: list[logging.LogRecord] = []
+    ended = threading.Event()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record)
+            if "closed" in record.getMessage():
+                ended.set()
+
+    logger = logging.Logger("trommel.test", logging.DEBUG)
+    logger.addHandler(Handler())
+    with trommel.open(tmp_path / "store", logger=logger) as store:
+        store.put(b"a", b"1")
+        store.flush()
+    assert ended.wait(60)
+    messages = [record.getMessage() for record in told]
+    assert messages[0].startswith("opened ") and messages[-1].startswith("closed ")
+    assert any(message.startswith("flushed ") for message in messages)
+    assert [record.levelno for record in told][0] == logging.INFO

@@ -1,0 +1,104 @@
+"""Tables of Arrow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import trommel
+
+pyarrow = pytest.importorskip("pyarrow", reason="pyarrow cannot be had")
+
+
+class OnlyStream:
+    """What other libraries than pyarrow have."""
+
+    def __init__(self, table: object) -> None:
+        self.table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.table.__arrow_c_stream__(requested_schema)  # type: ignore[attr-defined]
+
+
+def test_rows_become_a_table_and_come_back(store: trommel.Store, tmp_path: Path) -> None:
+    rows = [(b"%05d" % number, bytes(number % 300)) for number in range(5000)]
+    store.put_many(rows)
+    arrow = store.to_arrow(batch_rows=1000)
+    batches = list(pyarrow.RecordBatchReader.from_stream(arrow))
+    assert [batch.num_rows for batch in batches] == [1000] * 5
+    table = pyarrow.table(arrow)
+    assert table.column("key").to_pylist() == [key for key, _ in rows]
+    assert table.column("value").to_pylist() == [value for _, value in rows]
+    assert pyarrow.table(store.to_arrow(prefix=b"0001")).num_rows == 10
+    assert pyarrow.table(store.snapshot().to_arrow(b"9")).num_rows == 0
+    with trommel.open(tmp_path / "other") as other:
+        assert other.from_arrow(table) == 5000
+        assert list(other.items()) == rows
+        inner = other.keyspace("inner")
+        assert inner.from_arrow(OnlyStream(table)) == 5000
+        assert list(inner.items()) == rows
+        assert other.keyspace("direct").from_arrow(store.to_arrow()) == 5000
+    with pytest.raises(ValueError, match="at least one row"):
+        store.to_arrow(batch_rows=0)
+
+
+def test_a_stream_shows_one_moment(store: trommel.Store) -> None:
+    store.put_many([(b"%05d" % number, b"old") for number in range(3000)])
+    reader = pyarrow.RecordBatchReader.from_stream(store.to_arrow(batch_rows=1000))
+    store.put_many([(b"%05d" % number, b"new") for number in range(3000)])
+    table = reader.read_all()
+    assert set(table.column("value").to_pylist()) == {b"old"} and table.num_rows == 3000
+    later = pyarrow.RecordBatchReader.from_stream(store.to_arrow(batch_rows=1000))
+    store.close()
+    with pytest.raises(Exception, match="was closed"):
+        later.read_all()
+
+
+@pytest.mark.parametrize(
+    "kind", ["binary", "large_binary", "binary_view", "string", "large_string", "string_view"]
+)
+def test_columns_of_bytes_and_text(store: trommel.Store, kind: str) -> None:
+    column = pyarrow.array(["a", "b", "c, which is longer than a view has room for"])
+    column = column.cast(pyarrow.binary()) if "binary" in kind else column
+    column = column.cast(getattr(pyarrow, kind)())
+    batch = pyarrow.record_batch({"k": column, "v": column})
+    assert store.from_arrow(batch, key="k", value="v") == 3
+    assert list(store.keys()) == [b"a", b"b", b"c, which is longer than a view has room for"]
+    assert list(store.keys()) == list(store.values())
+
+
+def test_other_libraries_read_and_are_read(store: trommel.Store) -> None:
+    polars = pytest.importorskip("polars", reason="polars cannot be had")
+    duckdb = pytest.importorskip("duckdb", reason="duckdb cannot be had")
+    store.put_many([(b"%04d" % number, b"v%d" % number) for number in range(1000)])
+    frame = polars.DataFrame(store.to_arrow())
+    assert frame.shape == (1000, 2) and frame["key"][7] == b"0007"
+    assert store.keyspace("polars").from_arrow(frame) == 1000
+    arrow = store.to_arrow(b"0500")
+    found = duckdb.sql("select count(*), max(key) from arrow").fetchall()
+    assert arrow is not None and found == [(500, b"0999")]
+    made = duckdb.sql("select 'k' || i as key, 'v' as value from range(10) t(i) order by key")
+    assert store.keyspace("duckdb").from_arrow(made.arrow()) == 10
+
+
+def test_columns_of_numbers_and_of_one_width(store: trommel.Store) -> None:
+    numbers = pyarrow.array([1, 256, 2**64 - 1], pyarrow.uint64())
+    fixed = pyarrow.array([b"aa", b"bb", b"cc"], pyarrow.binary(2))
+    table = pyarrow.table({"key": numbers, "value": fixed})
+    assert store.from_arrow(table.slice(1)) == 2
+    assert dict(store.items()) == {(256).to_bytes(8, "big"): b"bb", b"\xff" * 8: b"cc"}
+
+
+def test_tables_that_cannot_be_loaded(store: trommel.Store) -> None:
+    def refused(kind: type[Exception], match: str, **columns: object) -> None:
+        with pytest.raises(kind, match=match):
+            store.from_arrow(pyarrow.table(columns))
+        assert store.first() is None
+
+    refused(trommel.UnsortedError, "ascend", key=[b"b", b"a"], value=[b"", b""])
+    refused(ValueError, "no column .value.", key=[b"a"])
+    refused(ValueError, "nulls", key=[b"a", None], value=[b"", b""])
+    refused(TypeError, "Int64", key=[1], value=[b""])
+    refused(TypeError, "UInt64", key=[b"a"], value=pyarrow.array([1], pyarrow.uint64()))
+    with pytest.raises(TypeError, match="__arrow_c_stream__"):
+        store.from_arrow([(b"a", b"b")])  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Builds wheels of the Python package, each with the command `trommel` in it.
+#   scripts/build-wheels.sh                    for this machine, with a C library as old as can be
+#   scripts/build-wheels.sh TARGET...          for others: aarch64-unknown-linux-gnu, x86_64-unknown-linux-musl,
+#                                              x86_64-pc-windows-gnu, aarch64-apple-darwin, ...
+#   scripts/build-wheels.sh sdist              the package of sources, which cargo alone can build
+# They are left in target/wheels. Needs Rust by rustup, and Python; zig, which links for old and for other systems, is a
+# Python package. Frameworks of macOS are Apple's: SDKROOT names them, there or on a machine that has them.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# manylinux2014: glibc 2.17, the oldest that Rust's standard library runs on.
+glibc=2.17
+manifest=crates/python/Cargo.toml
+scripts=crates/python/trommel._trommel.data/scripts
+target_folder=${CARGO_TARGET_DIR:-$PWD/target}
+export CARGO_TARGET_DIR=$target_folder/wheel-builds
+wheels=$target_folder/wheels
+mkdir -p "$wheels"
+
+environment=$CARGO_TARGET_DIR/venv
+[ -x "$environment/bin/python" ] || "${PYTHON:-python3}" -m venv "$environment"
+"$environment/bin/python" -m pip --quiet --disable-pip-version-check install \
+    'maturin>=1.9,<2' 'cargo-zigbuild>=0.20' 'ziglang>=0.13,<0.16'
+export PATH=$environment/bin:$PATH
+
+trap 'rm -rf "$scripts"' EXIT
+
+# The command and the module, of one target.
+wheel() {
+    local target=$1 versioned=$1 program=trommel compatibility
+    rustup target add "$target"
+    case $target in
+    *-linux-gnu*) versioned=$target.$glibc compatibility=manylinux2014 ;;
+    *-linux-musl*) compatibility=musllinux_1_2 ;;
+    *-windows-*) program=trommel.exe compatibility=off ;;
+    *) compatibility=off ;;
+    esac
+    cargo zigbuild --locked --release -p trommel-cli --target "$versioned"
+    rm -rf "$scripts"
+    mkdir -p "$scripts"
+    cp "$CARGO_TARGET_DIR/$target/release/$program" "$scripts"
+    maturin build --locked --release --zig --target "$target" --compatibility "$compatibility" \
+        --manifest-path "$manifest" --out "$wheels"
+}
+
+[ $# -gt 0 ] || set -- "$(rustc -vV | sed -n 's/^host: //p')"
+for target in "$@"; do
+    case $target in
+    sdist) maturin sdist --manifest-path "$manifest" --out "$wheels" ;;
+    *) wheel "$target" ;;
+    esac
+done
+ls -l "$wheels"

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Builds the Python package, and runs its tests, type checks and examples: scripts/test-python.sh [-- pytest's arguments]
+# PYTHON: the interpreter. CARGO_TARGET_DIR: where things are built. TROMMEL: the command, if it is built already. What
+# an optional part needs and pip cannot get is told, and that part is left out. Nothing is timed but how soon interrupts
+# end calls.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ "${1:-}" = -- ] && shift
+
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/python} CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+mkdir -p "$CARGO_TARGET_DIR"
+CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
+package=crates/python
+python=${PYTHON:-python3}
+
+step() {
+    printf '\n== %s (%d s so far)\n' "$*" "$SECONDS"
+    "$@"
+}
+
+if ! "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    printf '%s is no Python from 3.11 on: name one with PYTHON\n' "$python" >&2
+    exit 1
+fi
+environment=$CARGO_TARGET_DIR/venv
+[ -x "$environment/bin/python" ] || step "$python" -m venv "$environment"
+pip=("$environment/bin/python" -m pip --quiet --disable-pip-version-check install)
+step "${pip[@]}" 'maturin>=1.9,<2' 'pytest>=8' 'mypy>=1.11' 'typing_extensions>=4.12'
+# Without them the tests of their arrays are skipped.
+step "${pip[@]}" 'polars>=1' 'duckdb>=1' || printf 'polars or duckdb cannot be had: not tested\n' >&2
+step "${pip[@]}" 'numpy>=2' 'pyarrow>=20' || printf 'numpy or pyarrow cannot be had: their arrays are not tested\n' >&2
+
+# Wheels bring the command along.
+command=${TROMMEL:-$CARGO_TARGET_DIR/debug/trommel}
+[ -n "${TROMMEL:-}" ] || step cargo build --locked -p trommel-cli
+scripts=$package/trommel._trommel.data/scripts
+trap 'rm -rf "$scripts"' EXIT
+mkdir -p "$scripts"
+cp "$command" "$scripts/trommel"
+
+wheels=$CARGO_TARGET_DIR/wheels
+rm -rf "$wheels"
+# The profile for tests: without link-time optimization, which takes minutes.
+step "$environment/bin/maturin" build --quiet --locked --profile dev --manifest-path $package/Cargo.toml \
+    --interpreter "$environment/bin/python" --out "$wheels"
+step "${pip[@]}" --force-reinstall --no-deps "$wheels"/*.whl
+
+step "$environment/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
+cd $package
+step "$environment/bin/mypy" --strict --cache-dir "$CARGO_TARGET_DIR/mypy" python tests
+# The stubs name what there is, and no more.
+step "$environment/bin/python" -m mypy.stubtest --concise --allowlist tests/stubtest.allow trommel
+# pyright is a program for node.js, which its package fetches.
+if step "${pip[@]}" 'pyright>=1.1.380' && "$environment/bin/pyright" --version >/dev/null 2>&1; then
+    step "$environment/bin/pyright" --pythonpath "$environment/bin/python" python/trommel
+else
+    printf 'pyright cannot be had: the types are checked by mypy alone\n' >&2
+fi

@@ -24,7 +24,6 @@ use shuttle::rand::Rng;
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::{Config, Runner, thread};
 use trommel::Environment;
-use trommel::filters::{FilterKind, RunLocatorKind};
 use trommel::options::{Granularity, ResourceOptions};
 use trommel::storage::{Clock, Memory, Storage};
 use trommel::testing::Pauses;

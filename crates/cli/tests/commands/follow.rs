@@ -1,0 +1,65 @@
+//! Stores that another process has open: read along.
+
+use crate::common::Workplace;
+use trommel::{Db, KeyspaceOptions, Options};
+
+/// A store that this process has open, with a key space beside the default one.
+fn held(place: &Workplace) -> Db {
+    let db = Db::open(place.path("s"), Options::default()).expect("opens");
+    let other = db.keyspace("other", KeyspaceOptions::default()).expect("makes it");
+    db.put("drum", "turns").and_then(|()| db.flush()).expect("writes");
+    other.put("sieve", "sifts").and_then(|()| other.flush()).expect("writes");
+    db.put("grain", "falls").expect("puts");
+    db.put("last", "perhaps").expect("puts");
+    db
+}
+
+#[test]
+fn commands_that_read_go_beside_a_writer() {
+    let place = Workplace::new();
+    let db = held(&place);
+    let got = place.run("get --db s grain");
+    assert!(got.err.contains("read as another process has written it, up to write"), "{}", got.err);
+    assert_eq!(got.with_status(0), "falls\n");
+    place.run("get --db s none").with_status(1);
+    assert_eq!(place.run("get --db s --keyspace other sieve").with_status(0), "sifts\n");
+    place.run("get --db s --keyspace none sieve").fails(3, &["there is no key space none"]);
+    place.run("get --db s drum --out value").with_status(0);
+    assert_eq!(std::fs::read(place.path("value")).expect("written"), b"turns");
+    let scanned = place.run("scan --db s").with_status(0);
+    assert!(scanned.starts_with("drum\tturns\ngrain\tfalls\n"), "{scanned}");
+    let back = place.run("scan --db s --to e --reverse --keys-only").with_status(0);
+    assert_eq!(back, "drum\n");
+    let stats = place.run("stats --db s --json").json(0);
+    assert!(stats["sequence"].as_u64() >= Some(3), "{stats}");
+    assert_eq!(place.run("inspect --db s --json").json(0)["guard"]["kind"], "grf");
+    let checked = place.run("verify --db s --json").json(0);
+    assert_eq!((&checked["ok"], &checked["tables"]), (&true.into(), &2.into()));
+    db.put("later", "than that").expect("the writer knows of none of it");
+    db.close().expect("closes");
+}
+
+#[test]
+fn a_checkpoint_is_made_beside_a_writer() {
+    let place = Workplace::new();
+    let db = held(&place);
+    place.run("checkpoint --db s copy").with_status(0);
+    assert_eq!(place.run("get --db copy grain").with_status(0), "falls\n");
+    place.run("verify --db copy").with_status(0);
+    place.run("checkpoint --db s copy").fails(3, &["not empty"]);
+    db.close().expect("closes");
+}
+
+#[test]
+fn processes_that_read_along_answer_as_the_writer_did() {
+    let place = Workplace::new();
+    let command = "stress --kills 8 --followers 3 --seed 5 --dir f --json";
+    let report = place.run(command).json(0);
+    assert_eq!((&report["kills"], &report["failure"]), (&8.into(), &serde_json::Value::Null));
+    let followers = report["followers"].as_array().expect("a list");
+    let count = |name: &str| followers.iter().map(move |it| it[name].as_u64()).min().flatten();
+    assert_eq!(followers.len(), 3);
+    assert!(count("answers") > Some(1000) && count("moments") > Some(20), "{report}");
+    assert!(report["acknowledged"].as_u64() > Some(1000), "{report}");
+    place.run("stress --followers 3").fails(2, &["--kills"]);
+}

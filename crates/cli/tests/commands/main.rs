@@ -1,0 +1,31 @@
+//! The commands, as a user runs them: each test starts the program.
+
+mod changes;
+mod common;
+mod compact;
+mod compare;
+mod compression;
+mod damage;
+mod documents;
+mod exit_codes;
+mod follow;
+mod installed;
+mod json;
+mod keyspaces;
+mod kill;
+mod lab;
+mod logs;
+mod naming;
+mod reading;
+mod replay;
+mod show;
+mod signals;
+mod stress;
+mod stress_threads;
+mod tools;
+mod transactions;
+mod transfer;
+mod values;
+mod watch;
+mod workloads;
+mod ycsb;

@@ -33,7 +33,8 @@ check() {
         PROPTEST_CASES="${PROPTEST_CASES:-8}" cargo test --locked --target "$target" "$@"
     }
     tested -p trommel-guards --test golden
-    tested -p trommel --test golden_folder --test working_directory --test checkpoint
+    tested -p trommel --test golden_folder --test working_directory
+    tested -p trommel --test crashes -- checkpoint::
     tested -p trommel --lib -- storage:: files:: entries:: "$@"
     tested -p trommel-filters --lib --test grf_image
 }

@@ -6,7 +6,7 @@ set -eu
 cd "$(dirname "$0")/.."
 triple=x86_64-unknown-linux-gnu
 seconds=600
-# The modules with `unsafe`, and those that stand on them. (crates/store/tests/tidy.rs has the files.)
+# The modules with `unsafe`, and those that stand on them. (crates/store/tests/tidy has the files.)
 rooms="skiplist memtable interval_tree append_list fork_word life io_uring ring_queue read_pool aligned:: cache::"
 
 usage() {

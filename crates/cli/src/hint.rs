@@ -39,9 +39,8 @@ fn for_damage(command: &Command) -> Option<String> {
 fn beside_a_writer(store: &Path) -> String {
     let folder = shell_word(store);
     format!(
-        "{folder} is open in another process; beside it work `trommel inspect --db {folder} --watch`, \
-         `trommel dump --db {folder}`, and any command on a checkpoint that this process makes \
-         (`Db::checkpoint`)"
+        "{folder} is open in another process; beside it work `trommel get`, `scan`, `stats`, `inspect`, `verify`, \
+         `checkpoint`, `dump --db {folder}`, and any command on a checkpoint"
     )
 }
 
@@ -72,9 +71,9 @@ mod tests {
 
     #[test]
     fn beside_a_writer_the_commands_that_work_are_named() {
-        let scan = told(Failure::InUse, &["scan", "--db", "words"]).expect("a way");
-        for words in ["inspect --db words --watch", "dump --db words", "checkpoint"] {
-            assert!(scan.contains(words), "{scan}");
+        let put = told(Failure::InUse, &["put", "--db", "words", "key", "value"]).expect("a way");
+        for words in ["words is open", "`trommel get`, `scan`", "dump --db words", "checkpoint"] {
+            assert!(put.contains(words), "{put}");
         }
         assert_eq!(told(Failure::Data, &["scan", "--db", "words"]), None);
     }

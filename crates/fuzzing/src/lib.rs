@@ -9,6 +9,7 @@
 //! there is one, the same bytes when it is encoded again.
 
 mod ask;
+mod backup;
 mod block;
 mod filters;
 mod frame;
@@ -39,7 +40,7 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 11] = [
+pub const TARGETS: [Target; 12] = [
     Target { name: "block", body: block::body },
     Target { name: "table", body: table::body },
     Target { name: "log", body: log::body },
@@ -51,6 +52,7 @@ pub const TARGETS: [Target; 11] = [
     Target { name: "text", body: text::body },
     Target { name: "packed", body: packed::body },
     Target { name: "values", body: values::body },
+    Target { name: "backup", body: backup::body },
 ];
 
 /// Runs the body of a target. Requires: there is a target of this name.

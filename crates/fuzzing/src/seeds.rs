@@ -136,6 +136,8 @@ pub fn seeds() -> Vec<Seed> {
     add_texts(&mut seeds);
     let values = crate::values::inputs().into_iter();
     seeds.extend(values.map(|(name, bytes)| ("values", format!("seed-{name}"), bytes)));
+    let backups = crate::backup::inputs().into_iter();
+    seeds.extend(backups.map(|(name, bytes)| ("backup", format!("seed-{name}"), bytes)));
     add_drawn(&mut seeds);
     seeds
 }

@@ -65,7 +65,7 @@ macro_rules! targets {
     };
 }
 
-targets!(block, table, log, manifest, image, filter, grown, store, text, packed, values);
+targets!(block, table, log, manifest, image, filter, grown, store, text, packed, values, backup);
 
 #[test]
 fn a_body_takes_any_short_input() {

@@ -10,6 +10,7 @@ mod commits;
 mod compare;
 mod error;
 pub mod experiment;
+mod follow;
 mod keys;
 mod kill;
 mod median;
@@ -44,11 +45,14 @@ pub use commits::{CommitsFailure, CommitsPlan, CommitsReport, stress_commits};
 pub use compare::{
     AnswerReport, AskedAnswer, Attempt, ComparePlan, CompareReport, CompressionPlan,
     CompressionReport, Contender, Engine, FillReport, OpenTransaction, OwnTree, PackedData, Peer,
-    PeerCounts, PeerPacking, PeerSettings, PeerShape, RunLoad, ShapeName, Space, TransactionWork,
-    TransactionalStore, Trommel, ValuesPlan, ValuesReport, ValuesStep, WriteEntry, bench_compare,
-    bench_compression, bench_values, check_peer,
+    PeerCounts, PeerPacking, PeerSettings, PeerShape, RunLoad, ShapeName, Space, StoresPlan,
+    TransactionWork, TransactionalStore, Trommel, ValuesPlan, ValuesReport, ValuesStep, WriteEntry,
+    bench_compare, bench_compression, bench_values, check_peer,
 };
 pub use error::{LabError, Result};
+pub use follow::{
+    FollowPlan, FollowReport, FollowRole, FollowerReport, follow_test, run_follow_role,
+};
 pub use keys::dist::{Dist, FileFormat};
 pub use keys::key_list::{KeyList, SortedKeys, key_after, key_before};
 pub use keys::keyset::KeySet;

@@ -72,7 +72,7 @@ impl Engine for Fjall {
             KeyspaceCreateOptions::default()
                 .max_memtable_size(settings.write_buffer_bytes as u64)
                 .filter_policy(policy.clone())
-                .with_kv_separation(settings.values_apart_from.map(separation))
+                .with_kv_separation(separation(settings))
         };
         let keys = db.keyspace("keys", options).map_err(failed)?;
         let filter = match filter {
@@ -93,15 +93,23 @@ impl Engine for Fjall {
     }
 }
 
-/// Values of so many bytes are apart; what else there is to say of them is its default.
-fn separation(bytes: usize) -> KvSeparationOptions {
-    let threshold = u32::try_from(bytes).unwrap_or(u32::MAX);
-    KvSeparationOptions::default().separation_threshold(threshold)
+/// How values are apart. With a share of garbage it is looked for in all files; else all is
+/// default.
+fn separation(settings: &PeerSettings) -> Option<KvSeparationOptions> {
+    let threshold = u32::try_from(settings.values_apart_from?).unwrap_or(u32::MAX);
+    let options = KvSeparationOptions::default().separation_threshold(threshold);
+    Some(match settings.value_garbage_share {
+        Some(share) => options.staleness_threshold(share as f32).age_cutoff(1.0),
+        None => options,
+    })
 }
 
 fn values_text(settings: &PeerSettings) -> String {
+    let collection = settings.value_garbage_share.map_or("age cutoff 0.25".into(), |share| {
+        format!("age cutoff 1, staleness threshold {share}")
+    });
     settings.values_apart_from.map_or("values in tables".into(), |bytes| {
-        format!("values apart from {bytes} bytes on, in files of 64 MiB, age cutoff 0.25")
+        format!("values apart from {bytes} bytes on, in files of 64 MiB, {collection}")
     })
 }
 

@@ -163,7 +163,7 @@ fn options(filter: Filter, settings: &PeerSettings) -> Result<Options> {
     let cache = Cache::new_hyper_clock_cache(settings.block_cache_bytes, 0);
     options.set_block_based_table_factory(&tables(filter, settings, &cache));
     if let Some(bytes) = settings.values_apart_from {
-        set_values_apart(&mut options, bytes, &cache);
+        set_values_apart(&mut options, (bytes, settings.value_garbage_share), &cache);
     }
     match filter {
         Filter::Prefix(bytes) => {
@@ -197,15 +197,17 @@ fn set_packing(options: &mut Options, packing: &PeerPacking) -> Result<()> {
     Ok(())
 }
 
-/// Blob files, whose garbage is collected as by default once that is on: of the oldest quarter of
-/// them, as compactions meet their values. Values share the cache with blocks.
-fn set_values_apart(options: &mut Options, bytes: usize, cache: &Cache) {
+/// Blob files. Their garbage is collected as by default once that is on: of the oldest quarter of
+/// them, as compactions meet their values. With a share it is collected of all of them, by
+/// compactions of their own from that share on. Values share the cache with blocks.
+fn set_values_apart(options: &mut Options, (bytes, share): (usize, Option<f64>), cache: &Cache) {
     options.set_enable_blob_files(true);
     options.set_min_blob_size(bytes as u64);
     options.set_blob_cache(cache);
     options.set_enable_blob_gc(true);
-    options.set_blob_gc_age_cutoff(BLOB_AGE_CUTOFF);
-    options.set_blob_gc_force_threshold(BLOB_FORCE_THRESHOLD);
+    let (age_cutoff, force_threshold) = collection(share);
+    options.set_blob_gc_age_cutoff(age_cutoff);
+    options.set_blob_gc_force_threshold(force_threshold);
 }
 
 /// The oldest files, by their share, whose values compactions move.
@@ -214,10 +216,16 @@ const BLOB_AGE_CUTOFF: f64 = 0.25;
 /// never.
 const BLOB_FORCE_THRESHOLD: f64 = 1.0;
 
+/// Age cutoff and force threshold.
+fn collection(share: Option<f64>) -> (f64, f64) {
+    share.map_or((BLOB_AGE_CUTOFF, BLOB_FORCE_THRESHOLD), |share| (1.0, share))
+}
+
 fn values_text(settings: &PeerSettings) -> String {
     settings.values_apart_from.map_or("values in tables".into(), |bytes| {
+        let (age_cutoff, force_threshold) = collection(settings.value_garbage_share);
         format!(
-            "blob files from {bytes} bytes on, cached with blocks, age cutoff {BLOB_AGE_CUTOFF}, force threshold {BLOB_FORCE_THRESHOLD}"
+            "blob files from {bytes} bytes on, cached with blocks, age cutoff {age_cutoff}, force threshold {force_threshold}"
         )
     })
 }

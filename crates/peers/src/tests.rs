@@ -1,14 +1,30 @@
 //! The seam's contract, kept by every engine here: each answers like a map.
 
+use std::path::Path;
+
 use trommel_lab::{
     Ask, Attempt, ComparePlan, CompressionPlan, Contender, OwnTree, PackedData, PeerPacking,
-    PeerSettings, PeerShape, RunLength, ShapeName, Silent, Space, StreamForm, StreamReader,
-    TransactionWorkload, TransactionalStore, TransactionsPlan, ValuesPlan, Workload, YcsbPlan,
-    bench_compare, bench_compression, bench_transactions, bench_values, bench_ycsb, check_peer,
+    PeerSettings, PeerShape, RunLength, ShapeName, Silent, Space, StoresPlan, StreamForm,
+    StreamReader, TransactionWorkload, TransactionalStore, TransactionsPlan, ValuesPlan, Workload,
+    YcsbPlan, bench_compare, bench_compression, bench_transactions, bench_values, bench_ycsb,
+    check_peer,
 };
 
 use crate::export::export;
 use crate::{engines, packing_engines, separating_engines, transactional_engines};
+
+/// Small stores, which all have the same.
+fn stores(names: &[&str], folder: &Path) -> StoresPlan {
+    StoresPlan {
+        contenders: names.iter().map(|name| name.parse().expect("a name")).collect(),
+        bits_per_key: 10.0,
+        block_cache_bytes: 1 << 20,
+        write_buffer_bytes: 1 << 20,
+        merge_threads: 1,
+        seed: 3,
+        folder: folder.to_path_buf(),
+    }
+}
 
 fn settings() -> PeerSettings {
     PeerSettings {
@@ -20,6 +36,7 @@ fn settings() -> PeerSettings {
         synced: true,
         packing: PeerPacking::NONE,
         values_apart_from: None,
+        value_garbage_share: None,
         shape: PeerShape::Default(OwnTree::default()),
     }
 }
@@ -110,19 +127,13 @@ fn settings_say_what_was_asked_for_and_which_version_it_is() {
 fn every_way_to_pack_gives_the_same_answers_in_less_room() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = CompressionPlan {
-        contenders: ["trommel", "rocksdb"].map(|name| name.parse().expect("a name")).to_vec(),
+        stores: stores(&["trommel", "rocksdb"], folder.path()),
         data: vec![PackedData::Json],
         packings: PeerPacking::usual(),
         entries: 10_000,
         gets: 100,
         scan_entries: 1000,
         rounds: 2,
-        bits_per_key: 10.0,
-        block_cache_bytes: 1 << 20,
-        write_buffer_bytes: 1 << 20,
-        merge_threads: 1,
-        seed: 3,
-        folder: folder.path().to_path_buf(),
     };
     let reports = bench_compression(&plan, &packing_engines(), &mut Silent).expect("measured");
     assert!(reports.iter().all(|report| report.wrong == 0));
@@ -137,23 +148,16 @@ fn every_way_to_pack_gives_the_same_answers_in_less_room() {
 fn large_values_are_apart_and_right_in_every_engine_that_can() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = ValuesPlan {
-        contenders: ["trommel", "rocksdb", "fjall"]
-            .map(|name| name.parse().expect("a name"))
-            .to_vec(),
+        stores: stores(&["trommel", "rocksdb", "fjall"], folder.path()),
         value_bytes: vec![4096, 100_000],
         compressible: true,
         packings: vec![PeerPacking::NONE],
         apart_from: Some(1024),
+        garbage_share: Some(0.3),
         data_bytes: 4 << 20,
         overwrites: 2.0,
         get_bytes: 1 << 20,
         rounds: 2,
-        bits_per_key: 10.0,
-        block_cache_bytes: 1 << 20,
-        write_buffer_bytes: 1 << 20,
-        merge_threads: 1,
-        seed: 3,
-        folder: folder.path().to_path_buf(),
     };
     let reports = bench_values(&plan, &separating_engines(), &mut Silent).expect("measured");
     assert_eq!(reports.len(), 6);
@@ -165,11 +169,13 @@ fn large_values_are_apart_and_right_in_every_engine_that_can() {
     // What compresses to half is packed, apart as well.
     let packings = vec!["lz4".parse().expect("a name")];
     let contenders = vec!["rocksdb".parse().expect("a name")];
-    let packed = ValuesPlan { packings, contenders, ..plan.clone() };
+    let mut packed = ValuesPlan { packings, ..plan.clone() };
+    packed.stores.contenders = contenders;
     let packed = bench_values(&packed, &separating_engines(), &mut Silent).expect("measured");
     assert!(packed[0].wrong == 0 && packed[0].space_per_byte < 0.8 * reports[1].space_per_byte);
     let contenders = vec!["fjall".parse().expect("a name")];
-    let packed = ValuesPlan { contenders, packings: vec!["lz4".parse().expect("a name")], ..plan };
+    let mut packed = ValuesPlan { packings: vec!["lz4".parse().expect("a name")], ..plan };
+    packed.stores.contenders = contenders;
     assert!(bench_values(&packed, &separating_engines(), &mut Silent).is_err());
 }
 
@@ -181,7 +187,15 @@ fn every_engine_runs_every_workload_of_ycsb_rightly() {
         names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
     let count = contenders.len();
     let plan = YcsbPlan {
-        contenders,
+        stores: StoresPlan {
+            contenders,
+            bits_per_key: 10.0,
+            block_cache_bytes: 8 << 20,
+            write_buffer_bytes: 1 << 20,
+            merge_threads: 1,
+            seed: 1,
+            folder: folder.path().to_path_buf(),
+        },
         workloads: Workload::ALL.to_vec(),
         distribution: None,
         keys: 5000,
@@ -193,14 +207,8 @@ fn every_engine_runs_every_workload_of_ycsb_rightly() {
         warm_up: 0,
         begin: None,
         fit_bits: false,
-        bits_per_key: 10.0,
-        block_cache_bytes: 8 << 20,
-        write_buffer_bytes: 1 << 20,
-        merge_threads: 1,
         direct: false,
         tree: OwnTree::default(),
-        seed: 1,
-        folder: folder.path().to_path_buf(),
     };
     let reports = bench_ycsb(&plan, &engines(), &mut Silent).expect("measured");
     assert_eq!(reports.len(), 6 * count);
@@ -219,7 +227,15 @@ fn every_workload_of_transactions_leaves_what_its_commits_say() {
         names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
     let count = contenders.len();
     let plan = TransactionsPlan {
-        contenders,
+        stores: StoresPlan {
+            contenders,
+            bits_per_key: 10.0,
+            block_cache_bytes: 8 << 20,
+            write_buffer_bytes: 256 << 10,
+            merge_threads: 1,
+            seed: 1,
+            folder: folder.path().to_path_buf(),
+        },
         workloads: TransactionWorkload::ALL.to_vec(),
         keys: 2000,
         value_bytes: 100,
@@ -229,12 +245,6 @@ fn every_workload_of_transactions_leaves_what_its_commits_say() {
         hot: 8,
         scan_entries: 50,
         warehouses: 2,
-        bits_per_key: 10.0,
-        block_cache_bytes: 8 << 20,
-        write_buffer_bytes: 256 << 10,
-        merge_threads: 1,
-        seed: 1,
-        folder: folder.path().to_path_buf(),
     };
     let engines = transactional_engines();
     let reports = bench_transactions(&plan, &engines, &mut Silent).expect("measured");

@@ -348,11 +348,11 @@ impl Db {
         &self,
         target: &mut dyn crate::tools::checkpoint::Target,
         numbers_later: u64,
+        listener: &mut OnProgress<'_>,
     ) -> Result<u64> {
         let _call = self.engine.life().enter()?;
         let (main, keyspaces) = (&self.engine, &self.owner.keyspaces);
-        let mut listener = unheard;
-        let steps = &mut Steps::new(&mut listener);
+        let steps = &mut Steps::new(listener);
         let filled = crate::tools::checkpoint::fill(main, keyspaces, target, numbers_later, steps);
         filled.map(|last| last.0)
     }

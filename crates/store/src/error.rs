@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The result of every operation on a store.
@@ -231,12 +231,18 @@ pub enum Error {
     /// copy. Take a [snapshot](crate::Db::snapshot), [`sync`](crate::Db::sync), read the snapshot,
     /// and go on from its [number](crate::Snapshot::sequence). With a larger
     /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes) logs stay longer.
-    #[error("what came after write {since} cannot be told: {}; read a snapshot, and go on from its number", gone(*since, *first))]
+    ///
+    /// Of a [`Follower`](crate::Follower): what a read needs was removed by the process that writes
+    /// the store, and was not open here. [Catch up](crate::Follower::catch_up) and read anew. With
+    /// a larger [`max_open_files`](crate::options::OptionValues::max_open_files) more stays open.
+    #[error("{}", gone(*since, *first, file.as_deref()))]
     Gone {
         /// The write.
         since: u64,
         /// The first write that can be told.
         first: u64,
+        /// The file that a follower needs. None: changes cannot be told.
+        file: Option<Box<Path>>,
     },
     /// A range to delete ends before it begins. Nothing was written.
     #[error("a range to delete from {from} to {to}: it ends before it begins", from = from.escape_ascii(), to = to.escape_ascii())]
@@ -409,12 +415,22 @@ pub(crate) fn is_exhausted(error: &std::io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
-/// Why changes cannot be told.
-fn gone(since: u64, first: u64) -> String {
-    match since < first {
+/// What is gone, and what to do.
+fn gone(since: u64, first: u64, file: Option<&Path>) -> String {
+    if let Some(file) = file {
+        return format!(
+            "{} was removed by the process that writes the store, and was not open here: catch up, and read anew, \
+             or allow more open files (`max_open_files`)",
+            file.display()
+        );
+    }
+    let why = match since < first {
         true => format!("the logs have the writes from {first} on"),
         false => format!("the next write of this store is {first}"),
-    }
+    };
+    format!(
+        "what came after write {since} cannot be told: {why}; read a snapshot, and go on from its number"
+    )
 }
 
 /// What to do about a store of another version.

@@ -38,6 +38,7 @@
 //! | bound memory, files, threads | [`Options::write_buffer_bytes`] and its neighbours |
 //! | share them between many stores | [`Resources`] |
 //! | follow all writes, in their order | [`Db::changes_since`] |
+//! | read a store that another process writes | [`Db::follow`] |
 //! | hear what happens | [`events::Listener`] |
 //! | see what it does | [`Db::stats`], [`stats::Stats::prometheus`], [`stats::Stats::metrics`] |
 //! | back it up | [`Db::checkpoint`] |
@@ -73,11 +74,11 @@
 //! | column families | [`Db::keyspace`], [`Batch::to`], [`Snapshot::of`] |
 //! | transactions, optimistic | [`Db::transaction`], [`Db::run`], [`Batch::only_if`] |
 //! | `GetForUpdate`, pessimistic ones | [`Transaction::get_for_update`], for keys that need it |
-//! | secondary, read-only instance | none: a checkpoint |
+//! | secondary, read-only instance | [`Db::follow`], [`Follower::catch_up`] |
 //!
 //! # What to know first
 //!
-//! - A store is a folder, and one process at a time has it open.
+//! - A store is a folder. One process at a time has it open; others may [follow](Db::follow) it.
 //! - A [`Db`] is a handle: clone it for another thread. Reads take no lock.
 //! - Every error says what was wrong, where, and what to do: see [`Error`].
 //! - After an acknowledged write with [`SyncPolicy::Always`], a crash loses nothing. With the other
@@ -109,6 +110,7 @@ mod entries;
 mod error;
 pub mod events;
 mod files;
+mod follow;
 mod guard;
 mod open;
 mod plan;
@@ -130,6 +132,7 @@ pub use entries::expiry::Expiry;
 pub use entries::key_bounds::KeyBounds;
 pub use entries::value::Value;
 pub use error::{Error, Result};
+pub use follow::{FollowOptions, FollowedKeyspace, Follower, Moment, Staleness};
 pub use plan::background::Background;
 pub use plan::guard_kind::GuardKind;
 pub use plan::options::Options;

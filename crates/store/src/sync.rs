@@ -84,7 +84,7 @@ pub(crate) fn wait_for<'a, T>(
     _time: Duration,
 ) -> (MutexGuard<'a, T>, bool) {
     drop(guard);
-    thread::yield_now();
+    let_time_pass();
     (lock(mutex), true)
 }
 
@@ -108,14 +108,26 @@ pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
-/// As above, where whatever is waited for is over at the next look.
+/// As above, where time passes while a thread waits for it, and never otherwise: who looks again
+/// and again without waiting would not let others go on.
 #[cfg(any(loom, shuttle))]
 pub(crate) fn now() -> Instant {
-    const LEAP: Duration = Duration::from_secs(60);
     static START: OnceLock<Instant> = OnceLock::new();
-    static LOOKS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
-    let looks = LOOKS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-    *START.get_or_init(Instant::now) + looks * LEAP
+    let waits = WAITS.load(std::sync::atomic::Ordering::Relaxed);
+    *START.get_or_init(Instant::now) + waits * LEAP
+}
+
+/// How often a thread has waited for time to pass, and how much did each time: whatever is waited
+/// for is over then.
+#[cfg(any(loom, shuttle))]
+static WAITS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+#[cfg(any(loom, shuttle))]
+const LEAP: Duration = Duration::from_secs(60);
+
+#[cfg(any(loom, shuttle))]
+fn let_time_pass() {
+    thread::yield_now();
+    WAITS.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
 }
 
 /// Does nothing for `time`.
@@ -125,7 +137,7 @@ pub(crate) fn pause(time: Duration) {
     #[cfg(any(loom, shuttle))]
     {
         let _ = time;
-        thread::yield_now();
+        let_time_pass();
     }
 }
 

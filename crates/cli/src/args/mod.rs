@@ -1,5 +1,6 @@
 //! Groups of arguments that several commands share.
 
+pub(crate) mod comparison;
 pub(crate) mod filter;
 pub(crate) mod guards;
 pub(crate) mod key;

@@ -2,20 +2,27 @@
 //! ```text
 //! --db DIR --guard NAME --policy TEXT ...  -->  Options  -->  open, open or make, open to read
 //! --keyspace NAME      of these, those of a key space are for this one; the default one needs none
+//! opened elsewhere     read along, by commands that need no more
 //! ```
 //! Invariant: a command that only asks changes no tree.
 
+use std::io::ErrorKind;
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use trommel::tools::{TreePeek, peek, peek_keyspaces};
-use trommel::{Background, Batch, Db, GuardKind, Keyspace, KeyspaceOptions, Options};
+use trommel::stats::Stats;
+use trommel::tools::{OnProgress, TreePeek, VerifyReport, peek, peek_keyspaces};
+use trommel::{
+    Background, Batch, Db, FollowOptions, FollowedKeyspace, Follower, GuardKind, KeyBounds,
+    Keyspace, KeyspaceOptions, Options, Scan, Value, ValueReader,
+};
 
 use crate::args::filter::FilterArgs;
 use crate::args::store_options::StoreOptions;
 use crate::output::progress::patiently;
 use crate::process::failure::Failure;
+use crate::process::message::warning;
 
 /// Which store, and how it is opened.
 #[derive(Clone, Debug, Args)]
@@ -108,11 +115,74 @@ impl StoreArgs {
         self.open_to_read_with(self.guard().unwrap_or(guard_default))
     }
 
+    /// As [`open_to_read`](Self::open_to_read); if another process has the store open, or its
+    /// folder cannot be written to, it is read along.
+    pub(crate) fn read(&self, guard_default: GuardKind) -> trommel::Result<ReadStore> {
+        self.read_with(self.guard().unwrap_or(guard_default))
+    }
+
+    /// As above, with this guard, whatever was asked for.
+    pub(crate) fn read_with(&self, guard: GuardKind) -> trommel::Result<ReadStore> {
+        match self.open_to_read_with(guard) {
+            Err(error) if is_anothers(&error) => {
+                let options = self.options(guard).guard(guard).for_now("guard");
+                self.follow(options).map(ReadStore::Followed)
+            }
+            opened => opened.map(ReadStore::Opened),
+        }
+    }
+
+    fn follow(&self, options: Options) -> trommel::Result<FollowedStore> {
+        let given = match self.named() {
+            None => FollowOptions::new().options(options),
+            Some(name) => FollowOptions::new()
+                .options(of_whole_store(&options)?)
+                .keyspace(name, options.into()),
+        };
+        let store = patiently("reading the store", || Db::follow(&self.db, given))?;
+        tell_of(&store);
+        let keyspace = match self.named() {
+            None => FollowedKeyspace::clone(&store),
+            Some(name) => store.keyspace(name)?,
+        };
+        Ok(FollowedStore { store, keyspace })
+    }
+
     /// As [`open_to_read`](Self::open_to_read), with this guard, whatever was asked for.
     pub(crate) fn open_to_read_with(&self, guard: GuardKind) -> trommel::Result<OpenStore> {
         let options = self.options(guard).guard(guard).for_now("guard");
         self.open_with(options.background(Background::Stepped), false)
     }
+}
+
+/// Opens a store to copy or change it as a whole; an error if there is none. Nothing is asked of
+/// it, and nothing is merged in it.
+pub(crate) fn open_whole(folder: &Path) -> trommel::Result<Db> {
+    Db::open(folder, options_for_whole())
+}
+
+/// Those with which a store is copied or changed as a whole.
+pub(crate) fn options_for_whole() -> Options {
+    let options = Options::new().guard(GuardKind::Open).for_now("guard");
+    options.background(Background::Stepped).create_if_missing(false)
+}
+
+/// Whether a store can be read along that cannot be opened.
+pub(crate) fn is_anothers(error: &trommel::Error) -> bool {
+    match error {
+        trommel::Error::Locked { .. } => true,
+        trommel::Error::Io { source, .. } => {
+            matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
+        }
+        _ => false,
+    }
+}
+
+/// Tells that a store is read along, and up to where.
+pub(crate) fn tell_of(store: &Follower) {
+    let (path, sequence) = (store.path(), store.sequence());
+    let path = path.display();
+    warning(&format!("{path} is read as another process has written it, up to write {sequence}"));
 }
 
 /// Those of the whole store. Nothing is asked of the default key space.
@@ -160,6 +230,57 @@ impl Deref for OpenStore {
 
     fn deref(&self) -> &Keyspace {
         &self.keyspace
+    }
+}
+
+/// A store that is only read.
+pub(crate) enum ReadStore {
+    Opened(OpenStore),
+    /// Beside the process that has it open.
+    Followed(FollowedStore),
+}
+
+/// A store that is read along, and the key space of it that a command works on.
+pub(crate) struct FollowedStore {
+    store: Follower,
+    keyspace: FollowedKeyspace,
+}
+
+impl ReadStore {
+    pub(crate) fn get(&self, key: &[u8]) -> trommel::Result<Option<Value>> {
+        match self {
+            ReadStore::Opened(store) => store.get(key),
+            ReadStore::Followed(store) => store.keyspace.get(key),
+        }
+    }
+
+    pub(crate) fn get_reader(&self, key: &[u8]) -> trommel::Result<Option<ValueReader>> {
+        match self {
+            ReadStore::Opened(store) => store.get_reader(key),
+            ReadStore::Followed(store) => store.keyspace.get_reader(key),
+        }
+    }
+
+    pub(crate) fn range(&self, bounds: KeyBounds) -> trommel::Result<Scan> {
+        match self {
+            ReadStore::Opened(store) => Ok(store.range(bounds)),
+            ReadStore::Followed(store) => store.keyspace.range(bounds),
+        }
+    }
+
+    pub(crate) fn stats(&self) -> trommel::Result<Stats> {
+        match self {
+            ReadStore::Opened(store) => store.stats(),
+            ReadStore::Followed(store) => store.keyspace.stats(),
+        }
+    }
+
+    /// Checks all of the store.
+    pub(crate) fn verify(&self, listener: &mut OnProgress<'_>) -> trommel::Result<VerifyReport> {
+        match self {
+            ReadStore::Opened(store) => store.db.verify_with_progress(listener),
+            ReadStore::Followed(store) => store.store.verify_with_progress(listener),
+        }
     }
 }
 

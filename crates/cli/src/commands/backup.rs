@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use trommel::backup::{Backups, Generation, Until};
-use trommel::{Background, Db, GuardKind, Options};
+use trommel::backup::{Backups, Generation, Unlogged, Until};
+use trommel::{Background, Options};
 
+use crate::args::store::open_whole;
+use crate::output::progress::CallBar;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
+use crate::process::signals::LastWords;
 
 pub(crate) const BACKUP_EXAMPLES: &str = "Examples: a generation, of which only what is new is stored; what was written since it\n  \
     trommel backup --db words words-backups\n  \
@@ -69,6 +72,9 @@ pub(crate) struct RestoreArgs {
     /// 1970. Of the changes that were stored since a generation.
     #[arg(long, value_name = "NUMBER|@SECONDS", value_parser = moment)]
     until: Option<Until>,
+    /// With `--until`: key spaces without a log as they were at the generation.
+    #[arg(long, requires = "until")]
+    leave_unlogged: bool,
 }
 
 fn moment(text: &str) -> Result<Until, String> {
@@ -84,13 +90,7 @@ fn moment(text: &str) -> Result<Until, String> {
 }
 
 pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    // Nothing is asked of the store, and nothing is to be merged in it.
-    let options = Options::new()
-        .guard(GuardKind::Open)
-        .for_now("guard")
-        .background(Background::Stepped)
-        .create_if_missing(false);
-    let db = Db::open(&arguments.db, options)?;
+    let db = open_whole(&arguments.db)?;
     let backups = Backups::in_folder(&arguments.backups)?;
     if arguments.changes {
         let shipped = backups.ship(&db)?;
@@ -105,7 +105,9 @@ pub(crate) fn back_up(arguments: &BackupArgs, json: bool, out: &mut dyn Write) -
         }
         return Ok(Status::Fine);
     }
-    let generation = backups.back_up(&db)?;
+    let mut bar = CallBar::new("storing");
+    let generation = backups.back_up_with_progress(&db, &mut bar.hear())?;
+    drop(bar);
     db.close()?;
     if json {
         writeln!(out, "{}", json!({ "ok": true, "generation": as_json(&generation) }))?;
@@ -165,10 +167,18 @@ pub(crate) fn list(arguments: &BackupsArgs, json: bool, out: &mut dyn Write) -> 
 
 pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let (backups, dir) = (existing(&arguments.backups)?, &arguments.dir);
+    let words = format!("{} is no store, or one of an older moment: remove it", dir.display());
+    let last_words = LastWords::new(move || words.clone())?;
+    let mut bar = CallBar::new("restoring");
     let sequence = match arguments.until {
         Some(until) => {
             let options = Options::new().background(Background::Stepped);
-            backups.restore_until(until, dir, options)?
+            let unlogged = match arguments.leave_unlogged {
+                true => Unlogged::AsOfGeneration,
+                false => Unlogged::Refuse,
+            };
+            let to = (dir, options);
+            backups.restore_until_with_progress(until, to, unlogged, &mut bar.hear())?
         }
         None => {
             let generations = backups.generations()?;
@@ -179,10 +189,11 @@ pub(crate) fn restore(arguments: &RestoreArgs, json: bool, out: &mut dyn Write) 
             };
             // Of one that is not there it tells so.
             let number = found.map_or(wanted.unwrap_or_default(), |it| it.number);
-            backups.restore(number, dir)?;
+            backups.restore_with_progress(number, dir, &mut bar.hear())?;
             found.map_or(0, |it| it.sequence)
         }
     };
+    drop((bar, last_words));
     if json {
         let dir = dir.display().to_string();
         writeln!(out, "{}", json!({ "ok": true, "dir": dir, "sequence": sequence }))?;

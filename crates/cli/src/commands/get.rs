@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &GetArgs, json: bool, out: &mut dyn Write) -> Outco
     }
     let arguments = &arguments.key;
     let key = read(&arguments.key, arguments.hex)?;
-    let db = arguments.store.open_to_read(GuardKind::Open)?;
+    let db = arguments.store.read(GuardKind::Open)?;
     let value = db.get(&key)?;
     if json {
         let hex = arguments.hex;
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &GetArgs, json: bool, out: &mut dyn Write) -> Outco
 /// Writes the value of a key to a file.
 fn get_to_file(arguments: &KeyArgs, path: &Path, json: bool, out: &mut dyn Write) -> Outcome {
     let key = read(&arguments.key, arguments.hex)?;
-    let db = arguments.store.open_to_read(GuardKind::Open)?;
+    let db = arguments.store.read(GuardKind::Open)?;
     let mut reader = db.get_reader(&key)?;
     let mut bytes = None;
     if let Some(reader) = &mut reader {

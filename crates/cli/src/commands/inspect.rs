@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &InspectArgs, json: bool, out: &mut dyn Write) -> O
     if let Some(watcher) = Watcher::new(arguments.watch, json, out)? {
         return watch(arguments, watcher);
     }
-    let db = arguments.store.open_to_read(GuardKind::Grf)?;
+    let db = arguments.store.read(GuardKind::Grf)?;
     let stats = db.stats()?;
     if let Some(file) = &arguments.svg {
         let failed = |error| Failure::Data(format!("{}: {error}", file.display()));

@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use trommel::Db;
 use trommel::tools::{TreePeek, peek_keyspaces};
-use trommel::{Background, Db, GuardKind, Options};
 
+use crate::args::store::open_whole;
 use crate::output::table::{TextTable, bytes, whole};
 use crate::process::failure::{Outcome, Status};
 
@@ -50,11 +51,9 @@ fn change(arguments: &KeyspacesArgs) -> trommel::Result<()> {
     }
 }
 
-/// Changes a store, of which nothing is asked, and in which nothing is merged.
+/// Changes a store.
 fn changed(folder: &Path, change: impl FnOnce(&Db) -> trommel::Result<()>) -> trommel::Result<()> {
-    let options = Options::new().guard(GuardKind::Open).for_now("guard");
-    let options = options.background(Background::Stepped).create_if_missing(false);
-    let db = Db::open(folder, options)?;
+    let db = open_whole(folder)?;
     change(&db)?;
     db.close()
 }

@@ -33,8 +33,8 @@ const STEP: u64 = 1024;
 
 pub(crate) fn run(arguments: &ScanArgs, json: bool, out: &mut dyn Write) -> Outcome {
     let bounds = arguments.range.bounds()?;
-    let db = arguments.range.store.open_to_read(GuardKind::Open)?;
-    let scan = db.range(bounds);
+    let db = arguments.range.store.read(GuardKind::Open)?;
+    let scan = db.range(bounds)?;
     let limit = arguments.limit.unwrap_or(usize::MAX);
     // Entries on the terminal are progress enough.
     let is_seen = std::io::stdout().is_terminal();

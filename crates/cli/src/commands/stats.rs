@@ -25,7 +25,7 @@ pub(crate) struct StatsArgs {
 }
 
 pub(crate) fn run(arguments: &StatsArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let db = arguments.store.open_to_read(GuardKind::Grf)?;
+    let db = arguments.store.read(GuardKind::Grf)?;
     let stats = db.stats()?;
     if arguments.prometheus {
         out.write_all(stats.prometheus().as_bytes())?;
@@ -57,6 +57,9 @@ fn as_json(stats: &Stats) -> Value {
         "resident_bytes": resident_bytes("VmRSS"),
         "resident_heap_bytes": resident_bytes("RssAnon"),
         "oldest_pin": stats.oldest_pin,
+        // None is not 0: all is in tables.
+        "first_unflushed": stats.first_unflushed,
+        "durable_through": stats.durable_through,
         // None is not 0: all is durable.
         "unsynced_seconds": stats.unsynced_seconds,
         "direct": {
@@ -110,6 +113,11 @@ fn obsolete_text(obsolete: &ObsoleteStats) -> String {
     }
 }
 
+/// Which writes a crash takes, of those behind this one.
+fn taken_text(stats: &Stats, through: u64) -> String {
+    stats.first_unflushed.map_or("none".into(), |_| format!("behind {}", whole(through)))
+}
+
 fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
     let mut table = TextTable::new(1, &["", ""]);
@@ -119,7 +127,7 @@ fn as_text(stats: &Stats) -> String {
         None => row("entries in memory and logs alone", whole(stats.memtable_entries)),
         Some(through) => {
             row("entries in memory alone", whole(stats.memtable_entries));
-            row("a crash takes writes behind", whole(through));
+            row("writes that a crash takes", taken_text(stats, through));
         }
     }
     row("logs", format!("{} ({})", whole(stats.logs), bytes(stats.log_bytes)));

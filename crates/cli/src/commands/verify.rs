@@ -85,10 +85,10 @@ fn check(arguments: &StoreArgs) -> trommel::Result<Checked> {
     let mut bar = CallBar::new("verifying");
     let mut by = |guard: Option<GuardKind>| {
         let db = match guard {
-            None => arguments.open_to_read(GuardKind::Grf),
-            Some(guard) => arguments.open_to_read_with(guard),
+            None => arguments.read(GuardKind::Grf),
+            Some(guard) => arguments.read_with(guard),
         };
-        db.and_then(|store| store.db.verify_with_progress(&mut bar.hear()))
+        db.and_then(|store| store.verify(&mut bar.hear()))
             .map(|report| Checked { report, opens: true })
     };
     let of_files = || {

@@ -34,7 +34,7 @@ use crate::range::base::dyadic::Descent;
 use crate::range::base::number::{NumberCollector, NumberSpace, Numbers, distinct_prefixes};
 use crate::range::base::tail;
 
-/// Ranges of 64 even keys, with the usual plan: measured (`tests/monkey.rs`). Points fall a little
+/// Ranges of 64 even keys, with the usual plan: measured (`guards/monkey.rs`). Points fall a little
 /// faster.
 const SHORT_RANGES: RateLaw = RateLaw::of_slope(0.43).from(7.8);
 

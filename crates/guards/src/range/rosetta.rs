@@ -32,7 +32,7 @@ use crate::range::base::tail;
 
 mod split;
 
-/// Ranges of 64 even keys, with the usual plan: measured (`tests/monkey.rs`). Points fall a third
+/// Ranges of 64 even keys, with the usual plan: measured (`guards/monkey.rs`). Points fall a third
 /// faster.
 const SHORT_RANGES: RateLaw = RateLaw::of_slope(0.36).from(6.7);
 

@@ -17,6 +17,7 @@ mod packed_data;
 mod packing;
 mod peer;
 mod peer_packing;
+mod stores_plan;
 mod transactional;
 mod trommel;
 mod trommel_transactions;
@@ -30,6 +31,7 @@ pub use packing::{CompressionPlan, CompressionReport, bench_compression};
 pub(crate) use peer::find_all;
 pub use peer::{Contender, Engine, Peer, PeerCounts, PeerSettings, PeerShape, RunLoad, WriteEntry};
 pub use peer_packing::PeerPacking;
+pub use stores_plan::StoresPlan;
 pub use transactional::{Attempt, OpenTransaction, Space, TransactionWork, TransactionalStore};
 pub use trommel::Trommel;
 pub use values::{ValuesPlan, ValuesReport, ValuesStep, bench_values};
@@ -302,6 +304,7 @@ impl ComparePlan {
             synced: true,
             packing: PeerPacking::NONE,
             values_apart_from: None,
+            value_garbage_share: None,
             shape: match self.shape {
                 ShapeName::Default => PeerShape::Default(OwnTree::default()),
                 ShapeName::Runs => PeerShape::Runs(self.tree()),

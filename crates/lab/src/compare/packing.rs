@@ -15,10 +15,10 @@ use serde::{Deserialize, Serialize};
 use crate::bench::folder_size;
 use crate::bench::rounds::turns;
 use crate::compare::folders::{make_empty, remove};
-use crate::compare::own_tree::OwnTree;
 use crate::compare::packed_data::{PackedData, PackedEntries};
-use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, PeerShape, find_all};
+use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, find_all};
 use crate::compare::peer_packing::PeerPacking;
+use crate::compare::stores_plan::StoresPlan;
 use crate::error::{LabError, Result};
 use crate::keys::rng::Rng;
 use crate::median::median;
@@ -28,8 +28,9 @@ use crate::progress::Progress;
 /// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CompressionPlan {
-    /// The stores that are compared; the others' times are divided by the first one's.
-    pub contenders: Vec<Contender>,
+    /// The stores, and what each of them has.
+    #[serde(flatten)]
+    pub stores: StoresPlan,
     /// What their values are like.
     pub data: Vec<PackedData>,
     /// How they pack them.
@@ -42,18 +43,6 @@ pub struct CompressionPlan {
     pub scan_entries: usize,
     /// How many rounds there are.
     pub rounds: usize,
-    /// Memory of filters.
-    pub bits_per_key: f64,
-    /// Memory for blocks that were read. Blocks in it are packed no more.
-    pub block_cache_bytes: usize,
-    /// Memory for new entries.
-    pub write_buffer_bytes: usize,
-    /// Threads that merge.
-    pub merge_threads: usize,
-    /// Seed of entries and questions.
-    pub seed: u64,
-    /// Where the stores are made, a folder for each, which are removed.
-    pub folder: PathBuf,
 }
 
 /// What one store made of one kind of data, packed in one way.
@@ -95,11 +84,11 @@ pub fn bench_compression(
     progress: &mut dyn Progress,
 ) -> Result<Vec<CompressionReport>> {
     check(plan)?;
-    let (found, named) = find_all(&plan.contenders, engines)?;
+    let (found, named) = find_all(&plan.stores.contenders, engines)?;
     let stores: Vec<(&dyn Engine, Contender)> = found.into_iter().zip(named).collect();
     let mut reports = Vec::new();
     for data in &plan.data {
-        let entries = PackedEntries::new(*data, plan.entries, plan.seed)?;
+        let entries = PackedEntries::new(*data, plan.entries, plan.stores.seed)?;
         for packing in &plan.packings {
             reports.extend(measure(plan, &stores, &entries, (*data, packing), progress)?);
         }
@@ -115,7 +104,7 @@ fn check(plan: &CompressionPlan) -> Result<()> {
         (is_built_in, "zstd is for programs that were built with the feature `zstd`"),
         (plan.gets > 0 && plan.scan_entries > 0, "one get and one entry of a scan at least"),
         ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
-        (plan.merge_threads > 0, "one thread at least that merges"),
+        (plan.stores.merge_threads > 0, "one thread at least that merges"),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(LabError::Plan(problem.into())),
@@ -169,19 +158,9 @@ fn fill(
     (data, packing): (PackedData, &PeerPacking),
 ) -> Result<Side> {
     let name = format!("{}-{data}-{packing}", contender.folder_name());
-    let folder = plan.folder.join(name.replace(':', "-"));
+    let folder = plan.stores.folder.join(name.replace(':', "-"));
     make_empty(&folder)?;
-    let settings = PeerSettings {
-        bits_per_key: plan.bits_per_key,
-        block_cache_bytes: plan.block_cache_bytes,
-        write_buffer_bytes: plan.write_buffer_bytes,
-        merge_threads: plan.merge_threads,
-        direct: false,
-        synced: true,
-        packing: packing.clone(),
-        values_apart_from: None,
-        shape: PeerShape::Default(OwnTree::default()),
-    };
+    let settings = PeerSettings { packing: packing.clone(), ..plan.stores.settings() };
     let (mut value, mut raw_bytes) = (Vec::new(), 0);
     let peer = engine.open(&folder, &contender.filter, &settings)?;
     let mut seconds = 0.0;
@@ -237,7 +216,7 @@ fn take_turn(
     entries: &PackedEntries,
     round: usize,
 ) -> Result<()> {
-    let mut rng = Rng::new(plan.seed ^ (round as u64) << 32);
+    let mut rng = Rng::new(plan.stores.seed ^ (round as u64) << 32);
     let keys: Vec<Vec<u8>> =
         (0..plan.gets).map(|_| entries.key(rng.place(entries.count()))).collect();
     let mut seen = 0;
@@ -272,19 +251,21 @@ mod tests {
     fn stronger_packing_makes_smaller_folders_with_the_same_answers() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let plan = CompressionPlan {
-            contenders: vec!["trommel".parse().expect("any name is one")],
+            stores: StoresPlan {
+                contenders: vec!["trommel".parse().expect("any name is one")],
+                bits_per_key: 12.0,
+                block_cache_bytes: 1 << 16,
+                write_buffer_bytes: 1 << 19,
+                merge_threads: 1,
+                seed: 5,
+                folder: folder.path().join("stores"),
+            },
             data: vec![PackedData::Json, PackedData::Osm],
             packings: PeerPacking::usual(),
             entries: 6000,
             gets: 100,
             scan_entries: 7000,
             rounds: 2,
-            bits_per_key: 12.0,
-            block_cache_bytes: 1 << 16,
-            write_buffer_bytes: 1 << 19,
-            merge_threads: 1,
-            seed: 5,
-            folder: folder.path().join("stores"),
         };
         let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
         let reports = bench_compression(&plan, &engines, &mut Silent).expect("measured");

@@ -67,6 +67,9 @@ pub struct PeerSettings {
     /// From how many bytes on it writes values apart from their keys, with what it recommends for
     /// their garbage. None: as the engine does by default.
     pub values_apart_from: Option<usize>,
+    /// The share of garbage from which on files of values are written anew, however young they are.
+    /// None: as the engine does by default.
+    pub value_garbage_share: Option<f64>,
     /// How the store keeps its tree.
     pub shape: PeerShape,
 }

@@ -70,6 +70,10 @@ impl OpenStore {
             Some(bytes) => defaults.value_threshold(bytes),
             None => defaults,
         };
+        let defaults = match settings.value_garbage_share {
+            Some(share) => defaults.value_garbage_share(share),
+            None => defaults,
+        };
         let options = match &settings.shape {
             PeerShape::Default(tree) => tree.options(guard, defaults)?,
             PeerShape::Runs(tree) => defaults

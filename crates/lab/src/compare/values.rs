@@ -9,7 +9,7 @@
 //! Invariant: each answer's key, length and first bytes are checked while it is timed, all bytes of
 //! all values before; wrong answers are in the report.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -19,9 +19,9 @@ use crate::bench::forget::forget_files;
 use crate::bench::rounds::turns;
 use crate::compare::folders::{make_empty, remove};
 use crate::compare::large_value::LargeValues;
-use crate::compare::own_tree::OwnTree;
-use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, PeerShape, find_all};
+use crate::compare::peer::{Contender, Engine, Peer, PeerSettings, find_all};
 use crate::compare::peer_packing::PeerPacking;
+use crate::compare::stores_plan::StoresPlan;
 use crate::error::{LabError, Result};
 use crate::keys::rng::{Rng, random_order, scattered_key};
 use crate::median::median;
@@ -31,8 +31,9 @@ use crate::progress::Progress;
 /// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ValuesPlan {
-    /// The stores that are compared; the others' rates are divided by the first one's.
-    pub contenders: Vec<Contender>,
+    /// The stores, and what each of them has.
+    #[serde(flatten)]
+    pub stores: StoresPlan,
     /// Bytes of a value.
     pub value_bytes: Vec<usize>,
     /// Whether values compress to half.
@@ -41,6 +42,9 @@ pub struct ValuesPlan {
     pub packings: Vec<PeerPacking>,
     /// From how many bytes on values are apart from their keys. None: each store's own default.
     pub apart_from: Option<usize>,
+    /// The share of garbage from which on files of values are written anew, however young they are.
+    /// None: each store's own default, for space that differs.
+    pub garbage_share: Option<f64>,
     /// Bytes of the values that a store holds.
     pub data_bytes: usize,
     /// How often each value is overwritten, on average.
@@ -49,18 +53,6 @@ pub struct ValuesPlan {
     pub get_bytes: usize,
     /// How many rounds there are.
     pub rounds: usize,
-    /// Memory of filters.
-    pub bits_per_key: f64,
-    /// Memory for what was read.
-    pub block_cache_bytes: usize,
-    /// Memory for new entries.
-    pub write_buffer_bytes: usize,
-    /// Threads that merge.
-    pub merge_threads: usize,
-    /// Seed of keys, values and questions.
-    pub seed: u64,
-    /// Where the stores are made, one after the other, which are removed.
-    pub folder: PathBuf,
 }
 
 /// What one store made of values of one length, packed in one way.
@@ -119,7 +111,7 @@ pub fn bench_values(
     progress: &mut dyn Progress,
 ) -> Result<Vec<ValuesReport>> {
     check(plan)?;
-    let (found, named) = find_all(&plan.contenders, engines)?;
+    let (found, named) = find_all(&plan.stores.contenders, engines)?;
     let stores: Vec<(&dyn Engine, Contender)> = found.into_iter().zip(named).collect();
     let mut reports = Vec::new();
     for &value_bytes in &plan.value_bytes {
@@ -139,9 +131,13 @@ fn check(plan: &ValuesPlan) -> Result<()> {
         (plan.value_bytes.iter().all(|len| *len <= most), "as much data as one value at least"),
         (!plan.packings.is_empty(), "one way to pack at least"),
         (is_built_in, "zstd is for programs that were built with the feature `zstd`"),
+        (
+            plan.garbage_share.is_none_or(|share| (0.05..=0.95).contains(&share)),
+            "a share of garbage from 0.05 to 0.95",
+        ),
         ((0.0..=1000.0).contains(&plan.overwrites), "0 to 1000 overwrites of a value"),
         ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
-        (plan.merge_threads > 0, "one thread at least that merges"),
+        (plan.stores.merge_threads > 0, "one thread at least that merges"),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(LabError::Plan(problem.into())),
@@ -210,24 +206,20 @@ fn measure(
 impl<'p> Work<'p> {
     fn new(plan: &'p ValuesPlan, value_bytes: usize, packing: &'p PeerPacking) -> Self {
         let count = (plan.data_bytes / value_bytes).max(1);
-        let keys: Vec<_> = (0..count).map(|key| scattered_key(plan.seed, key as u64)).collect();
+        let keys: Vec<_> =
+            (0..count).map(|key| scattered_key(plan.stores.seed, key as u64)).collect();
         let mut ordered: Vec<u32> = (0..count as u32).collect();
         ordered.sort_unstable_by_key(|number| keys[*number as usize]);
-        let values = LargeValues::new(value_bytes, plan.compressible, plan.seed);
+        let values = LargeValues::new(value_bytes, plan.compressible, plan.stores.seed);
         Work { plan, values, value_bytes, packing, keys, ordered }
     }
 
     fn settings(&self) -> PeerSettings {
         PeerSettings {
-            bits_per_key: self.plan.bits_per_key,
-            block_cache_bytes: self.plan.block_cache_bytes,
-            write_buffer_bytes: self.plan.write_buffer_bytes,
-            merge_threads: self.plan.merge_threads,
-            direct: false,
-            synced: true,
             packing: self.packing.clone(),
             values_apart_from: self.plan.apart_from,
-            shape: PeerShape::Default(OwnTree::default()),
+            value_garbage_share: self.plan.garbage_share,
+            ..self.plan.stores.settings()
         }
     }
 
@@ -274,11 +266,11 @@ fn take_turn(
     (engine, contender): (&dyn Engine, &Contender),
     round: usize,
 ) -> Result<()> {
-    let folder = work.plan.folder.join(contender.folder_name().replace(':', "-"));
+    let folder = work.plan.stores.folder.join(contender.folder_name().replace(':', "-"));
     make_empty(&folder)?;
     let peer = engine.open(&folder, &contender.filter, &work.settings())?;
     told.settings = peer.settings();
-    let mut rng = Rng::new(work.plan.seed ^ (round as u64 + 1) << 32);
+    let mut rng = Rng::new(work.plan.stores.seed ^ (round as u64 + 1) << 32);
     let versions = write(told, work, (peer.as_ref(), &folder), &mut rng)?;
     told.wrong += count_wrong(work, peer.as_ref(), &versions)?;
     read(told, work, (peer.as_ref(), &folder), (&versions, &mut rng))?;
@@ -295,7 +287,7 @@ fn write(
 ) -> Result<Vec<u64>> {
     let (count, before) = (work.keys.len(), written_bytes());
     let mut versions = vec![0; count];
-    let order = random_order(count, work.plan.seed);
+    let order = random_order(count, work.plan.stores.seed);
     let loaded = put_all(work, peer, &mut versions, order.iter().map(|key| *key as usize))?;
     told.step("load", count, loaded);
     told.step("load, settled", count, loaded + settle(peer)?);
@@ -408,7 +400,7 @@ fn read(
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(count)).collect();
     told.wrong += get_all(told, "get", work, peer, (&drawn, versions))?;
     // A quarter of the cache, so that it is all in there.
-    let hot = (work.plan.block_cache_bytes / 4 / work.value_bytes).clamp(1, count);
+    let hot = (work.plan.stores.block_cache_bytes / 4 / work.value_bytes).clamp(1, count);
     let drawn: Vec<usize> = (0..work.gets()).map(|_| rng.place(hot)).collect();
     told.wrong += get_all(&mut Told::default(), "", work, peer, (&drawn, versions))?;
     told.wrong += get_all(told, "get, cached", work, peer, (&drawn, versions))?;

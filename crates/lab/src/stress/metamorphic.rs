@@ -253,6 +253,7 @@ fn variant(number: usize) -> Options {
         .dictionary_bytes(one_of(&[0, 256, 1 << 14], rng))
         .value_threshold(one_of(&[0, 256, 1024], rng))
         .value_garbage_share(one_of(&[0.05, 0.3, 0.9], rng))
+        .value_move_oldest(one_of(&[0.0, 0.3, 1.0], rng))
         .value_file_bytes(one_of(&[4 << 10, 64 << 10], rng))
 }
 

@@ -58,6 +58,7 @@ pub(crate) fn options(seed: u64) -> Options {
         .dictionary_bytes([0, 256, 512, 1 << 14][rng.place(4)])
         .value_threshold([0, 256, 256, 1024][rng.place(4)])
         .value_garbage_share([0.05, 0.2, 0.5, 0.9][rng.place(4)])
+        .value_move_oldest([0.0, 0.0, 0.5, 1.0][rng.place(4)])
         .value_file_bytes([4 << 10, 16 << 10, 64 << 10][rng.place(3)])
 }
 
@@ -134,6 +135,7 @@ pub(crate) fn tell(options: &Options) -> String {
     let OptionValues { partition_bytes, merges_at_once, merge_piece_bytes, .. } = &**options;
     let eager = options.eager_tombstones;
     let OptionValues { value_threshold, value_garbage_share, value_file_bytes, .. } = &**options;
+    let old = options.value_move_oldest;
     let files = options.max_open_files.map_or("all".into(), |files| files.to_string());
     let merges = merges_at_once.unwrap_or(1);
     let Policy { ratios, inner_runs, last_runs, delay_merges, .. } = &options.policy;
@@ -141,6 +143,6 @@ pub(crate) fn tell(options: &Options) -> String {
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(
         "guard {guard} {tuning}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
-         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, of the last level {last}, dictionaries of {dictionary}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}, values apart from {value_threshold} bytes on, in files of {value_file_bytes}, with garbage of {value_garbage_share}"
+         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, of the last level {last}, dictionaries of {dictionary}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}, values apart from {value_threshold} bytes on, in files of {value_file_bytes}, with garbage of {value_garbage_share}, the oldest {old} moved"
     )
 }

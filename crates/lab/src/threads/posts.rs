@@ -72,11 +72,13 @@ impl Posts {
         lock(&self.list).retain(|other| !Arc::ptr_eq(other, post));
     }
 
-    /// What is wrong, if a thread has been at one thing for longer than that.
+    /// What is wrong, if threads have been at one thing for longer than that: all of them, since
+    /// one that hangs may hold up others.
     pub(super) fn late(&self, patience: Duration) -> Option<String> {
         let list = lock(&self.list);
-        let late = list.iter().find(|post| post.is_late(patience))?;
-        Some(format!("nobody may wait so long: {}", late.tell()))
+        let late = list.iter().filter(|post| post.is_late(patience));
+        let late: Vec<String> = late.map(|post| post.tell()).collect();
+        (!late.is_empty()).then(|| format!("nobody may wait so long: {}", late.join("; ")))
     }
 
     /// What each thread is doing.

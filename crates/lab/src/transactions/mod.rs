@@ -29,8 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bench::rounds::turns;
 use crate::compare::{
-    Contender, Engine, OwnTree, PeerCounts, PeerPacking, PeerSettings, PeerShape,
-    TransactionalStore, find_all, make_empty, remove,
+    Contender, Engine, PeerCounts, StoresPlan, TransactionalStore, find_all, make_empty, remove,
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
@@ -41,8 +40,9 @@ use crate::ycsb::{RunLength, Until, empty_histogram};
 /// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TransactionsPlan {
-    /// The stores.
-    pub contenders: Vec<Contender>,
+    /// The stores, and what each of them has.
+    #[serde(flatten)]
+    pub stores: StoresPlan,
     /// The workloads, in the order in which they are run, each on stores of its own.
     pub workloads: Vec<TransactionWorkload>,
     /// How many keys a store is filled with; of `tpcc` how many items.
@@ -61,18 +61,6 @@ pub struct TransactionsPlan {
     pub scan_entries: usize,
     /// Warehouses of `tpcc`.
     pub warehouses: u32,
-    /// Memory of filters.
-    pub bits_per_key: f64,
-    /// Memory for blocks.
-    pub block_cache_bytes: usize,
-    /// Memory for new entries, of each key space.
-    pub write_buffer_bytes: usize,
-    /// Threads that merge.
-    pub merge_threads: usize,
-    /// Seed of keys and transactions.
-    pub seed: u64,
-    /// Where the stores are made, a folder for each of them in it. They are removed.
-    pub folder: PathBuf,
 }
 
 /// A filled store, and what is known about it.
@@ -111,7 +99,7 @@ pub fn bench_transactions(
     engines: &[Box<dyn Engine>],
     progress: &mut dyn Progress,
 ) -> Result<Vec<TransactionsReport>> {
-    let (openers, contenders) = find_all(&plan.contenders, engines)?;
+    let (openers, contenders) = find_all(&plan.stores.contenders, engines)?;
     check(plan)?;
     let stores: Vec<_> = openers.into_iter().zip(contenders).collect();
     let mut reports = Vec::new();
@@ -135,27 +123,11 @@ fn check(plan: &TransactionsPlan) -> Result<()> {
         (plan.hot > 0, "one hot counter at least"),
         (plan.scan_entries > 0, "a scan of one entry at least"),
         ((1..=1000).contains(&plan.warehouses), "1 to 1000 warehouses"),
-        (plan.merge_threads > 0, "one thread at least that merges"),
+        (plan.stores.merge_threads > 0, "one thread at least that merges"),
     ];
     match rules.into_iter().find(|(holds, _)| !holds) {
         Some((_, problem)) => Err(LabError::Plan(problem.into())),
         None => Ok(()),
-    }
-}
-
-impl TransactionsPlan {
-    fn settings(&self) -> PeerSettings {
-        PeerSettings {
-            bits_per_key: self.bits_per_key,
-            block_cache_bytes: self.block_cache_bytes,
-            write_buffer_bytes: self.write_buffer_bytes,
-            merge_threads: self.merge_threads,
-            direct: false,
-            synced: true,
-            packing: PeerPacking::NONE,
-            values_apart_from: None,
-            shape: PeerShape::Default(OwnTree::default()),
-        }
     }
 }
 
@@ -197,10 +169,11 @@ fn fill(
     threads: usize,
     plan: &TransactionsPlan,
 ) -> Result<Side> {
-    let folder = plan.folder.join(format!("{}-{workload}-{threads}", contender.folder_name()));
+    let folder =
+        plan.stores.folder.join(format!("{}-{workload}-{threads}", contender.folder_name()));
     make_empty(&folder)?;
     let work = workload.work(plan);
-    let (filter, settings) = (&contender.filter, plan.settings());
+    let (filter, settings) = (&contender.filter, plan.stores.settings());
     let opened = engine.open_transactional(&folder, filter, &settings, work.spaces())?;
     let store = opened
         .ok_or_else(|| LabError::Plan(format!("{} has no transactions here", contender.engine)))?;
@@ -208,7 +181,7 @@ fn fill(
     work.load(store.as_ref())?;
     store.flush()?;
     store.settle()?;
-    let client = |nth| Client::new(plan.seed, workload as u64, nth);
+    let client = |nth| Client::new(plan.stores.seed, workload as u64, nth);
     Ok(Side {
         contender: contender.clone(),
         folder,

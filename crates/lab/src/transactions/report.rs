@@ -135,7 +135,7 @@ pub(super) fn report(
         value_bytes: plan.value_bytes as u64,
         rounds: plan.rounds as u64,
         fill_seconds,
-        seed: plan.seed,
+        seed: plan.stores.seed,
         settings,
     })
 }

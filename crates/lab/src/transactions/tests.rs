@@ -5,12 +5,29 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::compare::{Attempt, OpenTransaction, Peer, Space, TransactionWork, Trommel};
+use crate::compare::{
+    Attempt, OpenTransaction, Peer, PeerSettings, Space, TransactionWork, Trommel,
+};
 use crate::progress::Silent;
+
+/// The same of these stores.
+fn of(names: &[&str], mut plan: TransactionsPlan) -> TransactionsPlan {
+    plan.stores.contenders =
+        names.iter().map(|name| name.parse().expect("any name is one")).collect();
+    plan
+}
 
 fn plan(workloads: &[TransactionWorkload], folder: &Path) -> TransactionsPlan {
     TransactionsPlan {
-        contenders: vec!["trommel".parse().expect("any name is one")],
+        stores: StoresPlan {
+            contenders: vec!["trommel".parse().expect("any name is one")],
+            bits_per_key: 10.0,
+            block_cache_bytes: 8 << 20,
+            write_buffer_bytes: 64 << 10,
+            merge_threads: 1,
+            seed: 7,
+            folder: folder.to_path_buf(),
+        },
         workloads: workloads.to_vec(),
         keys: 1000,
         value_bytes: 100,
@@ -20,12 +37,6 @@ fn plan(workloads: &[TransactionWorkload], folder: &Path) -> TransactionsPlan {
         hot: 8,
         scan_entries: 50,
         warehouses: 2,
-        bits_per_key: 10.0,
-        block_cache_bytes: 8 << 20,
-        write_buffer_bytes: 64 << 10,
-        merge_threads: 1,
-        seed: 7,
-        folder: folder.to_path_buf(),
     }
 }
 
@@ -233,11 +244,8 @@ fn tpcc_is_in_its_proportions_and_rolls_back_one_order_in_a_hundred() {
 fn what_a_store_does_wrong_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let broken = |workload, fault, words: &[&str]| {
-        let plan = TransactionsPlan {
-            contenders: vec!["faulty".parse().expect("any name is one")],
-            threads: vec![1],
-            ..plan(&[workload], folder.path())
-        };
+        let plan = TransactionsPlan { threads: vec![1], ..plan(&[workload], folder.path()) };
+        let plan = of(&["faulty"], plan);
         let told = measured(&plan, fault)[0].broken.join("; ");
         for word in words {
             assert!(told.contains(word), "{workload}, {fault:?}: {word} is not in '{told}'");
@@ -289,14 +297,11 @@ fn puts_if_absent_are_compared_with_puts_and_probe_once() {
 fn stores_take_turns_with_the_same_transactions() {
     let folder = tempfile::tempdir().expect("a folder");
     let plan = TransactionsPlan {
-        contenders: ["trommel", "trommel:none", "faulty"]
-            .map(|name| name.parse().expect("any name is one"))
-            .to_vec(),
         threads: vec![1],
         length: RunLength::Operations(300),
         ..plan(&[TransactionWorkload::Tpcc], folder.path())
     };
-    let reports = measured(&plan, Fault::None);
+    let reports = measured(&of(&["trommel", "trommel:none", "faulty"], plan), Fault::None);
     let told = |report: &TransactionsReport| {
         let done: Vec<u64> = report.kinds.iter().map(|kind| kind.done).collect();
         (done, report.refused, report.broken.clone())
@@ -340,10 +345,7 @@ fn what_makes_no_sense_is_an_error() {
     assert!(bad(TransactionsPlan { rounds: 0, ..good.clone() }).contains("rounds"));
     assert!(bad(TransactionsPlan { workloads: vec![], ..good.clone() }).contains("workload"));
     assert!(bad(TransactionsPlan { warehouses: 0, ..good.clone() }).contains("warehouses"));
-    let named = |name: &str| {
-        let contenders = vec![name.parse().expect("any name is one")];
-        bad(TransactionsPlan { contenders, ..good.clone() })
-    };
+    let named = |name: &str| bad(of(&[name], good.clone()));
     assert_eq!(named("redb"), "no peer 'redb'; there are: trommel, faulty");
     assert_eq!(named("faulty"), "faulty has no transactions here");
     let unknown = "tpc-c".parse::<TransactionWorkload>().expect_err("unknown").to_string();

@@ -66,7 +66,7 @@ impl TransactionWorkload {
 
     /// What its clients do on a store that is new.
     pub(crate) fn work(self, plan: &TransactionsPlan) -> Box<dyn Work> {
-        let TransactionsPlan { keys, value_bytes, seed, .. } = *plan;
+        let (keys, value_bytes, seed) = (plan.keys, plan.value_bytes, plan.stores.seed);
         let numbers =
             |change| -> Box<dyn Work> { Box::new(Numbers { change, keys, value_bytes, seed }) };
         let inserts =

@@ -64,10 +64,11 @@ pub(crate) fn fill(
     plan: &YcsbPlan,
     progress: &mut dyn Progress,
 ) -> Result<FilledStore> {
-    let folder = plan.folder.join(contender.folder_name());
+    let folder = plan.stores.folder.join(contender.folder_name());
     progress.stage(&format!("filling {contender}"), 1);
-    let peer = open_new(engine, &folder, &contender.filter, &plan.settings(plan.bits_per_key))?;
-    let records = Records::new(plan.keys, plan.value_bytes, plan.seed);
+    let peer =
+        open_new(engine, &folder, &contender.filter, &plan.settings(plan.stores.bits_per_key))?;
+    let records = Records::new(plan.keys, plan.value_bytes, plan.stores.seed);
     let (start, threads) = (Instant::now(), plan.threads[0]);
     std::thread::scope(|scope| {
         let (peer, records) = (peer.as_ref(), &records);
@@ -87,7 +88,7 @@ pub(crate) fn fill(
         seconds,
         settle_seconds: seconds - put,
         ops_per_s: plan.keys as f64 / put,
-        bits_setting: plan.bits_per_key,
+        bits_setting: plan.stores.bits_per_key,
         unfit: false,
     };
     let (contender, keys) = (contender.clone(), plan.keys);
@@ -122,14 +123,14 @@ impl<'p> PlannedTrees<'p> {
             levels: tree.levels,
             fill: tree.fill,
             value_bytes: plan.value_bytes,
-            bits_per_key: plan.bits_per_key,
+            bits_per_key: plan.stores.bits_per_key,
             monkey: plan.tree.monkey,
             point_bits: plan.tree.point_bits,
             filter: FilterTuning::default(),
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,
             table_bytes: None,
-            seed: plan.seed,
+            seed: plan.stores.seed,
             synced: true,
             direct: plan.direct,
         };
@@ -156,7 +157,7 @@ impl<'p> PlannedTrees<'p> {
         let share: u64 = writes.into_iter().map(|kind| workload.share(kind)).sum();
         let entry = self.plan.value_bytes as u64 + size_of::<u64>() as u64 + ENTRY_OVERHEAD;
         let bytes = self.plan.operations() * share / 100 * entry;
-        bytes.div_ceil(self.plan.write_buffer_bytes as u64)
+        bytes.div_ceil(self.plan.stores.write_buffer_bytes as u64)
     }
 
     /// The flushes before a workload.
@@ -177,7 +178,7 @@ impl<'p> PlannedTrees<'p> {
 
     /// The folder of the store that a workload begins with.
     pub(crate) fn folder(&self, of: &Contender, workload: Workload, threads: usize) -> PathBuf {
-        self.plan.folder.join(format!("{}-{workload}-{threads}", of.folder_name()))
+        self.plan.stores.folder.join(format!("{}-{workload}-{threads}", of.folder_name()))
     }
 
     /// The folders of all workloads, by the flushes before them.
@@ -205,9 +206,9 @@ impl<'p> PlannedTrees<'p> {
             built.push(filling);
             // Without a filter there is nothing to search for.
             let as_it_is = !self.plan.fit_bits || taken == 0.0;
-            Ok::<_, LabError>(if as_it_is { self.plan.bits_per_key } else { taken })
+            Ok::<_, LabError>(if as_it_is { self.plan.stores.bits_per_key } else { taken })
         };
-        let Fit { setting, unfit, .. } = fit_bits::search(self.plan.bits_per_key, build)?;
+        let Fit { setting, unfit, .. } = fit_bits::search(self.plan.stores.bits_per_key, build)?;
         // The stores that are there are of the last setting.
         let last = built.pop().filter(|last| last.bits_setting == setting);
         let filling = match last {
@@ -226,14 +227,14 @@ impl<'p> PlannedTrees<'p> {
         bits_setting: f64,
         progress: &mut dyn Progress,
     ) -> Result<(f64, Filling)> {
-        let folder = self.plan.folder.join(contender.folder_name());
+        let folder = self.plan.stores.folder.join(contender.folder_name());
         let folders = self.folders(contender);
         for old in folders.values().flatten().filter(|old| old.exists()) {
             remove(old)?;
         }
         let settings = PeerSettings { synced: false, ..self.plan.settings(bits_setting) };
         let peer = open_new(engine, &folder, &contender.filter, &settings)?;
-        let records = Records::new(self.plan.keys, self.plan.value_bytes, self.plan.seed);
+        let records = Records::new(self.plan.keys, self.plan.value_bytes, self.plan.stores.seed);
         let last = folders.keys().max().copied().unwrap_or(0);
         progress.stage(&format!("filling {contender}"), last);
         let (start, mut puts) = (Instant::now(), 0.0);

@@ -37,7 +37,7 @@ use serde::{Deserialize, Serialize};
 use crate::bench::folder_size;
 use crate::bench::pace::Pace;
 use crate::compare::{
-    Contender, Engine, OwnTree, PeerCounts, PeerPacking, PeerSettings, PeerShape, find_all, remove,
+    Contender, Engine, OwnTree, PeerCounts, PeerSettings, PeerShape, StoresPlan, find_all, remove,
 };
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
@@ -62,8 +62,9 @@ pub enum RunLength {
 /// this as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct YcsbPlan {
-    /// The stores.
-    pub contenders: Vec<Contender>,
+    /// The stores, and what each of them has.
+    #[serde(flatten)]
+    pub stores: StoresPlan,
     /// The workloads, in the order in which they are run.
     pub workloads: Vec<Workload>,
     /// How requests are spread over the keys; None: as the workload says.
@@ -89,24 +90,12 @@ pub struct YcsbPlan {
     /// The tree that each workload begins with. None: filling makes the tree, and workloads follow
     /// each other on it.
     pub begin: Option<YcsbTree>,
-    /// Memory of filters.
-    pub bits_per_key: f64,
     /// Whether the setting is searched with which filters take that, where the tree is planned.
     pub fit_bits: bool,
-    /// Memory for blocks.
-    pub block_cache_bytes: usize,
-    /// Memory for new entries.
-    pub write_buffer_bytes: usize,
-    /// Threads that merge.
-    pub merge_threads: usize,
     /// Whether data goes past the operating system's cache.
     pub direct: bool,
     /// How this store keeps its tree.
     pub tree: OwnTree,
-    /// Seed of keys and operations.
-    pub seed: u64,
-    /// Where the stores are made: a folder for each of them in it.
-    pub folder: PathBuf,
 }
 
 /// What the rounds of one workload told of one store.
@@ -127,14 +116,14 @@ struct Turn {
     settle_seconds: f64,
 }
 
-/// Measures. The stores stay in `plan.folder`. A report for each store under each workload, in the
-/// order of the workloads.
+/// Measures. The stores stay in the plan's folder. A report for each store under each workload, in
+/// the order of the workloads.
 pub fn bench_ycsb(
     plan: &YcsbPlan,
     engines: &[Box<dyn Engine>],
     progress: &mut dyn Progress,
 ) -> Result<Vec<YcsbReport>> {
-    let (openers, contenders) = find_all(&plan.contenders, engines)?;
+    let (openers, contenders) = find_all(&plan.stores.contenders, engines)?;
     check(plan)?;
     let stores: Vec<_> = openers.into_iter().zip(contenders).collect();
     match plan.begin {
@@ -182,7 +171,7 @@ fn bench_apart(
             let (keys, contender) = (trees.keys_before(workload), contender.clone());
             sides.push(FilledStore {
                 peer: engine.open(&folder, &contender.filter, &settings)?,
-                records: Records::new(keys, plan.value_bytes, plan.seed),
+                records: Records::new(keys, plan.value_bytes, plan.stores.seed),
                 contender,
                 folder,
                 keys,
@@ -225,7 +214,7 @@ fn check(plan: &YcsbPlan) -> Result<()> {
         (plan.rate.is_none_or(sensible_rate), "a rate from one in a thousand seconds to 10^9"),
         ((1..=1000).contains(&plan.rounds), "1 to 1000 rounds"),
         (!plan.workloads.is_empty(), "one workload at least"),
-        (plan.merge_threads > 0, "one thread at least that merges"),
+        (plan.stores.merge_threads > 0, "one thread at least that merges"),
         (
             plan.begin.is_none() || matches!(plan.length, RunLength::Operations(_)),
             "operations by number, not by time, for a planned tree",
@@ -241,14 +230,9 @@ impl YcsbPlan {
     fn settings(&self, bits_setting: f64) -> PeerSettings {
         PeerSettings {
             bits_per_key: bits_setting,
-            block_cache_bytes: self.block_cache_bytes,
-            write_buffer_bytes: self.write_buffer_bytes,
-            merge_threads: self.merge_threads,
             direct: self.direct,
-            synced: true,
-            packing: PeerPacking::NONE,
-            values_apart_from: None,
             shape: PeerShape::Default(self.tree.clone()),
+            ..self.stores.settings()
         }
     }
 
@@ -359,10 +343,10 @@ fn begin(
     const WARM_UP_SEED: u64 = 0x7761_726d;
     let (peer, there) = (side.peer.as_ref(), side.records.there());
     let chooser = Chooser::new(distribution, there, plan.expected_inserts(workload, there));
-    let mut warming = Client::new(Workload::C, chooser.clone(), plan.seed ^ WARM_UP_SEED, 0);
+    let mut warming = Client::new(Workload::C, chooser.clone(), plan.stores.seed ^ WARM_UP_SEED, 0);
     let target = Target { peer, records: &side.records, sorted: &[] };
     warming.run(target, Pace::new(None), Until::Operations(plan.warm_up))?;
-    let client = |nth| Client::new(workload, chooser.clone(), plan.seed, nth);
+    let client = |nth| Client::new(workload, chooser.clone(), plan.stores.seed, nth);
     let mut clients: Vec<Client> = (0..threads).map(client).collect();
     clients[0].wrong += warming.wrong;
     let bits = |bytes: u64| bytes as f64 * 8.0 / there as f64;
@@ -458,13 +442,13 @@ fn report(
         flushes: counts.map(|(before, after)| after.flushes - before.flushes),
         guard_bits_per_key_filled: filter_bits_before,
         guard_bits_per_key: filter_bytes.map(|bytes| bytes as f64 * 8.0 / keys as f64),
-        bits_per_key: plan.bits_per_key,
+        bits_per_key: plan.stores.bits_per_key,
         bits_setting: filling.bits_setting,
         unfit: filling.unfit,
-        block_cache_bytes: plan.block_cache_bytes as u64,
+        block_cache_bytes: plan.stores.block_cache_bytes as u64,
         direct: plan.direct,
         policy: plan.tree.policy.name().into(),
-        seed: plan.seed,
+        seed: plan.stores.seed,
         settings: peer.settings(),
     })
 }

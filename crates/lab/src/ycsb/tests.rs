@@ -156,9 +156,23 @@ fn contenders(names: &[&str]) -> Vec<Contender> {
     names.iter().map(|name| name.parse().expect("any name is one")).collect()
 }
 
+/// The same of these stores.
+fn of(names: &[&str], plan: &YcsbPlan) -> YcsbPlan {
+    let stores = StoresPlan { contenders: contenders(names), ..plan.stores.clone() };
+    YcsbPlan { stores, ..plan.clone() }
+}
+
 fn plan(names: &[&str], workloads: &[Workload], folder: &Path) -> YcsbPlan {
     YcsbPlan {
-        contenders: contenders(names),
+        stores: StoresPlan {
+            contenders: contenders(names),
+            bits_per_key: 12.0,
+            block_cache_bytes: 1 << 20,
+            write_buffer_bytes: 64 << 10,
+            merge_threads: 1,
+            seed: 7,
+            folder: folder.to_path_buf(),
+        },
         workloads: workloads.to_vec(),
         distribution: None,
         keys: 3000,
@@ -170,14 +184,8 @@ fn plan(names: &[&str], workloads: &[Workload], folder: &Path) -> YcsbPlan {
         warm_up: 0,
         begin: None,
         fit_bits: false,
-        bits_per_key: 12.0,
-        block_cache_bytes: 1 << 20,
-        write_buffer_bytes: 64 << 10,
-        merge_threads: 1,
         direct: false,
         tree: OwnTree::default(),
-        seed: 7,
-        folder: folder.to_path_buf(),
     }
 }
 
@@ -281,7 +289,9 @@ fn one_seed_gives_one_history_and_another_seed_another() {
             first == history(&cut),
             "{workload}: rounds cut a history and change nothing in it"
         );
-        assert!(first != history(&YcsbPlan { seed: 8, ..plan }), "{workload}");
+        let mut other = plan;
+        other.stores.seed = 8;
+        assert!(first != history(&other), "{workload}");
     }
 }
 
@@ -410,14 +420,13 @@ fn what_makes_no_sense_is_an_error() {
     );
     assert!(bad(YcsbPlan { length: RunLength::Seconds(0.0), ..good.clone() }).contains("seconds"));
     assert!(bad(YcsbPlan { workloads: vec![], ..good.clone() }).contains("workload"));
-    let named = |names: &[&str]| bad(YcsbPlan { contenders: contenders(names), ..good.clone() });
+    let named = |names: &[&str]| bad(of(names, &good));
     assert_eq!(named(&["leveldb"]), "no peer 'leveldb'; there are: trommel, map");
     assert_eq!(named(&["map:bloom"]), "map has no filter 'bloom'; there are: none, other");
     assert_eq!(named(&["map", "map:none"]), "the same store twice");
     assert!(named(&[]).contains("a store"));
     let tree = OwnTree { granularity: "whole".into(), ..OwnTree::default() };
-    let granularity = YcsbPlan { contenders: contenders(&["trommel"]), tree, ..good };
-    assert!(bad(granularity).contains("partial"));
+    assert!(bad(YcsbPlan { tree, ..of(&["trommel"], &good) }).contains("partial"));
 }
 
 #[test]

@@ -3,10 +3,15 @@
 //! 000012.table    number, length, end -> 000012-4096-9ab3c1d2.table    stored if it is not there
 //! log, manifest   made in memory      -> own-000003-MANIFEST           stored always
 //! ```
+//! A listener hears of tables, and is asked after each piece of a file whether to go on.
+//!
 //! Files with numbers never change, and a restored store takes numbers that are far away. So
 //! number, length and the end of a file, with its sections' checksums, say which one it is.
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io::Read;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::folder::FileReader;
@@ -15,14 +20,13 @@ use super::object_store::ObjectStore;
 use super::stored::{Summed, path_of};
 use crate::db::Db;
 use crate::error::{Error, Result};
-use crate::files::manifest::MANIFEST_NAME;
-use crate::files::names::file_number;
 use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, Storage};
 use crate::sync::Arc;
 use crate::tools::checkpoint::Target;
+use crate::tools::progress::{OnProgress, Progress};
 
 /// A restored store leaves out so many numbers of files and of writes: so what it makes and what
 /// the other store makes meanwhile have different ones.
@@ -34,27 +38,78 @@ pub(super) fn back_up(
     objects: &dyn ObjectStore,
     db: &Db,
     environment: &Environment,
+    listener: &mut OnProgress<'_>,
+) -> Result<Generation> {
+    let listener = Listener::new(listener);
+    let made = make(objects, db, environment, &listener);
+    // A store of objects knows no other errors than those of its disk.
+    made.map_err(|error| if listener.has_refused.get() { Error::Cancelled } else { error })
+}
+
+fn make(
+    objects: &dyn ObjectStore,
+    db: &Db,
+    environment: &Environment,
+    listener: &Listener<'_, '_>,
 ) -> Result<Generation> {
     let milliseconds = environment.clock.since_epoch().as_millis() as u64;
     let known = generation::all(objects)?;
     let number = known.last().map_or(1, |newest| newest.number + 1);
     // What is in memory would be stored anew by each generation. If it cannot, it is stored.
     let _ = db.flush();
-    let mut upload = Upload::new(objects, &known)?;
-    let sequence = db.give_files(&mut upload, NUMBERS_LATER)?;
-    let mut files = upload.files;
+    let mut upload = Upload::new(objects, &known, listener)?;
+    let sequence = db.give_files(&mut upload, NUMBERS_LATER, &mut |now| listener.tell(now))?;
     for name in upload.own.list()? {
         let object = format!("own-{number:06}-{name}");
-        files.push(store(objects, &upload.own, name, object)?);
+        let file = store(objects, &upload.own, (name, object), listener)?;
+        upload.files.push(file);
     }
+    let files = upload.files;
     let generation = Generation { number, sequence, milliseconds, files };
     generation.store(objects)?;
     Ok(generation)
 }
 
+/// Who hears how far a call has come, wherever that is known.
+struct Listener<'r, 'l> {
+    told: RefCell<&'r mut OnProgress<'l>>,
+    now: Cell<Progress>,
+    has_refused: Cell<bool>,
+}
+
+impl<'r, 'l> Listener<'r, 'l> {
+    fn new(listener: &'r mut OnProgress<'l>) -> Self {
+        let (told, now) = (RefCell::new(listener), Cell::new(Progress::default()));
+        Listener { told, now, has_refused: Cell::new(false) }
+    }
+
+    fn tell(&self, now: Progress) -> ControlFlow<()> {
+        self.now.set(now);
+        let told = (self.told.borrow_mut())(now);
+        self.has_refused.set(self.has_refused.get() || told.is_break());
+        told
+    }
+}
+
+/// Asks after each piece that is read whether to go on.
+struct Asking<'a, 'r, 'l, R> {
+    source: R,
+    listener: &'a Listener<'r, 'l>,
+}
+
+impl<R: Read> Read for Asking<'_, '_, '_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        match self.listener.tell(self.listener.now.get()) {
+            ControlFlow::Continue(()) => self.source.read(buffer),
+            ControlFlow::Break(()) => Err(std::io::Error::other(Error::Cancelled)),
+        }
+    }
+}
+
 /// Takes the files of a store.
-struct Upload<'o> {
+struct Upload<'o, 'r, 'l> {
     objects: &'o dyn ObjectStore,
+    listener: &'o Listener<'r, 'l>,
     /// Where log and manifest are made.
     own: OpenFolder,
     /// What generations have, by the object.
@@ -62,17 +117,22 @@ struct Upload<'o> {
     files: Vec<StoredFile>,
 }
 
-impl<'o> Upload<'o> {
-    fn new(objects: &'o dyn ObjectStore, generations: &[Generation]) -> Result<Self> {
+impl<'o, 'r, 'l> Upload<'o, 'r, 'l> {
+    fn new(
+        objects: &'o dyn ObjectStore,
+        generations: &[Generation],
+        listener: &'o Listener<'r, 'l>,
+    ) -> Result<Self> {
         let (memory, path) = (Memory::new(), Path::new("in memory"));
         memory.create_dir(path).map_err(Error::io(path))?;
         let files = generations.iter().flat_map(|generation| &generation.files);
         let known = files.map(|file| (file.object.clone(), file.clone())).collect();
-        Ok(Upload { objects, own: OpenFolder::open(&memory, path)?, known, files: Vec::new() })
+        let own = OpenFolder::open(&memory, path)?;
+        Ok(Upload { objects, listener, own, known, files: Vec::new() })
     }
 }
 
-impl Target for Upload<'_> {
+impl Target for Upload<'_, '_, '_> {
     fn folder(&self) -> &OpenFolder {
         &self.own
     }
@@ -82,7 +142,7 @@ impl Target for Upload<'_> {
         let object = object_of(&name, &file).map_err(Error::io(from.path_of(&name)))?;
         let taken = match self.known.get(&object) {
             Some(known) => StoredFile { name, ..known.clone() },
-            None => store(self.objects, from, name, object)?,
+            None => store(self.objects, from, (name, object), self.listener)?,
         };
         self.files.push(taken);
         Ok(())
@@ -98,28 +158,16 @@ fn object_of(name: &str, file: &Arc<dyn ReadAt>) -> std::io::Result<String> {
     Ok(format!("{number}-{len}-{:08x}.{kind}", crc32c::crc32c(&end)))
 }
 
-/// Whether an object has this name because it is a file of a store.
-pub(super) fn is_file(object: &str) -> bool {
-    if let Some((number, name)) = object.strip_prefix("own-").and_then(|it| it.split_once('-')) {
-        let is_own = name == MANIFEST_NAME || file_number(name).is_some();
-        return is_own && number.parse::<u64>().is_ok();
-    }
-    let Some((told, kind)) = object.split_once('.') else { return false };
-    let [number, len, end] = told.split('-').collect::<Vec<_>>()[..] else { return false };
-    let is_numbered = file_number(&format!("{number}.{kind}")).is_some();
-    is_numbered && len.parse::<u64>().is_ok() && u32::from_str_radix(end, 16).is_ok()
-}
-
 /// Stores a file of a folder.
 fn store(
     objects: &dyn ObjectStore,
     from: &OpenFolder,
-    name: String,
-    object: String,
+    (name, object): (String, String),
+    listener: &Listener<'_, '_>,
 ) -> Result<StoredFile> {
     let source = FileReader::new(from.open_file(&name)?).map_err(Error::io(from.path_of(&name)))?;
     let bytes = source.len();
-    let mut source = Summed::new(source);
+    let mut source = Summed::new(Asking { source, listener });
     let put = objects.put(&object, bytes, &mut source);
     put.map_err(Error::io(path_of(objects, &object)))?;
     Ok(StoredFile { name, object, bytes, checksum: source.checksum })

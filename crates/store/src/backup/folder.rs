@@ -2,11 +2,13 @@
 //! ```text
 //! put    NAME.part, synced -> NAME -> the folder, synced
 //! ```
-//! Invariant: a file without `.part` at the end of its name is whole.
+//! Invariant: a file without `.part` at the end of its name is whole. One with it is the present
+//! owner's, or a crash has left it: opening the folder removes those.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
+use super::names::is_object;
 use super::object_store::ObjectStore;
 use crate::error::{Error, Result};
 use crate::files::names::LOCK_NAME;
@@ -45,7 +47,16 @@ impl FolderObjects {
         make_folder(storage, dir.as_ref())?;
         let folder = OpenFolder::open(storage, dir.as_ref())?;
         let lock = lock_folder(&folder)?;
-        Ok(FolderObjects { folder, _lock: lock })
+        let objects = FolderObjects { folder, _lock: lock };
+        objects.remove_parts();
+        Ok(objects)
+    }
+
+    /// Removes what crashes have left of objects. What stays does no harm.
+    fn remove_parts(&self) {
+        let names = self.folder.list().unwrap_or_default();
+        let is_part = |name: &&String| name.strip_suffix(PART).is_some_and(is_object);
+        names.iter().filter(is_part).for_each(|name| _ = self.folder.remove(name));
     }
 
     fn fill(&self, out: &mut dyn Append, bytes: u64, source: &mut dyn Read) -> io::Result<()> {

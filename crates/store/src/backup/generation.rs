@@ -134,14 +134,16 @@ pub(super) fn name(number: u64) -> String {
     format!("{PREFIX}{number:06}")
 }
 
+/// The number of the generation whose record has this name. None: it is that of none.
+pub(super) fn number_of(record: &str) -> Option<u64> {
+    let number = record.strip_prefix(PREFIX)?.parse().ok()?;
+    (record == name(number)).then_some(number)
+}
+
 /// The numbers of those that have a record, ascending.
 pub(super) fn numbers(objects: &dyn ObjectStore) -> Result<Vec<u64>> {
     let names = objects.list(PREFIX).map_err(Error::io(objects.place()))?;
-    let number = |(it, _): &(String, u64)| {
-        let number = it.strip_prefix(PREFIX)?.parse().ok()?;
-        (*it == name(number)).then_some(number)
-    };
-    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
+    let mut numbers: Vec<u64> = names.iter().filter_map(|(it, _)| number_of(it)).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }

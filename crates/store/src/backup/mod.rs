@@ -9,13 +9,16 @@
 //! Invariants: a record is stored last and removed first, so what it names is there. An object
 //! never changes. Whatever is interrupted, each generation that had a record is whole.
 
+mod apply;
 mod create;
 mod folder;
 mod generation;
+mod names;
 mod object_store;
 mod prune;
 mod restore;
 mod ship;
+mod shipped;
 mod stored;
 mod verify;
 
@@ -26,7 +29,9 @@ use crate::error::{Error, Result};
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
 use crate::sync::{Arc, Mutex, lock};
+use crate::tools::progress::{OnProgress, Steps, unheard};
 
+pub use apply::Unlogged;
 pub use folder::FolderObjects;
 pub use generation::{Generation, StoredFile};
 pub use object_store::ObjectStore;
@@ -91,8 +96,22 @@ impl Backups {
     /// `Io`: the store or the backups cannot be read or written. No generation is made then, and
     /// none is worse than before.
     pub fn back_up(&self, db: &Db) -> Result<Generation> {
+        self.back_up_with_progress(db, &mut unheard)
+    }
+
+    /// As [`back_up`](Backups::back_up), and tells how many tables of how many it has. The listener
+    /// is called for each piece of a file, too.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: no generation is made. The next call does not store
+    /// again what an older generation has; the rest goes when generations are pruned.
+    pub fn back_up_with_progress(
+        &self,
+        db: &Db,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<Generation> {
         let _turn = lock(&self.turn);
-        create::back_up(&*self.objects, db, &self.environment)
+        create::back_up(&*self.objects, db, &self.environment, listener)
     }
 
     /// All generations, the oldest first.
@@ -126,33 +145,71 @@ impl Backups {
     /// `FileMissing`: there is no such generation. `NotEmpty`: the folder has files. `Corrupt`: an
     /// object is damaged. `Io`: the backups cannot be read, or the folder not be written.
     pub fn restore(&self, number: u64, dir: impl AsRef<Path>) -> Result<()> {
-        let generation = self.generation(number)?;
-        restore::restore(&*self.objects, &generation, &*self.environment.storage, dir.as_ref())
+        self.restore_with_progress(number, dir, &mut unheard)
+    }
+
+    /// As [`restore`](Backups::restore), and tells how many bytes of how many it has written.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: what it has made is removed.
+    pub fn restore_with_progress(
+        &self,
+        number: u64,
+        dir: impl AsRef<Path>,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<()> {
+        let (generation, place) =
+            (self.generation(number)?, (&*self.environment.storage, dir.as_ref()));
+        restore::restore(&*self.objects, &generation, place, &mut Steps::new(listener))
     }
 
     /// Makes a store as it was at a moment, in a folder that is empty or not there: of the newest
     /// generation before, and of the changes since that were [shipped](Backups::ship). Gives the
-    /// number of the last write that it has. The store is opened with `options` for it.
+    /// number of the last write that it has. The store is opened with `options` for it. After an
+    /// error the folder is empty.
+    ///
+    /// That key spaces were made, renamed or dropped, or got other options, counts from the call on
+    /// that shipped it; one that was written to is there before.
     ///
     /// # Errors
     /// As [`restore`](Backups::restore). `FileMissing`: no generation is so old, or changes up to
-    /// then were not shipped.
+    /// then were not shipped; or a key space without a [log](crate::options::OptionValues::log) was
+    /// written to since the generation.
     pub fn restore_until(
         &self,
         until: Until,
         dir: impl AsRef<Path>,
         options: Options,
     ) -> Result<u64> {
-        restore::until(&*self.objects, until, dir.as_ref(), options, &self.environment)
+        let unlogged = Unlogged::Refuse;
+        self.restore_until_with_progress(until, (dir, options), unlogged, &mut unheard)
+    }
+
+    /// As [`restore_until`](Backups::restore_until). Says what is to be done with key spaces whose
+    /// changes nothing tells, and tells how many bytes of how many it has read.
+    ///
+    /// # Errors
+    /// `Cancelled` if the listener stops it: what it has made is removed.
+    pub fn restore_until_with_progress(
+        &self,
+        until: Until,
+        (dir, options): (impl AsRef<Path>, Options),
+        unlogged: Unlogged,
+        listener: &mut OnProgress<'_>,
+    ) -> Result<u64> {
+        let (to, steps) = ((dir.as_ref(), options), &mut Steps::new(listener));
+        restore::until(&*self.objects, until, to, unlogged, (&self.environment, steps))
     }
 
     /// Stores the changes since the newest generation, or since those that were shipped before.
     /// Gives how far they reach now. The store has to keep its logs so long:
-    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes).
+    /// [`kept_log_bytes`](crate::options::OptionValues::kept_log_bytes). Of key spaces without a
+    /// log no change is told: these are as they were at the generation.
     ///
     /// # Errors
     /// `FileMissing`: there is no generation yet. `Gone`: the store has not kept its logs for so
-    /// long. Make a generation; changes are shipped from there on.
+    /// long, or a bulk load came since, which is in none. Make a generation; changes are shipped
+    /// from there on.
     pub fn ship(&self, db: &Db) -> Result<Shipped> {
         let _turn = lock(&self.turn);
         ship::ship(&*self.objects, db, &self.environment)

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::object_store::ObjectStore;
 use super::ship::ShippedName;
 use super::stored::path_of;
-use super::{create, generation};
+use super::{generation, names};
 use crate::error::{Error, Result};
 
 /// What was removed.
@@ -36,7 +36,7 @@ pub(super) fn prune(objects: &dyn ObjectStore, keep: usize) -> Result<Pruned> {
     let is_needed = |name: &str| match ShippedName::of(name) {
         Some(shipped) => oldest.is_some_and(|oldest| shipped.to > oldest),
         // What else is there is not ours.
-        None => !create::is_file(name) || needed.contains(name),
+        None => !names::is_file(name) || needed.contains(name),
     };
     let mut pruned = Pruned { generations: old.to_vec(), ..Pruned::default() };
     for (name, bytes) in objects.list("").map_err(Error::io(objects.place()))? {

@@ -3,21 +3,28 @@
 //! objects -> files, synced -> MANIFEST, last of all -> the store is there
 //!                                                      changes up to a moment -> applied to it
 //! ```
-//! Invariant: a folder without MANIFEST is no store, and is refused.
+//! Invariants: a folder without MANIFEST is no store, and is refused. After an error nothing is
+//! left in the folder. (A process that is killed while it applies changes leaves an older moment.)
 
 use std::path::Path;
 use std::time::Duration;
 
+use super::apply::{Changes, Restored, Unlogged};
 use super::generation::{Generation, StoredFile};
 use super::object_store::ObjectStore;
+use super::ship::ShippedName;
 use super::{generation, ship, stored};
 use crate::db::Db;
 use crate::error::{Error, Result};
 use crate::files::manifest::{MANIFEST_NAME, MANIFEST_NEW_NAME};
+use crate::files::names::LOCK_NAME;
+use crate::files::store_folder::lock_folder;
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
+use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::Storage;
 use crate::tools::checkpoint::{Made, Target, take_new_folder};
+use crate::tools::progress::Steps;
 
 /// A moment of a store's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,79 +39,161 @@ pub enum Until {
 pub(super) fn restore(
     objects: &dyn ObjectStore,
     generation: &Generation,
-    storage: &dyn Storage,
-    dir: &Path,
+    (storage, dir): (&dyn Storage, &Path),
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
+    steps.begin(generation.bytes())?;
+    place(objects, generation, (storage, dir), steps)
+}
+
+/// Requires: the steps have begun.
+fn place(
+    objects: &dyn ObjectStore,
+    generation: &Generation,
+    (storage, dir): (&dyn Storage, &Path),
+    steps: &mut Steps<'_, '_>,
 ) -> Result<()> {
     let (folder, _lock) = take_new_folder(storage, dir)?;
     let mut made = Made::in_folder(folder);
-    let filled = fill(objects, generation, &mut made);
+    let filled = fill(objects, generation, &mut made, steps);
     if filled.is_err() {
         made.remove();
     }
     filled
 }
 
-fn fill(objects: &dyn ObjectStore, generation: &Generation, made: &mut Made) -> Result<()> {
+fn fill(
+    objects: &dyn ObjectStore,
+    generation: &Generation,
+    made: &mut Made,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
     let is_manifest = |file: &&StoredFile| file.name == MANIFEST_NAME;
     let Some(manifest) = generation.files.iter().find(is_manifest) else {
         let path = stored::path_of(objects, &generation::name(generation.number));
         return Err(Error::corrupt(path, 0, "a generation without a manifest"));
     };
     for file in generation.files.iter().filter(|file| !is_manifest(file)) {
-        write(objects, file, &file.name, made)?;
+        write(objects, file, &file.name, made, steps)?;
     }
     made.folder().sync()?;
-    write(objects, manifest, MANIFEST_NEW_NAME, made)?;
+    write(objects, manifest, MANIFEST_NEW_NAME, made, steps)?;
     made.begin(MANIFEST_NAME.into());
     made.folder().rename(MANIFEST_NEW_NAME, MANIFEST_NAME)?;
     made.folder().sync()
 }
 
-fn write(objects: &dyn ObjectStore, file: &StoredFile, name: &str, made: &mut Made) -> Result<()> {
+fn write(
+    objects: &dyn ObjectStore,
+    file: &StoredFile,
+    name: &str,
+    made: &mut Made,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
     let (mut out, path) = (made.folder().create(name)?, made.folder().path_of(name));
     made.begin(name.into());
     let told = (file.bytes, file.checksum);
-    stored::read(objects, &file.object, told, |piece| out.append(piece).map_err(Error::io(&path)))?;
+    stored::read(objects, &file.object, told, |piece| {
+        out.append(piece).map_err(Error::io(&path))?;
+        steps.advance(piece.len() as u64)
+    })?;
     out.sync().map_err(Error::io(&path))
+}
+
+/// What a store is made of as of a moment.
+struct Plan {
+    from: Generation,
+    changes: Vec<ShippedName>,
+    /// The last write, if a batch ends there.
+    to: u64,
+}
+
+impl Plan {
+    fn new(objects: &dyn ObjectStore, until: Until) -> Result<Plan> {
+        let shipped = ship::names(objects)?;
+        let mut generations = generation::all(objects)?.into_iter();
+        let from = match until {
+            // Of the store that had that write: one that was restored later has greater numbers.
+            Until::Sequence(number) => {
+                generations.filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
+            }
+            Until::Time(time) => {
+                generations.rfind(|it| u128::from(it.milliseconds) <= time.as_millis())
+            }
+        };
+        let Some(from) = from else {
+            let (path, what) = (objects.place().into(), "no generation is so old".to_string());
+            return Err(Error::FileMissing { path, what });
+        };
+        let to = match until {
+            Until::Sequence(number) => number,
+            Until::Time(time) => ship::reached(&shipped, from.sequence, time),
+        };
+        let changes = ship::chain(objects, &shipped, from.sequence, to)?;
+        Ok(Plan { from, changes, to })
+    }
+
+    /// Applies the changes to the generation's store. Gives the last write.
+    fn apply(
+        &self,
+        objects: &dyn ObjectStore,
+        (db, options): (&Db, &Options),
+        unlogged: Unlogged,
+        steps: &mut Steps<'_, '_>,
+    ) -> Result<u64> {
+        let (mut restored, mut last) = (Restored::new(db, options), self.from.sequence);
+        for name in &self.changes {
+            let changes = Changes::read(objects, name)?;
+            if unlogged == Unlogged::Refuse {
+                changes.check_unlogged(&self.from)?;
+            }
+            last = changes.apply(&mut restored, (last, self.to))?;
+            steps.advance(changes.bytes())?;
+        }
+        drop(restored);
+        db.sync()?;
+        db.close()?;
+        Ok(last)
+    }
 }
 
 pub(super) fn until(
     objects: &dyn ObjectStore,
     until: Until,
-    dir: &Path,
-    options: Options,
-    environment: &Environment,
+    (dir, options): (&Path, Options),
+    unlogged: Unlogged,
+    (environment, steps): (&Environment, &mut Steps<'_, '_>),
 ) -> Result<u64> {
-    let shipped = ship::names(objects)?;
-    let generations = generation::all(objects)?;
-    let from = match until {
-        // Of the store that had that write: one that was restored later has greater numbers.
-        Until::Sequence(number) => {
-            generations.iter().filter(|it| it.sequence <= number).max_by_key(|it| it.sequence)
-        }
-        Until::Time(time) => {
-            generations.iter().rfind(|it| u128::from(it.milliseconds) <= time.as_millis())
-        }
-    };
-    let Some(from) = from else {
-        let (path, what) = (objects.place().into(), "no generation is so old".to_string());
-        return Err(Error::FileMissing { path, what });
-    };
-    let to = match until {
-        Until::Sequence(number) => number,
-        Until::Time(time) => ship::reached(&shipped, from.sequence, time),
-    };
-    let chain = ship::chain(objects, &shipped, from.sequence, to)?;
-    restore(objects, from, &*environment.storage, dir)?;
-    if chain.is_empty() {
-        return Ok(from.sequence);
+    let plan = Plan::new(objects, until)?;
+    // The last one knows most: what is refused is refused before anything is made.
+    let newest = plan.changes.last().map(|name| Changes::read(objects, name)).transpose()?;
+    if let Some(newest) = newest.filter(|_| unlogged == Unlogged::Refuse) {
+        newest.check_unlogged(&plan.from)?;
     }
-    let db = Db::open_with(dir, options, environment.clone())?;
-    let mut last = from.sequence;
-    for name in chain {
-        last = ship::apply(objects, &name, &db, (last, to))?;
+    let sizes = objects.list(ship::PREFIX).map_err(Error::io(objects.place()))?.into_iter();
+    let is_read = |name: &str| plan.changes.iter().any(|it| it.name() == name);
+    let of_changes: u64 = sizes.filter(|(name, _)| is_read(name)).map(|(_, bytes)| bytes).sum();
+    steps.begin(plan.from.bytes().saturating_add(of_changes))?;
+    place(objects, &plan.from, (&*environment.storage, dir), steps)?;
+    if plan.changes.is_empty() {
+        return Ok(plan.from.sequence);
     }
-    db.sync()?;
-    db.close()?;
-    Ok(last)
+    let applied = Db::open_with(dir, options.clone(), environment.clone())
+        .and_then(|db| plan.apply(objects, (&db, &options), unlogged, steps));
+    if applied.is_err() {
+        // That it cannot be removed is told by the next attempt.
+        let _ = remove_store(&*environment.storage, dir);
+    }
+    applied
+}
+
+/// Removes a store that was made here. Requires: it is closed.
+fn remove_store(storage: &dyn Storage, dir: &Path) -> Result<()> {
+    let folder = OpenFolder::open(storage, dir)?;
+    let _lock = lock_folder(&folder)?;
+    let names = folder.list()?;
+    let mut made = Made::in_folder(folder);
+    names.into_iter().filter(|name| name != LOCK_NAME).for_each(|name| made.begin(name));
+    made.remove();
+    Ok(())
 }

@@ -1,32 +1,25 @@
 //! Changes since a generation, stored as the change feed tells them.
 //! ```text
-//! changes-FROM-TO-TIME   magic | version | names of key spaces | batches | checksum
-//! batch                  count | number, key space, kind, key, value | ...
+//! generation   changes-41-57   changes-57-80   changes-80-99
+//!    41       [42 ....... 57] [58 ....... 80] [81 ....... 99]     a chain: none is missing
 //! ```
-//! Invariant: an object has all writes behind FROM up to TO, and no other one.
+//! What the feed does not tell: a bulk load ends it, so a generation is needed behind that. Key
+//! spaces, as they are then, go along. Of those without a log it is said how far they were written.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use trommel_filters::{Corrupt, Reader, Writer};
-
-use super::generation::{self, VERSION};
+use super::generation;
 use super::object_store::ObjectStore;
+use super::shipped::{Part, ShippedSpace, ShippedSpaces};
 use super::stored;
 use crate::db::Db;
-use crate::entries::batch::Batch;
-use crate::entries::expiry::Expiry;
 use crate::error::{Error, Result};
-use crate::plan::options::keyspace::KeyspaceOptions;
-use crate::read::changes::{Change, ChangeBatch, ChangeKind};
+use crate::plan::store_layout::KeyspaceLayout;
 use crate::shared::environment::Environment;
 
-const MAGIC: [u8; 8] = *b"TRMLCHNG";
-const PREFIX: &str = "changes-";
+pub(super) const PREFIX: &str = "changes-";
 /// An object is begun after so many bytes.
 const PART_BYTES: usize = 8 << 20;
-/// The largest group of writes and some more.
-const OBJECT_BYTES_MAX: u64 = 8 << 30;
 
 /// What a call has shipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +49,7 @@ impl ShippedName {
         (told.name() == name).then_some(told)
     }
 
-    fn name(self) -> String {
+    pub(super) fn name(self) -> String {
         format!("{PREFIX}{:020}-{:020}-{}", self.from, self.to, self.milliseconds)
     }
 }
@@ -132,7 +125,7 @@ pub(super) fn ship(
     let mut shipped = Shipped { from, to: from, bytes: 0 };
     loop {
         let mut part = Part::default();
-        while part.out.as_slice().len() < PART_BYTES
+        while part.len() < PART_BYTES
             && let Some(batch) = feed.next_batch()?
         {
             part.add(&batch);
@@ -143,177 +136,29 @@ pub(super) fn ship(
         let milliseconds = environment.clock.since_epoch().as_millis() as u64;
         let name = ShippedName { from: shipped.to, to: part.last, milliseconds };
         shipped.to = part.last;
-        let bytes = part.encode();
+        let bytes = part.encode(&spaces(db));
         stored::put(objects, &name.name(), &bytes)?;
         shipped.bytes += bytes.len() as u64;
     }
 }
 
-/// Batches that become an object.
-#[derive(Default)]
-struct Part {
-    names: BTreeMap<u32, String>,
-    out: Writer,
-    last: u64,
-}
-
-fn push(out: &mut Writer, bytes: &[u8]) {
-    out.varint(bytes.len() as u64);
-    out.bytes(bytes);
-}
-
-impl Part {
-    fn add(&mut self, batch: &ChangeBatch) {
-        self.last = batch.sequence();
-        self.out.varint(batch.changes.len() as u64);
-        for Change { sequence, keyspace, keyspace_name, key, kind } in &batch.changes {
-            if let Some(name) = keyspace_name {
-                self.names.entry(*keyspace).or_insert_with(|| name.to_string());
-            }
-            self.out.varint(*sequence);
-            self.out.varint(u64::from(*keyspace));
-            let (number, value): (u8, &[u8]) = match kind {
-                ChangeKind::Put(value) => (0, value),
-                ChangeKind::PutWithExpiry { value, .. } => (1, value),
-                ChangeKind::Merge(operand) => (2, operand),
-                ChangeKind::Delete => (3, &[]),
-                ChangeKind::DeleteRange { to } => (4, to),
-            };
-            self.out.u8(number);
-            push(&mut self.out, key);
-            push(&mut self.out, value);
-            if let ChangeKind::PutWithExpiry { expiry, .. } = kind {
-                self.out.varint(expiry.milliseconds());
-            }
-        }
+/// The key spaces of the store, as they are now.
+fn spaces(db: &Db) -> ShippedSpaces {
+    let visible = db.engine.snapshots.visible().0;
+    let mut all = ShippedSpaces::new();
+    for (id, KeyspaceLayout { record, tree }) in &db.engine.manifest().layout().keyspaces {
+        let has_log = record.options.get("log").is_none_or(|text| text != "false");
+        let unlogged = (!has_log).then_some(tree.last_sequence.0);
+        let (name, options) = (record.name.clone(), record.options.clone());
+        all.insert(id.0, ShippedSpace { name, options, unlogged });
     }
-
-    fn encode(self) -> Vec<u8> {
-        let mut out = Writer::new();
-        out.bytes(&MAGIC);
-        out.u32(VERSION);
-        out.varint(self.names.len() as u64);
-        for (number, name) in &self.names {
-            out.varint(u64::from(*number));
-            push(&mut out, name.as_bytes());
-        }
-        out.bytes(self.out.as_slice());
-        out.u32(crc32c::crc32c(out.as_slice()));
-        out.finish()
+    // Those that are open know whether they have a log now, and what is in memory.
+    for engine in db.owner.engines() {
+        let Some(space) = all.get_mut(&engine.keyspace.0) else { continue };
+        let version = engine.current.pin();
+        let flushed = version.layout.last_sequence.0;
+        let through = version.first_unflushed().map_or(flushed, |_| visible.max(flushed));
+        space.unlogged = (!engine.has_log()).then_some(through);
     }
-}
-
-/// Applies the batches behind the first write up to the second one to a store. Gives the last write
-/// that was applied.
-pub(super) fn apply(
-    objects: &dyn ObjectStore,
-    name: &ShippedName,
-    db: &Db,
-    (from, to): (u64, u64),
-) -> Result<u64> {
-    let name = name.name();
-    let (bytes, path) =
-        (stored::get(objects, &name, OBJECT_BYTES_MAX)?, stored::path_of(objects, &name));
-    let wrong = |it: Corrupt| Error::corrupt(&path, it.at as u64, it.what);
-    let mut input = Reader::new(&bytes);
-    let (version, names) = head(&bytes, &mut input).map_err(wrong)?;
-    if version != VERSION {
-        return Err(Error::Version { path, found: version, known: VERSION });
-    }
-    let mut last = from;
-    while input.left() > size_of::<u32>() {
-        let changes = batch(&mut input).map_err(wrong)?;
-        let number = changes.last().map_or(0, |change| change.sequence);
-        if number > to {
-            break;
-        }
-        if number > from {
-            write(db, &changes, &names)?;
-            last = number;
-        }
-    }
-    Ok(last)
-}
-
-type Names = BTreeMap<u32, String>;
-
-fn head(bytes: &[u8], input: &mut Reader<'_>) -> std::result::Result<(u32, Names), Corrupt> {
-    if input.bytes(MAGIC.len())? != MAGIC {
-        return Err(Corrupt { at: 0, what: "no changes that were shipped" });
-    }
-    let version = input.u32()?;
-    if version != VERSION {
-        return Ok((version, Names::new()));
-    }
-    let is_wrong =
-        |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
-    if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
-        return Err(input.corrupt("the checksum of shipped changes does not match"));
-    }
-    let mut names = Names::new();
-    for _ in 0..input.varint()? {
-        let number = number_of(input)?;
-        let len = input.len()?;
-        let name = String::from_utf8(input.bytes(len)?.to_vec());
-        names.insert(number, name.map_err(|_| input.corrupt("a name that is no text"))?);
-    }
-    Ok((version, names))
-}
-
-fn number_of(input: &mut Reader<'_>) -> std::result::Result<u32, Corrupt> {
-    let number = input.varint()?;
-    u32::try_from(number).map_err(|_| input.corrupt("a key space that cannot be"))
-}
-
-fn batch(input: &mut Reader<'_>) -> std::result::Result<Vec<Change>, Corrupt> {
-    let mut changes = Vec::new();
-    for _ in 0..input.varint()? {
-        let (sequence, keyspace, number) = (input.varint()?, number_of(input)?, input.u8()?);
-        let mut bytes = || {
-            let len = input.len()?;
-            Ok(input.bytes(len)?.to_vec())
-        };
-        let (key, value) = (bytes()?, bytes()?);
-        let kind = match number {
-            0 => ChangeKind::Put(value),
-            1 => {
-                let expiry = Expiry::at_milliseconds(input.varint()?);
-                ChangeKind::PutWithExpiry { value, expiry }
-            }
-            2 => ChangeKind::Merge(value),
-            3 => ChangeKind::Delete,
-            4 => ChangeKind::DeleteRange { to: value },
-            _ => return Err(input.corrupt("a kind of change that is not known")),
-        };
-        changes.push(Change { sequence, keyspace, keyspace_name: None, key, kind });
-    }
-    Ok(changes)
-}
-
-/// Writes a batch. What went into key spaces that were dropped since is left out.
-fn write(db: &Db, changes: &[Change], names: &Names) -> Result<()> {
-    let (mut out, mut within) = (Batch::new(), None);
-    for change in changes {
-        if within != Some(change.keyspace) {
-            within = Some(change.keyspace);
-            match names.get(&change.keyspace) {
-                _ if change.keyspace == 0 => out.to(db),
-                Some(name) => out.to(&db.keyspace(name, KeyspaceOptions::new())?),
-                None => {
-                    within = None;
-                    continue;
-                }
-            };
-        }
-        match &change.kind {
-            ChangeKind::Put(value) => out.put(&change.key, value),
-            ChangeKind::PutWithExpiry { value, expiry } => {
-                out.put_with_expiry(&change.key, value, *expiry)
-            }
-            ChangeKind::Merge(operand) => out.merge(&change.key, operand),
-            ChangeKind::Delete => out.delete(&change.key),
-            ChangeKind::DeleteRange { to } => out.delete_range(&change.key, to),
-        };
-    }
-    db.write(out)
+    all
 }

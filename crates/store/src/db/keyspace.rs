@@ -64,6 +64,31 @@ impl Keyspace {
         get::get(&self.engine, key.as_ref())
     }
 
+    /// As [`get`](Keyspace::get), if it can be told from memory alone: the key is in a memtable, or
+    /// the filter knows that it is nowhere, or its block is in the cache. None: the disk would have
+    /// to be read. So a server answers at once what needs no thread of its own, and hands on the
+    /// rest. Values that are apart from their keys, and operands of a merge operator, count as not
+    /// in memory.
+    ///
+    /// ```
+    /// # fn main() -> trommel::Result<()> {
+    /// # let dir = tempfile::tempdir().expect("a temporary folder");
+    /// # let db = trommel::Db::open(dir.path().join("store"), trommel::Options::default())?;
+    /// db.put("a", "1")?;
+    /// db.flush()?;
+    /// assert!(db.get_if_cached("b").is_some_and(|known| known.is_ok_and(|none| none.is_none())));
+    /// let value = match db.get_if_cached("a") {
+    ///     Some(known) => known?,
+    ///     None => db.get("a")?, // on a thread that may wait
+    /// };
+    /// assert_eq!(value.as_deref(), Some(&b"1"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn get_if_cached(&self, key: impl AsRef<[u8]>) -> Option<Result<Option<Value>>> {
+        get::get_if_cached(&self.engine, key.as_ref())
+    }
+
     /// Whether a key has a value.
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())

@@ -8,9 +8,11 @@ use crate::db::single_keys;
 use crate::entries::batch::Batch;
 use crate::entries::entry::{Kind, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
+use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::value_file::ValueFile;
 use crate::plan::options::VALUE_THRESHOLD_MIN;
+use crate::plan::options::keyspace::Named;
 use crate::sync::Arc;
 use crate::write::conflicts::Write;
 use crate::write::engine::{Engine, EngineUse};
@@ -37,11 +39,15 @@ impl Owner {
         self.engines().iter().try_for_each(|engine| f(engine))
     }
 
+    /// Keeps options of a key space, which hold when it is opened next.
+    pub(crate) fn keep_options(&self, keyspace: KeyspaceId, options: Named) -> Result<()> {
+        self.keyspaces.keep(&self.engine, keyspace, options)
+    }
+
     /// Gives the number of the last write.
-    pub(crate) fn write(&self, mut write: Write, sync: bool) -> Result<Sequence> {
+    pub(crate) fn write(&self, write: Write, sync: bool) -> Result<Sequence> {
         let engine = &self.engine;
         write.batch.check()?;
-        write.batch.start_lifetimes(&*engine.env.clock);
         // In a child the locks of writers may be held for ever.
         engine.life().check()?;
         for (keyspace, key) in write.batch.merged_keys() {
@@ -51,6 +57,21 @@ impl Owner {
                 return Err(Error::NoMergeOperator { path, keyspace, key });
             }
         }
+        self.write_checked(write, sync)
+    }
+
+    /// Writes what another store has told. Its operands were taken there: they are written as they
+    /// are, whether or not their operator is here.
+    pub(crate) fn write_told(&self, write: Write) -> Result<Sequence> {
+        write.batch.check()?;
+        self.engine.life().check()?;
+        self.write_checked(write, false)
+    }
+
+    #[inline]
+    fn write_checked(&self, mut write: Write, sync: bool) -> Result<Sequence> {
+        let engine = &self.engine;
+        write.batch.start_lifetimes(&*engine.env.clock);
         let _held = self.put_values_apart(&mut write.batch)?;
         let (commit, clock) = (&engine.commit, engine.timing());
         let expected = write.batch.take_expected();

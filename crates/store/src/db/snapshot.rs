@@ -17,8 +17,8 @@ use crate::tree::snapshots::Registered;
 /// The store as it was at one moment. It answers as [`Db`](crate::Db) did then.
 pub struct Snapshot {
     /// Of the key space that it answers for.
-    pub(super) tree: Arc<OpenTree>,
-    pub(super) registered: Registered,
+    pub(crate) tree: Arc<OpenTree>,
+    pub(crate) registered: Registered,
 }
 
 impl Snapshot {
@@ -48,6 +48,13 @@ impl Snapshot {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         let version = self.tree.current.pin();
         get::get_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
+    }
+
+    /// As [`get`](Snapshot::get), if it can be told from memory alone. None: the disk would have to
+    /// be read. See [`Keyspace::get_if_cached`](crate::Keyspace::get_if_cached).
+    pub fn get_if_cached(&self, key: impl AsRef<[u8]>) -> Option<Result<Option<Value>>> {
+        let version = self.tree.current.pin();
+        get::get_cached_at(&self.tree, &version, key.as_ref(), self.registered.sequence())
     }
 
     /// Whether a key had a value.

@@ -33,7 +33,7 @@ use crate::read::scan::{KeyValue, Scan};
 use crate::sync::{Arc, lock};
 use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, ReadSet, Write};
-use crate::write::key_locks::{Locker, Patience};
+use crate::write::key_locks::{Locker, Mark, Patience};
 
 /// What a commit makes sure of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -94,7 +94,7 @@ struct State {
 #[derive(Debug)]
 pub struct Savepoint {
     writes: OwnWrites,
-    locks: usize,
+    locks: Mark,
 }
 
 impl Transaction {
@@ -200,14 +200,15 @@ impl Transaction {
 
     /// A place to which its writes can go back.
     pub fn savepoint(&self) -> Savepoint {
-        Savepoint { writes: self.state().writes.clone(), locks: self.locks.count() }
+        Savepoint { writes: self.state().writes.clone(), locks: self.locks.mark() }
     }
 
     /// Forgets what was written since, and frees the keys that were locked since. What was read
-    /// since must still hold at the commit.
+    /// since must still hold at the commit. Of a savepoint that another rolling back went past, the
+    /// writes come back; the locks that were freed then do not.
     pub fn roll_back_to(&self, savepoint: &Savepoint) {
         self.state().writes.clone_from(&savepoint.writes);
-        self.locks.free_from(savepoint.locks);
+        self.locks.free_since(savepoint.locks);
     }
 
     /// Writes what it has written, all of it or nothing. One that has written nothing never fails.

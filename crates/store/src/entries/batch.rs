@@ -264,6 +264,8 @@ impl Batch {
     }
 
     fn add(&mut self, kind: Kind, key: &[u8], value: &[&[u8]]) -> &mut Self {
+        // Most batches have one write: its bytes are given room at once.
+        self.bytes.reserve(key.len() + value.iter().map(|part| part.len()).sum::<usize>());
         let key_at = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();

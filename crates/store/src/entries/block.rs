@@ -17,7 +17,8 @@ use trommel_filters::{Corrupt, Reader, Writer};
 use crate::entries::compression::{Dictionary, Packer, Unreadable, unpack};
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
-use crate::sync::{AtomicBool, Ordering, Shared};
+use crate::entries::read_value::ReadValue;
+use crate::sync::{Arc, AtomicBool, Ordering, Shared};
 
 /// Entries from one restart to the next.
 const RESTART_INTERVAL: usize = 16;
@@ -180,6 +181,8 @@ pub(crate) struct BlockHeader {
     /// A reader found the block in the cache. On the cache line of the reference count, which each
     /// holder of the block writes anyway.
     touched: AtomicBool,
+    /// What the block is kept for, if it has no entries.
+    value: Option<Arc<ReadValue>>,
 }
 
 impl Block {
@@ -187,15 +190,21 @@ impl Block {
     pub(crate) fn new(bytes: &[u8]) -> Result<Block, Corrupt> {
         let view = View::split(bytes)?;
         let parts = Parts { entry_count: view.walk()?, ..view.parts };
-        let header = BlockHeader { parts, touched: AtomicBool::new(false) };
+        let header = BlockHeader { parts, touched: AtomicBool::new(false), value: None };
         Ok(Block { memory: Shared::from_header_and_slice(header, bytes) })
     }
 
-    /// Bytes that are no entries, kept in memory as a block is. Requires: nobody searches them.
-    pub(crate) fn of_bytes(bytes: &[u8]) -> Block {
+    /// A value that is kept in memory as a block is, and bytes that tell whose it is. Requires:
+    /// nobody searches them.
+    pub(crate) fn of_value(bytes: &[u8], value: Arc<ReadValue>) -> Block {
         let parts = Parts { restart_count: 0, heads_at: 0, values_at: 0, entry_count: 0 };
-        let header = BlockHeader { parts, touched: AtomicBool::new(false) };
+        let header = BlockHeader { parts, touched: AtomicBool::new(false), value: Some(value) };
         Block { memory: Shared::from_header_and_slice(header, bytes) }
+    }
+
+    /// The value that it was made of.
+    pub(crate) fn value(&self) -> Option<&Arc<ReadValue>> {
+        self.memory.header.header.value.as_ref()
     }
 
     #[inline]
@@ -222,7 +231,7 @@ impl Block {
         if place.head >= view.parts.values_at as usize {
             return None;
         }
-        let entry = view.parsed(place);
+        let entry = view.entry(place);
         Some((entry, &view.bytes[entry.key_at..entry.next.head]))
     }
 
@@ -255,7 +264,8 @@ impl Block {
     /// The memory it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         // The reference count, the header, the length, the bytes.
-        size_of::<usize>() + size_of_val(&self.memory.header) + self.memory.slice.len()
+        let own = size_of::<usize>() + size_of_val(&self.memory.header) + self.memory.slice.len();
+        own + self.value().map_or(0, |value| value.size_bytes())
     }
 
     /// Marks the block as asked for. A mark that is there already is not written again.

@@ -28,12 +28,12 @@ pub(crate) struct MergeCursor {
 
 impl Input {
     fn order(&self, other: &Input) -> Ordering {
-        order(&self.cursor, &other.cursor)
+        order(&self.cursor, &other.cursor).then_with(|| self.place.cmp(&other.place))
     }
 }
 
 impl MergeCursor {
-    /// At the first entry of all. Requires: no two inputs share an entry.
+    /// At the first entry of all. Of inputs that share an entry the first one's comes first.
     pub(crate) fn new(inputs: Vec<AnyCursor>) -> Result<MergeCursor> {
         let (heap, reads) = (CursorHeap::new(Ordering::Less), Reads::default());
         let mut merged = MergeCursor { heap, reads };

@@ -21,6 +21,7 @@ pub(crate) mod memtable_writes;
 pub(crate) mod merge_cursor;
 pub(crate) mod merge_operator;
 pub(crate) mod packed;
+pub(crate) mod read_value;
 pub(crate) mod retention;
 pub(crate) mod skiplist;
 pub(crate) mod tombstones;

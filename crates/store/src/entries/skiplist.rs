@@ -16,6 +16,8 @@
 use std::cmp::Ordering;
 use std::ptr;
 
+use trommel_filters::prefetch_at;
+
 use crate::cost;
 use crate::entries::entry::{Entry, Kind, Sequence, order};
 use crate::entries::keys::key_head;
@@ -238,6 +240,8 @@ impl SkipList {
         for level in (0..self.height.load(Memory::Relaxed)).rev() {
             loop {
                 after = self.link(before, level).load(Memory::Acquire);
+                // Most steps wait for memory: that of the next level's node comes meanwhile.
+                self.ask_for_next(before, level);
                 if after.is_null() || !self.is_before(after, head, key, at) {
                     break;
                 }
@@ -246,6 +250,16 @@ impl SkipList {
             passed(level, before);
         }
         (before, after)
+    }
+
+    /// Has the processor load the node that comes after `before` one level below. (A model would
+    /// gain nothing but looks at the link.)
+    #[inline]
+    fn ask_for_next(&self, before: *mut Node, level: usize) {
+        if level > 0 && !cfg!(any(loom, shuttle)) {
+            let next = self.link(before, level - 1).load(Memory::Relaxed);
+            prefetch_at(next.cast_const().cast(), 1);
+        }
     }
 
     /// Requires: `node` is a node of this list.

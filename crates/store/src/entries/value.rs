@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::entries::block::Block;
 use crate::entries::expiry::{EXPIRY_BYTES, Expiry};
+use crate::entries::read_value::ReadValue;
 use crate::entries::skiplist::HeldBytes;
 use crate::storage::clock::Clock;
 
@@ -43,24 +44,8 @@ enum ValueBytes {
 
 /// A value that is apart from its key.
 struct ApartValue {
-    source: ApartSource,
+    read: Arc<ReadValue>,
     expiry: Option<Expiry>,
-}
-
-enum ApartSource {
-    /// A part of what was read.
-    Read(Vec<u8>, Range<usize>),
-    /// From a byte of a block of the cache on.
-    Cached(Block, usize),
-}
-
-impl ApartValue {
-    fn bytes(&self) -> &[u8] {
-        match &self.source {
-            ApartSource::Read(bytes, range) => &bytes[range.clone()],
-            ApartSource::Cached(block, start) => &block.raw()[*start..],
-        }
-    }
 }
 
 // A get hands it through some functions on its way out.
@@ -108,16 +93,9 @@ impl Value {
         Value { place }
     }
 
-    /// A part of what was read of a file of values. Requires: there is such a part.
-    pub(crate) fn apart(bytes: Vec<u8>, range: Range<usize>, expiry: Option<Expiry>) -> Value {
-        let source = ApartSource::Read(bytes, range);
-        Value { place: ValueBytes::Apart(Arc::new(ApartValue { source, expiry })) }
-    }
-
-    /// What a block has from a byte on. Requires: it has so many bytes.
-    pub(crate) fn apart_in_block(block: Block, start: usize, expiry: Option<Expiry>) -> Value {
-        let source = ApartSource::Cached(block, start);
-        Value { place: ValueBytes::Apart(Arc::new(ApartValue { source, expiry })) }
+    /// What was read of a file of values.
+    pub(crate) fn apart(read: Arc<ReadValue>, expiry: Option<Expiry>) -> Value {
+        Value { place: ValueBytes::Apart(Arc::new(ApartValue { read, expiry })) }
     }
 
     /// The value that the user gave, of one that is stored with a time before it, unless that has
@@ -165,7 +143,7 @@ impl Deref for Value {
             }
             ValueBytes::Shared(bytes) => bytes,
             ValueBytes::SharedBehindExpiry(bytes) => bytes.get(EXPIRY_BYTES..).unwrap_or_default(),
-            ValueBytes::Apart(value) => value.bytes(),
+            ValueBytes::Apart(value) => value.read.as_slice(),
         }
     }
 }

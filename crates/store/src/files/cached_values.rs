@@ -1,6 +1,6 @@
 //! Values apart that gets have read lately, in the cache of blocks, under its budget.
 //! ```text
-//! reference -> a group of slots -> file u64 | place u64 | value     whose it is
+//! reference -> a group of slots -> file u64 | place u64 -> value    whose it is
 //! groups    as many slots as twice the values that the whole cache has room for
 //! ```
 //! A value whose file is gone stays until others push it out.
@@ -12,14 +12,14 @@ use std::ops::Range;
 
 use crate::entries::block::Block;
 use crate::entries::expiry::Expiry;
+use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::files::cache::{BlockSlots, CacheShare};
-use crate::files::value_file::ReadValue;
 use crate::storage::life::Life;
 use crate::sync::{Arc, OnceLock};
 
-/// What a slot's memory has before the value.
+/// What a slot's memory has beside the value.
 const PREFIX_BYTES: usize = 16;
 /// The slots of a group, in which a value may be: they lie on one or two cache lines.
 const GROUP: usize = 8;
@@ -68,14 +68,14 @@ impl CachedValues {
     /// The value of a reference, which expires then. None: it is not here.
     pub(crate) fn get(&self, at: &ValueRef, expiry: Option<Expiry>) -> Option<Value> {
         let (slots, prefix) = (self.slots.get()?, prefix(at));
-        let is_it = |block: &Block| block.raw().starts_with(&prefix);
+        let is_it = |block: &Block| block.raw() == prefix;
         let block = self.group(at).find_map(|slot| slots.get_if(slot, is_it))?;
-        Some(Value::apart_in_block(block, PREFIX_BYTES, expiry))
+        Some(Value::apart(Arc::clone(block.value()?), expiry))
     }
 
-    /// Keeps a value that was read, unless it is too long, or its group is full. What lies before
-    /// the value in `read` is lost. (Of two threads that read the same one, both may keep it.)
-    pub(crate) fn keep(&self, at: &ValueRef, read: &mut ReadValue) {
+    /// Keeps a value that was read, unless it is too long, or its group is full. (Of two threads
+    /// that read the same one, both may keep it.)
+    pub(crate) fn keep(&self, at: &ValueRef, read: &Arc<ReadValue>) {
         if read.range.len() > self.share.bytes_max() as usize / SHARE_OF_CACHE {
             return;
         }
@@ -84,20 +84,8 @@ impl CachedValues {
             BlockSlots::new(Arc::clone(&self.share), Arc::clone(&self.life), count)
         });
         if let Some(slot) = self.group(at).find(|slot| slots.is_empty(*slot)) {
-            slots.insert(slot, &with_prefix(at, read));
+            slots.insert(slot, &Block::of_value(&prefix(at), Arc::clone(read)));
         }
-    }
-}
-
-/// A value behind its prefix. What was read has room for it, mostly, where its record's head was.
-fn with_prefix(at: &ValueRef, read: &mut ReadValue) -> Block {
-    let Range { start, end } = read.range.clone();
-    match start.checked_sub(PREFIX_BYTES) {
-        Some(from) => {
-            read.bytes[from..start].copy_from_slice(&prefix(at));
-            Block::of_bytes(&read.bytes[from..end])
-        }
-        None => Block::of_bytes(&[&prefix(at), &read.bytes[start..end]].concat()),
     }
 }
 
@@ -110,9 +98,9 @@ mod tests {
         ValueRef { file, offset, len: len as u64, checksum: 0, packed_bytes: None }
     }
 
-    fn read(before: usize, value: &[u8]) -> ReadValue {
+    fn read(before: usize, value: &[u8]) -> Arc<ReadValue> {
         let bytes = [&vec![9; before], value, b"behind"].concat();
-        ReadValue { bytes, range: before..before + value.len() }
+        Arc::new(ReadValue { bytes, range: before..before + value.len() })
     }
 
     fn cached(cache: &Arc<BlockCache>, threshold: usize) -> CachedValues {
@@ -134,9 +122,7 @@ mod tests {
         for (number, before) in [0, 3, PREFIX_BYTES, 40].into_iter().enumerate() {
             let (at, value) = (at(7, 28 + 5000 * number as u64, 100), [number as u8; 100]);
             assert_eq!(get(&values, &at), None);
-            let mut read = read(before, &value);
-            values.keep(&at, &mut read);
-            assert_eq!(read.bytes[read.range.clone()], value, "it is as it was");
+            values.keep(&at, &read(before, &value));
             assert_eq!(get(&values, &at), Some(value.to_vec()), "{before} bytes before it");
         }
         let expiry = Expiry::of_stored(&5u64.to_le_bytes());
@@ -155,7 +141,7 @@ mod tests {
         let all: Vec<ValueRef> = (0..12).map(|number| at(number / 3, number % 3, 50)).collect();
         for (number, at) in all.iter().enumerate() {
             assert_eq!((values.group(at), get(&values, at)), (0..GROUP, None));
-            values.keep(at, &mut read(16, &[number as u8; 50]));
+            values.keep(at, &read(16, &[number as u8; 50]));
         }
         for (number, at) in all.iter().enumerate() {
             let kept = (number < GROUP).then(|| vec![number as u8; 50]);
@@ -172,7 +158,7 @@ mod tests {
         let all: Vec<ValueRef> = (0..COUNT as u64)
             .map(|number| at(number / 300, 28 + number % 300 * 4116, 4096))
             .collect();
-        all.iter().for_each(|at| values.keep(at, &mut read(16, &[1; 4096])));
+        all.iter().for_each(|at| values.keep(at, &read(16, &[1; 4096])));
         let kept = all.iter().filter(|at| get(&values, at).is_some()).count();
         assert!(kept > COUNT * 95 / 100, "{kept} of {COUNT}");
     }
@@ -184,7 +170,7 @@ mod tests {
         let lengths = [50, 8 << 10, (8 << 10) + 1];
         let kept = lengths.map(|len| {
             let at = at(7, 30 * len as u64, len);
-            values.keep(&at, &mut read(16, &vec![1; len]));
+            values.keep(&at, &read(16, &vec![1; len]));
             get(&values, &at).is_some()
         });
         assert_eq!(kept, [true, true, false]);
@@ -193,7 +179,7 @@ mod tests {
     #[test]
     fn a_cache_without_bounds_has_bounded_slots() {
         let (values, at) = (cached(&cache_of(u64::MAX), 1 << 10), at(7, 28, 3));
-        values.keep(&at, &mut read(16, &[1; 3]));
+        values.keep(&at, &read(16, &[1; 3]));
         assert_eq!(get(&values, &at), Some(vec![1; 3]));
         assert_eq!(values.group_count * GROUP, SLOTS_MAX);
     }
@@ -201,7 +187,7 @@ mod tests {
     #[test]
     fn no_cache_keeps_no_value() {
         let (values, at) = (cached(&cache_of(0), 1 << 10), at(7, 28, 0));
-        values.keep(&at, &mut read(16, &[]));
+        values.keep(&at, &read(16, &[]));
         assert!(values.get(&at, None).is_none());
     }
 }

@@ -33,6 +33,8 @@ pub(crate) struct ReplayedLog {
     pub(crate) counts: LogCounts,
     /// Its newest write.
     last: Sequence,
+    /// The number of its last entry.
+    last_entry: Sequence,
     /// How many of its bytes were durable when its last group was written.
     pub(crate) said_bytes: u64,
 }
@@ -40,7 +42,7 @@ pub(crate) struct ReplayedLog {
 impl ReplayedLog {
     fn new(number: u64, before: Predecessor) -> Self {
         let (counts, last, said_bytes) = (LogCounts::default(), Sequence(0), 0);
-        ReplayedLog { number, before, counts, last, said_bytes }
+        ReplayedLog { number, before, counts, last, last_entry: last, said_bytes }
     }
 }
 
@@ -64,12 +66,19 @@ pub(crate) struct Replayed {
     pub(crate) logs: Vec<ReplayedLog>,
     /// Oldest first.
     pub(crate) trees: BTreeMap<KeyspaceId, Vec<ReplayedMemtable>>,
+    /// Whether there is a write into a key space that the layout does not know yet.
+    pub(crate) is_ahead: bool,
     /// Where the newest log ends, since a value is not there that its next group refers to.
     torn_at: Option<u64>,
     late: BTreeMap<KeyspaceId, Vec<LateWrite>>,
 }
 
 impl Replayed {
+    /// The newest write that a log has.
+    pub(crate) fn last_entry(&self) -> Sequence {
+        self.logs.iter().map(|log| log.last_entry).max().unwrap_or_default()
+    }
+
     /// The newest write, whether tables have it or not.
     pub(crate) fn last(&self) -> Sequence {
         let before = |log: &ReplayedLog| log.before.last.unwrap_or_default();
@@ -86,7 +95,7 @@ pub(crate) fn replay_logs(
     layout: &StoreLayout,
     size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
 ) -> Result<Replayed> {
-    let replay = Replay { folder, values, layout, size_of };
+    let replay = Replay { folder, values, layout, size_of, is_owner: true };
     let mut torn_at = None;
     loop {
         let replayed = replay.all(names, torn_at)?;
@@ -95,6 +104,18 @@ pub(crate) fn replay_logs(
             None => return Ok(replayed),
         }
     }
+}
+
+/// As above, of a store that another process writes: the newest log ends where it is told. A value
+/// that is not there is an error, in any group.
+pub(crate) fn replay_followed(
+    (folder, values): (&OpenFolder, &StoreValues),
+    (names, end): (&[String], Option<u64>),
+    layout: &StoreLayout,
+    size_of: &dyn Fn(KeyspaceId) -> MemtableSize,
+) -> Result<Replayed> {
+    let replay = Replay { folder, values, layout, size_of, is_owner: false };
+    replay.all(names, end)
 }
 
 /// The live logs, each with what it says of the one before it.
@@ -149,6 +170,8 @@ struct Replay<'a> {
     values: &'a StoreValues,
     layout: &'a StoreLayout,
     size_of: &'a dyn Fn(KeyspaceId) -> MemtableSize,
+    /// Whether what a crash has left is to be mended.
+    is_owner: bool,
 }
 
 /// What the newest log refers to, before it is known which groups are surely durable.
@@ -186,8 +209,9 @@ impl Replay<'_> {
 
     fn log(&self, replayed: &mut Replayed, place: usize, valid: Option<u64>) -> Result<()> {
         let is_newest = place + 1 == replayed.logs.len();
-        let mut doubtful = is_newest.then(Doubtful::default);
-        let ReplayedLog { number, mut counts, mut last, mut said_bytes, .. } = replayed.logs[place];
+        let mut doubtful = (is_newest && self.is_owner).then(Doubtful::default);
+        let ReplayedLog { number, mut counts, mut last, mut last_entry, mut said_bytes, .. } =
+            replayed.logs[place];
         let bytes = wal::replay(self.folder, number, valid, &mut |group| {
             if group.first <= last && !group.repeats {
                 let what = "a group of writes that is older than the one before it";
@@ -196,6 +220,7 @@ impl Replay<'_> {
             }
             self.group(&group, number, replayed, &mut doubtful)?;
             last = last.max(Sequence(group.next().0.saturating_sub(1)));
+            last_entry = group.entries.last().map_or(last_entry, |it| last_entry.max(it.sequence));
             counts.add_group(group.entries.len());
             said_bytes = said_bytes.max(group.durable_bytes);
             Ok(())
@@ -203,7 +228,7 @@ impl Replay<'_> {
         (counts.files, counts.bytes) = (1, bytes);
         let before = replayed.logs[place].before;
         let said_bytes = said_bytes.min(bytes);
-        replayed.logs[place] = ReplayedLog { number, before, counts, last, said_bytes };
+        replayed.logs[place] = ReplayedLog { number, before, counts, last, last_entry, said_bytes };
         replayed.torn_at = doubtful.map_or(Ok(None), |it| self.torn_at(it, said_bytes))?;
         Ok(())
     }
@@ -266,12 +291,15 @@ impl Replay<'_> {
         &self,
         group: &WalBatch<'_>,
         log: u64,
-        Replayed { trees, late, .. }: &mut Replayed,
+        Replayed { trees, late, is_ahead, .. }: &mut Replayed,
         doubtful: &mut Option<Doubtful>,
     ) -> Result<()> {
         for (keyspace, entry) in group.writes() {
-            // Of one that was dropped.
-            let Some(tree) = self.layout.tree(keyspace) else { continue };
+            // Of one that was dropped, or is made meanwhile by another process.
+            let Some(tree) = self.layout.tree(keyspace) else {
+                *is_ahead |= keyspace.0 >= self.layout.next_keyspace;
+                continue;
+            };
             let memtables = trees.entry(keyspace).or_default();
             let known = memtables.last().map_or(Sequence(0), |memtable| memtable.last);
             if entry.sequence <= tree.last_sequence {

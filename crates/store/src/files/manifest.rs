@@ -263,7 +263,7 @@ impl Manifest {
 }
 
 /// The version that a header tells, if it is one of these.
-fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<u32> {
+pub(crate) fn check_header(file: &dyn ReadAt, path: &Path, versions: &[u32]) -> Result<u32> {
     match version_in(&read_header(file, path, HEADER_BYTES)?, MAGIC) {
         Some(found) if versions.contains(&found) => Ok(found),
         Some(found) => {

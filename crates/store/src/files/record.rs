@@ -28,7 +28,7 @@ const MAGIC: [u8; 4] = *b"tRec";
 const LEN_AT: usize = MAGIC.len();
 const PAYLOAD_CHECKSUM_AT: usize = LEN_AT + size_of::<u32>();
 const HEAD_CHECKSUM_AT: usize = PAYLOAD_CHECKSUM_AT + size_of::<u32>();
-const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
+pub(crate) const HEAD_SIZE: usize = HEAD_CHECKSUM_AT + size_of::<u32>();
 const _: () = assert!(HEAD_SIZE == 16);
 
 /// The most memory that holes of a file take when the whole file is read.
@@ -65,16 +65,18 @@ impl RecordWriter {
 
     /// Adds a record. After an error the file takes no more records.
     pub(crate) fn append(&mut self, payload: &[u8]) -> Result<()> {
-        let len = u32::try_from(payload.len());
-        let too_long = Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
-        let head = encode_head(self.salt, self.len, len.map_err(|_| too_long)?, payload);
+        let too_long = |_| Error::ValueTooLong { len: payload.len(), max: u32::MAX as usize };
+        let len = u32::try_from(payload.len()).map_err(too_long)?;
+        let head = encode_head(self.salt, self.len, len, payload);
         self.buffer.clear();
         self.buffer.extend_from_slice(&head);
         self.buffer.extend_from_slice(payload);
         let written = self.unless_failed(|file, buffer| file.append(buffer));
         self.len += self.buffer.len() as u64;
-        self.buffer.truncate(BUFFER_KEPT_BYTES);
-        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        if self.buffer.capacity() > BUFFER_KEPT_BYTES {
+            self.buffer.truncate(BUFFER_KEPT_BYTES);
+            self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        }
         written
     }
 
@@ -124,15 +126,19 @@ fn encode_head(salt: u64, offset: u64, len: u32, payload: &[u8]) -> [u8; HEAD_SI
     head[LEN_AT..PAYLOAD_CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
     let payload_checksum = crc32c::crc32c(payload).to_le_bytes();
     head[PAYLOAD_CHECKSUM_AT..HEAD_CHECKSUM_AT].copy_from_slice(&payload_checksum);
-    let head_checksum = head_checksum(salt, offset, &head[..HEAD_CHECKSUM_AT]);
+    let (checked, _) = head.split_first_chunk().expect("it is longer");
+    let head_checksum = head_checksum(salt, offset, checked);
     head[HEAD_CHECKSUM_AT..].copy_from_slice(&head_checksum.to_le_bytes());
     head
 }
 
-fn head_checksum(salt: u64, offset: u64, head: &[u8]) -> u32 {
-    let checksum = crc32c::crc32c(&salt.to_le_bytes());
-    let checksum = crc32c::crc32c_append(checksum, &offset.to_le_bytes());
-    crc32c::crc32c_append(checksum, head)
+fn head_checksum(salt: u64, offset: u64, head: &[u8; HEAD_CHECKSUM_AT]) -> u32 {
+    let mut all = [0; 2 * size_of::<u64>() + HEAD_CHECKSUM_AT];
+    let (place, of_head) = all.split_at_mut(2 * size_of::<u64>());
+    place[..size_of::<u64>()].copy_from_slice(&salt.to_le_bytes());
+    place[size_of::<u64>()..].copy_from_slice(&offset.to_le_bytes());
+    of_head.copy_from_slice(head);
+    crc32c::crc32c(&all)
 }
 
 /// How many bytes of the file were durable before a record was added, as its payload tells. The
@@ -298,7 +304,7 @@ fn head_of(bytes: &[u8], salt: u64, at: u64) -> Option<(u64, u32)> {
     let mut head = Reader::new(bytes.strip_prefix(&MAGIC)?);
     let mut word = || head.u32().ok();
     let (len, payload_checksum, checksum) = (word()?, word()?, word()?);
-    let is_valid = head_checksum(salt, at, &bytes[..HEAD_CHECKSUM_AT]) == checksum;
+    let is_valid = head_checksum(salt, at, bytes.first_chunk()?) == checksum;
     is_valid.then_some((u64::from(len), payload_checksum))
 }
 

@@ -28,6 +28,7 @@ use crate::files::table::sub_filters::LoadedSubFilters;
 use crate::files::table::writer::key_bounds;
 use crate::files::value_file::ValueFile;
 use crate::storage::open_files::OpenFiles;
+use crate::storage::traits::ReadAt;
 use crate::sync::{Arc, OnceLock};
 
 /// The filter of a table.
@@ -107,6 +108,11 @@ impl Table {
     /// The file's number.
     pub(crate) fn file(&self) -> u64 {
         self.opened.file
+    }
+
+    /// Where it is read.
+    pub(crate) fn reader(&self) -> &Arc<dyn ReadAt> {
+        &self.opened.bytes
     }
 
     /// It leaves the tree: its last holder tells so when it lets go.
@@ -304,6 +310,7 @@ pub(crate) mod cursor;
 mod file;
 mod filter_section;
 pub(crate) mod format;
+pub(crate) mod made_of;
 pub(crate) mod named_values;
 pub(crate) mod parts;
 pub(crate) mod sub_filters;

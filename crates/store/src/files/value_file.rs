@@ -16,12 +16,14 @@ use std::path::{Path, PathBuf};
 use crate::entries::compression::{Compression, Packer, Unreadable};
 use crate::entries::entry::VALUE_BYTES_MAX;
 use crate::entries::keyspace_id::KeyspaceId;
+use crate::entries::read_value::ReadValue;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::names::value_name;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::{Append, ReadAt, Syncer, zeroed};
+use crate::storage::read_queue::ReadBuffer;
+use crate::storage::traits::{Append, ReadAt, Syncer};
 use crate::sync::{Arc, AtomicBool, AtomicU64, Mutex, OnceLock, Ordering, lock, try_lock};
 
 pub(crate) mod format;
@@ -81,13 +83,6 @@ struct Syncing {
     has_failed: bool,
     /// Another process has written it, and there may be damage that nobody refers to.
     was_found: bool,
-}
-
-/// A value that was read.
-pub(crate) struct ReadValue {
-    /// Its bytes are a part of these.
-    pub(crate) bytes: Vec<u8>,
-    pub(crate) range: Range<usize>,
 }
 
 impl ValueFile {
@@ -150,6 +145,13 @@ impl ValueFile {
             is_noted: AtomicBool::new(false),
             is_damaged: AtomicBool::new(false),
         })
+    }
+
+    /// The process that writes it may have appended to it since it was opened.
+    pub(super) fn measure_again(&self, files: &Arc<OpenFiles>) -> Result<()> {
+        let size = self.reader(files)?.size().map_err(Error::io(&self.path))?;
+        self.len.fetch_max(size, Ordering::AcqRel);
+        Ok(())
     }
 
     /// What it had when it was opened may not be durable: it is to be copied. Requires: nobody else
@@ -389,7 +391,8 @@ impl ValueFile {
         }
     }
 
-    fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
+    /// Where it is read.
+    pub(crate) fn reader(&self, files: &Arc<OpenFiles>) -> Result<&Arc<dyn ReadAt>> {
         if let Some(reader) = self.reader_anew.get() {
             return Ok(reader);
         }
@@ -447,14 +450,18 @@ impl ValueFile {
         chunks: Range<u64>,
         checksum: &mut u32,
     ) -> Result<ReadValue> {
-        let mut bytes = read_span(&**self.reader(files)?, &self.path, &span)?;
-        let read = match at.packed_bytes {
-            None => plain_chunks(&mut bytes, at, (chunks.start, span.start), checksum)
-                .map(|range| ReadValue { range, bytes }),
-            Some(_) => packed_chunks(&bytes, at, (&chunks, span.start), checksum)
+        let read = read_span(&**self.reader(files)?, &self.path, &span)?;
+        let value = match at.packed_bytes {
+            None => {
+                let (mut bytes, Range { start, end }) = read.into_memory();
+                let place = (chunks.start, span.start);
+                plain_chunks(&mut bytes[start..end], at, place, checksum)
+                    .map(|it| ReadValue { range: start + it.start..start + it.end, bytes })
+            }
+            Some(_) => packed_chunks(&read, at, (&chunks, span.start), checksum)
                 .map(|bytes| ReadValue { range: 0..bytes.len(), bytes }),
         };
-        read.map_err(|wrong| self.wrong(wrong))
+        value.map_err(|wrong| self.wrong(wrong))
     }
 
     /// The value is read soon. Nobody waits for it, and no error is told.
@@ -523,11 +530,9 @@ pub(crate) fn pieces(len: u64) -> impl Iterator<Item = Range<u64>> {
     (0..count.max(1)).step_by(PIECE_CHUNKS).map(move |first| first..(first + step).min(count))
 }
 
-fn read_span(file: &dyn ReadAt, path: &Path, span: &Range<u64>) -> Result<Vec<u8>> {
+fn read_span(file: &dyn ReadAt, path: &Path, span: &Range<u64>) -> Result<ReadBuffer> {
     let len = usize::try_from(span.end - span.start).unwrap_or(usize::MAX);
-    let mut bytes = zeroed(len).map_err(Error::io(path))?;
-    file.read_at(span.start, &mut bytes).map_err(|error| failed(path, span.start, error))?;
-    Ok(bytes)
+    file.read(span.start, len).map_err(|error| failed(path, span.start, error))
 }
 
 fn failed(path: &Path, offset: u64, error: std::io::Error) -> Error {

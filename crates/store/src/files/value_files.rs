@@ -102,6 +102,9 @@ impl StoreValues {
     pub(crate) fn found(&self, number: u64) -> Result<Arc<ValueFile>> {
         let mut known = lock(&self.known);
         if let Some(held) = known.get(&number).and_then(Weak::upgrade) {
+            if self.files.are_followed() {
+                held.measure_again(&self.files)?;
+            }
             return Ok(held);
         }
         let needed = Error::needed(self.folder.path_of(&value_name(number)), "values are in it");

@@ -78,6 +78,13 @@ impl Parts {
         self.places[self.place_of(key)].part.size()
     }
 
+    /// The part that begins with a key, and its range. None: none begins there.
+    pub(crate) fn at(&self, lower: &[u8]) -> Option<(KeyBounds, &Arc<Part>)> {
+        let at = self.place_of(lower);
+        let place = &self.places[at];
+        (*place.lower == *lower).then(|| (self.bounds(at), &place.part))
+    }
+
     /// The parts that have a key of the range in theirs, and these.
     pub(crate) fn within<'a>(
         &'a self,

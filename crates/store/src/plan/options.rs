@@ -121,6 +121,10 @@ options! {
     /// into the last level write them to another file, so that it can go. Less: less disk, more is
     /// written.
     value_garbage_share: f64 = 0.3, "0.05 to 0.95" if |it| (0.05..=0.95).contains(it);
+    /// The share of the oldest files of values whose values such merges move, whatever garbage they
+    /// have. 0: age does not matter. 1: each such merge writes all its values anew. More: values
+    /// that stay are packed as `last_level_compression` says, and lie together; more is written.
+    value_move_oldest: f64 = 0.0, "0 to 1" if |it| (0.0..=1.0).contains(it);
     /// Bytes after which values go on in another file. Less: space comes back in smaller steps, in
     /// more files.
     value_file_bytes: u64 = 256 << 20, "at least 4096" if |it| *it >= 4096;

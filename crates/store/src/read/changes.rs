@@ -105,7 +105,7 @@ impl Changes {
         let _call = main.life().enter()?;
         let visible = main.snapshots.visible();
         if since > visible {
-            return Err(Error::Gone { since: since.0, first: visible.0 + 1 });
+            return Err(Error::Gone { since: since.0, first: visible.0 + 1, file: None });
         }
         let changes = Changes {
             tree: Arc::clone(main),
@@ -156,7 +156,11 @@ impl Changes {
         &self,
         look: impl FnOnce(&Changes) -> std::result::Result<T, GoneBefore>,
     ) -> Result<T> {
-        look(self).map_err(|GoneBefore(first)| Error::Gone { since: self.read.0, first: first.0 })
+        look(self).map_err(|GoneBefore(first)| Error::Gone {
+            since: self.read.0,
+            first: first.0,
+            file: None,
+        })
     }
 
     fn next_stretch(&self) -> Result<Option<LogStretch>> {
@@ -257,7 +261,7 @@ impl ReadBatch {
         let store = &tree.table_files.values.store;
         for (change, apart) in self.batch.changes.iter_mut().zip(&mut self.apart) {
             let Some(at) = apart.as_ref() else { continue };
-            let gone = |_| Error::Gone { since: told.0, first: change.sequence + 1 };
+            let gone = |_| Error::Gone { since: told.0, first: change.sequence + 1, file: None };
             let read = store.held(at.file).map_err(gone)?.read(store.files(), at)?;
             let bytes = read.bytes[read.range].to_vec();
             match &mut change.kind {

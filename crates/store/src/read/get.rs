@@ -3,6 +3,7 @@
 //! ```text
 //! pin version -> take sequence number -> memtables -> guard -> tables -> blocks
 //!                                                   `-- read/lookup.rs --'
+//! get_if_cached: the same, up to the first block that is not in the cache
 //! ```
 //! Invariant (ordering rule 2): the version is pinned before the sequence number is taken. A merge
 //! that dropped an entry counted the number that was visible then. So a read that pins a version
@@ -60,6 +61,60 @@ pub(crate) fn reader_at(
     })
 }
 
+/// As `get`, if the disk need not be read. None: it need. Then nothing is counted, as if the key
+/// had not been asked for.
+pub(crate) fn get_if_cached(tree: &OpenTree, key: &[u8]) -> Option<Result<Option<Value>>> {
+    tree.counters.gets.time(tree.timing(), || {
+        let version = tree.current.pin();
+        tree.env.pauses.at(PausePoint::GetPinned);
+        get_cached_at(tree, &version, key, tree.snapshots.visible())
+    })
+}
+
+/// As `get_at`, if the disk need not be read.
+pub(crate) fn get_cached_at(
+    tree: &OpenTree,
+    version: &Version,
+    key: &[u8],
+    at: Sequence,
+) -> Option<Result<Option<Value>>> {
+    if let Err(error) = tree.check_open() {
+        return Some(Err(error));
+    }
+    let query = PointQuery { version, key, at };
+    let mut costs = QueryStats { queries: 1, ..QueryStats::default() };
+    let found = match query.in_memory() {
+        Some(found) => Some(found),
+        None => find_cached(query, &mut costs)?,
+    };
+    // What is elsewhere is read there: operands with what is below them, and values apart.
+    if found.as_ref().is_some_and(|found| found.kind == Kind::Merge || found.kind.is_apart()) {
+        return None;
+    }
+    let value = found.map_or(Ok(None), |found| tree.value_of(query, found, &mut costs));
+    query.count(tree, &costs);
+    Some(value)
+}
+
+/// Looks a key up in the runs. None: a block is missing that it needs.
+fn find_cached(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Option<Option<Found>> {
+    let answer = query.ask_guard();
+    if answer.is_nowhere() {
+        query.count_nowhere(&answer, costs);
+        return Some(None);
+    }
+    let mut lookup = Lookup::new(query, answer);
+    let mut reads = Reads::default();
+    let found = lookup.run(Step::Table, |table, number| {
+        reads.blocks += 1;
+        table.cached_block(number).ok_or(())
+    });
+    let found = found.ok()?;
+    count_reads(costs, &reads);
+    // An error is one of reading, and nothing was read.
+    lookup.end(Ok(found), costs).ok()
+}
+
 /// Looks a key up, and makes something of what was found.
 #[inline(always)]
 fn with_found<T>(
@@ -85,7 +140,13 @@ fn with_found<T>(
 }
 
 fn get_in_runs(query: PointQuery<'_, '_>, costs: &mut QueryStats) -> Result<Option<Found>> {
-    let mut lookup = Lookup::new(query, query.ask_guard());
+    let answer = query.ask_guard();
+    // Most misses end here: nothing is set up for them.
+    if answer.is_nowhere() {
+        query.count_nowhere(&answer, costs);
+        return Ok(None);
+    }
+    let mut lookup = Lookup::new(query, answer);
     let mut reads = Reads::default();
     let found = lookup.run(Step::Table, |table, number| table.block(number, true, &mut reads));
     count_reads(costs, &reads);

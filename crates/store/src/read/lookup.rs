@@ -89,6 +89,15 @@ impl<'k> PointQuery<'_, 'k> {
         self.version.guard.ask(&Query::Point(self.key))
     }
 
+    /// Adds what a lookup costs that ends with the guard's answer. Requires: no run may have the
+    /// key. (A deletion of a range around it changes nothing then.)
+    #[inline]
+    pub(crate) fn count_nowhere(&self, answer: &Answer<'_>, costs: &mut QueryStats) {
+        costs.reached_runs += 1;
+        costs.guard_probes += answer.probes(0);
+        costs.true_negatives += self.version.runs.len() as u64;
+    }
+
     /// Counts a get.
     pub(crate) fn count(&self, tree: &OpenTree, costs: &QueryStats) {
         let before = tree.counters.queried(QueryKind::Point, costs);

@@ -6,6 +6,7 @@
 //!          --> found, or the next block, or the next table
 //!                                                \-> missing blocks of all keys,
 //!     a read for each file --^
+//! values apart, once all keys were found: in the order of their places, told of ahead
 //! ```
 //! A get waits for memory again and again, each time for what it has just learnt the place of. Here
 //! each step is taken by a group of keys, and what the next one reads is asked for (`~~>`) without
@@ -14,6 +15,7 @@
 //! Invariant: a key's answer, and what is counted for it, are those of a get at the same sequence
 //! number. But a block that several keys miss in one round is read once.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
 use crate::entries::block::Block;
@@ -28,6 +30,7 @@ use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::{QueryKind, QueryStats};
+use crate::tree::values_apart::AHEAD_BYTES_MAX;
 use crate::tree::version::Version;
 
 /// Keys whose next step is taken together: their reads are about as many as a tree has under way.
@@ -63,7 +66,8 @@ pub(crate) fn multi_get_at(
         let costs = QueryStats::default();
         let (answers, before) = (&mut answers[first..], tree.asked_keys.count(keys.len()));
         let reads = Reads::default();
-        Batch { tree, version, at, answers, costs, reads, before }.answer(keys);
+        let apart = Vec::new();
+        Batch { tree, version, at, answers, costs, reads, before, apart }.answer(keys);
     }
     answers
 }
@@ -91,6 +95,8 @@ struct Batch<'v, 'a> {
     reads: Reads,
     /// Questions before the batch.
     before: u64,
+    /// Places of keys, and where their values are: those are read last.
+    apart: Vec<(usize, Value)>,
 }
 
 /// A key that is looked for in tables.
@@ -119,6 +125,9 @@ impl<'v> Batch<'v, '_> {
             self.round(&mut searches);
             searches.retain(|search| search.step.is_some());
         }
+        if !self.apart.is_empty() {
+            self.read_values();
+        }
         count_reads(&mut self.costs, &self.reads);
         self.tree.counters.queried(QueryKind::Point, &self.costs);
     }
@@ -132,9 +141,8 @@ impl<'v> Batch<'v, '_> {
             let query = PointQuery { version, key, at };
             match query.in_memory() {
                 Some(found) => {
-                    let tree = self.tree;
-                    let value = self.count(query, |costs| tree.value_of(query, found, costs));
-                    self.answers[place] = value;
+                    self.count(query, |_| ());
+                    self.settle(place, query, Ok(Some(found)));
                 }
                 None => {
                     (places[count], waiting[count]) = (place, key);
@@ -240,12 +248,55 @@ impl<'v> Batch<'v, '_> {
 
     /// Notes what was found in tables for a key.
     fn end(&mut self, place: usize, lookup: &Lookup<'v, '_>, found: Result<Option<Found>>) {
+        let found = self.count(lookup.query, |costs| lookup.end(found, costs));
+        self.settle(place, lookup.query, found);
+    }
+
+    /// Answers for a key, unless its value is apart.
+    #[inline]
+    fn settle(&mut self, place: usize, query: PointQuery<'_, '_>, found: Result<Option<Found>>) {
+        self.answers[place] = match found {
+            Ok(Some(found)) if found.kind.is_apart() => return self.put_aside(place, found),
+            Ok(Some(found)) => self.tree.value_of(query, found, &mut self.costs),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+    }
+
+    #[cold]
+    fn put_aside(&mut self, place: usize, found: Found) {
+        let stored = match found.kind.has_expiry() {
+            true => found.value.unless_expired(&*self.tree.env.clock),
+            false => Some(found.value),
+        };
+        self.apart.extend(stored.map(|stored| (place, stored)));
+    }
+
+    /// Reads values apart in the order of their places. While one is read the system reads the
+    /// next ones ahead.
+    #[cold]
+    fn read_values(&mut self) {
         let tree = self.tree;
-        let value = self.count(lookup.query, |costs| match lookup.end(found, costs)? {
-            Some(found) => tree.value_of(lookup.query, found, costs),
-            None => Ok(None),
-        });
-        self.answers[place] = value;
+        let place_of = |stored: &Value| {
+            let at = tree.ref_of(stored).ok()?;
+            Some((at.file, at.offset))
+        };
+        let mut apart = std::mem::take(&mut self.apart);
+        apart.sort_by_cached_key(|(_, stored)| place_of(stored));
+        let mut apart = VecDeque::from(apart);
+        // Bytes of values that the system was told of: of those that `apart` begins with.
+        let (mut told, mut bytes) = (VecDeque::new(), 0);
+        while let Some((place, stored)) = apart.pop_front() {
+            bytes -= told.pop_front().unwrap_or(0);
+            while bytes < AHEAD_BYTES_MAX
+                && let Some((_, next)) = apart.get(told.len())
+            {
+                let next = tree.will_get_value(next);
+                told.push_back(next);
+                bytes += next;
+            }
+            self.answers[place] = tree.cached_value_apart(&stored, &mut self.costs).map(Some);
+        }
     }
 
     /// Counts one key. The guard `elastic` takes its sample of gets one by one.

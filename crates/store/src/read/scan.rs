@@ -178,13 +178,11 @@ impl Scan {
                 let (version, at) = (self.tree.current.hold(), self.registered.sequence());
                 self.tree.check_open()?;
                 let blocks = self.blocks.clone();
-                let mut new = Side::new(version, at, direction, &self.bounds, blocks)?;
-                new.keys_only = self.keys_only;
-                side.insert(new)
+                let new = Side::new(version, at, direction, &self.bounds, blocks)?;
+                side.insert(if self.keys_only { new.keys_only() } else { new })
             }
         };
         let Some(found) = side.step(&self.bounds, &self.tree)? else { return Ok(None) };
-        let found = if self.keys_only { Value::empty() } else { found };
         match direction {
             Direction::Forward => self.bounds.pass_front(side.key()),
             Direction::Backward => self.bounds.pass_back(side.key()),

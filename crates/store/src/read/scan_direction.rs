@@ -105,8 +105,7 @@ pub(crate) struct Side {
     runs_reached: bool,
     /// What was read below operands, and of value files.
     of_operands: QueryStats,
-    /// No value file is read.
-    pub(crate) keys_only: bool,
+    keys_only: bool,
     /// What was found last is where the value is.
     is_apart: bool,
     /// Some: it has come to values apart.
@@ -175,6 +174,11 @@ impl Side {
         side.position_memtables(bounds)?;
         side.ask_guard(bounds)?;
         Ok(side)
+    }
+
+    /// It leaves out all values, and reads no file of values.
+    pub(crate) fn keys_only(self) -> Self {
+        Side { keys_only: true, ..self }
     }
 
     pub(crate) fn merge_epoch(&self) -> u64 {
@@ -323,15 +327,17 @@ impl Side {
     }
 
     /// What the next key has within the bounds that is not deleted and has not expired: its value,
-    /// or, as is noted then, where that is.
+    /// or, as is noted then, where that is. Where keys alone are asked for, it may be anything.
     fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
-        let mut bounds = Cow::Borrowed(bounds);
+        // Runs that are positioned behind a deleted key begin behind it.
+        let mut behind: Option<Box<KeyBounds>> = None;
         loop {
+            let bounds = behind.as_deref().unwrap_or(bounds);
             if !matches!(self.guard, Lazy::Done) {
-                self.ask_ahead(&bounds);
+                self.ask_ahead(bounds);
             }
             self.pass_key()?;
-            self.position_waiting(&bounds)?;
+            self.position_waiting(bounds)?;
             let Some(Entry { key, sequence, kind, .. }) = self.sources.entry() else {
                 return Ok(None);
             };
@@ -347,37 +353,48 @@ impl Side {
             }
             self.begun = true;
             key.clone_into(&mut self.key);
-            let clock = &*tree.env.clock;
             let found = match self.newest_visible(sequence, kind)? {
-                Some((Kind::Put, value)) => Some(value),
-                Some((Kind::PutWithExpiry, value)) => value.unless_expired(clock),
-                Some((Kind::Merge, _)) if self.keys_only => Some(Value::empty()),
-                Some((Kind::Merge, _)) => Some(self.merged_value(tree)?),
-                Some((Kind::PutApart, stored)) => {
-                    self.is_apart = true;
-                    Some(stored)
-                }
-                Some((Kind::PutApartWithExpiry, stored)) => {
-                    let stored = stored.unless_expired(clock);
-                    self.is_apart = stored.is_some();
-                    stored
-                }
-                Some((Kind::Delete | Kind::DeleteRange, _)) | None => None,
+                Some((Kind::Put, value)) => return Ok(Some(value)),
+                Some((kind, stored)) => self.unusual(kind, stored, tree)?,
+                None => None,
             };
-            match found {
-                Some(found) => return Ok(Some(found)),
-                // A deleted key: runs that are positioned later begin behind it.
-                _ if !matches!(self.guard, Lazy::Done) => match self.direction {
-                    Direction::Forward => bounds.to_mut().from = successor(&self.key),
-                    Direction::Backward => bounds.to_mut().to = Some(self.key.clone()),
-                },
-                _ => {}
+            if found.is_some() {
+                return Ok(found);
+            }
+            if !matches!(self.guard, Lazy::Done) {
+                behind = Some(self.behind_key(bounds));
             }
         }
     }
 
+    /// What the bounds leave behind the key in hand.
+    #[inline(never)]
+    fn behind_key(&self, bounds: &KeyBounds) -> Box<KeyBounds> {
+        let KeyBounds { from, to } = bounds.clone();
+        Box::new(match self.direction {
+            Direction::Forward => KeyBounds { from: successor(&self.key), to },
+            Direction::Backward => KeyBounds { from, to: Some(self.key.clone()) },
+        })
+    }
+
+    /// What a key has whose newest entry is not a plain value.
+    #[inline(never)]
+    fn unusual(&mut self, kind: Kind, stored: Value, tree: &OpenTree) -> Result<Option<Value>> {
+        let unexpired = |value: Value| value.unless_expired(&*tree.env.clock);
+        match kind {
+            Kind::Put => Ok(Some(stored)),
+            Kind::PutWithExpiry => Ok(unexpired(stored)),
+            Kind::Merge if self.keys_only => Ok(Some(Value::empty())),
+            Kind::Merge => self.merged_value(tree).map(Some),
+            Kind::PutApart => self.found_apart(stored, tree).map(Some),
+            Kind::PutApartWithExpiry => {
+                unexpired(stored).map(|stored| self.found_apart(stored, tree)).transpose()
+            }
+            Kind::Delete | Kind::DeleteRange => Ok(None),
+        }
+    }
+
     /// What the key in hand has, whose newest entry is an operand.
-    #[cold]
     fn merged_value(&mut self, tree: &OpenTree) -> Result<Value> {
         let query = PointQuery { version: &self.version, key: &self.key, at: self.at };
         tree.merged_value(query, &mut self.of_operands)

@@ -10,12 +10,13 @@ use std::io::{Error as IoError, ErrorKind, Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::entries::expiry::Expiry;
+use crate::entries::read_value::ReadValue;
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
 use crate::files::value_file::format::{CHUNK_BYTES, chunk_count};
 use crate::files::value_file::record_reader::Ends;
-use crate::files::value_file::{PIECE_BYTES, ReadValue, ValueFile};
+use crate::files::value_file::{PIECE_BYTES, ValueFile};
 use crate::storage::open_files::OpenFiles;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;

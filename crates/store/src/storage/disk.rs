@@ -14,6 +14,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use crate::storage::disk_folder::DiskFolder;
+#[cfg(unix)]
+use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{Append, Folder, RawFile, ReadAt, Storage, Syncer};
 use crate::sync::Arc;
 
@@ -86,6 +88,12 @@ impl ReadAt for DiskReader {
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
         system::read_exact_at(&self.0, buffer, offset)
+    }
+
+    /// Into memory that nobody has written before: zeros would cost as much as what is read.
+    #[cfg(unix)]
+    fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        system::read_to_vec(&self.0, offset, len).map(ReadBuffer::from)
     }
 
     #[cfg(target_os = "linux")]

@@ -31,10 +31,18 @@ pub(crate) fn link_or_copy(from: Named<'_>, to: Named<'_>) -> Result<()> {
     }
 }
 
-fn copy((of, from): Named<'_>, (folder, to): Named<'_>) -> Result<()> {
-    let (source, new) = (of.open_file(from)?, format!("{to}.copy"));
+fn copy((of, from): Named<'_>, to: Named<'_>) -> Result<()> {
+    copy_open((&*of.open_file(from)?, &of.path_of(from)), to)
+}
+
+/// Copies an open file durably: it may have no name any more. Else as above.
+pub(crate) fn copy_open(
+    (source, from): (&dyn ReadAt, &Path),
+    (folder, to): Named<'_>,
+) -> Result<()> {
+    let new = format!("{to}.copy");
     let out = folder.create_anew(&new)?;
-    let copied = copy_bytes((&*source, &of.path_of(from)), (out, &folder.path_of(&new)))
+    let copied = copy_bytes((source, from), (out, &folder.path_of(&new)))
         .and_then(|()| folder.rename(&new, to));
     if copied.is_err() {
         // A file of this name is not looked for.

@@ -45,6 +45,7 @@ pub(crate) mod no_ring;
 pub(crate) mod open_files;
 pub(crate) mod open_folder;
 pub(crate) mod pauses;
+pub(crate) mod read_only;
 pub(crate) mod read_pool;
 pub(crate) mod read_queue;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]

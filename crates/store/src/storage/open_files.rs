@@ -61,6 +61,8 @@ pub(crate) struct OpenFiles {
     freed: Condvar,
     /// The open files, in the order in which the clock examines them.
     clock: Mutex<VecDeque<Weak<TableFile>>>,
+    /// Whether another process writes them, and removes them when it needs them no more.
+    are_followed: AtomicBool,
 }
 
 /// What an open file is needed for.
@@ -90,9 +92,20 @@ impl OpenFiles {
             waiting: AtomicUsize::new(0),
             freed: Condvar::new(),
             clock: Mutex::default(),
+            are_followed: AtomicBool::new(false),
         });
         exhausted::join(&files);
         files
+    }
+
+    /// Another process writes these files: they may grow, and be gone when they are opened again.
+    pub(crate) fn follow(&self) {
+        self.are_followed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether that is so.
+    pub(crate) fn are_followed(&self) -> bool {
+        self.are_followed.load(Ordering::Relaxed)
     }
 
     pub(crate) fn stats(&self) -> FileStats {
@@ -262,13 +275,23 @@ impl TableFile {
         if let Some(handle) = &**self.handle.pin() {
             return Ok(Arc::clone(handle));
         }
-        let handle = self.files.open(&self.name, wanted)?;
+        let handle = self.files.open(&self.name, wanted).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound if again && self.files.are_followed() => self.gone(),
+            _ => error,
+        })?;
         self.files.reopened.fetch_add(u64::from(again), Ordering::Relaxed);
         self.handle.store(Arc::new(Some(Arc::clone(&handle))));
         // A file that is read only once is closed before those that are read repeatedly.
         self.was_read.store(false, Ordering::Relaxed);
         self.files.keep(Weak::clone(&self.me));
         Ok(handle)
+    }
+
+    /// It was closed to make room, and its owner has removed it.
+    #[cold]
+    fn gone(&self) -> io::Error {
+        let file = Some(self.files.folder.path_of(&self.name).into());
+        io::Error::other(Error::Gone { since: 0, first: 0, file })
     }
 
     #[inline]

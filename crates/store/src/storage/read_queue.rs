@@ -45,6 +45,11 @@ impl ReadBuffer {
         assert!(range.start <= range.end && range.end <= memory.len(), "{range:?} is read");
         ReadBuffer { memory, range }
     }
+
+    /// The memory, and which part of it was read.
+    pub(crate) fn into_memory(self) -> (Vec<u8>, Range<usize>) {
+        (self.memory, self.range)
+    }
 }
 
 impl From<Vec<u8>> for ReadBuffer {

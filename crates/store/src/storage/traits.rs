@@ -191,12 +191,18 @@ pub(crate) fn not_regular(what: &str) -> io::Error {
 /// A buffer of `len` zeros. Fails if there is no memory for it: a damaged file may claim any
 /// length.
 pub(crate) fn zeroed(len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = with_room(len)?;
+    bytes.resize(len, 0);
+    Ok(bytes)
+}
+
+/// An empty buffer with room for `len` bytes. Fails if there is no memory for it.
+pub(crate) fn with_room(len: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(len).map_err(|_| {
         let what = format!("there is no memory for the {len} bytes that are to be read at once");
         io::Error::new(io::ErrorKind::OutOfMemory, what)
     })?;
-    bytes.resize(len, 0);
     Ok(bytes)
 }
 

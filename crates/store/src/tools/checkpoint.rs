@@ -10,6 +10,7 @@
 //! keeps its tables, whatever merges do meanwhile. Files never change once they are named, so two
 //! stores may share them.
 
+use std::collections::HashMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -22,9 +23,9 @@ use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
 use crate::plan::store_layout::{LogNumbers, StoreLayout};
-use crate::storage::link_or_copy::{link_or_copy, make_folder};
+use crate::storage::link_or_copy::{copy_open, link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
-use crate::storage::traits::Storage;
+use crate::storage::traits::{ReadAt, Storage};
 use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::open_tree::OpenTree;
@@ -42,6 +43,37 @@ pub(crate) fn checkpoint(
     let (folder, _lock) = take_new_folder(&*main.env.storage, dir)?;
     let mut made = Made::in_folder(folder);
     let filled = fill(main, keyspaces, &mut made, 0, steps).map(drop);
+    if filled.is_err() {
+        made.remove();
+    }
+    filled
+}
+
+/// Creates a store in `dir` with all writes up to a number, of trees that another process writes.
+/// These give copies of their files, and no second names: nothing is sealed for it.
+pub(crate) fn of_followed(
+    storage: &dyn Storage,
+    (trees, layout, last): (&[Arc<OpenTree>], StoreLayout, Sequence),
+    dir: &Path,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
+    let (folder, _lock) = take_new_folder(storage, dir)?;
+    let pinned = |tree: &Arc<OpenTree>| (Arc::clone(tree), tree.current.hold());
+    let trees: Vec<_> = trees.iter().map(pinned).collect();
+    // Logs and new value files have numbers that no edit tells of.
+    let values = trees.iter().flat_map(|(_, version)| version.value_files().into_keys());
+    let after = values.chain([layout.logs.newest]).max().unwrap_or_default() + 1;
+    let number = after.max(layout.next_file());
+    let mut made = Made::in_folder(folder);
+    for (tree, version) in &trees {
+        let tables = version.files().map(|table| (table_name(table.file()), table.reader()));
+        made.open.extend(tables.map(|(name, open)| (name, Arc::clone(open))));
+        for (number, (file, _)) in version.value_files() {
+            let open = file.reader(&tree.table_files.files)?;
+            made.open.insert(value_name(number), Arc::clone(open));
+        }
+    }
+    let filled = fill_with(Moment { last, trees, layout }, number, &mut made, 0, steps);
     if filled.is_err() {
         made.remove();
     }
@@ -83,6 +115,8 @@ pub(crate) trait Target {
 pub(crate) struct Made {
     folder: OpenFolder,
     names: Vec<String>,
+    /// Files that are open, and may have no name any more: of these copies are made.
+    open: HashMap<String, Arc<dyn ReadAt>>,
 }
 
 impl Target for Made {
@@ -96,7 +130,11 @@ impl Target for Made {
 
     /// Gives a file of the store a name in the folder too.
     fn take(&mut self, from: &OpenFolder, name: String) -> Result<()> {
-        let made = link_or_copy((from, &name), (&self.folder, &name));
+        let to = (&self.folder, &*name);
+        let made = match self.open.get(&name) {
+            Some(open) => copy_open((&**open, &from.path_of(&name)), to),
+            None => link_or_copy((from, &name), to),
+        };
         // A link may exist although creating it failed. But a file that was there before is not
         // ours.
         if !made.as_ref().is_err_and(Error::is_name_taken) {
@@ -109,7 +147,7 @@ impl Target for Made {
 impl Made {
     /// Nothing yet.
     pub(crate) fn in_folder(folder: OpenFolder) -> Made {
-        Made { folder, names: Vec::new() }
+        Made { folder, names: Vec::new(), open: HashMap::new() }
     }
 
     /// The manifest is removed first, durably: a power cut could otherwise restore it without the
@@ -128,22 +166,26 @@ impl Made {
 struct Moment {
     /// The newest write that is visible.
     last: Sequence,
-    /// Each tree, as it is then.
-    trees: Vec<(EngineUse, Arc<Version>)>,
+    /// Each tree, as it is then: one at least.
+    trees: Vec<(Arc<OpenTree>, Arc<Version>)>,
     /// With key spaces of which nothing was read yet.
     layout: StoreLayout,
 }
 
 impl Moment {
     /// No group is written meanwhile: of what a batch writes, each tree has its part, or none has.
-    fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> Self {
+    /// The trees are used as long as what comes with it is held.
+    fn now(main: &Arc<Engine>, keyspaces: &Keyspaces) -> (Self, Vec<EngineUse>) {
         keyspaces.hold_still(|others| {
             let _writer = main.commit.writer();
             let last = main.snapshots.visible();
-            let pinned = |engine: &Arc<Engine>| (engine.used(), engine.current.hold());
-            let trees = std::iter::once(main).chain(others).map(pinned).collect();
+            let engines = std::iter::once(main).chain(others);
+            let pinned = |engine: &Arc<Engine>| {
+                ((Arc::clone(&engine.tree), engine.current.hold()), engine.used())
+            };
+            let (trees, uses) = engines.map(pinned).unzip();
             let layout = main.manifest().layout().clone();
-            Moment { last, trees, layout }
+            (Moment { last, trees, layout }, uses)
         })
     }
 }
@@ -160,20 +202,32 @@ pub(crate) fn fill(
 ) -> Result<Sequence> {
     // Its number keeps what its versions see.
     let _registered = main.snapshots.register();
-    let Moment { last, trees, mut layout } = Moment::now(main, keyspaces);
+    let (moment, _uses) = Moment::now(main, keyspaces);
+    let last = moment.last;
+    let number = main.table_files.new_file();
+    fill_with(moment, number, made, numbers_later, steps).map(|()| last)
+}
+
+/// As above, of a moment. `number`: above those of all files that it has.
+fn fill_with(
+    Moment { last, trees, mut layout }: Moment,
+    number: u64,
+    made: &mut dyn Target,
+    numbers_later: u64,
+    steps: &mut Steps<'_, '_>,
+) -> Result<()> {
     let files = |version: &Version| version.files().count() as u64;
     steps.begin(trees.iter().map(|(_, version)| files(version)).sum())?;
-    let number = main.table_files.new_file();
-    for (engine, version) in &trees {
+    for (open, version) in &trees {
         for table in version.files() {
-            made.take(&main.table_files.folder, table_name(table.file()))?;
+            made.take(&open.table_files.folder, table_name(table.file()))?;
             steps.advance(1)?;
         }
-        link_values(engine, version, made)?;
+        link_values(open, version, made)?;
         let mut tree = (*version.layout).clone();
-        link_images(engine, made, &mut tree)?;
+        link_images(open, made, &mut tree)?;
         tree.next_file = number + 1;
-        layout = layout.with(engine.keyspace, tree);
+        layout = layout.with(open.keyspace, tree);
     }
     let newest = if write_log(made, number, &trees, last)? { number } else { 0 };
     layout.logs = LogNumbers { live: number, newest, ..layout.logs };
@@ -182,8 +236,7 @@ pub(crate) fn fill(
     }
     made.folder().sync()?;
     [MANIFEST_NEW_NAME, MANIFEST_NAME].into_iter().for_each(|name| made.begin(name.into()));
-    Manifest::create(made.folder(), layout)?;
-    Ok(last)
+    Manifest::create(made.folder(), layout).map(drop)
 }
 
 /// The value files that a version refers to go along. Nothing is appended to them any more.
@@ -215,13 +268,13 @@ fn link_images(tree: &OpenTree, made: &mut dyn Target, layout: &mut Layout) -> R
 fn write_log(
     made: &mut dyn Target,
     number: u64,
-    trees: &[(EngineUse, Arc<Version>)],
+    trees: &[(Arc<OpenTree>, Arc<Version>)],
     last: Sequence,
 ) -> Result<bool> {
-    let memtables = trees.iter().flat_map(|(engine, version)| {
+    let memtables = trees.iter().flat_map(|(tree, version)| {
         let sealed = version.sealed.iter().map(|sealed| &sealed.memtable);
         let memtables = sealed.chain([&version.active.memtable]);
-        memtables.map(|memtable| (engine.keyspace, &**memtable))
+        memtables.map(|memtable| (tree.keyspace, &**memtable))
     });
     let writes = writes_up_to(memtables, last);
     if writes.is_empty() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::entries::entry::Sequence;
 use crate::files::placed_run::PlacedRun;
 use crate::files::value_file::format::HEADER_BYTES;
 use crate::guard::Guard;
@@ -11,26 +12,63 @@ use crate::guard::parts::Parts;
 use crate::plan::options::Options;
 use crate::plan::policy::Schedule;
 use crate::sync::{AtomicU64, Ordering};
+use crate::tree::open_tree::OpenTree;
 use crate::tree::partition_stats::{partitions, under_way};
 use crate::tree::stats::{GuardStats, QueryKind, Stats};
 use crate::tree::tree_stats::{LevelStats, RunStats};
 use crate::tree::version::Version;
 use crate::write::engine::Engine;
 
+/// What only the writer of a tree knows.
+#[derive(Default)]
+struct OfWriter {
+    /// Logs that are needed, and their bytes.
+    logs: (u64, u64),
+    merging: u64,
+    /// Runs that open merges have.
+    claimed: Vec<u64>,
+    unsynced_seconds: Option<f64>,
+    durable_through: Option<u64>,
+    failure: Option<String>,
+}
+
 pub(crate) fn stats(engine: &Engine) -> Stats {
     // Before the version: what is visible by then is in its memtables, or in its tables.
     let visible = engine.snapshots.visible();
     let version = engine.current.hold();
-    let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
-    let memtable_bytes = version.active.memtable.size_bytes() + sealed.sum::<usize>();
+    let unsynced = engine.commit.unsynced.oldest();
+    let of_writer = OfWriter {
+        logs: engine.logs.sizes(),
+        merging: engine.open_merges() as u64,
+        claimed: engine.claimed_runs(),
+        unsynced_seconds: unsynced.map(|since| engine.since(since).as_secs_f64()),
+        durable_through: (!engine.has_log()).then(|| match engine.manifest().is_durable() {
+            true => version.flushed_through(visible).0,
+            false => 0,
+        }),
+        failure: engine.failure(),
+    };
+    stats_of(engine, (visible, &version), of_writer)
+}
+
+/// Of a tree that another process writes, at a number. `logs`: how many were read, and their bytes.
+pub(crate) fn stats_of_followed(tree: &OpenTree, at: u64, logs: (u64, u64)) -> Stats {
+    let of_writer = OfWriter { logs, ..OfWriter::default() };
+    stats_of(tree, (Sequence(at), &tree.current.hold()), of_writer)
+}
+
+fn stats_of(
+    tree: &OpenTree,
+    (visible, version): (Sequence, &Version),
+    of_writer: OfWriter,
+) -> Stats {
     let of_runs = version.runs.iter().map(|placed| placed.run.fence_bytes());
     let fences = version.files().map(|table| table.fence_bytes()).chain(of_runs);
-    let (value_files, value_bytes, value_garbage_bytes) = value_sizes(&version);
-    let obsolete = engine.leaving.stats(&version);
-    let (logs, log_bytes) = engine.logs.sizes();
-    let (kept_logs, kept_log_bytes) = engine.logs.kept();
-    let unsynced = engine.commit.unsynced.oldest();
-    let counters = &engine.counters;
+    let (value_files, value_bytes, value_garbage_bytes) = value_sizes(version);
+    let obsolete = tree.leaving.stats(version);
+    let (logs, log_bytes) = of_writer.logs;
+    let (kept_logs, kept_log_bytes) = tree.logs.kept();
+    let counters = &tree.counters;
     let (slowdowns, stops) = (counters.slowdowns.get(), counters.stops.get());
     Stats {
         point: counters.query_stats(QueryKind::Point),
@@ -39,22 +77,20 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         gets: counters.gets.get(),
         seeks: counters.seeks.get(),
         batches: counters.batches.get(),
-        guard: guard_stats(engine, &version),
-        filter_recovery: engine.filter_recovery.clone(),
-        policy: engine.table_files.options.policy.clone(),
-        size_ratio: engine.table_files.options.size_ratio,
-        levels: levels(&version, &engine.table_files.options, &engine.claimed_runs()),
-        partitions: partitions(&version),
+        guard: guard_stats(tree, version),
+        filter_recovery: tree.filter_recovery.clone(),
+        policy: tree.table_files.options.policy.clone(),
+        size_ratio: tree.table_files.options.size_ratio,
+        levels: levels(version, &tree.table_files.options, &of_writer.claimed),
+        partitions: partitions(version),
         under_way: under_way(&version.layout),
         trimmed_tables: version.tables().filter(|table| table.is_trimmed()).count() as u64,
         table_file_bytes: version.files().map(|table| table.bytes()).sum(),
         memtables: 1 + version.sealed.len() as u64,
-        memtable_bytes: memtable_bytes as u64,
+        memtable_bytes: memtable_bytes(version),
         memtable_entries: version.memtable_entries(),
-        durable_through: (!engine.has_log()).then(|| match engine.manifest().is_durable() {
-            true => version.flushed_through(visible).0,
-            false => 0,
-        }),
+        first_unflushed: version.first_unflushed().map(|first| first.0),
+        durable_through: of_writer.durable_through,
         logs,
         log_bytes,
         kept_logs,
@@ -63,29 +99,34 @@ pub(crate) fn stats(engine: &Engine) -> Stats {
         value_bytes,
         value_garbage_bytes,
         fence_bytes: fences.sum::<usize>() as u64,
-        cache_bytes: engine.table_files.cache.size_bytes(),
+        cache_bytes: tree.table_files.cache.size_bytes(),
         writes: count(&counters.writes),
         bytes_written_user: count(&counters.user_bytes),
         bytes_flushed: count(&counters.flushed_bytes),
         bytes_merged: count(&counters.merged_bytes),
         flushes: count(&counters.flushes),
         merges: count(&counters.merges),
-        merging: engine.open_merges() as u64,
+        merging: of_writer.merging,
         slowdowns,
         stops,
         lock_waits: counters.lock_waits.get(),
         stalls: slowdowns.count + stops.count,
         stall_seconds: slowdowns.seconds + stops.seconds,
         sequence: visible.0,
-        oldest_pin: engine.snapshots.oldest().map(|sequence| sequence.0),
-        transaction_bytes: engine.snapshots.kept_bytes(),
+        oldest_pin: tree.snapshots.oldest().map(|sequence| sequence.0),
+        transaction_bytes: tree.snapshots.kept_bytes(),
         leaving_tables: obsolete.tables,
         obsolete,
-        unsynced_seconds: unsynced.map(|since| engine.since(since).as_secs_f64()),
-        io: engine.table_files.io,
-        files: engine.table_files.files.stats(),
-        failure: engine.failure(),
+        unsynced_seconds: of_writer.unsynced_seconds,
+        io: tree.table_files.io,
+        files: tree.table_files.files.stats(),
+        failure: of_writer.failure,
     }
+}
+
+fn memtable_bytes(version: &Version) -> u64 {
+    let sealed = version.sealed.iter().map(|sealed| sealed.memtable.size_bytes());
+    (version.active.memtable.size_bytes() + sealed.sum::<usize>()) as u64
 }
 
 /// How many value files a version has, their bytes, and of these how many nobody refers to.
@@ -103,7 +144,7 @@ fn count(counter: &AtomicU64) -> u64 {
     counter.load(Ordering::Relaxed)
 }
 
-fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
+fn guard_stats(tree: &OpenTree, version: &Version) -> GuardStats {
     let entries: u64 = version.runs.iter().map(|placed| placed.run.entry_count()).sum();
     let part = version.guard.parts().map(Parts::size).unwrap_or_default();
     let per_table = version.files().map(|table| table.filter_bytes() as u64).sum::<u64>();
@@ -112,7 +153,7 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
         Guard::Open | Guard::PerTable | Guard::Global(_) => None,
     };
     let global = part.base_bytes + part.overlay_bytes + locator.map_or(0, |size| size.bytes as u64);
-    let (memory_bytes, options) = (per_table + global, &engine.table_files.options);
+    let (memory_bytes, options) = (per_table + global, &tree.table_files.options);
     GuardStats {
         kind: options.guard,
         bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
@@ -122,16 +163,16 @@ fn guard_stats(engine: &Engine, version: &Version) -> GuardStats {
         base_entries: part.base_entries,
         overlay_entries: part.overlay_entries,
         built_at_open: matches!(
-            engine.filter_recovery,
+            tree.filter_recovery,
             FilterRecovery::Rebuilt { .. } | FilterRecovery::Mixed { .. }
         ),
-        open_seconds: engine.guard_open_seconds,
-        seconds: count(&engine.counters.guard_nanoseconds) as f64 * 1e-9,
-        rebuild_peak_bytes: count(&engine.counters.rebuild_peak_bytes),
-        damaged: engine.damage_of_filters(version),
+        open_seconds: tree.guard_open_seconds,
+        seconds: count(&tree.counters.guard_nanoseconds) as f64 * 1e-9,
+        rebuild_peak_bytes: count(&tree.counters.rebuild_peak_bytes),
+        damaged: tree.damage_of_filters(version),
         unregistered: unregistered(version),
         tuning: options.guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)),
-        elastic: engine.elastic.as_deref().map(Elastic::stats),
+        elastic: tree.elastic.as_deref().map(Elastic::stats),
         locator,
     }
 }

@@ -29,6 +29,7 @@ use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{free_number, image_name, numbers_of, table_name, wal_name};
 use crate::files::store_folder::{lock_folder, store_folder};
 use crate::files::table::Table;
+use crate::files::table::made_of::MadeOf;
 use crate::files::table::parts::TableParts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
@@ -410,20 +411,21 @@ impl Repair<'_, '_> {
                 aside.push(table_name(file));
                 continue;
             }
-            let id = self.keyspace_of(file)?;
+            let (id, made_of) = self.known_of(file)?;
             let files = self.files_of(id);
             let tree = trees.entry(id).or_default();
             for record in manifest.pieces_of(file) {
                 match mend(&files, file, record, &mut self.report)? {
                     Mended::Sound(table) => {
-                        tree.facts.push(TableFacts::of_piece(&table, record));
+                        let facts = TableFacts::of_piece(&table, record);
+                        tree.facts.push(TableFacts { made_of: made_of.clone(), ..facts });
                         tree.tables.push(table);
                     }
                     Mended::Rewritten(output) => {
                         aside.push(table_name(file));
                         self.note_rewritten(&output);
-                        tree.facts
-                            .extend(output.opened.values().map(|table| TableFacts::of(table)));
+                        let facts = output.opened.values().map(|table| TableFacts::of(table));
+                        tree.facts.extend(facts.map(|facts| TableFacts { was: file, ..facts }));
                         tree.tables.extend(output.opened.into_values());
                     }
                 }
@@ -437,10 +439,12 @@ impl Repair<'_, '_> {
         Ok(Plan { layout, aside })
     }
 
-    /// The key space that a table names. What cannot be read is taken for one of the default one.
-    fn keyspace_of(&self, file: u64) -> Result<KeyspaceId> {
+    /// The key space that a table names, and the tables that it was made of. What cannot be read is
+    /// taken for one of the default one.
+    fn known_of(&self, file: u64) -> Result<(KeyspaceId, MadeOf)> {
         let parts = TableParts::read(&self.table_files.folder, &table_name(file), file)?;
-        Ok(parts.properties.map_or(KeyspaceId::DEFAULT, |known| known.keyspace))
+        let keyspace = parts.properties.map_or(KeyspaceId::DEFAULT, |known| known.keyspace);
+        Ok((keyspace, parts.made_of))
     }
 
     fn rebuilt_layout(

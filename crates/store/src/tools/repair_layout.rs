@@ -13,6 +13,7 @@ use trommel_filters::{FlushNumber, Span};
 
 use crate::entries::entry::Sequence;
 use crate::files::table::Table;
+use crate::files::table::made_of::MadeOf;
 use crate::plan::layout::{FlushRecord, Layout, RunRecord, TableRecord};
 use crate::tree::run_writer::whole_table;
 
@@ -23,6 +24,10 @@ pub(crate) struct TableFacts {
     /// The table or the piece, in a run, level and span that are not known yet.
     pub(crate) piece: TableRecord,
     pub(crate) sequences: (Sequence, Sequence),
+    /// The number of the file whose entries it has: another one if that was damaged.
+    pub(crate) was: u64,
+    /// The tables that it was made of, if it has all that these had for its keys.
+    pub(crate) made_of: MadeOf,
     /// It was made of logs, so it has the newest entry of each of its keys.
     pub(crate) is_newest: bool,
 }
@@ -31,7 +36,8 @@ impl TableFacts {
     pub(crate) fn of(table: &Table) -> Self {
         let (entries, bytes) = (table.entry_count(), table.bytes());
         let piece = whole_table(table.file(), table.key_bounds(), entries, bytes);
-        TableFacts { piece, sequences: table.properties().sequences, is_newest: false }
+        let (sequences, was) = (table.properties().sequences, table.file());
+        TableFacts { piece, sequences, was, made_of: MadeOf::default(), is_newest: false }
     }
 
     /// Describes the piece of a trimmed table that the record names. The rest was merged into other
@@ -133,7 +139,7 @@ mod tests {
             ..crate::plan::layout::tests::table(file, 0, 0, 0, 1)
         };
         let sequences = (Sequence(sequences.0), Sequence(sequences.1));
-        TableFacts { piece, sequences, is_newest: false }
+        TableFacts { piece, sequences, was: file, made_of: MadeOf::default(), is_newest: false }
     }
 
     /// The files of each run, newest first, with level and span.

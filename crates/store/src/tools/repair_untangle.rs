@@ -7,8 +7,14 @@
 //! ```
 //! It is unknown which of two such tables has the newer entries for all of their keys. A merge may
 //! have trimmed one of them, or taken one table of a level and left others. Also, a deletion of a
-//! range may hide entries of the other. Invariant: a merged table holds each entry that any of its
-//! inputs had, once.
+//! range may hide entries of the other.
+//!
+//! Operands may be in one that a merge has made of them. So a table that tells which tables it was
+//! made of takes the place of these, for its own keys. Invariant: a merged table holds each entry
+//! that any of its inputs had, once, but for what is in another of them.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use trommel_filters::{FlushNumber, Span};
 
@@ -38,7 +44,7 @@ pub(crate) fn untangle(
     written: &mut Vec<u64>,
 ) -> Result<Untangled> {
     let mut untangled = Untangled::default();
-    for group in by_age(facts) {
+    for group in by_age(age(facts)) {
         if runs_of(group.clone()).len() == 1 {
             untangled.facts.extend(group);
             continue;
@@ -56,6 +62,10 @@ pub(crate) fn untangle(
 
 fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutput> {
     let span = Span::of_flush(FlushNumber(0));
+    // Of one entry in two tables the one of the newer file is kept: more may be in it.
+    let mut group: Vec<&TableFacts> = group.iter().collect();
+    group.sort_by_key(|facts| Reverse(facts.was));
+    let replaced = Replaced::by(group.iter().copied());
     let tables = group.iter().map(|facts| {
         let table = table_files.open_table(facts.piece.file)?;
         Ok(RunTable::of_record(table, &facts.record(0, 0, span)))
@@ -66,13 +76,51 @@ fn merge(table_files: &Arc<TableFiles>, group: &[TableFacts]) -> Result<RunOutpu
     // A store is not read during its repair, so no older entry needs to stay visible.
     let mut writer = RunWriter::new(table_files, RangeTombstones::visible_at(tombstones, &[]));
     let mut last: Option<(Vec<u8>, Sequence)> = None;
-    writer.write_kept(&mut cursor, usize::MAX, |_, entry, _| {
+    writer.write_kept(&mut cursor, usize::MAX, |_, entry, input| {
         let is_new =
             last.as_ref().is_none_or(|(key, at)| (&**key, *at) != (entry.key, entry.sequence));
         if is_new {
             last = Some((entry.key.to_vec(), entry.sequence));
         }
-        Ok(is_new)
+        let is_within =
+            |newer: &&TableFacts| *newer.piece.from <= *entry.key && *entry.key < *newer.piece.to;
+        Ok(is_new && !replaced.of(group[input].was).iter().any(is_within))
     })?;
     writer.finish()
+}
+
+/// By the number of a table: those that were made of it.
+struct Replaced<'f>(HashMap<u64, Vec<&'f TableFacts>>);
+
+impl<'f> Replaced<'f> {
+    fn by(facts: impl Iterator<Item = &'f TableFacts>) -> Self {
+        let mut all: HashMap<u64, Vec<&TableFacts>> = HashMap::new();
+        for newer in facts {
+            newer.made_of.files().for_each(|file| all.entry(file).or_default().push(newer));
+        }
+        Replaced(all)
+    }
+
+    fn of(&self, file: u64) -> &[&'f TableFacts] {
+        self.0.get(&file).map_or(&[], |newer| &newer[..])
+    }
+}
+
+/// Makes tables as old as those that they take the place of. They may have lost all entries that
+/// are as old, into newer ones.
+fn age(facts: Vec<TableFacts>) -> Vec<TableFacts> {
+    let mut least: HashMap<u64, Sequence> = HashMap::new();
+    let replaced = Replaced::by(facts.iter());
+    for older in &facts {
+        for newer in replaced.of(older.was).iter().filter(|newer| newer.shares_keys(older)) {
+            let least = least.entry(newer.was).or_insert(Sequence::MAX);
+            *least = older.sequences.0.min(*least);
+        }
+    }
+    let aged = |facts: TableFacts| {
+        let (own, last) = facts.sequences;
+        let least = least.get(&facts.was).map_or(own, |least| own.min(*least));
+        TableFacts { sequences: (least, last), ..facts }
+    };
+    facts.into_iter().map(aged).collect()
 }

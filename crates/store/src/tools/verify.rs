@@ -21,7 +21,9 @@ use crate::files::run::RunCursor;
 use crate::files::run_table::RunTable;
 use crate::files::table::Table;
 use crate::plan::layout::{ImageRecord, Layout, RunRecord, TableRecord};
+use crate::plan::store_layout::StoreLayout;
 use crate::read::get;
+use crate::storage::open_folder::OpenFolder;
 use crate::sync::Arc;
 use crate::tools::progress::Steps;
 use crate::tree::guard_image;
@@ -70,15 +72,31 @@ const STEP_ENTRIES: u64 = 4096;
 
 /// Checks the trees of a store: one at least.
 pub(crate) fn verify(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
+    let mut report = verify_trees(trees, steps)?;
+    check_logs(&trees[0], &mut report)?;
+    report.note(check_manifest(&trees[0]))?;
+    trees.iter().try_for_each(|tree| report.note(check_layout(tree)))?;
+    Ok(report)
+}
+
+/// As above, of trees that another process writes, as a layout has them, and of its logs.
+pub(crate) fn verify_followed(
+    trees: &[Arc<OpenTree>],
+    (folder, layout): (&OpenFolder, &StoreLayout),
+    steps: &mut Steps<'_, '_>,
+) -> Result<VerifyReport> {
+    let mut report = verify_trees(trees, steps)?;
+    check_logs_of(folder, layout, &mut report)?;
+    Ok(report)
+}
+
+fn verify_trees(trees: &[Arc<OpenTree>], steps: &mut Steps<'_, '_>) -> Result<VerifyReport> {
     let mut report = VerifyReport { memtable_entries: Some(0), ..Default::default() };
     let entries = |tree: &Arc<OpenTree>| -> u64 {
         tree.current.pin().layout.runs.iter().map(RunRecord::entries).sum()
     };
     steps.begin(trees.iter().map(entries).sum())?;
     trees.iter().try_for_each(|tree| verify_tree(tree, &mut report, steps))?;
-    check_logs(&trees[0], &mut report)?;
-    report.note(check_manifest(&trees[0]))?;
-    trees.iter().try_for_each(|tree| report.note(check_layout(tree)))?;
     Ok(report)
 }
 
@@ -306,11 +324,18 @@ fn skip_key(cursor: &mut RunCursor) -> Result<()> {
 
 /// Reads every log with entries that are in no table.
 fn check_logs(tree: &OpenTree, report: &mut VerifyReport) -> Result<()> {
-    let folder = &tree.table_files.folder;
     let layout = tree.manifest().layout().clone();
+    check_logs_of(&tree.table_files.folder, &layout, report)
+}
+
+fn check_logs_of(
+    folder: &OpenFolder,
+    layout: &StoreLayout,
+    report: &mut VerifyReport,
+) -> Result<()> {
     // The walk is over the names in the folder, not over all numbers up to the next one: a damaged
     // manifest may name any.
-    let check = LogCheck { folder, layout: &layout, misses_logs: false };
+    let check = LogCheck { folder, layout, misses_logs: false };
     report.logs =
         check.run(&folder.list()?, &mut |error| report_damage(&mut report.damage, error))?;
     Ok(())

@@ -192,23 +192,66 @@ pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Rec
             Ok(Recovered::sound(Guard::Locator(Arc::new(guard)), recovery))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
-            recover_parts(table_files, version, parts.options())
+            recover_parts(table_files, version, (parts.options(), None))
         }
         guard => Ok(Recovered::sound(guard.clone(), FilterRecovery::Nothing)),
     }
 }
 
+/// As above, of a tree that another process writes. `old`: an earlier version of it, whose guard is
+/// taken over as far as it goes.
+pub(crate) fn follow(
+    table_files: &TableFiles,
+    version: &Version,
+    old: &Version,
+) -> Result<Recovered> {
+    match (&version.guard, &old.guard) {
+        (Guard::Global(parts), Guard::Global(known))
+            if !version.runs.is_empty() && !old.runs.is_empty() =>
+        {
+            let known = (known.options() == parts.options()).then_some((old, known));
+            recover_parts(table_files, version, (parts.options(), known))
+        }
+        (Guard::Locator(_), known @ Guard::Locator(_))
+            if version.layout.runs == old.layout.runs =>
+        {
+            Ok(Recovered::sound(known.clone(), FilterRecovery::Nothing))
+        }
+        _ => recover(table_files, version),
+    }
+}
+
+/// The part of these bounds in an older version of the tree, if its base stands for the same
+/// tables.
+fn known_part<'o>(
+    (old, parts): (&Version, &'o Parts),
+    version: &Version,
+    bounds: &KeyBounds,
+) -> Option<&'o Arc<Part>> {
+    let same = |layout: &Layout| layout.base_files(bounds);
+    let is_same = old.layout.next_flush <= version.layout.next_flush
+        && same(&old.layout) == same(&version.layout);
+    let found = parts.at(&bounds.from).filter(|(known, _)| known == bounds);
+    found.filter(|_| is_same).map(|(_, part)| part)
+}
+
 fn recover_parts(
     table_files: &TableFiles,
     version: &Version,
-    wanted: &GrfOptions,
+    (wanted, old): (&GrfOptions, Option<(&Version, &Parts)>),
 ) -> Result<Recovered> {
     let (mut parts, mut damage, mut rebuilt, mut replayed_tables) = (Vec::new(), Vec::new(), 0, 0);
     let mut first_why = None;
     for bounds in version.layout.partitions() {
-        let part = match usable_image(table_files, version, &bounds, wanted) {
-            Ok((part, record)) => {
-                let (part, replayed) = replay(part, record, version, &bounds)?;
+        let known = old.and_then(|old| known_part(old, version, &bounds).map(|it| (old.0, it)));
+        let found = match known {
+            Some((old, part)) => Ok((Part::clone(part), old.layout.next_flush)),
+            None => usable_image(table_files, version, &bounds, wanted)
+                .map(|(part, record)| (part, record.watermark)),
+        };
+        let part = match found {
+            Ok((part, watermark)) => {
+                let (part, replayed) = replay(part, watermark, version, &bounds)?;
                 replayed_tables += replayed;
                 part
             }
@@ -270,27 +313,27 @@ fn usable_image<'v>(
     Ok((part, record))
 }
 
-/// The part with the entries of all flushes that the image does not know, and how many tables were
-/// read for them.
+/// The part with the entries of all flushes from `watermark` on, which it does not know, and how
+/// many tables were read for them.
 ///
 /// A merge may have put such entries into one table with entries that the image knows. Each entry's
 /// flush is on record, so just those from the watermark on are added, with their own flush as their
 /// code.
 fn replay(
     mut part: Part,
-    record: &ImageRecord,
+    watermark: FlushNumber,
     version: &Version,
     bounds: &KeyBounds,
 ) -> Result<(Part, u64)> {
     let mut replayed = 0;
     let (_, newer) = version.runs.split_last().expect("an image has an oldest run");
     for table in newer.iter().rev().flat_map(|placed| placed.run.within(bounds)) {
-        if table.span.hi() <= record.watermark {
+        if table.span.hi() <= watermark {
             continue;
         }
         let Some(run) = table.clip(bounds)?.and_then(Run::of_table) else { continue };
         let shape = version.layout.shape_within(bounds);
-        part = insert_run(&part, &run, (&version.layout, &shape), record.watermark)?;
+        part = insert_run(&part, &run, (&version.layout, &shape), watermark)?;
         replayed += 1;
     }
     Ok((part, replayed))

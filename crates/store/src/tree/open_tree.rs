@@ -6,7 +6,7 @@
 //! Invariant: the version changes only while the installer's lock is held, and always from the
 //! newest version, not from the one a job began with.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
@@ -70,6 +70,9 @@ pub(crate) struct OpenTree {
     pub(crate) elastic: Option<Box<Elastic>>,
     /// Whether a merge is due that brings space of values back.
     pub(crate) value_merge_due: AtomicBool,
+    /// The value files that the last merge into the last level moves since they are old. Empty
+    /// after an opening amid one: its other ranges move none.
+    pub(crate) oldest_values: Mutex<BTreeSet<u64>>,
     /// What merges operands. Empty: it is not here, and operands stay as they are.
     pub(crate) merge_operator: OnceLock<Arc<dyn MergeOperator>>,
     /// Whether its key space was dropped.

@@ -5,6 +5,7 @@
 //! ```
 //! Invariant: nothing is written.
 
+use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Instant;
 
@@ -16,8 +17,10 @@ use crate::entries::memtable::{Memtable, MemtableSize};
 use crate::error::Result;
 use crate::files::log_replay::ReplayedMemtable;
 use crate::files::manifest::Manifest;
+use crate::files::table::Table;
 use crate::guard::Guard;
 use crate::guard::elastic::Elastic;
+use crate::guard::filter_recovery::FilterRecovery;
 use crate::plan::layout::Layout;
 use crate::plan::options::Options;
 use crate::shared::environment::Environment;
@@ -31,7 +34,7 @@ use crate::tree::obsolete_files::Leaving;
 use crate::tree::open_tree::{Dropped, Installer, OpenTree};
 use crate::tree::snapshots::Snapshots;
 use crate::tree::stats::Counters;
-use crate::tree::table_files::{TableFiles, open_tables};
+use crate::tree::table_files::{DamagedFilter, TableFiles, open_others, open_tables};
 use crate::tree::version::{Active, Sealed, Version, deletes_ranges};
 
 /// What the trees of a store share.
@@ -66,7 +69,11 @@ pub(crate) struct TreeOptions {
 
 impl TreeOptions {
     pub(crate) fn new(options: Options) -> Self {
-        TreeOptions { guard: Guard::empty(&options, &[]), options: Arc::new(options) }
+        TreeOptions::of(Arc::new(options))
+    }
+
+    pub(crate) fn of(options: Arc<Options>) -> Self {
+        TreeOptions { guard: Guard::empty(&options, &[]), options }
     }
 
     fn empty_guard(&self, cuts: &[Vec<u8>]) -> Guard {
@@ -85,46 +92,103 @@ pub(crate) fn open_tree(
     (memtables, size): (Vec<ReplayedMemtable>, MemtableSize),
     workers: Workers,
 ) -> Result<OpenTree> {
-    let (table_files, layout) = (Arc::new(table_files), Arc::clone(layout));
-    let (tables, mut damaged_filters) = open_tables(&table_files, &layout)?;
+    let table_files = Arc::new(table_files);
+    let (tables, mut damaged_filters) = open_tables(&table_files, layout)?;
     let next = Sequence(shared.snapshots.visible().0 + 1);
-    let nothing = || Active::new(Arc::new(Memtable::sized(size)), next);
-    let Recovered { active, sealed, next_flush } =
-        Recovered::of(memtables, layout.next_flush, nothing);
-    let of_sealed = sealed.iter().filter_map(|sealed| sealed.first_log);
+    let recovered = Recovered::of(memtables, layout.next_flush, || nothing(size, next));
+    let of_sealed = recovered.sealed.iter().filter_map(|sealed| sealed.first_log);
     of_sealed.for_each(|first| shared.logs.add_sealed(first));
-    active.first_log().into_iter().for_each(|first| shared.logs.add_active(keyspace, first));
+    let first_log = recovered.active.first_log();
+    first_log.into_iter().for_each(|first| shared.logs.add_active(keyspace, first));
+    let next_flush = recovered.next_flush;
+    let version = version_of(layout, recovered, options, &tables);
+    let start = Instant::now();
+    let guard = guard_image::recover(&table_files, &version)?;
+    damaged_filters.extend(guard.damage);
+    let version = Version { guard: guard.guard, ..version };
+    let made = (guard.recovery, start.elapsed().as_secs_f64());
+    let files = (table_files, damaged_filters);
+    let tree = tree_of(shared, (keyspace, version), files, (made, next_flush), workers);
+    tree.note_value_garbage();
+    Ok(tree)
+}
+
+/// A tree that another process writes, as it is after some edit, with what logs have beside. What
+/// is open of `before`, the same tree after an earlier edit, is taken over.
+pub(crate) fn follow_tree(
+    shared: &SharedByTrees,
+    (keyspace, layout): (KeyspaceId, &Arc<Layout>),
+    (options, table_files): (&TreeOptions, Arc<TableFiles>),
+    memtables: Recovered,
+    (before, workers): (Option<&OpenTree>, Workers),
+) -> Result<OpenTree> {
+    let old = before.map(|tree| tree.current.hold());
+    let known = old.iter().flat_map(|old| old.files());
+    let known = known.map(|table| (table.file(), Arc::clone(table))).collect();
+    let (tables, mut damaged_filters) = open_others(&table_files, layout, known)?;
+    damaged_filters.extend(before.iter().flat_map(|tree| tree.damaged_filters.iter().cloned()));
+    let next_flush = memtables.next_flush;
+    let version = version_of(layout, memtables, options, &tables);
+    let start = Instant::now();
+    let guard = match &old {
+        Some(old) => guard_image::follow(&table_files, &version, old)?,
+        None => guard_image::recover(&table_files, &version)?,
+    };
+    damaged_filters.extend(guard.damage);
+    let version = Version { guard: guard.guard, ..version };
+    let made = (guard.recovery, start.elapsed().as_secs_f64());
+    let files = (table_files, damaged_filters);
+    Ok(tree_of(shared, (keyspace, version), files, (made, next_flush), workers))
+}
+
+/// An empty memtable, for writes from this number on.
+pub(crate) fn nothing(size: MemtableSize, next: Sequence) -> Active {
+    Active::new(Arc::new(Memtable::sized(size)), next)
+}
+
+/// A version whose guard is still empty.
+fn version_of(
+    layout: &Arc<Layout>,
+    memtables: Recovered,
+    options: &TreeOptions,
+    tables: &HashMap<u64, Arc<Table>>,
+) -> Version {
     let version = Version {
-        active,
-        sealed,
+        active: memtables.active,
+        sealed: memtables.sealed,
         runs: Vec::new(),
         guard: options.empty_guard(&layout.cuts),
         deletes_ranges: false,
-        layout,
+        layout: Arc::clone(layout),
         merge_epoch: 0,
         holders: Arc::default(),
     };
-    let runs = version.reopen_runs(&version.layout, &tables);
-    let version = Version { deletes_ranges: deletes_ranges(&runs), runs, ..version };
-    let start = Instant::now();
-    let recovered = guard_image::recover(&table_files, &version)?;
-    damaged_filters.extend(recovered.damage);
-    let version = Version { guard: recovered.guard, ..version };
-    let options = &*options.options;
+    let runs = version.reopen_runs(&version.layout, tables);
+    Version { deletes_ranges: deletes_ranges(&runs), runs, ..version }
+}
+
+fn tree_of(
+    shared: &SharedByTrees,
+    (keyspace, version): (KeyspaceId, Version),
+    (table_files, damaged_filters): (Arc<TableFiles>, Vec<DamagedFilter>),
+    ((filter_recovery, guard_open_seconds), next_flush): ((FilterRecovery, f64), FlushNumber),
+    workers: Workers,
+) -> OpenTree {
+    let options = &*table_files.options;
     let elastic = Elastic::of(options).map(Box::new);
     if let Some(elastic) = &elastic {
         elastic.follow(version.files());
     }
     let SharedByTrees { env, leaving, logs, snapshots, manifest } = shared.clone();
-    let tree = OpenTree {
+    OpenTree {
         keyspace,
         env,
         leaving,
         logs,
         snapshots,
         manifest,
-        filter_recovery: recovered.recovery,
-        guard_open_seconds: start.elapsed().as_secs_f64(),
+        filter_recovery,
+        guard_open_seconds,
         current: Switch::new(Arc::new(version)),
         merge_epoch: AtomicU64::new(0),
         workers: Arc::new(workers),
@@ -141,23 +205,22 @@ pub(crate) fn open_tree(
             .map_or_else(OnceLock::new, OnceLock::from),
         dropped: Dropped::default(),
         value_merge_due: AtomicBool::new(false),
+        oldest_values: Mutex::default(),
         table_files,
-    };
-    tree.note_value_garbage();
-    Ok(tree)
+    }
 }
 
 /// What logs bring back of a tree.
-struct Recovered {
-    active: Active,
+pub(crate) struct Recovered {
+    pub(crate) active: Active,
     /// Newest first.
-    sealed: Vec<Arc<Sealed>>,
-    next_flush: FlushNumber,
+    pub(crate) sealed: Vec<Arc<Sealed>>,
+    pub(crate) next_flush: FlushNumber,
 }
 
 impl Recovered {
     /// The newest memtable goes on, or if there is none, `nothing`.
-    fn of(
+    pub(crate) fn of(
         mut memtables: Vec<ReplayedMemtable>,
         mut next_flush: FlushNumber,
         nothing: impl FnOnce() -> Active,

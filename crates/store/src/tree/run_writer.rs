@@ -14,10 +14,13 @@ use crate::entries::compression::{Compression, EncoderDictionary};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::expiry::EXPIRY_BYTES;
 use crate::entries::held_operands::MadeEntry;
+use crate::entries::key_bounds::KeyBounds;
+use crate::entries::keys::successor;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::table::Table;
+use crate::files::table::made_of::MadeOf;
 use crate::files::table::writer::{TableSummary, TableWriter};
 use crate::files::value_file::ValueFile;
 use crate::plan::layout::TableRecord;
@@ -48,6 +51,8 @@ pub(crate) struct RunWriter {
     /// The ranges that the run deletes. The tables that are done have those before a key.
     tombstones: RangeTombstones,
     deleted_up_to: Option<Vec<u8>>,
+    /// The tables that it is made of, each with its keys, if tables are to say so.
+    made_of: Vec<(u64, KeyBounds)>,
     /// Value files whose values are moved to others.
     moved_files: Arc<BTreeSet<u64>>,
     /// Those that have moved values: held until the tables hold them.
@@ -79,10 +84,18 @@ impl RunWriter {
             done_bytes: 0,
             tombstones,
             deleted_up_to: None,
+            made_of: Vec::new(),
             moved_files: Arc::default(),
             held: Vec::new(),
             moved_bytes: 0,
         }
+    }
+
+    /// Each table says of which of these it is made.
+    #[must_use]
+    pub(crate) fn made_of(mut self, tables: Vec<(u64, KeyBounds)>) -> Self {
+        self.made_of = tables;
+        self
     }
 
     /// Values in these files are moved to others.
@@ -249,7 +262,14 @@ impl RunWriter {
     /// Gives the table the ranges that the run deletes before `next`, the first key of the table
     /// after it. None: all that are left.
     fn finish_table(&mut self, next: Option<&[u8]>) -> Result<()> {
-        let Some((file, writer)) = self.open.take() else { return Ok(()) };
+        let Some((file, mut writer)) = self.open.take() else { return Ok(()) };
+        if writer.entry_count() > 0 && !self.made_of.is_empty() {
+            let (from, to) = (writer.first_key().to_vec(), Some(successor(&self.last_key)));
+            let own = KeyBounds { from, to };
+            let meets = |keys: &KeyBounds| keys.ends_after(&own.from) && own.ends_after(&keys.from);
+            let tables = self.made_of.iter().filter(|(_, keys)| meets(keys));
+            writer.set_made_of(MadeOf::new(tables.map(|(file, _)| *file).collect()));
+        }
         let own = self.own_tombstones(next);
         if let Some(next) = next {
             self.deleted_up_to = Some(next.to_vec());

@@ -143,13 +143,18 @@ impl Snapshots {
 
 /// A sequence number that merges respect while this value lives.
 pub(crate) struct Registered {
-    /// None: it was taken when the store was not open.
+    /// None: it was taken when the store was not open, or by a follower.
     snapshots: Option<Arc<Snapshots>>,
     sequence: Sequence,
     commits: bool,
 }
 
 impl Registered {
+    /// A number in a store that another process writes: nobody here drops what it needs.
+    pub(crate) fn alone(sequence: Sequence) -> Self {
+        Registered { snapshots: None, sequence, commits: false }
+    }
+
     pub(crate) fn sequence(&self) -> Sequence {
         self.sequence
     }

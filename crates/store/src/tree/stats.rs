@@ -302,6 +302,9 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// Entries in them: they are in no table yet. Deleted ranges do not count.
     pub memtable_entries: u64,
+    /// All writes of the key space before this sequence number are in tables. None: all are, and
+    /// nothing is in memory.
+    pub first_unflushed: Option<u64>,
     /// A crash takes no write of the key space up to this sequence number; it may take all later
     /// ones. 0 before anything is written after an opening, or synced: what a killed process wrote
     /// need not be durable. None: the key space has a [`log`](crate::options::OptionValues::log).

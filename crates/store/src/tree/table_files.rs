@@ -199,6 +199,7 @@ impl TableFiles {
 const FILTER_BITS_LEAST: f64 = 0.5;
 
 /// A filter that cannot be used.
+#[derive(Clone)]
 pub(crate) struct DamagedFilter {
     /// The table that it is in, or the image of the global filter.
     pub(crate) file: u64,
@@ -210,7 +211,15 @@ pub(crate) type OpenTables = (HashMap<u64, Arc<Table>>, Vec<DamagedFilter>);
 
 /// Opens every table. One whose filter is damaged is used without it.
 pub(crate) fn open_tables(files: &TableFiles, layout: &Layout) -> Result<OpenTables> {
-    let mut opened: HashMap<u64, Arc<Table>> = HashMap::new();
+    open_others(files, layout, HashMap::new())
+}
+
+/// Opens every table that is not among those that are open.
+pub(crate) fn open_others(
+    files: &TableFiles,
+    layout: &Layout,
+    mut opened: HashMap<u64, Arc<Table>>,
+) -> Result<OpenTables> {
     let mut damaged = Vec::new();
     for record in layout.runs.iter().flat_map(|run| &run.tables) {
         if let Some(table) = opened.get(&record.file) {

@@ -3,19 +3,24 @@
 //! ```text
 //! file     [ referred to | garbage ]        garbage past a share of it: its values are moved, by
 //!                                           merges into the last level; then the file goes
+//! age      the oldest files                 the same, if options say so, whatever their garbage:
+//!                                           those that were the oldest when the merge began
 //! runs     newer than the oldest one        what they refer to may have taken the place of as many
 //!                                           bytes: past a share, all runs are merged
 //! ```
 //! Nothing is counted when values are written or dropped: each table names its files, and how many
 //! bytes of them.
 //!
-//! Invariant: after a merge of all runs nothing is due, as long as nothing is written.
+//! Invariant: after a merge of all runs nothing is due, as long as nothing is written. (So a merge
+//! that goes from range to range moves the same old files in each: of one that it moved in some,
+//! the rest would be garbage.)
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::files::placed_run::PlacedRun;
 use crate::files::value_file::format::HEADER_BYTES;
-use crate::sync::Ordering;
+use crate::plan::options::Options;
+use crate::sync::{Ordering, lock};
 use crate::tree::open_tree::OpenTree;
 use crate::tree::version::Version;
 
@@ -33,8 +38,8 @@ pub(crate) struct ValueGarbage {
 }
 
 impl ValueGarbage {
-    /// `share`: of a file.
-    pub(crate) fn of(version: &Version, share: f64) -> ValueGarbage {
+    pub(crate) fn of(version: &Version, options: &Options) -> ValueGarbage {
+        let share = options.value_garbage_share;
         let tables = || version.runs.iter().flat_map(|placed| placed.run.tables());
         if tables().all(|it| it.table.named_values().is_empty()) {
             return ValueGarbage::default();
@@ -45,8 +50,10 @@ impl ValueGarbage {
         for (number, (file, bytes)) in version.value_files() {
             let all = file.len().saturating_sub(HEADER_BYTES as u64);
             let of_file = all.saturating_sub(bytes);
-            let is_past = of_file as f64 > share * all as f64;
-            if is_past && in_tables.contains(&number) && !file.is_damaged() {
+            if !in_tables.contains(&number) || file.is_damaged() {
+                continue;
+            }
+            if of_file as f64 > share * all as f64 {
                 moved.insert(number);
                 garbage += of_file;
             }
@@ -62,6 +69,18 @@ impl ValueGarbage {
     }
 }
 
+/// The oldest files that tables refer to, as many as the options say.
+fn oldest_files(version: &Version, options: &Options) -> BTreeSet<u64> {
+    if options.value_move_oldest == 0.0 {
+        return BTreeSet::new();
+    }
+    let held = version.tables().flat_map(|it| it.table.held_values());
+    let files: BTreeMap<u64, bool> = held.map(|it| (it.number(), it.is_damaged())).collect();
+    let count = (options.value_move_oldest * files.len() as f64) as usize;
+    let oldest = files.into_iter().take(count);
+    oldest.filter(|(_, is_damaged)| !is_damaged).map(|(number, _)| number).collect()
+}
+
 /// Bytes of values that a run refers to; of a trimmed table about.
 fn referred_bytes(placed: &PlacedRun) -> u64 {
     let of_table = |table: &crate::files::run_table::RunTable| {
@@ -73,11 +92,23 @@ fn referred_bytes(placed: &PlacedRun) -> u64 {
 }
 
 impl OpenTree {
+    /// The value files whose values a merge into the last level moves, in the next range.
+    pub(crate) fn values_to_move(&self, version: &Version) -> BTreeSet<u64> {
+        let options = &self.table_files.options;
+        let mut oldest = lock(&self.oldest_values);
+        if version.layout.last_merge.is_none() {
+            *oldest = oldest_files(version, options);
+        }
+        let mut moved = ValueGarbage::of(version, options).moved;
+        moved.extend(&*oldest);
+        moved
+    }
+
     /// Looks whether a merge is due that brings space of values back. Requires: the caller has
     /// changed the version, or nobody else knows the tree.
     pub(crate) fn note_value_garbage(&self) {
-        let share = self.table_files.options.value_garbage_share;
-        let is_due = ValueGarbage::of(&self.current.pin(), share).is_merge_due;
+        let options = &self.table_files.options;
+        let is_due = ValueGarbage::of(&self.current.pin(), options).is_merge_due;
         self.value_merge_due.store(is_due, Ordering::Relaxed);
     }
 

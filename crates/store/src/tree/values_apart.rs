@@ -9,8 +9,12 @@
 use crate::entries::value::Value;
 use crate::entries::value_ref::ValueRef;
 use crate::error::{Error, Result};
+use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::stats::QueryStats;
+
+/// Bytes of values that the system is told of ahead, at most; one value may be longer.
+pub(crate) const AHEAD_BYTES_MAX: u64 = 2 << 20;
 
 impl OpenTree {
     /// The value of a reference, as it is stored. Requires: the version that it was found in is
@@ -22,7 +26,7 @@ impl OpenTree {
         let value = store.held(at.file)?.read(store.files(), &at)?;
         costs.disk_reads += 1;
         costs.bytes_read += value.bytes.len() as u64;
-        Ok(Value::apart(value.bytes, value.range, stored.expiry()))
+        Ok(Value::apart(Arc::new(value), stored.expiry()))
     }
 
     /// As `value_apart`, for a get: the value may be in the cache, and stays there if it was read.
@@ -38,11 +42,30 @@ impl OpenTree {
             return Ok(value);
         }
         let store = &self.table_files.values.store;
-        let mut read = store.held(at.file)?.read(store.files(), &at)?;
+        let read = Arc::new(store.held(at.file)?.read(store.files(), &at)?);
         costs.disk_reads += 1;
         costs.bytes_read += read.bytes.len() as u64;
-        cached.keep(&at, &mut read);
-        Ok(Value::apart(read.bytes, read.range, stored.expiry()))
+        cached.keep(&at, &read);
+        Ok(Value::apart(read, stored.expiry()))
+    }
+
+    /// Has the system read a value ahead, whatever the cache has: its bytes.
+    pub(crate) fn will_read_value(&self, stored: &Value) -> u64 {
+        let store = &self.table_files.values.store;
+        let Ok(at) = self.ref_of(stored) else { return 0 };
+        if let Ok(file) = store.held(at.file) {
+            file.will_read(store.files(), &at);
+        }
+        at.len
+    }
+
+    /// As `will_read_value`, for a get. 0: there is nothing to be read.
+    pub(crate) fn will_get_value(&self, stored: &Value) -> u64 {
+        let cached = &self.table_files.cached_values;
+        match self.ref_of(stored) {
+            Ok(at) if cached.get(&at, None).is_none() => self.will_read_value(stored),
+            _ => 0,
+        }
     }
 
     /// Whether a value that is written now is to be apart.

@@ -127,14 +127,18 @@ impl Version {
         (self.active.memtable.len() + sealed.sum::<usize>()) as u64
     }
 
+    /// All writes before this one are in tables. None: all are.
+    pub(crate) fn first_unflushed(&self) -> Option<Sequence> {
+        let sealed = self.sealed.iter().map(|sealed| (&sealed.memtable, sealed.first));
+        let memtables = sealed.chain([(&self.active.memtable, self.active.first)]);
+        memtables.filter(|(memtable, _)| !memtable.is_empty()).map(|(_, first)| first).min()
+    }
+
     /// All writes up to this one are in tables. `visible`: the newest one of any key space, or one
     /// before it.
     pub(crate) fn flushed_through(&self, visible: Sequence) -> Sequence {
-        let sealed = self.sealed.iter().map(|sealed| (&sealed.memtable, sealed.first));
-        let memtables = sealed.chain([(&self.active.memtable, self.active.first)]);
-        let unflushed = memtables.filter(|(memtable, _)| !memtable.is_empty());
-        let before = unflushed.map(|(_, first)| Sequence(first.0.saturating_sub(1)));
-        before.min().map_or(visible, |before| before.min(visible))
+        let before = self.first_unflushed().map(|first| Sequence(first.0.saturating_sub(1)));
+        before.map_or(visible, |before| before.min(visible))
     }
 
     /// The version with the active memtable sealed and a new one in its place.

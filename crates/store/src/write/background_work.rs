@@ -3,6 +3,7 @@
 //! flush    seal, if memory for writes is short -> a step of a flush -> the next | a pause
 //! merge    failed merges whose pause is over -> a step of a merge   -> the next | a pause
 //! keep     remove files -> sync the log, if its oldest write is almost too old  -> a pause
+//!                       -> an empty group behind the last one, if nobody writes
 //! ```
 //! In stepped mode there are no threads: writes sync what is due, and steps do the rest.
 //!
@@ -119,7 +120,18 @@ impl Engine {
         let sweep_again = self.sweep().then_some(SWEEP_AGAIN);
         let keeps_log = self.keyspace == KeyspaceId::DEFAULT;
         let sync_again = if keeps_log { self.keep_log() } else { None };
-        Next::WhenCalled.at_latest(sweep_again).at_latest(sync_again)
+        let look_again = if keeps_log { self.follow_idle_log() } else { None };
+        Next::WhenCalled.at_latest(sweep_again).at_latest(sync_again).at_latest(look_again)
+    }
+
+    /// Shows those who follow the store that the log's last group counts. When to look again.
+    fn follow_idle_log(&self) -> Option<Duration> {
+        // Who writes now is not idle.
+        let Some(mut writer) = self.commit.try_writer() else { return Some(LOOK_AGAIN) };
+        let look_again = writer.follow_if_idle(self);
+        drop(writer);
+        self.writer_is_free();
+        look_again
     }
 
     /// Syncs the log if its oldest write is about to be as old as the interval. The time until that

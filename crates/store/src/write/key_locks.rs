@@ -48,9 +48,23 @@ pub(crate) struct KeyLocks {
 struct Table {
     locks: BTreeMap<KeyspaceId, BTreeMap<Key, KeyLock>>,
     /// What each holder has, in the order in which it was taken.
-    held: BTreeMap<HolderId, Vec<(KeyspaceId, Key)>>,
+    held: BTreeMap<HolderId, Vec<Held>>,
+    /// How many were taken until now, by all.
+    taken: Mark,
     /// Who waits, and for whom.
     waits: BTreeMap<HolderId, HolderId>,
+}
+
+/// A moment among the locks that were taken: it tells those before it from those since. How many a
+/// holder has does not, since it may have given some up meanwhile and taken others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark(u64);
+
+/// A lock that somebody has.
+struct Held {
+    at: Mark,
+    keyspace: KeyspaceId,
+    key: Key,
 }
 
 struct KeyLock {
@@ -206,22 +220,22 @@ impl KeyLocks {
         Err(timeout(keyspace, key))
     }
 
-    /// Frees the locks that a holder has taken, but for the first ones. How many.
-    fn free_from(&self, holder: HolderId, first: usize) -> usize {
+    /// Frees the locks that a holder has taken since. How many.
+    fn free_since(&self, holder: HolderId, mark: Mark) -> usize {
         let table = &mut *lock(&self.table);
         let Some(held) = table.held.get_mut(&holder) else { return 0 };
-        let freed = held.split_off(first.min(held.len()));
+        let freed = held.split_off(held.partition_point(|held| held.at < mark));
         if held.is_empty() {
             table.held.remove(&holder);
         }
-        freed.iter().for_each(|(keyspace, key)| self.hand_over(table, *keyspace, key));
+        freed.iter().for_each(|held| self.hand_over(table, held.keyspace, &held.key));
         freed.len()
     }
 
     fn free_one(&self, holder: HolderId, keyspace: KeyspaceId, key: &[u8]) {
         let table = &mut *lock(&self.table);
         let Some(held) = table.held.get_mut(&holder) else { return };
-        let is_it = |(of, other): &(KeyspaceId, Key)| *of == keyspace && **other == *key;
+        let is_it = |held: &Held| held.keyspace == keyspace && *held.key == *key;
         let Some(place) = held.iter().rposition(is_it) else { return };
         held.remove(place);
         if held.is_empty() {
@@ -242,7 +256,7 @@ impl KeyLocks {
         let left: Vec<HolderId> = lock.waiting.iter().map(|waiter| waiter.holder).collect();
         table.waits.extend(left.into_iter().map(|waiter| (waiter, next.holder)));
         table.waits.remove(&next.holder);
-        table.held.entry(next.holder).or_default().push((keyspace, Arc::from(key)));
+        table.note(next.holder, keyspace, Arc::from(key));
         next.turn.notify_one();
     }
 }
@@ -256,7 +270,14 @@ impl Table {
     fn give(&mut self, keyspace: KeyspaceId, key: Key, holder: HolderId) {
         let lock = KeyLock { holder, waiting: VecDeque::new() };
         self.locks.entry(keyspace).or_default().insert(Arc::clone(&key), lock);
-        self.held.entry(holder).or_default().push((keyspace, key));
+        self.note(holder, keyspace, key);
+    }
+
+    /// A holder has a lock from now on.
+    fn note(&mut self, holder: HolderId, keyspace: KeyspaceId, key: Key) {
+        let at = self.taken;
+        self.taken = Mark(at.0 + 1);
+        self.held.entry(holder).or_default().push(Held { at, keyspace, key });
     }
 
     fn remove(&mut self, keyspace: KeyspaceId, key: &[u8]) {
@@ -288,19 +309,19 @@ pub(crate) struct Locker {
     locks: Arc<KeyLocks>,
     holder: HolderId,
     /// What the holder had before stays.
-    before: usize,
+    before: Mark,
 }
 
 impl Locker {
     /// For a new holder.
     pub(crate) fn new(locks: &Arc<KeyLocks>) -> Self {
         let holder = locks.new_holder();
-        Locker { locks: Arc::clone(locks), holder, before: 0 }
+        Locker { locks: Arc::clone(locks), holder, before: Mark::default() }
     }
 
     /// For a holder that may have some. Requires: this process has opened the store.
     pub(crate) fn beside(locks: &Arc<KeyLocks>, holder: HolderId) -> Self {
-        let before = lock(&locks.table).held.get(&holder).map_or(0, Vec::len);
+        let before = lock(&locks.table).taken;
         Locker { locks: Arc::clone(locks), holder, before }
     }
 
@@ -318,12 +339,10 @@ impl Locker {
         self.locks.take(self.holder, tree, key, patience)
     }
 
-    /// How many locks it has.
-    pub(crate) fn count(&self) -> usize {
-        if self.locks.life.is_forked() {
-            return 0;
-        }
-        lock(&self.locks.table).held.get(&self.holder).map_or(0, Vec::len)
+    /// Now, among the locks that are taken.
+    pub(crate) fn mark(&self) -> Mark {
+        // In a child the table may be locked for ever.
+        if self.locks.life.is_forked() { Mark::default() } else { lock(&self.locks.table).taken }
     }
 
     /// Lets go of one.
@@ -333,15 +352,15 @@ impl Locker {
         }
     }
 
-    /// Lets go of all but the first ones. How many.
-    pub(crate) fn free_from(&self, first: usize) -> usize {
+    /// Lets go of what it has taken since. How many.
+    pub(crate) fn free_since(&self, mark: Mark) -> usize {
         // In a child the table may be locked for ever.
-        if self.locks.life.is_forked() { 0 } else { self.locks.free_from(self.holder, first) }
+        if self.locks.life.is_forked() { 0 } else { self.locks.free_since(self.holder, mark) }
     }
 
     /// Lets go of all that it has taken. How many.
     pub(crate) fn free_all(&self) -> usize {
-        self.free_from(self.before)
+        self.free_since(self.before)
     }
 }
 

@@ -199,6 +199,12 @@ impl Keyspaces {
         give_operator(main, main, given)
     }
 
+    /// Keeps options of a key space, which hold when it is opened next.
+    pub(crate) fn keep(&self, main: &Engine, id: KeyspaceId, options: Named) -> Result<()> {
+        let _open = lock(&self.open);
+        append(main, id, KeyspaceEdit { options, ..KeyspaceEdit::default() })
+    }
+
     fn make(
         &self,
         main: &Engine,
@@ -305,7 +311,9 @@ impl Keyspaces {
         }
         let mut writer = main.commit.writer();
         writer.make_durable(main)?;
-        change(main, id, KeyspaceChange::Renamed { name: to.to_string() })
+        change(main, id, KeyspaceChange::Renamed { name: to.to_string() })?;
+        follow_edit(main);
+        Ok(())
     }
 
     /// Drops a key space with all that is in it.
@@ -323,6 +331,7 @@ impl Keyspaces {
             writer.make_durable(main)?;
             let installer = engine.as_ref().map(|engine| engine.installer());
             change(main, id, KeyspaceChange::Dropped)?;
+            follow_edit(main);
             writer.note_leaving(main);
             if let Some(engine) = &engine {
                 engine.drop_tree(name);
@@ -405,6 +414,15 @@ fn check_name(name: &str) -> Result<()> {
 fn change(main: &Engine, id: KeyspaceId, change: KeyspaceChange) -> Result<()> {
     let edit = KeyspaceEdit { change: Some(change), ..KeyspaceEdit::default() };
     append(main, id, edit).inspect_err(|_| main.commit.trees.doubt())
+}
+
+/// Writes an edit that changes nothing: who follows the store takes a last edit for refused that
+/// takes something away.
+fn follow_edit(main: &Engine) {
+    let mut manifest = main.manifest();
+    let next_keyspace = Some(manifest.layout().next_keyspace);
+    // If it fails, the next edit is to follow.
+    let _ = manifest.append(&StoreEdit { next_keyspace, ..StoreEdit::default() });
 }
 
 fn append(main: &Engine, id: KeyspaceId, edit: KeyspaceEdit) -> Result<()> {

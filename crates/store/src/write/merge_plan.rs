@@ -26,14 +26,13 @@ use crate::files::run::Run;
 use crate::guard::locator::{self, ExpectedEntries};
 use crate::guard::parts::Parts;
 use crate::plan::flush_size::FlushSize;
-use crate::plan::layout::{CutsEdit, Edit, Layout, RunRecord, TableRecord};
+use crate::plan::layout::{CutsEdit, Edit, LastMerge, Layout, RunRecord, TableRecord};
 use crate::plan::merge_job::{MergeJob, Target};
 use crate::plan::options::Options;
 use crate::storage::pauses::PausePoint;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::run_writer::RunOutput;
-use crate::tree::value_garbage::ValueGarbage;
 use crate::tree::version::Version;
 use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
@@ -227,12 +226,27 @@ impl MergePlan {
             last_merge: self.job.progress.clone(),
             ..Edit::default()
         };
-        let forget_below = self.is_last().then(|| {
-            let needed = needed_by_readers(&now.layout, tree.snapshots.oldest());
-            let least = least_newer(&now.layout, &edit);
-            needed.map_or(least, |needed| least.min(needed))
-        });
-        Edit { forget_below, ..edit }
+        let Some(after) = self.is_last().then(|| now.layout.apply(&edit).ok()) else {
+            return edit;
+        };
+        let needed = needed_by_readers(&now.layout, tree.snapshots.oldest());
+        let least = after.as_ref().map_or(FlushNumber(0), least_newer);
+        let forget_below = Some(needed.map_or(least, |needed| least.min(needed)));
+        let handed_on = after.and_then(|after| self.handed_on(&after));
+        Edit { forget_below, last_merge: handed_on.or(edit.last_merge), ..edit }
+    }
+
+    /// The progress of a merge whose oldest run has lost its last key in this range. The oldest of
+    /// its other runs takes that one's place, since the merge would end with the run it goes into.
+    /// None: the oldest run is there, or no other is left.
+    fn handed_on(&self, after: &Layout) -> Option<LastMerge> {
+        let merge = self.job.progress.as_ref().filter(|merge| !merge.done_to.is_empty())?;
+        let is_there = |id: &u64| after.run(*id).is_some();
+        if is_there(&merge.oldest) {
+            return None;
+        }
+        let mut inputs: Vec<u64> = merge.inputs.iter().copied().filter(is_there).collect();
+        inputs.pop().map(|oldest| LastMerge { oldest, inputs, ..merge.clone() })
     }
 }
 
@@ -240,7 +254,7 @@ impl MergePlan {
 /// any more.
 fn values_to_move(tree: &OpenTree, version: &Version) -> Arc<BTreeSet<u64>> {
     let values = &tree.table_files.values;
-    let moved = ValueGarbage::of(version, tree.table_files.options.value_garbage_share).moved;
+    let moved = tree.values_to_move(version);
     let held = moved.iter().filter_map(|file| values.store.held(*file).ok());
     held.for_each(|file| values.retire(&file));
     Arc::new(moved)
@@ -276,10 +290,9 @@ fn submerges(
     divided(&job.range, inputs, options.merge_piece_bytes, division)
 }
 
-/// The least flush whose entries are not all in the oldest run, after an edit.
-fn least_newer(layout: &Layout, edit: &Edit) -> FlushNumber {
-    let Ok(after) = layout.apply(edit) else { return FlushNumber(0) };
-    let Some((oldest, newer)) = after.runs.split_last() else { return layout.next_flush };
+/// The least flush whose entries are not all in the oldest run.
+fn least_newer(layout: &Layout) -> FlushNumber {
+    let Some((oldest, newer)) = layout.runs.split_last() else { return layout.next_flush };
     // A run that became the oldest since all below it was deleted does not begin at 0 until it is
     // merged.
     let of_oldest = oldest.tables.iter().filter(|table| table.span.lo() > FlushNumber(0));

@@ -11,10 +11,12 @@ use trommel_filters::KeyList;
 
 use crate::entries::entry::Entry;
 use crate::entries::held_operands::MadeEntry;
+use crate::entries::key_bounds::KeyBounds;
 use crate::entries::merge_cursor::MergeCursor;
 use crate::entries::retention::{Retention, Verdict};
 use crate::error::Result;
 use crate::files::dictionary::dictionary_of;
+use crate::files::placed_run::PlacedRun;
 use crate::plan::partitions::Cutter;
 use crate::sync::Arc;
 use crate::tree::open_tree::OpenTree;
@@ -148,6 +150,12 @@ impl Submerge {
     }
 }
 
+/// The tables of runs, each with its keys.
+fn tables_of(inputs: &[PlacedRun]) -> Vec<(u64, KeyBounds)> {
+    let tables = inputs.iter().flat_map(|placed| placed.run.tables());
+    tables.map(|table| (table.table.file(), table.key_bounds())).collect()
+}
+
 impl Reading {
     fn begin(tree: &OpenTree, plan: &MergePlan, place: usize) -> Result<Reading> {
         let submerge = &plan.submerges[place];
@@ -161,6 +169,11 @@ impl Reading {
         let writer = writer.packed(packing.compression, dictionary);
         let writer = writer.with_filter_bits(plan.filter_bits).by_a_merge();
         let writer = writer.moving(&plan.moved_values);
+        // Operands may become one: who finds them beside it must see that they are in it.
+        let writer = match tree.merge_operator.get() {
+            Some(_) => writer.made_of(tables_of(&inputs)),
+            None => writer,
+        };
         let locator = plan.locator(tree, &inputs);
         let kept = Kept {
             begins: submerge.begins_partition.then(|| submerge.range.from.clone()),

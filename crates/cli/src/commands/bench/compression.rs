@@ -9,21 +9,17 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::Options;
 use trommel_lab::{
-    CompressionPlan, CompressionReport, Contender, Engine, PackedData, PeerPacking, PeerTask,
-    Trommel, bench_compression,
+    CompressionPlan, CompressionReport, Contender, PackedData, PeerPacking, PeerTask,
+    bench_compression,
 };
 
-use crate::args::guards::{GuardNames, contenders, guards, guards_help};
+use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
-use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
-use crate::process::peer_program::PeerProgram;
-use crate::process::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: all kinds of data; JSON at two levels; beside RocksDB\n  \
     trommel bench compression\n  \
@@ -42,8 +38,6 @@ pub(crate) struct BenchCompressionArgs {
     /// zstd:3+dictionary. [default: none, lz4, zstd:1, zstd:3, zstd:3+dictionary]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pack: Vec<PeerPacking>,
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
-    guard: Vec<GuardNames>,
     /// Other stores beside this one: rocksdb.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peer: Vec<Contender>,
@@ -59,42 +53,20 @@ pub(crate) struct BenchCompressionArgs {
     /// Rounds, in each of which every store has its turn.
     #[arg(long, value_name = "N", default_value_t = 7)]
     rounds: usize,
-    /// Memory of filters, in bits per key.
-    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
-    bits_per_key: f64,
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "1MiB")]
     block_cache: usize,
-    /// Memory for new entries.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    write_buffer: usize,
     /// Threads that merge.
     #[arg(long, value_name = "N", default_value_t = 1)]
     merge_threads: usize,
-    /// Seed of entries and questions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
-    /// The program that has the other stores. [default: trommel-peers beside this program, or in
-    /// PATH]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-    /// Where to make the stores, a folder for each, which are removed. [default: a temporary
-    /// folder]
-    #[arg(long, value_name = "DIR")]
-    db: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
 }
 
 pub(crate) fn run(arguments: &BenchCompressionArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = TemporaryFolder::new()?;
-    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
-    let plan = plan(arguments, folder);
-    let reports: Vec<CompressionReport> = if arguments.peer.is_empty() {
-        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
-        bench_compression(&plan, &engines, &mut StageBar::default())?
-    } else {
-        let program = PeerProgram::find(arguments.program.as_deref())?;
-        program.ask(&PeerTask::Compression(plan.clone()))?
-    };
+    let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
+    let (plan, reports) =
+        arguments.comparison.measure(own, has_peers, bench_compression, PeerTask::Compression)?;
     if json {
         print_json_array(out, &reports)?;
     } else {
@@ -104,21 +76,17 @@ pub(crate) fn run(arguments: &BenchCompressionArgs, json: bool, out: &mut dyn Wr
 }
 
 fn plan(arguments: &BenchCompressionArgs, folder: PathBuf) -> CompressionPlan {
+    let memory = (arguments.block_cache, arguments.merge_threads);
+    let stores = arguments.comparison.stores(&arguments.peer, memory, folder);
     let (data, packings) = (&arguments.data, &arguments.pack);
     CompressionPlan {
-        contenders: contenders(&arguments.guard, &arguments.peer),
+        stores,
         data: if data.is_empty() { PackedData::ALL.to_vec() } else { data.clone() },
         packings: if packings.is_empty() { PeerPacking::usual() } else { packings.clone() },
         entries: arguments.entries,
         gets: arguments.gets,
         scan_entries: arguments.scan_entries,
         rounds: arguments.rounds,
-        bits_per_key: arguments.bits_per_key,
-        block_cache_bytes: arguments.block_cache,
-        write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.merge_threads,
-        seed: arguments.seed,
-        folder,
     }
 }
 
@@ -134,7 +102,7 @@ fn verdict(reports: &[CompressionReport]) -> Status {
 
 /// The stores' settings, then a table for each kind of data.
 fn text(plan: &CompressionPlan, reports: &[CompressionReport]) -> String {
-    let stores = plan.contenders.len();
+    let stores = plan.stores.contenders.len();
     let settings = |report: &CompressionReport| format!("{}: {}\n", name(report), report.settings);
     let mut text: String = reports.iter().take(stores).map(settings).collect();
     for of_data in reports.chunks(stores * plan.packings.len()) {

@@ -8,21 +8,17 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::Options;
 use trommel_lab::{
-    Contender, Engine, KindTimes, PeerTask, RunLength, TransactionWorkload, TransactionsPlan,
-    TransactionsReport, Trommel, bench_transactions,
+    Contender, KindTimes, PeerTask, RunLength, TransactionWorkload, TransactionsPlan,
+    TransactionsReport, bench_transactions,
 };
 
-use crate::args::guards::{GuardNames, contenders, guards, guards_help};
+use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
-use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, counted, nanoseconds, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
-use crate::process::peer_program::PeerProgram;
-use crate::process::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: all workloads; with one client and with four, beside RocksDB; put_if_absent beside a put\n  \
     trommel bench transactions\n  \
@@ -44,8 +40,6 @@ pub(crate) struct BenchTransactionsArgs {
     /// The workloads, with commas between them. [default: all]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     workload: Vec<TransactionWorkload>,
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
-    guard: Vec<GuardNames>,
     /// Other stores beside this one: rocksdb (its optimistic transactions, which do not check what
     /// scans have read), rocksdb-checked (they check the keys that scans have found).
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -80,42 +74,20 @@ pub(crate) struct BenchTransactionsArgs {
     /// Warehouses of tpcc.
     #[arg(long, value_name = "N", default_value_t = 4)]
     warehouses: u32,
-    /// Memory of filters, in bits per key.
-    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
-    bits_per_key: f64,
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "256MiB")]
     block_cache: usize,
-    /// Memory for new entries, of each key space.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    write_buffer: usize,
     /// Threads that merge.
     #[arg(long, value_name = "N", default_value_t = 1)]
     merge_threads: usize,
-    /// Seed of keys and transactions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
-    /// The program that has the other stores. [default: trommel-peers beside this program, or in
-    /// PATH]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-    /// Where to make the stores, a folder for each, which are removed. [default: a temporary
-    /// folder]
-    #[arg(long, value_name = "DIR")]
-    db: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
 }
 
 pub(crate) fn run(arguments: &BenchTransactionsArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = TemporaryFolder::new()?;
-    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
-    let plan = plan(arguments, folder);
-    let reports: Vec<TransactionsReport> = if arguments.peer.is_empty() {
-        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
-        bench_transactions(&plan, &engines, &mut StageBar::default())?
-    } else {
-        let program = PeerProgram::find(arguments.program.as_deref())?;
-        program.ask(&PeerTask::Transactions(plan.clone()))?
-    };
+    let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
+    let (plan, reports) =
+        arguments.comparison.measure(own, has_peers, bench_transactions, PeerTask::Transactions)?;
     if json {
         print_json_array(out, &reports)?;
     } else {
@@ -125,15 +97,16 @@ pub(crate) fn run(arguments: &BenchTransactionsArgs, json: bool, out: &mut dyn W
 }
 
 fn plan(arguments: &BenchTransactionsArgs, folder: PathBuf) -> TransactionsPlan {
-    let contenders = contenders(&arguments.guard, &arguments.peer);
-    let rounds = if contenders.len() == 1 { 1 } else { ROUNDS };
+    let memory = (arguments.block_cache, arguments.merge_threads);
+    let stores = arguments.comparison.stores(&arguments.peer, memory, folder);
+    let rounds = if stores.contenders.len() == 1 { 1 } else { ROUNDS };
     let operations = arguments.operations.unwrap_or(OPERATIONS);
     let workloads = match arguments.workload.is_empty() {
         true => TransactionWorkload::ALL.to_vec(),
         false => arguments.workload.clone(),
     };
     TransactionsPlan {
-        contenders,
+        stores,
         workloads,
         keys: arguments.keys,
         value_bytes: arguments.value_bytes,
@@ -143,12 +116,6 @@ fn plan(arguments: &BenchTransactionsArgs, folder: PathBuf) -> TransactionsPlan 
         hot: arguments.hot,
         scan_entries: arguments.scan_entries,
         warehouses: arguments.warehouses,
-        bits_per_key: arguments.bits_per_key,
-        block_cache_bytes: arguments.block_cache,
-        write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.merge_threads,
-        seed: arguments.seed,
-        folder,
     }
 }
 
@@ -171,7 +138,7 @@ fn name(report: &TransactionsReport) -> String {
 
 /// The stores' settings, then for each workload and number of clients a table.
 fn text(plan: &TransactionsPlan, reports: &[TransactionsReport]) -> String {
-    let stores = plan.contenders.len();
+    let stores = plan.stores.contenders.len();
     let settings = |report: &TransactionsReport| format!("{}: {}\n", name(report), report.settings);
     let mut text: String = reports.iter().take(stores).map(settings).collect();
     for of_cell in reports.chunks(stores) {

@@ -8,20 +8,14 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::Options;
-use trommel_lab::{
-    Contender, Engine, PeerPacking, PeerTask, Trommel, ValuesPlan, ValuesReport, bench_values,
-};
+use trommel_lab::{Contender, PeerPacking, PeerTask, ValuesPlan, ValuesReport, bench_values};
 
-use crate::args::guards::{GuardNames, contenders, guards, guards_help};
+use crate::args::comparison::ComparisonArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
-use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, bytes, counted, whole};
 use crate::process::failure::{Outcome, Status};
 use crate::process::message::warning;
-use crate::process::peer_program::PeerProgram;
-use crate::process::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: three lengths; beside others; as each store does by default\n  \
     trommel bench values\n  \
@@ -58,8 +52,10 @@ pub(crate) struct BenchValuesArgs {
     /// itself.
     #[arg(long, value_name = "BYTES", value_parser = apart_from, default_value = "1KiB")]
     apart_from: ApartFrom,
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
-    guard: Vec<GuardNames>,
+    /// The share of garbage from which on each store writes files of values anew, however young;
+    /// else as each does by itself, and their space differs.
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    garbage_share: Option<f64>,
     /// Other stores beside this one: rocksdb, fjall.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peer: Vec<Contender>,
@@ -75,67 +71,42 @@ pub(crate) struct BenchValuesArgs {
     /// Rounds, in each of which every store has its turn.
     #[arg(long, value_name = "N", default_value_t = 3)]
     rounds: usize,
-    /// Memory of filters, in bits per key.
-    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
-    bits_per_key: f64,
     /// Memory for what was read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     block_cache: usize,
-    /// Memory for new entries.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    write_buffer: usize,
     /// Threads that merge.
     #[arg(long, value_name = "N", default_value_t = 1)]
     merge_threads: usize,
-    /// Seed of keys, values and questions.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
-    /// The program that has the other stores. [default: trommel-peers beside this program, or in
-    /// PATH]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-    /// Where to make the stores, one after the other, which are removed. [default: a temporary
-    /// folder]
-    #[arg(long, value_name = "DIR")]
-    db: Option<PathBuf>,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
 }
 
 pub(crate) fn run(arguments: &BenchValuesArgs, json: bool, out: &mut dyn Write) -> Outcome {
-    let temporary = TemporaryFolder::new()?;
-    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
-    let plan = plan(arguments, folder);
-    let reports: Vec<ValuesReport> = if arguments.peer.is_empty() {
-        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
-        bench_values(&plan, &engines, &mut StageBar::default())?
-    } else {
-        let program = PeerProgram::find(arguments.program.as_deref())?;
-        program.ask(&PeerTask::Values(plan.clone()))?
-    };
+    let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
+    let (plan, reports) =
+        arguments.comparison.measure(own, has_peers, bench_values, PeerTask::Values)?;
     if json {
         print_json_array(out, &reports)?;
     } else {
-        out.write_all(text(plan.contenders.len(), &reports).as_bytes())?;
+        out.write_all(text(plan.stores.contenders.len(), &reports).as_bytes())?;
     }
     Ok(verdict(&reports))
 }
 
 fn plan(arguments: &BenchValuesArgs, folder: PathBuf) -> ValuesPlan {
+    let memory = (arguments.block_cache, arguments.merge_threads);
+    let stores = arguments.comparison.stores(&arguments.peer, memory, folder);
     ValuesPlan {
-        contenders: contenders(&arguments.guard, &arguments.peer),
+        stores,
         value_bytes: arguments.value_bytes.clone(),
         compressible: arguments.compressible,
         packings: arguments.pack.clone(),
         apart_from: arguments.apart_from.0,
+        garbage_share: arguments.garbage_share,
         data_bytes: arguments.data_bytes,
         overwrites: arguments.overwrites,
         get_bytes: arguments.get_bytes,
         rounds: arguments.rounds,
-        bits_per_key: arguments.bits_per_key,
-        block_cache_bytes: arguments.block_cache,
-        write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.merge_threads,
-        seed: arguments.seed,
-        folder,
     }
 }
 

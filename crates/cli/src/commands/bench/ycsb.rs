@@ -8,23 +8,19 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel::Options;
 use trommel_lab::{
-    Contender, Distribution, Engine, LatencyReport, OwnTree, PeerTask, RunLength, Trommel,
-    Workload, YcsbPlan, YcsbReport, YcsbTree, bench_ycsb,
+    Contender, Distribution, LatencyReport, OwnTree, PeerTask, RunLength, Workload, YcsbPlan,
+    YcsbReport, YcsbTree, bench_ycsb,
 };
 
+use crate::args::comparison::ComparisonArgs;
 use crate::args::filter::{FilterArgs, MemoryArgs};
-use crate::args::guards::{GuardNames, contenders, guards, guards_help};
 use crate::args::policy::PolicyArgs;
 use crate::args::values::byte_count;
 use crate::output::json::print_json_array;
-use crate::output::progress::StageBar;
 use crate::output::table::{TextTable, bytes, counted, nanoseconds, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message::warning;
-use crate::process::peer_program::PeerProgram;
-use crate::process::temporary::TemporaryFolder;
 
 pub(crate) const EXAMPLES: &str = "Examples: all workloads; two guards under updates, with RocksDB's tree; hot keys out of the cache; a \
     point of a throughput-latency curve; beside other stores\n  \
@@ -52,8 +48,6 @@ pub(crate) struct BenchYcsbArgs {
     /// latest:0.99 for D, else zipfian:0.99]
     #[arg(long, value_name = "NAME")]
     distribution: Option<Distribution>,
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', value_parser = guards, default_value = "grf", help = guards_help())]
-    guard: Vec<GuardNames>,
     /// Other stores beside this one, each with a filter or its first one: rocksdb:bloom,fjall.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     peer: Vec<Contender>,
@@ -96,15 +90,9 @@ pub(crate) struct BenchYcsbArgs {
     /// until one does.
     #[arg(long, requires = "levels")]
     fit_bits: bool,
-    /// Memory of filters, in bits per key.
-    #[arg(long, value_name = "BITS", allow_negative_numbers = true, default_value_t = Options::default().bits_per_key)]
-    bits_per_key: f64,
     /// Memory for blocks that were read.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "32MiB")]
     block_cache: usize,
-    /// Memory for new entries.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    write_buffer: usize,
     /// Past the operating system's cache, in every store that can do it.
     #[arg(long)]
     direct: bool,
@@ -116,34 +104,19 @@ pub(crate) struct BenchYcsbArgs {
     /// merge after T merges into them (as in the GRF paper, section 6.4).
     #[arg(long)]
     delay_others: bool,
-    /// Seed of keys and operations.
-    #[arg(long, value_name = "S", default_value_t = 42)]
-    seed: u64,
-    /// The program that has the other stores. [default: trommel-peers beside this program, or in
-    /// PATH]
-    #[arg(long, value_name = "FILE")]
-    program: Option<PathBuf>,
-    /// Where to make the stores, a folder for each; they stay there. [default: a temporary folder]
-    #[arg(long, value_name = "DIR")]
-    db: Option<PathBuf>,
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    comparison: ComparisonArgs,
 }
 
 pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) -> Outcome {
     if arguments.policy.merge_threads().is_none() {
         return Err(Failure::Usage("--background: merges of `bench ycsb` have threads".into()));
     }
-    let temporary = TemporaryFolder::new()?;
-    let folder = arguments.db.clone().unwrap_or_else(|| temporary.path().to_path_buf());
-    let plan = plan(arguments, folder);
-    let reports: Vec<YcsbReport> = if arguments.peer.is_empty() {
-        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Trommel)];
-        bench_ycsb(&plan, &engines, &mut StageBar::default())?
-    } else {
-        let program = PeerProgram::find(arguments.program.as_deref())?;
-        program.ask(&PeerTask::Ycsb(Box::new(plan.clone())))?
-    };
+    let (own, has_peers) = (|folder| plan(arguments, folder), !arguments.peer.is_empty());
+    let task = |plan| PeerTask::Ycsb(Box::new(plan));
+    let (plan, reports) = arguments.comparison.measure(own, has_peers, bench_ycsb, task)?;
     if json {
         print_json_array(out, &reports)?;
     } else {
@@ -153,12 +126,13 @@ pub(crate) fn run(arguments: &BenchYcsbArgs, json: bool, out: &mut dyn Write) ->
 }
 
 fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
-    let contenders = contenders(&arguments.guard, &arguments.peer);
-    let rounds = if contenders.len() == 1 { 1 } else { ROUNDS };
+    let memory = (arguments.block_cache, arguments.policy.merge_threads().unwrap_or(1));
+    let stores = arguments.comparison.stores(&arguments.peer, memory, folder);
+    let rounds = if stores.contenders.len() == 1 { 1 } else { ROUNDS };
     let operations = arguments.operations.unwrap_or(OPERATIONS);
     let fill = arguments.fill.unwrap_or(arguments.policy.size_ratio().saturating_sub(1));
     YcsbPlan {
-        contenders,
+        stores,
         workloads: arguments.workload.clone(),
         distribution: arguments.distribution,
         keys: arguments.keys,
@@ -169,11 +143,7 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
         rounds: arguments.rounds.unwrap_or(rounds),
         warm_up: arguments.warm_up,
         begin: arguments.levels.map(|levels| YcsbTree { levels, fill: fill.max(1) }),
-        bits_per_key: arguments.bits_per_key,
         fit_bits: arguments.fit_bits,
-        block_cache_bytes: arguments.block_cache,
-        write_buffer_bytes: arguments.write_buffer,
-        merge_threads: arguments.policy.merge_threads().unwrap_or(1),
         direct: arguments.direct,
         tree: OwnTree {
             policy: arguments.policy.policy(),
@@ -187,8 +157,6 @@ fn plan(arguments: &BenchYcsbArgs, folder: PathBuf) -> YcsbPlan {
             filter: arguments.filter.tuning(),
             elastic: arguments.filter.elastic(),
         },
-        seed: arguments.seed,
-        folder,
     }
 }
 
@@ -208,9 +176,9 @@ fn name(report: &YcsbReport) -> String {
 
 /// The stores and how they were filled, then for each workload a table.
 fn text(plan: &YcsbPlan, reports: &[YcsbReport]) -> String {
-    let stores = reports.iter().take(plan.contenders.len());
+    let stores = reports.iter().take(plan.stores.contenders.len());
     let mut text: String = stores.map(store_text).collect();
-    for of_workload in reports.chunks(plan.contenders.len()) {
+    for of_workload in reports.chunks(plan.stores.contenders.len()) {
         text += &workload_text(of_workload);
     }
     text

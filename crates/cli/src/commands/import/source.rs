@@ -11,9 +11,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use indicatif::ProgressBar;
-use trommel::{Background, Db, GuardKind, Keyspace, Options};
+use trommel::Keyspace;
 use trommel_lab::{PeerTask, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter};
 
+use crate::args::store::open_whole;
 use crate::commands::import::{ImportArgs, Stop};
 use crate::output::progress::{byte_bar, count_bar};
 use crate::process::failure::Failure;
@@ -131,13 +132,8 @@ fn stream(arguments: &ImportArgs) -> Result<Source, Failure> {
 }
 
 fn store(path: &Path, keyspace: &str) -> Result<Source, Failure> {
-    let options = Options::new()
-        .guard(GuardKind::Open)
-        .for_now("guard")
-        .background(Background::Stepped)
-        .create_if_missing(false);
     let failed = |error: trommel::Error| Failure::Data(error.to_string());
-    let db = Db::open(path, options).map_err(failed)?;
+    let db = open_whole(path).map_err(failed)?;
     let keyspace = db.open_keyspace(keyspace).map_err(failed)?;
     Ok(Source::Store(keyspace))
 }

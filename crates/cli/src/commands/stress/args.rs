@@ -52,6 +52,9 @@ pub(crate) struct StressArgs {
     /// random moment, and check what it left. Repeat that so many times.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["steps", "seeds", "minutes"])]
     pub(crate) kills: Option<u32>,
+    /// With --kills: so many processes read the store along, and check it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16), requires = "kills", conflicts_with = "lie")]
+    pub(crate) followers: Option<u32>,
     /// Where a store on the real disk is to be, in a folder that is new or empty, which stays.
     /// [default: a temporary folder, which stays if something is wrong]
     #[arg(long, value_name = "DIR", requires = "of_disk")]

@@ -7,6 +7,7 @@
 
 pub(crate) mod args;
 mod commits;
+mod followers;
 mod kills;
 mod threads;
 
@@ -24,6 +25,9 @@ use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::temporary::TemporaryFolder;
 
 pub(crate) fn run(arguments: &StressArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    if let (Some(kills), Some(followers)) = (arguments.kills, arguments.followers) {
+        return followers::run(arguments, (kills, followers), json, out);
+    }
     if let Some(kills) = arguments.kills {
         return kills::run(arguments, kills, json, out);
     }

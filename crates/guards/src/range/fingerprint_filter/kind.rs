@@ -18,7 +18,7 @@ impl Encoding {
     }
 
     /// Bits per key that go into the order of even keys; each further one halves the rate.
-    /// (`tests/monkey.rs` measures both.)
+    /// (`tests/guards/monkey.rs` measures both.)
     const fn floor_bits(self) -> f64 {
         match self {
             Encoding::Snarf => 3.0,

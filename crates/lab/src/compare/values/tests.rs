@@ -7,21 +7,24 @@ use crate::progress::Silent;
 
 fn plan(folder: &Path) -> ValuesPlan {
     ValuesPlan {
-        contenders: vec!["trommel".parse().expect("any name is one")],
+        stores: StoresPlan {
+            contenders: vec!["trommel".parse().expect("any name is one")],
+            bits_per_key: 12.0,
+            block_cache_bytes: 1 << 18,
+            write_buffer_bytes: 1 << 16,
+            merge_threads: 1,
+            seed: 5,
+            folder: folder.join("stores"),
+        },
         value_bytes: vec![2000, 40_000],
         compressible: true,
         packings: vec![PeerPacking::NONE],
         apart_from: Some(1024),
+        garbage_share: None,
         data_bytes: 2 << 20,
         overwrites: 2.5,
         get_bytes: 1 << 19,
         rounds: 2,
-        bits_per_key: 12.0,
-        block_cache_bytes: 1 << 18,
-        write_buffer_bytes: 1 << 16,
-        merge_threads: 1,
-        seed: 5,
-        folder: folder.join("stores"),
     }
 }
 
@@ -53,7 +56,7 @@ fn every_step_is_measured_and_every_answer_right() {
             assert!(written > 0.0, "{written}");
         }
     }
-    assert!(!plan.folder.join("trommel-grf").exists());
+    assert!(!plan.stores.folder.join("trommel-grf").exists());
 }
 
 #[test]
@@ -82,7 +85,8 @@ fn wrong_answers_are_counted() {
     for (fault, least) in [(Fault::StopsScansEarly, 100), (Fault::FindsNothingAtZero, 1)] {
         let engines: Vec<Box<dyn Engine>> = vec![Box::new(FaultyEngine(fault))];
         let contenders = vec!["faulty".parse().expect("any name is one")];
-        let plan = ValuesPlan { contenders, value_bytes: vec![2000], ..plan(folder.path()) };
+        let mut plan = ValuesPlan { value_bytes: vec![2000], ..plan(folder.path()) };
+        plan.stores.contenders = contenders;
         let reports = bench_values(&plan, &engines, &mut Silent).expect("measured");
         assert!(reports[0].wrong >= least, "{} wrong", reports[0].wrong);
     }
@@ -100,6 +104,7 @@ fn plans_that_make_no_sense_are_refused() {
     assert!(refused(&of(vec![])).contains("one length"));
     assert!(refused(&of(vec![15])).contains("16 bytes"));
     assert!(refused(&of(vec![3 << 20])).contains("as much data"));
+    assert!(refused(&ValuesPlan { garbage_share: Some(1.5), ..plan.clone() }).contains("garbage"));
     assert!(refused(&ValuesPlan { rounds: 0, ..plan.clone() }).contains("rounds"));
     assert!(refused(&ValuesPlan { overwrites: f64::NAN, ..plan.clone() }).contains("overwrites"));
 }

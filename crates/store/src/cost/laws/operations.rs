@@ -18,6 +18,9 @@ pub(super) type Operation = (&'static str, fn(&mut World, u64));
 pub(super) const OPERATIONS: &[Operation] = &[
     ("get, there", |world, i| assert!(world.db().get(key(b'z', i)).expect("gets").is_some())),
     ("get, not there", |world, i| assert!(world.db().get(key(b'b', i)).expect("gets").is_none())),
+    ("get_if_cached", |world, i| {
+        drop(world.db().get_if_cached(key(b'z', i)).transpose().expect("gets"));
+    }),
     ("get, in the pattern", |world, i| drop(world.db().get(key(b'm', i % 8)).expect("gets"))),
     ("multi_get", |world, i| {
         let keys: Vec<_> = (0..8).map(|at| key(b'm', at * i)).collect();
@@ -27,6 +30,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         world.at_snapshots(|snapshot| {
             assert!(snapshot.get(key(b'a', i)).expect("gets").is_some());
             drop(snapshot.get(key(b'm', i)).expect("gets"));
+            drop(snapshot.get_if_cached(key(b'm', 5)).transpose().expect("gets"));
             assert!(snapshot.multi_get(&[key(b'm', 5)]).into_iter().all(|got| got.is_ok()));
         });
     }),

@@ -10,7 +10,7 @@ use trommel_filters::{Corrupt, Reader};
 
 use super::{KIND_BITS, RESTART_SIZE, RESTARTS_AT};
 use crate::cost;
-use crate::entries::entry::{Kind, Sequence, order};
+use crate::entries::entry::{Kind, Sequence};
 use crate::entries::keys::common_prefix;
 
 /// Where the parts of a block are.
@@ -52,20 +52,96 @@ pub(crate) struct Sought {
     pub(crate) is_of_key: bool,
 }
 
-/// Four numbers, the lengths, the kind. None: the bytes are no head.
-#[inline(always)]
-fn parse(bytes: &[u8], at: EntryOffsets) -> Option<Parsed> {
-    let mut key_at = at.head;
-    let shared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
-    let unshared = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
-    let value_len = usize::try_from(varint(bytes, &mut key_at)?).ok()?;
-    let tag = varint(bytes, &mut key_at)?;
-    let next = EntryOffsets {
-        head: key_at.checked_add(unshared)?,
-        value: at.value.checked_add(value_len)?,
-    };
-    let (sequence, kind) = (Sequence(tag >> KIND_BITS), kind_of(tag)?);
-    Some(Parsed { shared, key_at, value_at: at.value, next, sequence, kind })
+/// A head as a search needs it. The tag, sequence number and kind, is only passed: of most entries
+/// that a search passes nobody asks for it.
+#[derive(Clone, Copy)]
+struct Head {
+    shared: usize,
+    tag_at: usize,
+    key_at: usize,
+    value_at: usize,
+    next: EntryOffsets,
+}
+
+/// Most heads: lengths of one byte each, that of the value of two at most.
+const SHORT_LENGTHS: usize = 4;
+/// Bytes that hold a tag whose sequence number is below 2^53.
+const SHORT_TAG: usize = size_of::<u64>();
+
+impl Head {
+    /// The three lengths and the place of the tag. None: the bytes are no head.
+    #[inline(always)]
+    fn at(bytes: &[u8], at: EntryOffsets) -> Option<Head> {
+        Head::short(bytes, at).or_else(|| Head::long(bytes, at))
+    }
+
+    /// None: some number is longer than usual, or the bytes end soon.
+    #[inline(always)]
+    fn short(bytes: &[u8], at: EntryOffsets) -> Option<Head> {
+        let start = bytes.get(at.head..)?.first_chunk::<{ SHORT_LENGTHS + SHORT_TAG }>()?;
+        let [shared, unshared, low, high, ..] = *start;
+        if (shared | unshared) >= 0x80 {
+            return None;
+        }
+        let (mut value_len, mut tag) = (usize::from(low), 3);
+        if low >= 0x80 {
+            if high >= 0x80 {
+                return None;
+            }
+            (value_len, tag) = (usize::from(low & 0x7f) | usize::from(high) << 7, SHORT_LENGTHS);
+        }
+        let tag_bytes = start[tag..][..SHORT_TAG].try_into().expect("so many bytes");
+        // The bytes that end a number have their highest bit clear.
+        let ends = !u64::from_le_bytes(tag_bytes) & 0x8080_8080_8080_8080;
+        if ends == 0 {
+            return None;
+        }
+        let (shared, unshared) = (usize::from(shared), usize::from(unshared));
+        let tag_at = at.head + tag;
+        let key_at = tag_at + ends.trailing_zeros() as usize / 8 + 1;
+        let next = EntryOffsets { head: key_at + unshared, value: at.value + value_len };
+        Some(Head { shared, tag_at, key_at, value_at: at.value, next })
+    }
+
+    #[cold]
+    fn long(bytes: &[u8], at: EntryOffsets) -> Option<Head> {
+        let mut tag_at = at.head;
+        let shared = usize::try_from(varint(bytes, &mut tag_at)?).ok()?;
+        let unshared = usize::try_from(varint(bytes, &mut tag_at)?).ok()?;
+        let value_len = usize::try_from(varint(bytes, &mut tag_at)?).ok()?;
+        let mut key_at = tag_at;
+        varint(bytes, &mut key_at)?;
+        let next = EntryOffsets {
+            head: key_at.checked_add(unshared)?,
+            value: at.value.checked_add(value_len)?,
+        };
+        Some(Head { shared, tag_at, key_at, value_at: at.value, next })
+    }
+
+    /// The end of the key that the entry does not share.
+    #[inline]
+    fn key_end<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.key_at..self.next.head]
+    }
+
+    #[inline]
+    fn tag(&self, bytes: &[u8]) -> Option<u64> {
+        varint(bytes, &mut { self.tag_at })
+    }
+
+    #[inline]
+    fn sequence(&self, bytes: &[u8]) -> Option<Sequence> {
+        Some(Sequence(self.tag(bytes)? >> KIND_BITS))
+    }
+
+    /// None: no kind has the number.
+    #[inline]
+    fn parsed(&self, bytes: &[u8]) -> Option<Parsed> {
+        let Head { shared, key_at, value_at, next, .. } = *self;
+        let tag = self.tag(bytes)?;
+        let kind = kind_of(tag)?;
+        Some(Parsed { shared, key_at, value_at, next, sequence: Sequence(tag >> KIND_BITS), kind })
+    }
 }
 
 #[inline]
@@ -95,6 +171,8 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
     None
 }
+
+const WALKED: &str = "every entry was parsed when the block was made";
 
 /// The bytes of a block, with its parts at hand: what is searched.
 #[derive(Clone, Copy)]
@@ -127,7 +205,9 @@ impl<'a> View<'a> {
         let (mut at, mut key_len, mut restarts_seen) = (self.first(), 0, 0);
         let mut entry_count = 0;
         while at.head < heads.len() {
-            let entry = parse(heads, at).ok_or(wrong(at.head, "an entry"))?;
+            let head = Head::at(heads, at);
+            let entry = head.and_then(|head| head.parsed(heads));
+            let entry = entry.ok_or(wrong(at.head, "an entry"))?;
             if entry.next.head > heads.len() || entry.next.value > self.bytes.len() {
                 return Err(wrong(at.head, "an entry that ends within the block"));
             }
@@ -169,19 +249,18 @@ impl<'a> View<'a> {
         // How much of `key` the entry before begins with; that entry is before (key, at).
         let mut matched = 0;
         while place.head < self.parts.values_at as usize {
-            let entry = self.parsed(place);
-            if entry.shared <= matched {
-                let (rest, end) =
-                    (&key[entry.shared..], &self.bytes[entry.key_at..entry.next.head]);
+            let head = self.head(place);
+            if head.shared <= matched {
+                let (rest, end) = (&key[head.shared..], head.key_end(self.bytes));
                 let common = common_prefix(rest, end);
                 let order = rest.get(common).cmp(&end.get(common));
                 let is_of_key = order == Ordering::Equal;
-                if order == Ordering::Less || is_of_key && entry.sequence <= at {
-                    return Some(Sought { place, entry, is_of_key });
+                if order == Ordering::Less || is_of_key && self.sequence(head) <= at {
+                    return Some(Sought { place, entry: self.parsed(head), is_of_key });
                 }
-                matched = entry.shared + common;
+                matched = head.shared + common;
             }
-            place = entry.next;
+            place = head.next;
         }
         None
     }
@@ -189,9 +268,12 @@ impl<'a> View<'a> {
     /// The place of the last restart whose entry is not after (key, at); else of the first.
     pub(super) fn restart_not_after(self, key: &[u8], at: Sequence) -> EntryOffsets {
         self.last_restart(|restart| {
-            let entry = self.parsed(restart);
-            let found = (&self.bytes[entry.key_at..entry.next.head], entry.sequence);
-            order(found, (key, at)) != Ordering::Greater
+            let head = self.head(restart);
+            match head.key_end(self.bytes).cmp(key) {
+                Ordering::Less => true,
+                Ordering::Equal => self.sequence(head) >= at,
+                Ordering::Greater => false,
+            }
         })
     }
 
@@ -224,9 +306,24 @@ impl<'a> View<'a> {
 
     /// The entry at `place`. Requires: an entry is there.
     #[inline]
-    pub(super) fn parsed(self, place: EntryOffsets) -> Parsed {
+    pub(super) fn entry(self, place: EntryOffsets) -> Parsed {
+        self.parsed(self.head(place))
+    }
+
+    #[inline]
+    fn head(self, place: EntryOffsets) -> Head {
         cost::step();
-        parse(self.bytes, place).expect("every entry was parsed when the block was made")
+        Head::at(self.bytes, place).expect(WALKED)
+    }
+
+    #[inline]
+    fn sequence(self, head: Head) -> Sequence {
+        head.sequence(self.bytes).expect(WALKED)
+    }
+
+    #[inline]
+    fn parsed(self, head: Head) -> Parsed {
+        head.parsed(self.bytes).expect(WALKED)
     }
 
     pub(super) fn first(self) -> EntryOffsets {

@@ -16,10 +16,11 @@ use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
 use crate::files::names::table_name;
 use crate::files::table::format::{
-    Index, LIST_LEN_MAX, Properties, Section, TAG_DICTIONARY, TAG_INDEX, TAG_PROPERTIES,
-    TAG_TOMBSTONES, TAG_VALUES, TAGS_READ, TAIL_SIZE, VERSION, VERSIONS, decode_sections,
-    decode_tail, section_name,
+    Index, LIST_LEN_MAX, Properties, Section, TAG_DICTIONARY, TAG_INDEX, TAG_MADE_OF,
+    TAG_PROPERTIES, TAG_TOMBSTONES, TAG_VALUES, TAGS_READ, TAIL_SIZE, VERSION, VERSIONS,
+    decode_sections, decode_tail, section_name,
 };
+use crate::files::table::made_of::MadeOf;
 use crate::files::table::named_values::NamedValues;
 use crate::storage::read_queue::ReadBuffer;
 use crate::storage::traits::{ReadAt, hole_bytes_above};
@@ -179,6 +180,12 @@ impl CheckedFile {
     pub(super) fn values(&self, sections: &[Section]) -> Result<NamedValues> {
         let Some(at) = find(sections, TAG_VALUES) else { return Ok(NamedValues::default()) };
         NamedValues::decode(&self.section(at)?).map_err(self.damage(at.offset))
+    }
+
+    /// Reads and checks of which tables a merge has made it. Empty if it does not say so.
+    pub(super) fn made_of(&self, sections: &[Section]) -> Result<MadeOf> {
+        let Some(at) = find(sections, TAG_MADE_OF) else { return Ok(MadeOf::default()) };
+        MadeOf::decode(&self.section(at)?).map_err(self.damage(at.offset))
     }
 
     /// Reads and checks the end of the file, which tells where the sections are.

@@ -45,6 +45,8 @@ pub(crate) const TAG_VALUES: u16 = 6;
 /// What is read of every table that has it.
 pub(crate) const TAGS_READ: [u16; 5] =
     [TAG_INDEX, TAG_PROPERTIES, TAG_TOMBSTONES, TAG_DICTIONARY, TAG_VALUES];
+/// Which tables a merge has made it of, if it may have operands. Optional: repairs read it.
+pub(crate) const TAG_MADE_OF: u16 = 7;
 /// A filter's section has its kind's tag on top of this. A kind without a tag has this one, and its
 /// name before the filter's bytes.
 pub(crate) const TAG_FILTERS: u16 = 0x100;
@@ -92,6 +94,7 @@ pub(crate) fn section_name(tag: u16) -> &'static str {
         TAG_TOMBSTONES => "deleted ranges",
         TAG_DICTIONARY => "dictionary",
         TAG_VALUES => "value files",
+        TAG_MADE_OF => "tables that it was made of",
         _ if is_filter_tag(tag) => "filter",
         _ => "section of an unknown kind",
     }

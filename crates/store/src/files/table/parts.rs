@@ -13,7 +13,10 @@ use crate::error::{Error, Result};
 use crate::files::fragments::Fragment;
 use crate::files::table::file::{CheckedFile, find};
 use crate::files::table::filter_section::FilterSection;
-use crate::files::table::format::{Index, Properties, Section, TAG_TOMBSTONES, TAGS_READ};
+use crate::files::table::format::{
+    Index, Properties, Section, TAG_MADE_OF, TAG_TOMBSTONES, TAGS_READ,
+};
+use crate::files::table::made_of::MadeOf;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::read_queue::ReadBuffer;
 
@@ -30,6 +33,8 @@ pub(crate) struct TableParts {
     pub(crate) properties: Option<Properties>,
     /// The deleted ranges. None: they cannot be read.
     pub(crate) tombstones: Option<RangeTombstones>,
+    /// The tables that it was made of, if it says so and that can be read.
+    pub(crate) made_of: MadeOf,
     /// What cannot be read, apart from blocks.
     pub(crate) damage: Vec<Error>,
 }
@@ -46,7 +51,9 @@ impl TableParts {
         let opened = CheckedFile::new(file, path, bytes);
         let (sections, damage) = (Vec::new(), Vec::new());
         let (index, properties, tombstones) = (None, None, None);
-        let mut parts = TableParts { opened, sections, index, properties, tombstones, damage };
+        let made_of = MadeOf::default();
+        let mut parts =
+            TableParts { opened, sections, index, properties, tombstones, made_of, damage };
         parts.read_sections(size)?;
         Ok(parts)
     }
@@ -65,7 +72,10 @@ impl TableParts {
         self.index = note(opened.index(&self.sections), damage)?;
         self.tombstones = note(opened.tombstones(&self.sections), damage)?;
         note(opened.read_dictionary(&self.sections), damage)?;
-        for section in self.sections.iter().filter(|section| !TAGS_READ.contains(&section.tag)) {
+        self.made_of = note(opened.made_of(&self.sections), damage)?.unwrap_or_default();
+        let is_read =
+            |section: &&Section| TAGS_READ.contains(&section.tag) || section.tag == TAG_MADE_OF;
+        for section in self.sections.iter().filter(|section| !is_read(section)) {
             note(opened.section(section), damage)?;
         }
         if let (Some(index), Some(properties)) = (&self.index, &self.properties)

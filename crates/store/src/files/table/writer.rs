@@ -21,10 +21,11 @@ use crate::error::{Error, Result};
 use crate::files::fences::separator;
 use crate::files::names::table_name;
 use crate::files::table::format::{
-    IndexBuilder, Properties, Section, TAG_DICTIONARY, TAG_HASHES, TAG_INDEX, TAG_PROPERTIES,
-    TAG_TOMBSTONES, TAG_VALUES, VERSION, VERSION_WITHOUT_ZSTD, encode_footer, encode_hashes,
-    filter_head, filter_tag,
+    IndexBuilder, Properties, Section, TAG_DICTIONARY, TAG_HASHES, TAG_INDEX, TAG_MADE_OF,
+    TAG_PROPERTIES, TAG_TOMBSTONES, TAG_VALUES, VERSION, VERSION_WITHOUT_ZSTD, encode_footer,
+    encode_hashes, filter_head, filter_tag,
 };
+use crate::files::table::made_of::MadeOf;
 use crate::files::table::named_values::NamedValues;
 use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
@@ -131,6 +132,7 @@ pub(crate) struct TableWriter {
     hashes: Vec<u8>,
     properties: Properties,
     values: NamedValues,
+    made_of: MadeOf,
     last_sequence: Sequence,
     sections: Vec<Section>,
     /// What was sealed but not yet appended.
@@ -165,6 +167,7 @@ impl TableWriter {
             hashes: Vec::new(),
             properties: Properties::of_file(number, options.keyspace),
             values: NamedValues::default(),
+            made_of: MadeOf::default(),
             last_sequence: Sequence::MAX,
             sections: Vec::new(),
             buffer: Vec::new(),
@@ -226,6 +229,16 @@ impl TableWriter {
         self.offset() + self.block.size_bytes() as u64 + self.index.size_bytes() as u64
     }
 
+    /// The key of the first entry. Requires: there is one.
+    pub(crate) fn first_key(&self) -> &[u8] {
+        &self.properties.first_key
+    }
+
+    /// It is made of these tables.
+    pub(crate) fn set_made_of(&mut self, made_of: MadeOf) {
+        self.made_of = made_of;
+    }
+
     pub(crate) fn entry_count(&self) -> u64 {
         self.properties.entries
     }
@@ -262,6 +275,9 @@ impl TableWriter {
         }
         if !self.values.is_empty() {
             self.add_section(TAG_VALUES, false, &self.values.encode())?;
+        }
+        if !self.made_of.is_empty() {
+            self.add_section(TAG_MADE_OF, true, &self.made_of.encode())?;
         }
         self.add_dictionary()?;
         let index = std::mem::take(&mut self.index).finish();

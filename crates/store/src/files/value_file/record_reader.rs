@@ -6,7 +6,7 @@
 //! ```
 //! Invariant: no length is believed before it is known that the file has as many bytes.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 use trommel_filters::Reader;
 
@@ -183,10 +183,10 @@ pub(crate) enum Ended<E> {
 /// Goes through a record behind its head, whether anybody refers to it or not. `read` gives bytes
 /// of the file, or none if it ends before; `each` gets what was read and is sound. Gives where the
 /// record ends.
-pub(crate) fn walk<E>(
+pub(crate) fn walk<B: Deref<Target = [u8]>, E>(
     place: (u64, u64),
     head: Head,
-    mut read: impl FnMut(Range<u64>) -> Result<Option<Vec<u8>>, E>,
+    mut read: impl FnMut(Range<u64>) -> Result<Option<B>, E>,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<u64, Ended<E>> {
     let mut read = |at: u64, bytes: u64| {

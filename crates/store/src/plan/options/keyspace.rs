@@ -86,6 +86,7 @@ setters! {
     dictionary_bytes: usize,
     value_threshold: usize,
     value_garbage_share: f64,
+    value_move_oldest: f64,
     value_file_bytes: u64,
     slow_down_runs: impl Into<Option<usize>>,
     stop_runs: impl Into<Option<usize>>,
@@ -107,6 +108,18 @@ impl KeyspaceOptions {
         let all = || kept.iter().map(|(name, text)| (name.clone(), text.clone()));
         let then = self.options.all_last().then(|| all().chain(new.iter().cloned()).collect());
         Ok((new, then))
+    }
+
+    /// An error if a key space that has kept these options could not be opened.
+    pub(crate) fn check_kept(kept: &Kept, store: &Path) -> Result<()> {
+        let is_not_kept = |name: &&String| {
+            OF_STORE.contains(&name.as_str()) && !OF_STORE_KEPT.contains(&name.as_str())
+        };
+        if let Some(name) = kept.keys().find(is_not_kept) {
+            let problem = "is of the whole store, and no key space keeps it".into();
+            return Err(Error::Option { option: name.clone().into(), problem });
+        }
+        Options::new().with_kept(kept, store)?.check()
     }
 
     /// Whether no option was set.

@@ -7,17 +7,16 @@
 //! two, then four, at most [`FOUND_MAX`]. Invariant: what was found ahead is given as it would be
 //! without: in the bounds that then hold, and unless it has expired by then.
 
-use super::{Direction, Found, Lazy, Side};
+use super::{Direction, Found, Lazy, Side, ValuesAhead};
 use crate::entries::key_bounds::KeyBounds;
 use crate::entries::keys::successor;
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::tree::open_tree::OpenTree;
+use crate::tree::values_apart::AHEAD_BYTES_MAX;
 
 /// Entries that are found ahead, at most.
 const FOUND_MAX: usize = 16;
-/// Bytes of values that the system is told of ahead, at most; one value may be longer.
-const BYTES_MAX: u64 = 2 << 20;
 
 impl Side {
     /// The key whose value was given last.
@@ -30,22 +29,32 @@ impl Side {
     /// The value of the next key within the bounds that is not deleted and has not expired.
     #[inline]
     pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
-        if self.ahead.is_some() {
-            return self.step_among_values(bounds, tree);
+        if self.ahead.is_some() || self.keys_only {
+            return self.step_otherwise(bounds, tree);
         }
-        let found = self.find(bounds, tree);
-        if self.is_apart { self.first_apart(found?, tree) } else { found }
+        self.find(bounds, tree)
     }
 
-    /// The value of the first reference that was found.
     #[cold]
-    fn first_apart(&mut self, stored: Option<Value>, tree: &OpenTree) -> Result<Option<Value>> {
-        self.is_apart = false;
-        let Some(stored) = stored.filter(|_| !self.keys_only) else {
-            return Ok(Some(Value::empty()));
-        };
+    fn step_otherwise(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
+        match self.keys_only {
+            true => Ok(self.find(bounds, tree)?.map(|_| Value::empty())),
+            false => self.step_among_values(bounds, tree),
+        }
+    }
+
+    /// The value of the first reference that is found; each later one as it is, and that is noted.
+    #[cold]
+    pub(super) fn found_apart(&mut self, stored: Value, tree: &OpenTree) -> Result<Value> {
+        if self.keys_only {
+            return Ok(stored);
+        }
+        if self.ahead.is_some() {
+            self.is_apart = true;
+            return Ok(stored);
+        }
         self.ahead = Some(Box::default());
-        tree.value_apart(&stored, &mut self.of_operands).map(Some)
+        tree.value_apart(&stored, &mut self.of_operands)
     }
 
     fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
@@ -54,7 +63,6 @@ impl Side {
         Ok(found.map(of))
     }
 
-    #[cold]
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
         loop {
             let found = match self.ahead.as_mut().and_then(|ahead| ahead.found.pop_front()) {
@@ -100,14 +108,11 @@ impl Side {
         if self.blocks.is_some() {
             return;
         }
-        let mut ahead = self.ahead.take().unwrap_or_default();
+        let ahead = self.ahead.get_or_insert_default();
         ahead.depth = (2 * ahead.depth).clamp(2, FOUND_MAX);
         ahead.bytes -= bytes_of(stored, tree).min(ahead.bytes);
         let mut bounds = bounds.clone();
-        while ahead.found.len() < ahead.depth && ahead.bytes < BYTES_MAX {
-            if ahead.found.back().is_some_and(|(_, found)| found.is_err()) {
-                break;
-            }
+        while self.ahead.as_ref().is_some_and(|ahead| ahead.has_room()) {
             if !matches!(self.guard, Lazy::Done) {
                 // Runs that are positioned from now on begin behind it.
                 match self.direction {
@@ -120,27 +125,24 @@ impl Side {
                 Ok(Some(found)) => Ok(found),
                 Err(error) => Err(error),
             };
+            let ahead = self.ahead.get_or_insert_default();
             if let Ok(Found::Apart(stored)) = &found {
-                tell(stored, tree);
-                ahead.bytes += bytes_of(stored, tree);
+                ahead.bytes += tree.will_read_value(stored);
             }
             ahead.found.push_back((self.key.clone(), found));
         }
-        self.ahead = Some(ahead);
+    }
+}
+
+impl ValuesAhead {
+    /// Behind an error nothing is found.
+    fn has_room(&self) -> bool {
+        let is_sound = self.found.back().is_none_or(|(_, found)| found.is_ok());
+        is_sound && self.found.len() < self.depth && self.bytes < AHEAD_BYTES_MAX
     }
 }
 
 /// Bytes of the value of a reference.
 fn bytes_of(stored: &Value, tree: &OpenTree) -> u64 {
     tree.ref_of(stored).map_or(0, |at| at.len)
-}
-
-/// The system is told of a value.
-fn tell(stored: &Value, tree: &OpenTree) {
-    let store = &tree.table_files.values.store;
-    if let Ok(at) = tree.ref_of(stored)
-        && let Ok(file) = store.held(at.file)
-    {
-        file.will_read(store.files(), &at);
-    }
 }

@@ -16,12 +16,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use rustix::buffer::spare_capacity;
 use rustix::fs::{AtFlags, CWD, Dir as Names, FileType, Mode, OFlags, RawMode, SeekFrom, Stat};
 use rustix::fs::{fcntl_setfl, fstat, fstatvfs, linkat, mkdirat, openat, renameat, seek, statat};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 use rustix::process::{Resource, getrlimit};
 
-use crate::storage::traits::not_regular;
+use crate::storage::traits::{not_regular, with_room};
 
 /// The rights of a file's owner: the store must be able to read what it wrote.
 const OWNER_BITS: RawMode = 0o600;
@@ -44,6 +45,22 @@ pub(crate) fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result
 
 pub(crate) fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> io::Result<()> {
     file.read_exact_at(buffer, offset)
+}
+
+/// So many bytes from `offset` on. Errors as those of `read_exact_at`.
+pub(crate) fn read_to_vec(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = with_room(len)?;
+    while bytes.len() < len {
+        let at = offset.saturating_add(bytes.len() as u64);
+        match pread(file, spare_capacity(&mut bytes), at) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // There may be more room than was asked for.
+    bytes.truncate(len);
+    Ok(bytes)
 }
 
 pub(crate) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {

@@ -6,6 +6,8 @@
 //! Invariant: what was acknowledged is in a log that counts, or in tables, or (not synced) in
 //! memory, and then in the next log before anything else.
 
+use std::time::Duration;
+
 use crate::entries::batch::Batch;
 use crate::entries::entry::{NUMBER_MAX, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
@@ -83,7 +85,23 @@ pub(crate) struct Writer {
     debt: Debt,
     /// Memory for what a group writes into.
     room: Vec<Touch>,
+    tail: Tail,
 }
+
+/// The last group of the log: who follows the store takes it for refused until something is behind
+/// it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Tail {
+    /// Something is, or the log is empty.
+    #[default]
+    Followed,
+    /// Nothing is, and the keeper was called. It has seen the log when it had so many bytes.
+    Open { seen_bytes: u64 },
+}
+
+/// So long a log has not grown when it gets an empty group: often enough for readers in other
+/// processes, and seldom enough for the disk.
+const IDLE: Duration = Duration::from_millis(200);
 
 /// A log, once the manifest names it.
 fn on_record(engine: &Engine, wal: Wal) -> Result<Wal> {
@@ -109,6 +127,7 @@ impl Writer {
             sealed_last: Sequence(next.0.saturating_sub(1)),
             debt: Debt::default(),
             room: Vec::new(),
+            tail: Tail::Followed,
         }
     }
 
@@ -304,7 +323,34 @@ impl Writer {
             self.sync(engine)?;
         }
         engine.logs.note_bytes(bytes);
+        if self.tail == Tail::Followed {
+            self.tail = Tail::Open { seen_bytes: 0 };
+            engine.workers.call(&[WorkKind::Keep]);
+        }
         Ok((before, bytes))
+    }
+
+    /// Adds an empty group behind the last one, if nothing was written for a while. When to look
+    /// again; None: there is nothing to do before the next write.
+    pub(crate) fn follow_if_idle(&mut self, engine: &Engine) -> Option<Duration> {
+        let Tail::Open { seen_bytes } = self.tail else { return None };
+        if self.has_failed() {
+            return None;
+        }
+        let (next, is_synced) = (self.next, engine.table_files.options.sync != SyncPolicy::Never);
+        let Log::Open(wal) = &mut self.log else { return None };
+        // If it fails, the log takes no more: what it has must be durable before, if it is to be.
+        if wal.len() != seen_bytes || is_synced && wal.is_unsynced() {
+            self.tail = Tail::Open { seen_bytes: wal.len() };
+            return Some(IDLE);
+        }
+        let noted = wal.note_next(next).map(|()| wal.len());
+        self.tail = Tail::Followed;
+        match noted {
+            Ok(bytes) => engine.logs.note_bytes(bytes),
+            Err(error) => self.tell_failure(Some(&error)),
+        }
+        None
     }
 
     /// The first of so many sequence numbers, which no other write gets. An error: opening would
@@ -539,7 +585,7 @@ impl Writer {
     fn go_on_with(&mut self, log: Log) {
         let end = if let Log::Open(wal) = &log { Some(wal.end()) } else { None };
         self.unsynced.follow(end);
-        (self.log, self.next_failed) = (log, false);
+        (self.log, self.next_failed, self.tail) = (log, false, Tail::Followed);
     }
 
     /// What the next log says of this one.

@@ -1,0 +1,320 @@
+//! Applies changes that were shipped to a store that was restored.
+//! ```text
+//! shipped         3 "events"      5 "cache"       numbers of the store that shipped
+//! own             3               7               those of the restored one: the same if its
+//! batch  ->       one batch                       generation has them, else new ones
+//! end of object   made, renamed, dropped, options: all as it was shipped
+//! ```
+//! Nothing tells at which write a key space was made, renamed or dropped: that counts from the end
+//! of the object on, whose store had it so. But one that is written to is made before.
+//!
+//! Invariant: a write goes into the key space with its number, whatever that is called meanwhile.
+
+use std::collections::BTreeMap;
+
+use trommel_filters::{Corrupt, Reader};
+
+use super::generation::Generation;
+use super::object_store::ObjectStore;
+use super::ship::ShippedName;
+use super::shipped::{CHANGES_VERSION, Head, ShippedSpace, ShippedSpaces, head, next_batch};
+use super::stored;
+use crate::db::{Db, Keyspace};
+
+use crate::entries::batch::Batch;
+use crate::entries::keyspace_id::KeyspaceId;
+use crate::error::{Error, Result};
+use crate::plan::options::Options;
+use crate::plan::options::keyspace::{Kept, KeyspaceOptions};
+use crate::read::changes::{Change, ChangeBatch, ChangeKind};
+use crate::write::conflicts::Write;
+
+/// The largest group of writes and some more.
+const OBJECT_BYTES_MAX: u64 = 8 << 30;
+/// What a group has written is written again in batches of so many bytes, about.
+const BATCH_BYTES: usize = 32 << 20;
+const MERGE_OPERATOR: &str = "merge_operator";
+
+/// What is to be done with key spaces whose writes no log has, and no change feed tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unlogged {
+    /// Nothing is restored if such a key space was written to since the generation, or may have
+    /// been.
+    #[default]
+    Refuse,
+    /// They come back as they were at the generation, as after a crash.
+    AsOfGeneration,
+}
+
+/// An object of changes that was read.
+pub(super) struct Changes<'o> {
+    objects: &'o dyn ObjectStore,
+    name: ShippedName,
+    bytes: Vec<u8>,
+    /// Where batches begin.
+    begin: usize,
+    spaces: ShippedSpaces,
+}
+
+impl<'o> Changes<'o> {
+    /// # Errors
+    /// `Corrupt`: it is damaged. `Version`: another version wrote it. `Io`.
+    pub(super) fn read(objects: &'o dyn ObjectStore, name: &ShippedName) -> Result<Self> {
+        let (object, name) = (name.name(), *name);
+        let bytes = stored::get(objects, &object, OBJECT_BYTES_MAX)?;
+        let path = stored::path_of(objects, &object);
+        let mut input = Reader::new(&bytes);
+        let read = head(&bytes, &mut input);
+        let begin = input.at();
+        match read.map_err(|it| Error::corrupt(&path, it.at as u64, it.what))? {
+            Head::Known(spaces) => Ok(Changes { objects, name, bytes, begin, spaces }),
+            Head::OfVersion(found) => Err(Error::Version { path, found, known: CHANGES_VERSION }),
+        }
+    }
+
+    /// An error if a key space without a log was written to since the generation.
+    pub(super) fn check_unlogged(&self, generation: &Generation) -> Result<()> {
+        let since = generation.sequence;
+        let is_lacking = |it: &&ShippedSpace| it.unlogged.is_some_and(|through| through > since);
+        let Some(ShippedSpace { name, .. }) = self.spaces.values().find(is_lacking) else {
+            return Ok(());
+        };
+        let what = format!(
+            "the key space {name} has no log: what was written to it behind write {since} was not \
+             shipped. Restore a generation, or have such key spaces as they were at generation {}",
+            generation.number
+        );
+        Err(self.lacking(what))
+    }
+
+    /// Its length.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn lacking(&self, what: String) -> Error {
+        Error::FileMissing { path: self.objects.place().into(), what }
+    }
+
+    fn wrong(&self, it: Corrupt) -> Error {
+        let path = stored::path_of(self.objects, &self.name.name());
+        Error::corrupt(path, it.at as u64, it.what)
+    }
+
+    /// Applies the batches behind the first write up to the second one, and what became of key
+    /// spaces if that is all. Gives the last write that was applied.
+    pub(super) fn apply(&self, to: &mut Restored<'_>, (from, until): (u64, u64)) -> Result<u64> {
+        let mut input = Reader::new(&self.bytes);
+        input.bytes(self.begin).map_err(|it| self.wrong(it))?;
+        let (mut last, is_whole) = (from, until >= self.name.to);
+        while let Some(batch) = next_batch(&mut input).map_err(|it| self.wrong(it))? {
+            let number = batch.sequence();
+            if number > until {
+                return Ok(last);
+            }
+            if number > from {
+                self.write(to, &batch, is_whole)?;
+                last = number;
+            }
+        }
+        if is_whole && last != self.name.to {
+            return Err(self.wrong(input.corrupt("changes that end before their name says")));
+        }
+        if is_whole {
+            to.follow(&self.spaces)?;
+        }
+        Ok(last)
+    }
+
+    /// Writes a batch. What went into a key space that is gone when all is applied is left out.
+    fn write(&self, to: &mut Restored<'_>, batch: &ChangeBatch, is_whole: bool) -> Result<()> {
+        let (mut out, mut within, mut bytes) = (Batch::new(), None, 0);
+        for change in &batch.changes {
+            if bytes > BATCH_BYTES {
+                to.write(std::mem::take(&mut out))?;
+                (within, bytes) = (None, 0);
+            }
+            if within != Some(change.keyspace) {
+                let Some(keyspace) = to.keyspace(change.keyspace, &self.spaces)? else {
+                    if is_whole {
+                        continue;
+                    }
+                    let what = format!(
+                        "write {} is into a key space that was made and dropped between two \
+                         shipments: a store can be restored as of write {}, or of one before",
+                        change.sequence, self.name.to
+                    );
+                    return Err(self.lacking(what));
+                };
+                within = Some(change.keyspace);
+                out.to(&keyspace);
+            }
+            bytes += add(&mut out, change);
+        }
+        to.write(out)
+    }
+}
+
+/// How many bytes it adds.
+fn add(out: &mut Batch, change: &Change) -> usize {
+    let bytes = match &change.kind {
+        ChangeKind::Put(value) | ChangeKind::PutWithExpiry { value, .. } => value.len(),
+        ChangeKind::Merge(operand) => operand.len(),
+        ChangeKind::DeleteRange { to } => to.len(),
+        ChangeKind::Delete => 0,
+    };
+    match &change.kind {
+        ChangeKind::Put(value) => out.put(&change.key, value),
+        ChangeKind::PutWithExpiry { value, expiry } => {
+            out.put_with_expiry(&change.key, value, *expiry)
+        }
+        ChangeKind::Merge(operand) => out.merge(&change.key, operand),
+        ChangeKind::Delete => out.delete(&change.key),
+        ChangeKind::DeleteRange { to } => out.delete_range(&change.key, to),
+    };
+    change.key.len() + bytes
+}
+
+/// A store that changes are applied to.
+pub(super) struct Restored<'d> {
+    db: &'d Db,
+    /// Options that its caller has set stay.
+    given: &'d Options,
+    /// Its key spaces, by their numbers in the store that has shipped.
+    own: BTreeMap<u32, KeyspaceId>,
+    open: BTreeMap<u32, Keyspace>,
+}
+
+impl<'d> Restored<'d> {
+    /// A store as it was restored of a generation, opened with these options.
+    pub(super) fn new(db: &'d Db, given: &'d Options) -> Self {
+        let own = db.engine.manifest().layout().keyspaces.keys().map(|id| (id.0, *id)).collect();
+        Restored { db, given, own, open: BTreeMap::new() }
+    }
+
+    /// Operands are written as they are, also where their operator is not known.
+    fn write(&self, batch: Batch) -> Result<()> {
+        self.db.owner.write_told(Write::of(batch)).map(drop)
+    }
+
+    fn name(&self, id: KeyspaceId) -> String {
+        let manifest = self.db.engine.manifest();
+        let keyspace = manifest.layout().keyspaces.get(&id);
+        keyspace.map_or_else(String::new, |keyspace| keyspace.record.name.clone())
+    }
+
+    fn kept(&self, id: KeyspaceId) -> Kept {
+        let manifest = self.db.engine.manifest();
+        let keyspace = manifest.layout().keyspaces.get(&id);
+        keyspace.map_or_else(Kept::new, |keyspace| keyspace.record.options.clone())
+    }
+
+    /// The key space with a number. None: it is not there, and was not there when it was shipped.
+    fn keyspace(&mut self, told: u32, spaces: &ShippedSpaces) -> Result<Option<Keyspace>> {
+        if let Some(open) = self.open.get(&told) {
+            return Ok(Some(open.clone()));
+        }
+        let shipped = spaces.get(&told);
+        let Some(id) = self.own.get(&told).copied() else {
+            return shipped.map(|space| self.make(told, space, spaces)).transpose();
+        };
+        let mut options = KeyspaceOptions::new();
+        let operator = shipped.and_then(|space| space.options.get(MERGE_OPERATOR));
+        if let Some(operator) = operator.filter(|it| self.kept(id).get(MERGE_OPERATOR) != Some(it))
+        {
+            options.set(MERGE_OPERATOR, operator)?;
+        }
+        let keyspace = self.db.keyspace(self.name(id), options)?;
+        self.open.insert(told, keyspace.clone());
+        Ok(Some(keyspace))
+    }
+
+    fn make(
+        &mut self,
+        told: u32,
+        space: &ShippedSpace,
+        spaces: &ShippedSpaces,
+    ) -> Result<Keyspace> {
+        self.free_name(&space.name, spaces)?;
+        let mut options = KeyspaceOptions::new();
+        space.options.iter().try_for_each(|(name, text)| options.set(name, text))?;
+        let made = self.db.keyspace(&space.name, options)?;
+        self.own.insert(told, made.engine.keyspace);
+        self.open.insert(told, made.clone());
+        Ok(made)
+    }
+
+    /// Nobody has this name then. Who has it was dropped since, or has the next name, and so on.
+    fn free_name(&mut self, name: &str, spaces: &ShippedSpaces) -> Result<()> {
+        let (mut wanted, mut renamed) = (name.to_string(), Vec::new());
+        while let Some(told) = self.told_of(&wanted) {
+            let Some(space) = spaces.get(&told).filter(|space| space.name != wanted) else {
+                self.drop_keyspace(told, &wanted)?;
+                break;
+            };
+            renamed.push((wanted, space.name.clone()));
+            wanted = space.name.clone();
+        }
+        renamed.iter().rev().try_for_each(|(from, to)| self.db.rename_keyspace(from, to))
+    }
+
+    /// The shipped number of the key space that has a name here.
+    fn told_of(&self, name: &str) -> Option<u32> {
+        let id = self.db.engine.manifest().layout().named(name)?;
+        self.own.iter().find(|(_, own)| **own == id).map(|(told, _)| *told)
+    }
+
+    fn drop_keyspace(&mut self, told: u32, name: &str) -> Result<()> {
+        self.own.remove(&told);
+        self.open.remove(&told);
+        self.db.drop_keyspace(name)
+    }
+
+    /// Makes key spaces what they were when they were shipped.
+    fn follow(&mut self, spaces: &ShippedSpaces) -> Result<()> {
+        let gone: Vec<_> = self.own.iter().filter(|(told, _)| !spaces.contains_key(told)).collect();
+        let gone: Vec<_> = gone.into_iter().map(|(told, id)| (*told, self.name(*id))).collect();
+        for (told, name) in gone {
+            self.drop_keyspace(told, &name)?;
+        }
+        self.rename(spaces)?;
+        for (told, space) in spaces {
+            let Some(id) = self.own.get(told).copied() else {
+                self.make(*told, space, spaces)?;
+                continue;
+            };
+            let kept = self.kept(id);
+            let is_given = |name: &str| id == KeyspaceId::DEFAULT && self.given.is_set(name);
+            let is_new = |(name, text): &(&String, &String)| {
+                kept.get(*name) != Some(*text) && !is_given(name)
+            };
+            let new = space.options.iter().filter(is_new);
+            let new: Vec<_> = new.map(|(name, text)| (name.clone(), text.clone())).collect();
+            if !new.is_empty() {
+                KeyspaceOptions::check_kept(
+                    &space.options,
+                    self.db.engine.table_files.folder.path(),
+                )?;
+                self.db.owner.keep_options(id, new)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives key spaces their new names. They may have changed names among each other.
+    fn rename(&self, spaces: &ShippedSpaces) -> Result<()> {
+        let mut names = Vec::new();
+        for (told, id) in &self.own {
+            let (now, then) = (self.name(*id), &spaces[told].name);
+            if now != *then {
+                let between = (0u64..).map(|number| format!("renamed-{told}-{number}"));
+                let mut free = between.filter(|it| self.told_of(it).is_none());
+                let between = free.next().expect("numbers do not end");
+                self.db.rename_keyspace(&now, &between)?;
+                names.push((between, then));
+            }
+        }
+        names.iter().try_for_each(|(between, then)| self.db.rename_keyspace(between, then))
+    }
+}

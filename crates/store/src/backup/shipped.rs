@@ -1,0 +1,307 @@
+//! The bytes of changes that were shipped.
+//! ```text
+//! changes-FROM-TO-TIME   magic | version | key spaces | batches | checksum
+//! key space              number, name, options, how far it was written without a log
+//! batch                  count | number, key space, kind, key, value | ...
+//! ```
+//! Invariants: an object has all writes behind FROM up to TO, and no other one. Its key spaces are
+//! those that the store had when it was shipped: the change feed tells nothing of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use trommel_filters::{Corrupt, Reader, Writer};
+
+use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::entries::expiry::Expiry;
+use crate::plan::store_layout::NAME_BYTES_MAX;
+use crate::read::changes::{Change, ChangeBatch, ChangeKind};
+
+const MAGIC: [u8; 8] = *b"TRMLCHNG";
+/// The version of the format of shipped changes.
+pub(super) const CHANGES_VERSION: u32 = 2;
+
+type Decoded<T> = std::result::Result<T, Corrupt>;
+
+/// A key space as it was when changes were shipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ShippedSpace {
+    pub(super) name: String,
+    /// What was kept of its options, by name, each with its text.
+    pub(super) options: BTreeMap<String, String>,
+    /// None: it has a log, and its changes are told. Else: no write behind this one was into it.
+    pub(super) unlogged: Option<u64>,
+}
+
+/// The key spaces of a store, by their numbers there.
+pub(super) type ShippedSpaces = BTreeMap<u32, ShippedSpace>;
+
+/// What an object begins with.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    Known(ShippedSpaces),
+    /// Another version wrote it.
+    OfVersion(u32),
+}
+
+/// Batches that become an object.
+#[derive(Default)]
+pub(super) struct Part {
+    out: Writer,
+    /// The number of the last write. 0: there is none.
+    pub(super) last: u64,
+}
+
+impl Part {
+    /// Bytes of the batches.
+    pub(super) fn len(&self) -> usize {
+        self.out.len()
+    }
+
+    pub(super) fn add(&mut self, batch: &ChangeBatch) {
+        self.last = batch.sequence();
+        self.out.varint(batch.changes.len() as u64);
+        for Change { sequence, keyspace, key, kind, .. } in &batch.changes {
+            self.out.varint(*sequence);
+            self.out.varint(u64::from(*keyspace));
+            let (number, value): (u8, &[u8]) = match kind {
+                ChangeKind::Put(value) => (0, value),
+                ChangeKind::PutWithExpiry { value, .. } => (1, value),
+                ChangeKind::Merge(operand) => (2, operand),
+                ChangeKind::Delete => (3, &[]),
+                ChangeKind::DeleteRange { to } => (4, to),
+            };
+            self.out.u8(number);
+            self.out.string(key);
+            self.out.string(value);
+            if let ChangeKind::PutWithExpiry { expiry, .. } = kind {
+                self.out.varint(expiry.milliseconds());
+            }
+        }
+    }
+
+    pub(super) fn encode(self, spaces: &ShippedSpaces) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.bytes(&MAGIC);
+        out.u32(CHANGES_VERSION);
+        out.varint(spaces.len() as u64);
+        for (number, space) in spaces {
+            out.varint(u64::from(*number));
+            out.string(space.name.as_bytes());
+            out.varint(space.options.len() as u64);
+            for text in space.options.iter().flat_map(|(name, text)| [name, text]) {
+                out.string(text.as_bytes());
+            }
+            // 0: it has a log.
+            out.varint(space.unlogged.map_or(0, |through| through.saturating_add(1)));
+        }
+        out.bytes(self.out.as_slice());
+        out.u32(crc32c::crc32c(out.as_slice()));
+        out.finish()
+    }
+}
+
+/// Reads what an object begins with. Batches follow, up to its checksum.
+pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
+    if input.bytes(MAGIC.len())? != MAGIC {
+        return Err(Corrupt { at: 0, what: "no changes that were shipped" });
+    }
+    let version = input.u32()?;
+    if version != CHANGES_VERSION {
+        return Ok(Head::OfVersion(version));
+    }
+    let is_wrong =
+        |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
+    if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
+        return Err(input.corrupt("the checksum of shipped changes does not match"));
+    }
+    let (mut spaces, mut names) = (ShippedSpaces::new(), BTreeSet::new());
+    for _ in 0..input.varint()? {
+        let (number, space) = (number_of(input)?, space(input)?);
+        let is_named = (1..=NAME_BYTES_MAX).contains(&space.name.len());
+        let is_new = names.insert(space.name.clone()) && !spaces.contains_key(&number);
+        if !is_named || !is_new {
+            return Err(input.corrupt("a key space that cannot be"));
+        }
+        spaces.insert(number, space);
+    }
+    Ok(Head::Known(spaces))
+}
+
+fn space(input: &mut Reader<'_>) -> Decoded<ShippedSpace> {
+    let (name, mut options) = (text(input)?, BTreeMap::new());
+    for _ in 0..input.varint()? {
+        options.insert(text(input)?, text(input)?);
+    }
+    let unlogged = input.varint()?.checked_sub(1);
+    Ok(ShippedSpace { name, options, unlogged })
+}
+
+fn text(input: &mut Reader<'_>) -> Decoded<String> {
+    let bytes = input.string()?.to_vec();
+    String::from_utf8(bytes).map_err(|_| input.corrupt("a name that is no text"))
+}
+
+fn number_of(input: &mut Reader<'_>) -> Decoded<u32> {
+    let number = input.varint()?;
+    u32::try_from(number).map_err(|_| input.corrupt("a key space that cannot be"))
+}
+
+/// The next batch. None: there are no more, and the checksum follows.
+pub(super) fn next_batch(input: &mut Reader<'_>) -> Decoded<Option<ChangeBatch>> {
+    if input.left() <= size_of::<u32>() {
+        return Ok(None);
+    }
+    let mut changes: Vec<Change> = Vec::new();
+    for _ in 0..input.varint()? {
+        let change = change(input)?;
+        if changes.last().is_some_and(|before| before.sequence >= change.sequence) {
+            return Err(input.corrupt("writes out of order"));
+        }
+        changes.push(change);
+    }
+    match changes.is_empty() {
+        true => Err(input.corrupt("a batch without writes")),
+        false => Ok(Some(ChangeBatch { changes })),
+    }
+}
+
+fn change(input: &mut Reader<'_>) -> Decoded<Change> {
+    let (sequence, keyspace, number) = (input.varint()?, number_of(input)?, input.u8()?);
+    let (key, value) = (input.string()?.to_vec(), input.string()?.to_vec());
+    let longest = if number == 4 { KEY_BYTES_MAX } else { VALUE_BYTES_MAX };
+    if key.len() > KEY_BYTES_MAX || value.len() > longest {
+        return Err(input.corrupt("a key or value that is too long"));
+    }
+    let kind = match number {
+        0 => ChangeKind::Put(value),
+        1 => {
+            let expiry = Expiry::at_milliseconds(input.varint()?);
+            ChangeKind::PutWithExpiry { value, expiry }
+        }
+        2 => ChangeKind::Merge(value),
+        3 => ChangeKind::Delete,
+        4 if key <= value => ChangeKind::DeleteRange { to: value },
+        4 => return Err(input.corrupt("a range that ends before it begins")),
+        _ => return Err(input.corrupt("a kind of change that is not known")),
+    };
+    Ok(Change { sequence, keyspace, keyspace_name: None, key, kind })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spaces() -> ShippedSpaces {
+        let space = |name: &str, options: &[(&str, &str)], unlogged| ShippedSpace {
+            name: name.into(),
+            options: options.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect(),
+            unlogged,
+        };
+        [
+            (0, space("default", &[], None)),
+            (3, space("cache", &[("block_bytes", "512"), ("log", "false")], Some(299))),
+        ]
+        .into()
+    }
+
+    fn batches() -> Vec<ChangeBatch> {
+        let change = |sequence, keyspace, key: &[u8], kind| Change {
+            sequence,
+            keyspace,
+            keyspace_name: None,
+            key: key.to_vec(),
+            kind,
+        };
+        let expiry = Expiry::at_milliseconds(300);
+        let first = vec![
+            change(41, 0, b"a", ChangeKind::Put(b"1".to_vec())),
+            change(42, 3, b"b", ChangeKind::PutWithExpiry { value: b"2".to_vec(), expiry }),
+        ];
+        let second = vec![
+            change(43, 0, b"c", ChangeKind::Merge(b"3".to_vec())),
+            change(300, 0, b"", ChangeKind::Delete),
+            change(301, 0, b"d", ChangeKind::DeleteRange { to: b"f".to_vec() }),
+        ];
+        [first, second].map(|changes| ChangeBatch { changes }).into()
+    }
+
+    fn encoded() -> Vec<u8> {
+        let mut part = Part::default();
+        batches().iter().for_each(|batch| part.add(batch));
+        assert_eq!(part.last, 301);
+        part.encode(&spaces())
+    }
+
+    fn decoded(bytes: &[u8]) -> Decoded<(Head, Vec<ChangeBatch>)> {
+        let mut input = Reader::new(bytes);
+        let (head, mut all) = (head(bytes, &mut input)?, Vec::new());
+        while let Head::Known(_) = head
+            && let Some(batch) = next_batch(&mut input)?
+        {
+            all.push(batch);
+        }
+        Ok((head, all))
+    }
+
+    #[test]
+    fn golden_bytes_of_changes() {
+        let expected = [
+            &b"TRMLCHNG"[..],
+            &[2, 0, 0, 0, 2, 0],
+            b"\x07default\x00\x00",
+            b"\x03\x05cache\x02\x0bblock_bytes\x03512\x03log\x05false",
+            &[0xac, 2, 2],
+            &[41, 0, 0],
+            b"\x01a\x011",
+            &[42, 3, 1],
+            b"\x01b\x012",
+            &[0xac, 2, 3],
+            &[43, 0, 2],
+            b"\x01c\x013",
+            &[0xac, 2, 0, 3, 0, 0],
+            &[0xad, 2, 0, 4],
+            b"\x01d\x01f",
+        ];
+        let (bytes, expected) = (encoded(), expected.concat());
+        assert_eq!(bytes[..bytes.len() - 4], expected);
+        assert_eq!(bytes[bytes.len() - 4..], crc32c::crc32c(&expected).to_le_bytes());
+        assert_eq!(decoded(&bytes), Ok((Head::Known(spaces()), batches())));
+    }
+
+    #[test]
+    fn damaged_changes_are_refused_and_other_versions_named() {
+        let bytes = encoded();
+        for place in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[place] ^= 4;
+            let is_other = matches!(decoded(&damaged), Ok((Head::OfVersion(_), _)));
+            let is_known = matches!(decoded(&damaged), Ok((Head::Known(_), _)));
+            assert_eq!((is_known, is_other), (false, (8..12).contains(&place)), "byte {place}");
+        }
+        for len in 0..bytes.len() {
+            let is_known = matches!(decoded(&bytes[..len]), Ok((Head::Known(_), _)));
+            assert!(!is_known, "{len} bytes");
+        }
+    }
+
+    /// Whose checksum is right all the same.
+    #[test]
+    fn what_no_store_ships_is_refused() {
+        let refused = |spaces: &ShippedSpaces, batches: &[ChangeBatch]| {
+            let mut part = Part::default();
+            batches.iter().for_each(|batch| part.add(batch));
+            decoded(&part.encode(spaces)).expect_err("it cannot be").what
+        };
+        let mut twice = spaces();
+        twice.insert(4, twice[&3].clone());
+        assert_eq!(refused(&twice, &[]), "a key space that cannot be");
+        let mut nameless = spaces();
+        nameless.entry(3).and_modify(|space| space.name.clear());
+        assert_eq!(refused(&nameless, &[]), "a key space that cannot be");
+        let mut turned = batches();
+        turned[1].changes.reverse();
+        assert_eq!(refused(&spaces(), &turned), "writes out of order");
+        let empty = ChangeBatch { changes: Vec::new() };
+        assert_eq!(refused(&spaces(), &[empty]), "a batch without writes");
+    }
+}

@@ -1,0 +1,178 @@
+//! The logs of a store that another process writes: what is new in them.
+//! ```text
+//! 7, read up to here | group | group      9: after 7, of which so many bytes count
+//!                                            group | group | the last one: not yet
+//! ```
+//! A failed write may leave a whole group, which was refused. Nothing is appended behind it. So the
+//! last group of the newest log counts only once something valid follows it. Groups that repeat
+//! others, and empty ones, say nothing that was refused.
+//!
+//! Invariants: nothing is written. Each log is read after the one before it, up to where that one
+//! counts. A log that the manifest does not name yet has nothing that anybody may see.
+
+use std::collections::BTreeMap;
+
+use crate::entries::entry::Sequence;
+use crate::error::{Error, Result};
+use crate::files::log_check::{beginning_lost, live_logs};
+use crate::files::names::wal_name;
+use crate::files::record::{Records, record_size};
+use crate::files::wal::{self, HEADER_SIZE, OnGroup, Predecessor, WalBatch};
+use crate::plan::store_layout::LogNumbers;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::ReadAt;
+use crate::sync::Arc;
+
+/// How far logs were read: the ones that are still needed.
+#[derive(Default)]
+pub(crate) struct LogTail {
+    read: BTreeMap<u64, u64>,
+}
+
+/// A part of a log that was not read yet.
+pub(crate) struct Stretch {
+    number: u64,
+    file: Arc<dyn ReadAt>,
+    from: u64,
+    /// Where the log ends, as the next one tells. None: it is the newest.
+    end: Option<u64>,
+}
+
+/// How reading a stretch has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Read {
+    /// Where the first group begins that was not taken.
+    pub(crate) to: u64,
+    /// Whether there was a group that the reader did not take.
+    pub(crate) was_stopped: bool,
+}
+
+impl LogTail {
+    /// A log was read up to a place.
+    pub(crate) fn note(&mut self, number: u64, to: u64) {
+        self.read.insert(number, to);
+    }
+
+    /// Logs below this one are needed no more.
+    pub(crate) fn forget_below(&mut self, live: u64) {
+        self.read = self.read.split_off(&live);
+    }
+
+    /// How many logs are needed, and how many bytes of them were read.
+    pub(crate) fn sizes(&self) -> (u64, u64) {
+        (self.read.len() as u64, self.read.values().sum())
+    }
+
+    /// What is to be read next, from old to new. None: logs are needed that do not follow those
+    /// that were read: all that are live are to be read anew.
+    pub(crate) fn next(
+        &self,
+        folder: &OpenFolder,
+        logs: LogNumbers,
+    ) -> Result<Option<Vec<Stretch>>> {
+        let mut stretches = Vec::new();
+        let Some(newest) = logs.needed() else { return Ok(Some(stretches)) };
+        let (mut number, mut end) = (newest, None);
+        loop {
+            let name = wal_name(number);
+            let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));
+            if let Some(from) = self.read.get(&number) {
+                stretches.push(Stretch { number, file, from: *from, end });
+                stretches.reverse();
+                return Ok(Some(stretches));
+            }
+            let before = wal::beginning(&*file, &path, number)?;
+            let Predecessor { wal, valid_bytes, .. } =
+                before.ok_or_else(|| beginning_lost(folder, number))?;
+            if wal >= number || valid_bytes == 0 || wal < logs.live {
+                return Ok(None);
+            }
+            stretches.push(Stretch { number, file, from: HEADER_SIZE as u64, end });
+            (number, end) = (wal, Some(valid_bytes));
+        }
+    }
+}
+
+impl Stretch {
+    /// The number of its log.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The bytes of its log now, whatever they are.
+    pub(crate) fn log_bytes(&self, folder: &OpenFolder) -> Result<u64> {
+        self.file.size().map_err(Error::io(folder.path_of(&wal_name(self.number))))
+    }
+
+    /// Reads the groups that count. `sure`: what was written up to this number was not refused.
+    pub(crate) fn read(
+        &self,
+        folder: &OpenFolder,
+        sure: Sequence,
+        f: &mut OnGroup<'_>,
+    ) -> Result<Read> {
+        let path = &*folder.path_of(&wal_name(self.number));
+        let file = || Arc::clone(&self.file);
+        let end = match self.end {
+            Some(end) => end,
+            None => counted_end(folder, (self.number, file()), self.from, sure)?,
+        };
+        if end <= self.from {
+            return Ok(Read { to: self.from, was_stopped: false });
+        }
+        let to = wal::read_between((file(), path), self.number, (self.from, end), f)?;
+        Ok(Read { to, was_stopped: to < end })
+    }
+}
+
+/// The logs that are to be read anew, from old to new, and where the newest one ends.
+pub(crate) fn all_live(
+    folder: &OpenFolder,
+    logs: LogNumbers,
+    sure: Sequence,
+) -> Result<(Vec<String>, Option<u64>)> {
+    let names = folder.list()?;
+    // What a repair leaves names none.
+    let known = |number: &u64| logs.newest == 0 || *number <= logs.newest;
+    let mut numbers = live_logs(&names, logs);
+    numbers.retain(known);
+    while let Some(&newest) = numbers.last() {
+        let file = folder.open_file(&wal_name(newest))?;
+        let first = HEADER_SIZE as u64;
+        let end = counted_end(folder, (newest, file), first, sure)?;
+        if end > first {
+            return Ok((numbers.into_iter().map(wal_name).collect(), Some(end)));
+        }
+        // It is being made, unless it is on record.
+        if logs.needed() == Some(newest) {
+            return Err(beginning_lost(folder, newest));
+        }
+        numbers.pop();
+    }
+    Ok((Vec::new(), None))
+}
+
+/// Where the groups of the newest log end that count.
+fn counted_end(
+    folder: &OpenFolder,
+    (number, file): (u64, Arc<dyn ReadAt>),
+    from: u64,
+    sure: Sequence,
+) -> Result<u64> {
+    let path = &*folder.path_of(&wal_name(number));
+    let mut records = Records::of(file, path, number)?;
+    let (mut at, mut end) = (from, from);
+    while let Some(payload) = records.at(at)? {
+        let next = at + record_size(payload.len());
+        // The record behind the header is no group.
+        let counts = at == HEADER_SIZE as u64 || {
+            let group = WalBatch::decode(payload);
+            let group =
+                group.map_err(|wrong| Error::corrupt(path, at, format!("log record, {wrong}")))?;
+            group.entries.is_empty() || group.repeats || group.first <= sure
+        };
+        end = if counts { next } else { at };
+        at = next;
+    }
+    Ok(end)
+}

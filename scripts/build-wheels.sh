@@ -15,6 +15,8 @@ manifest=crates/python/Cargo.toml
 scripts=crates/python/trommel._trommel.data/scripts
 target_folder=${CARGO_TARGET_DIR:-$PWD/target}
 export CARGO_TARGET_DIR=$target_folder/wheel-builds
+# Names and lines of functions are nine tenths of the command.
+export CARGO_PROFILE_RELEASE_DEBUG=none CARGO_PROFILE_RELEASE_STRIP=symbols
 wheels=$target_folder/wheels
 mkdir -p "$wheels"
 

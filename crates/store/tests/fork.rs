@@ -15,42 +15,70 @@ use trommel::{Answer, Background, Batch, Db, Environment, Error, GuardKind, Opti
 const CHILD_SECONDS: u32 = 60;
 
 /// A child that runs, and ends with what it was to do.
-struct Child(libc::pid_t);
+struct Child {
+    process: libc::pid_t,
+    /// Where it says why it ended badly.
+    reason: io::PipeReader,
+}
 
 /// Runs `work` in a child.
 #[expect(unsafe_code, reason = "a test of forks has to fork")]
 fn fork(work: impl FnOnce() -> bool) -> Child {
+    let (reason, mut tell) = io::pipe().expect("a pipe");
     // SAFETY: the C library makes its own locks usable in the child. Of this program's locks the
     // child takes none that other threads may hold: that is what is tested, and a hang is ended.
-    let child = unsafe { libc::fork() };
-    assert!(child >= 0, "{}", io::Error::last_os_error());
-    if child == 0 {
+    let process = unsafe { libc::fork() };
+    assert!(process >= 0, "{}", io::Error::last_os_error());
+    if process == 0 {
         // SAFETY: it concerns this process alone.
         unsafe { libc::alarm(CHILD_SECONDS) };
-        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        // What it prints is kept for the end of a test that this process never comes to.
+        let why = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            Ok(true) => String::new(),
+            Ok(false) => "it was not refused, or read wrongly".into(),
+            Err(panicked) => match panicked.downcast::<String>() {
+                Ok(message) => format!("it panicked: {message}"),
+                Err(_) => "it panicked".into(),
+            },
+        };
+        let told = io::Write::write_all(&mut tell, why.as_bytes());
         // SAFETY: ends the process without what the parent has registered to be done at its end.
-        unsafe { libc::_exit(i32::from(!unwound.unwrap_or(false))) };
+        unsafe { libc::_exit(i32::from(!why.is_empty() || told.is_err())) };
     }
-    Child(child)
+    Child { process, reason }
 }
 
 impl Child {
-    /// Waits for it. False: its work returned false, or it panicked, hung or crashed.
+    /// Waits for it. An error says how it ended, unless its work returned true.
     #[expect(
         unsafe_code,
         reason = "the standard library waits for no child that it has not started"
     )]
-    fn has_ended_well(self) -> bool {
+    fn end(mut self) -> Result<(), String> {
         let mut status = 0;
         // SAFETY: the child was made by `fork`, and no other thread waits for it; `status` outlives
         // the call.
-        let ended = unsafe { libc::waitpid(self.0, &raw mut status, 0) };
-        ended == self.0 && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == 0
+        let ended = unsafe { libc::waitpid(self.process, &raw mut status, 0) };
+        assert_eq!(ended, self.process);
+        if libc::WIFSIGNALED(status) {
+            return Err(match libc::WTERMSIG(status) {
+                libc::SIGALRM => format!("it hung for {CHILD_SECONDS} s"),
+                signal => format!("signal {signal} ended it"),
+            });
+        }
+        if libc::WEXITSTATUS(status) == 0 {
+            return Ok(());
+        }
+        // Children that were made meanwhile have the other end, too, but end in time.
+        let mut reason = String::new();
+        io::Read::read_to_string(&mut self.reason, &mut reason).expect("text");
+        Err(reason)
     }
 }
 
-fn in_child(work: impl FnOnce() -> bool) -> bool {
-    fork(work).has_ended_well()
+/// Runs `work` in a child, and waits for it.
+fn in_child(work: impl FnOnce() -> bool) -> Result<(), String> {
+    fork(work).end()
 }
 
 fn options() -> Options {
@@ -102,11 +130,8 @@ fn refuses_everything(db: &Db, copy: &Path) -> bool {
         is_forked(db.pinned_tree().holders(b"a")),
         is_forked(db.close()),
     ];
-    let all = is_refused.iter().all(|refused| *refused);
-    if !all {
-        eprintln!("{is_refused:?}");
-    }
-    all
+    assert!(is_refused.iter().all(|refused| *refused), "{is_refused:?}");
+    true
 }
 
 #[test] // Five acknowledged writes of the parent were gone after a clean close.
@@ -116,18 +141,20 @@ fn a_child_writes_nothing_and_the_parent_loses_nothing() {
     let db = Db::open(dir.path().join("store"), options()).expect("opens");
     (0..5u32).for_each(|number| db.put(number.to_be_bytes(), "before").expect("writes"));
     let mut db = Some(db);
-    assert!(in_child(|| {
+    let ended = in_child(|| {
         let db = db.take().expect("open");
         let refused = refuses_everything(&db, &copy);
         drop(db);
         refused
-    }));
+    });
+    ended.expect("the child");
     // It unlocks nothing: neither the parent nor another child gets the lock.
     let is_locked = || {
         let opened = Db::open(dir.path().join("store"), options());
         matches!(opened, Err(Error::Locked { .. }))
     };
-    assert!(is_locked() && in_child(is_locked));
+    assert!(is_locked());
+    in_child(is_locked).expect("the child");
     let db = db.expect("the parent's is open");
     (5..10u32).for_each(|number| db.put(number.to_be_bytes(), "after").expect("writes"));
     db.close().expect("closes");
@@ -142,7 +169,7 @@ fn forks_amid_everything(options: Options) {
     let store = dir.path().join("store");
     let db = Db::open(&store, options.clone()).expect("opens");
     let (is_over, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut all_well = true;
+    let mut ended = Ok(());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for number in 0u64.. {
@@ -180,7 +207,7 @@ fn forks_amid_everything(options: Options) {
             (0..8u64).for_each(|number| queue.submit_get((number * 7).to_be_bytes(), number));
             let own = dir.path().join(format!("own-{round}"));
             let ours = (&db, &own, &options);
-            all_well &= in_child(move || {
+            let child = in_child(move || {
                 let (db, own, options) = ours;
                 // A scan that has found nothing has ended.
                 let refused = refuses_everything(db, &own.join("copy"))
@@ -191,10 +218,11 @@ fn forks_amid_everything(options: Options) {
                 drop((queue, scan, snapshot, pinned));
                 refused && has_a_store_of_its_own(own, options.clone())
             });
+            ended = ended.and(child);
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(all_well, "a child has hung, or was not refused");
+    ended.expect("a child");
     db.close().expect("closes");
     let db = Db::open(&store, options).expect("opens");
     let entries = db.range(..).map(|entry| entry.expect("reads").0);
@@ -229,7 +257,7 @@ fn a_store_that_is_open_in_the_parent_is_locked_for_its_child_until_the_parent_c
     let dir = tempfile::tempdir().expect("a temporary folder");
     let db = Db::open(dir.path(), options()).expect("opens");
     let is_locked = || matches!(Db::open(dir.path(), options()), Err(Error::Locked { .. }));
-    assert!(in_child(is_locked));
+    in_child(is_locked).expect("the child");
     // A child has copies of all descriptors: of the lock's too.
     let (mut reader, writer) = io::pipe().expect("a pipe");
     let mut of_parent = Some(writer);
@@ -240,7 +268,7 @@ fn a_store_that_is_open_in_the_parent_is_locked_for_its_child_until_the_parent_c
     db.close().expect("closes");
     drop(Db::open(dir.path(), options()).expect("the lock is free"));
     drop(of_parent);
-    assert!(child.has_ended_well());
+    child.end().expect("the child");
 }
 
 /// A child has the parent's transactions, with their locks, and a table of locks that a thread of
@@ -250,7 +278,7 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let db = Db::open(dir.path(), options()).expect("opens");
     let is_over = AtomicBool::new(false);
-    let mut all_well = true;
+    let mut ended = Ok(());
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
@@ -269,7 +297,7 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
             let before = own.savepoint();
             own.get_for_update("second").expect("locks");
             let (of_child, other) = (&mut Some(own), &mut Some(other));
-            all_well &= in_child(|| {
+            let child = in_child(|| {
                 let (own, other) = (of_child.take().expect("it"), other.take().expect("it"));
                 let refused = is_forked(own.get_for_update("third"))
                     && is_forked(other.get_for_update(key))
@@ -279,6 +307,7 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
                 drop(other);
                 refused && own.put("a", "b").is_ok() && is_forked(own.commit())
             });
+            ended = ended.and(child);
             // The parent's are locked still.
             let own = of_child.take().expect("the child had a copy");
             own.put(key, "of the parent").expect("puts");
@@ -286,7 +315,7 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    assert!(all_well, "a child has hung, or was not refused");
+    ended.expect("a child");
     assert_eq!(db.range(..).filter(Result::is_ok).count(), 41);
 }
 
@@ -301,7 +330,7 @@ fn resources_of_the_parent_are_refused_in_a_child() {
     };
     let db = open("of the parent", &shared).expect("opens");
     db.put("a", "b").expect("writes");
-    assert!(in_child(|| {
+    let ended = in_child(|| {
         let refused = open("of the child", &shared).expect_err("is refused").to_string();
         assert!(refused.contains("resources") && refused.contains("fork"), "{refused}");
         assert!(is_forked(db.get("a")));
@@ -312,7 +341,8 @@ fn resources_of_the_parent_are_refused_in_a_child() {
         of_child.flush().expect("by threads of the child");
         drop((db.clone(), shared.clone()));
         of_child.close().is_ok()
-    }));
+    });
+    ended.expect("the child");
     db.flush().expect("the parent goes on");
     db.close().expect("closes");
 }

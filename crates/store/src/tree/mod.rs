@@ -17,6 +17,7 @@ pub(crate) mod run_writer;
 pub(crate) mod snapshots;
 pub(crate) mod stats;
 pub(crate) mod table_files;
+pub(crate) mod thread_place;
 pub(crate) mod tree_stats;
 pub(crate) mod tree_view;
 pub(crate) mod value_garbage;

@@ -19,6 +19,7 @@ use crate::storage::open_files::FileStats;
 use crate::sync::{AtomicU64, OnceLock, Ordering};
 use crate::tree::latency::{Latency, Recorder};
 use crate::tree::partition_stats::{PartitionStats, UnderWay};
+use crate::tree::thread_place::{OWN, PLACES, place};
 use crate::tree::tree_stats::LevelStats;
 use crate::tree::write_stalls::{StallCounter, StallStats};
 
@@ -99,30 +100,40 @@ pub(crate) enum QueryKind {
     ClosedSeek,
 }
 
-const SHARDS: usize = 16;
 const KINDS: usize = 3;
 
-/// One thread's counters, away from the cache lines of others.
+/// The counters of a place for threads, away from the cache lines of others.
 #[derive(Default)]
 #[repr(align(128))]
 struct Shard {
     fields: [[AtomicU64; QueryStats::PATHS.len()]; KINDS],
 }
 
-thread_local! {
-    /// Threads take shards in turn.
-    static SHARD: usize = {
-        // It outlives every model: no model checker's atomic.
-        static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        NEXT.fetch_add(1, Ordering::Relaxed) as usize % SHARDS
-    };
+impl Shard {
+    /// `add` adds to a counter, and tells what it was before.
+    #[inline(always)]
+    fn add(
+        &self,
+        kind: QueryKind,
+        costs: &QueryStats,
+        add: impl Fn(&AtomicU64, u64) -> u64,
+    ) -> u64 {
+        let [queries, counters @ ..] = &self.fields[kind as usize];
+        let [count, costs @ ..] = costs.fields();
+        for (counter, cost) in counters.iter().zip(costs) {
+            if cost > 0 {
+                add(counter, cost);
+            }
+        }
+        add(queries, count)
+    }
 }
 
 /// All counters of an open store.
 #[derive(Default)]
 pub(crate) struct Counters {
     /// Made when a thread first asks something: of many trees most are not asked for long.
-    shards: OnceLock<Box<[OnceLock<Box<Shard>>; SHARDS]>>,
+    shards: OnceLock<Box<[OnceLock<Box<Shard>>; PLACES]>>,
     pub(crate) flushes: AtomicU64,
     pub(crate) merges: AtomicU64,
     pub(crate) writes: AtomicU64,
@@ -145,16 +156,19 @@ impl Counters {
     /// Adds one query's costs. How many queries of its kind were counted before in the same shard.
     #[inline]
     pub(crate) fn queried(&self, kind: QueryKind, costs: &QueryStats) -> u64 {
-        let shards = self.shards.get_or_init(Box::default);
-        let shard = SHARD.with(|shard| shards[*shard].get_or_init(Box::default));
-        let [queries, counters @ ..] = &shard.fields[kind as usize];
-        let [count, costs @ ..] = costs.fields();
-        for (counter, cost) in counters.iter().zip(costs) {
-            if cost > 0 {
-                counter.fetch_add(cost, Ordering::Relaxed);
+        let place = place();
+        let shards = self.shards.get_or_init(|| Box::new(std::array::from_fn(|_| OnceLock::new())));
+        let shard = shards[place].get_or_init(Box::default);
+        match place < OWN {
+            true => shard.add(kind, costs, |counter, count| {
+                let before = counter.load(Ordering::Relaxed);
+                counter.store(before + count, Ordering::Relaxed);
+                before
+            }),
+            false => {
+                shard.add(kind, costs, |counter, count| counter.fetch_add(count, Ordering::Relaxed))
             }
         }
-        queries.fetch_add(count, Ordering::Relaxed)
     }
 
     pub(crate) fn query_stats(&self, kind: QueryKind) -> QueryStats {
@@ -420,15 +434,19 @@ mod tests {
         let counters = Counters::default();
         let costs = QueryStats { queries: 1, blocks_read: 2, disk_reads: 1, ..Default::default() };
         std::thread::scope(|scope| {
-            for _ in 0..20 {
+            // More than have a place for themselves, and some after others have ended.
+            for _ in 0..100 {
                 scope.spawn(|| {
-                    counters.queried(QueryKind::Point, &costs);
+                    (0..1000).for_each(|_| {
+                        counters.queried(QueryKind::Point, &costs);
+                    });
                 });
             }
         });
         let total = counters.query_stats(QueryKind::Point);
-        assert_eq!((total.queries, total.blocks_read, total.cache_hits()), (20, 40, 20));
-        assert_eq!(total.since(&costs).queries, 19);
+        let counted = (total.queries, total.blocks_read, total.cache_hits());
+        assert_eq!(counted, (100_000, 200_000, 100_000));
+        assert_eq!(total.since(&costs).queries, 99_999);
         assert_eq!(counters.query_stats(QueryKind::OpenSeek), QueryStats::default());
     }
 }

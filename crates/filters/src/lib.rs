@@ -89,6 +89,7 @@ pub use base::filter::{
     GlobalFilter, HashedKey, LineCounter, LowerBound, OutOfOrder, TableFilter, TableFilterBuilder,
     Trace, Untraced, UpperBound, ask_for, ask_for_lines, payload_bits,
 };
+pub use base::filter_builder::FilterBuilder;
 pub use base::hash;
 pub use base::hash::{HashUse, hash_key};
 

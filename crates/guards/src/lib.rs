@@ -4,6 +4,7 @@
 //! reads them wherever they are on disk. A program that names one by its value in [`kinds`] need
 //! not even do that.
 
+mod advice;
 mod elastic;
 pub mod kinds;
 mod locators;
@@ -11,6 +12,7 @@ mod point;
 mod range;
 mod register;
 
+pub use advice::{Advice, Asked, advise};
 pub use elastic::{
     Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnits,
 };

@@ -55,8 +55,8 @@ impl<B: AsRef<[u8]>> TableFilter for FirstBytes<B> {
         FIRST_BYTES
     }
 
-    fn size_bytes(&self) -> usize {
-        self.0.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.0.as_ref()
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {

@@ -55,8 +55,8 @@ impl TableFilter for Odd {
         ODD
     }
 
-    fn size_bytes(&self) -> usize {
-        1
+    fn bytes(&self) -> &[u8] {
+        &[0]
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, _trace: &mut T) -> bool {

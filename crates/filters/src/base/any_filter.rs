@@ -23,6 +23,8 @@ use crate::base::rank::CountBounds;
 pub trait AnyFilter: Send + Sync {
     /// See [`TableFilter::kind`].
     fn kind(&self) -> &'static dyn FilterKind;
+    /// See [`TableFilter::bytes`].
+    fn bytes(&self) -> &[u8];
     /// See [`TableFilter::size_bytes`].
     fn size_bytes(&self) -> usize;
     /// See [`TableFilter::may_contain`].
@@ -35,6 +37,10 @@ pub trait AnyFilter: Send + Sync {
     fn may_overlap(&self, range: &KeyRange<'_>) -> bool;
     /// See [`TableFilter::may_overlap_traced`].
     fn may_overlap_traced(&self, range: &KeyRange<'_>, trace: &mut dyn Trace) -> bool;
+    /// False: the table has no key that begins with `prefix`. True: it may have one.
+    fn may_contain_prefix(&self, prefix: &[u8]) -> bool {
+        self.may_overlap(&KeyRange::of_prefix(prefix, &mut Vec::new()))
+    }
     /// See [`TableFilter::lower_bound`].
     fn lower_bound(&self, key: &[u8]) -> Option<LowerBound>;
     /// See [`TableFilter::upper_bound`].
@@ -46,6 +52,10 @@ pub trait AnyFilter: Send + Sync {
 impl<F: TableFilter + Send + Sync> AnyFilter for F {
     fn kind(&self) -> &'static dyn FilterKind {
         TableFilter::kind(self)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        TableFilter::bytes(self)
     }
 
     fn size_bytes(&self) -> usize {

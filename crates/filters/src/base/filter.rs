@@ -77,8 +77,13 @@ pub trait TableFilter {
     /// Which filter it is.
     fn kind(&self) -> &'static dyn FilterKind;
 
+    /// What it was read from: what a builder made, or a copy of it.
+    fn bytes(&self) -> &[u8];
+
     /// The size of the filter's bytes, everything included.
-    fn size_bytes(&self) -> usize;
+    fn size_bytes(&self) -> usize {
+        self.bytes().len()
+    }
 
     /// False: the table has no entry of the key. True: it may have one. `trace` sees the memory
     /// that is read.

@@ -127,6 +127,12 @@ impl FilterOptions {
         FilterOptions { tuning, ..self }
     }
 
+    /// About how many bytes a filter of so many keys has. Small ones have some more.
+    pub fn estimate_bytes(&self, keys: usize) -> usize {
+        let bits = keys as f64 * self.bits_per_key.max(0.0);
+        (bits / 8.0) as usize + FRAME_BYTES
+    }
+
     /// A builder of such a filter, without a key.
     pub fn builder(&self) -> Box<dyn AnyFilterBuilder> {
         self.kind.builder(self)
@@ -216,6 +222,9 @@ impl FilterKind for TableKind {
         self.tuning_options
     }
 }
+
+/// What a small filter has beside its bits, about.
+const FRAME_BYTES: usize = 64;
 
 /// What the last bytes of a filter with a tag are: the tag, the version of its format, a number of
 /// its own.

@@ -6,6 +6,9 @@
 //! Invariant: a `KeyRange` is never upside down. Exclusive bounds are asked as inclusive ones:
 //! a filter may say "maybe" too often, never "no" too often.
 
+use alloc::vec::Vec;
+use core::ops::Bound;
+
 /// A closed range of keys, ordered bytewise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyRange<'a> {
@@ -29,6 +32,36 @@ impl<'a> KeyRange<'a> {
     /// The range that holds one key alone.
     pub fn of_key(key: &'a [u8]) -> Self {
         Self { lower: key, upper: Some(key) }
+    }
+
+    /// The smallest closed range with every key between two bounds. None if no key lies between
+    /// them.
+    pub fn of_bounds(lower: Bound<&'a [u8]>, upper: Bound<&'a [u8]>) -> Option<Self> {
+        let (lower, is_lower_out) = match lower {
+            Bound::Included(key) => (key, false),
+            Bound::Excluded(key) => (key, true),
+            Bound::Unbounded => (&[][..], false),
+        };
+        let (upper, is_upper_out) = match upper {
+            Bound::Included(key) => (Some(key), false),
+            Bound::Excluded(key) => (Some(key), true),
+            Bound::Unbounded => (None, false),
+        };
+        let holds_one = upper == Some(lower);
+        Self::new(lower, upper).filter(|_| !(holds_one && (is_lower_out || is_upper_out)))
+    }
+
+    /// A range of every key that begins with `prefix`, and of the key behind them, which is put
+    /// into `end`.
+    pub fn of_prefix(prefix: &'a [u8], end: &'a mut Vec<u8>) -> Self {
+        // No key is behind those that begin with 0xff alone.
+        let Some(last) = prefix.iter().rposition(|&byte| byte < u8::MAX) else {
+            return Self { lower: prefix, upper: None };
+        };
+        end.clear();
+        end.extend_from_slice(&prefix[..=last]);
+        end[last] += 1;
+        Self { lower: prefix, upper: Some(end) }
     }
 
     /// The first key of the range.
@@ -77,5 +110,36 @@ mod tests {
         assert!(range.covers(b"a") && range.covers(b"a\0") && range.covers(b"b"));
         assert!(!range.covers(b"") && !range.covers(b"b\0"));
         assert!(KeyRange::all().covers(&[0xff; 100]));
+    }
+
+    #[test]
+    fn bounds_leave_no_key_out() {
+        use Bound::{Excluded, Included, Unbounded};
+        let range = |lower, upper| KeyRange::of_bounds(lower, upper);
+        assert_eq!(range(Unbounded, Unbounded), Some(KeyRange::all()));
+        let of_a = Some(KeyRange::of_key(b"a"));
+        assert_eq!(range(Included(b"a"), Included(b"a")), of_a);
+        assert_eq!(range(Included(b"a"), Excluded(b"a")), None);
+        assert_eq!(range(Excluded(b"a"), Included(b"a")), None);
+        assert_eq!(range(Excluded(b"b"), Included(b"a")), None);
+        let closed = KeyRange::new(b"a", Some(b"c"));
+        assert_eq!(range(Excluded(b"a"), Excluded(b"c")), closed);
+        assert_eq!(range(Unbounded, Excluded(b"c")), KeyRange::new(b"", Some(b"c")));
+        assert_eq!(range(Excluded(b"a"), Unbounded), KeyRange::new(b"a", None));
+    }
+
+    #[test]
+    fn a_prefix_has_all_that_begin_with_it() {
+        let mut end = Vec::new();
+        for (prefix, upper) in [
+            (&b"ab"[..], Some(&b"ac"[..])),
+            (b"a\xff\xff", Some(b"b")),
+            (b"\xff\xff", None),
+            (b"", None),
+        ] {
+            let range = KeyRange::of_prefix(prefix, &mut end);
+            assert_eq!((range.lower(), range.upper()), (prefix, upper));
+            assert!(range.covers(prefix) && range.covers(&[prefix, &[0xff; 9]].concat()));
+        }
     }
 }

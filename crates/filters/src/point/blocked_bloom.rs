@@ -303,8 +303,8 @@ impl<B: AsRef<[u8]>> TableFilter for BlockedBloom<B> {
         BLOCKED_BLOOM
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

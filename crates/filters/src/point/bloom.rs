@@ -193,8 +193,8 @@ impl<B: AsRef<[u8]>> TableFilter for Bloom<B> {
         BLOOM
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

@@ -141,8 +141,8 @@ impl<B: AsRef<[u8]>> TableFilter for Elastic<B> {
         ELASTIC
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

@@ -237,8 +237,8 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixBloom<B> {
         PREFIX_BLOOM
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {

@@ -23,8 +23,9 @@ const BYTES_MAX: [(&str, u64); 6] = [
 /// Documents that commands write: they are looked up in, not read from end to end.
 const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
-/// README, CONTRIBUTING and all Markdown below docs that people write, together.
-const ALL_BYTES_MAX: u64 = 150 << 10;
+/// README, CONTRIBUTING and all Markdown below docs that people write, together. (150 KiB are of
+/// the store; the rest is for who comes to it from another system.)
+const ALL_BYTES_MAX: u64 = 170 << 10;
 
 /// Crates whose folders are listed in docs/architecture.md, each behind a heading with its path.
 const LISTED: [&str; 5] = [

@@ -276,8 +276,8 @@ impl<B: AsRef<[u8]>> TableFilter for Ribbon<B> {
         RIBBON
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

@@ -128,8 +128,8 @@ impl<B: AsRef<[u8]>> TableFilter for Surf<B> {
         self.layout.kind.filter_kind()
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

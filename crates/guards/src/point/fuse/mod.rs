@@ -206,8 +206,8 @@ impl<G: Graph, B: AsRef<[u8]>> TableFilter for ThreeCells<G, B> {
         G::KIND
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

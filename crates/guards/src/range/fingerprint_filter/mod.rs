@@ -121,8 +121,8 @@ impl<B: AsRef<[u8]>> TableFilter for FingerprintFilter<B> {
         self.frame.encoding.kind()
     }
 
-    fn size_bytes(&self) -> usize {
-        self.bytes.as_ref().len()
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
     }
 
     #[inline]

@@ -1,0 +1,86 @@
+//! The policy: which filter each SST gets, and its name in the database.
+//!
+//! Invariant: two policies with one name read each other's filters.
+
+use std::sync::Arc;
+
+use slatedb::{Filter, FilterBuilder, FilterPolicy};
+use trommel_filters::{FilterKind, FilterOptions};
+use trommel_guards::kinds;
+
+use crate::filter::{SstFilter, SstFilterBuilder};
+
+/// Of the names: another one wherever filters of before could be misread.
+const VERSION: u32 = 1;
+
+/// A filter of Trommel for each SST.
+///
+/// | filter | for |
+/// |---|---|
+/// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
+/// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
+/// | [`coded`](Self::coded) | the smallest rate for its bits |
+///
+/// In each of them text stands for itself in as few bits as a model of it needs, which the SST's own
+/// keys make: keys that share long parts need no option.
+///
+/// Keys of prefixes that are there, asked for in ranges that are empty, are told apart as far as
+/// bits go: [`trommel_guards::advise`] measures it with keys of yours.
+#[derive(Clone, Debug)]
+pub struct TrommelFilterPolicy {
+    name: String,
+    options: FilterOptions,
+}
+
+impl TrommelFilterPolicy {
+    /// Fingerprints in cells of equal width: `bits_per_key` from 8 to 24, 14 where in doubt.
+    pub fn cell(bits_per_key: f64) -> TrommelFilterPolicy {
+        TrommelFilterPolicy::new(FilterOptions::new(kinds::CELL, bits_per_key))
+    }
+
+    /// Gaps between keys.
+    pub fn gap(bits_per_key: f64) -> TrommelFilterPolicy {
+        TrommelFilterPolicy::new(FilterOptions::new(kinds::GAP, bits_per_key))
+    }
+
+    /// Gaps in codes whose lengths follow from how often they come.
+    pub fn coded(bits_per_key: f64) -> TrommelFilterPolicy {
+        TrommelFilterPolicy::new(FilterOptions::new(kinds::CODED, bits_per_key))
+    }
+
+    /// Any filter of one table, see [`trommel_guards::kinds::TABLE_FILTERS`].
+    pub fn new(options: FilterOptions) -> TrommelFilterPolicy {
+        TrommelFilterPolicy { name: name(options.kind), options }
+    }
+}
+
+/// Bits and tuning are not in it: the bytes of a filter say them.
+fn name(kind: &dyn FilterKind) -> String {
+    format!("trommel:{}:v{VERSION}", kind.name())
+}
+
+impl FilterPolicy for TrommelFilterPolicy {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn builder(&self) -> Box<dyn FilterBuilder> {
+        Box::new(SstFilterBuilder::new(self.options.clone()))
+    }
+
+    fn decode(&self, data: &[u8]) -> Arc<dyn Filter> {
+        Arc::new(SstFilter::read(self.options.kind, data))
+    }
+
+    fn estimate_size(&self, num_keys: usize) -> usize {
+        self.options.estimate_bytes(num_keys)
+    }
+
+    fn supports_range_queries(&self) -> bool {
+        self.options.kind.knows_ranges()
+    }
+
+    fn supports_prefix_queries(&self) -> bool {
+        self.options.kind.knows_ranges()
+    }
+}

@@ -159,8 +159,9 @@ fn half_way(key: &[u8], after: &[u8]) -> Vec<u8> {
     let (low, high) = (number(key), number(after));
     let middle = low + (high - low) / 2;
     let end = [&key[..shared], &middle.to_be_bytes()].concat();
-    // A long key may be behind the first eight bytes of itself.
-    if end.as_slice() < key { key.to_vec() } else { end }
+    // Where eight bytes do not tell them apart, nothing is known to be between.
+    let is_between = key <= end.as_slice() && end.as_slice() < after;
+    if is_between { end } else { key.to_vec() }
 }
 
 #[cfg(test)]

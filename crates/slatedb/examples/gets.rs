@@ -193,7 +193,7 @@ fn policies() -> Vec<(String, Policies)> {
         ("its Bloom 10".into(), vec![bloom()]),
         ("its prefix Bloom 10".into(), vec![Arc::new(of_prefixes)]),
     ];
-    for bits in [10.0, 14.0, 18.0] {
+    for bits in [10.0, 14.0, 18.0, 22.0] {
         all.push((format!("cell {bits}"), one(TrommelFilterPolicy::cell(bits))));
         all.push((format!("gap {bits}"), one(TrommelFilterPolicy::gap(bits))));
         all.push((format!("coded {bits}"), one(TrommelFilterPolicy::coded(bits))));

@@ -169,8 +169,8 @@ fn forks_amid_everything(options: Options) {
     let store = dir.path().join("store");
     let db = Db::open(&store, options.clone()).expect("opens");
     let (is_over, acknowledged) = (AtomicBool::new(false), AtomicU64::new(0));
-    let mut ended = Ok(());
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
+        let mut ended = Ok(());
         scope.spawn(|| {
             for number in 0u64.. {
                 if is_over.load(Ordering::Relaxed) {
@@ -221,6 +221,7 @@ fn forks_amid_everything(options: Options) {
             ended = ended.and(child);
         }
         is_over.store(true, Ordering::Relaxed);
+        ended
     });
     ended.expect("a child");
     db.close().expect("closes");
@@ -278,8 +279,8 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let db = Db::open(dir.path(), options()).expect("opens");
     let is_over = AtomicBool::new(false);
-    let mut ended = Ok(());
-    std::thread::scope(|scope| {
+    let ended = std::thread::scope(|scope| {
+        let mut ended = Ok(());
         for _ in 0..2 {
             scope.spawn(|| {
                 while !is_over.load(Ordering::Relaxed) {
@@ -314,6 +315,7 @@ fn a_child_lets_go_of_transactions_and_takes_no_lock() {
             own.commit().expect("it has the lock");
         }
         is_over.store(true, Ordering::Relaxed);
+        ended
     });
     ended.expect("a child");
     assert_eq!(db.range(..).filter(Result::is_ok).count(), 41);

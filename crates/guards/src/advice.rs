@@ -73,7 +73,8 @@ impl Advice {
 /// ```
 /// use trommel_guards::{Asked, advise};
 ///
-/// let keys: Vec<String> = (0..3000).map(|n| format!("user{:04}time{:06}", n / 9, n * 331)).collect();
+/// let key = |n| format!("user{:04}time{:06}", n / 9, n * 331);
+/// let keys: Vec<String> = (0..3000).map(key).collect();
 /// let advice = advise(&keys, 14.0, Asked { points: 0.2, ranges: 0.8, prefixes: 0.0 })?;
 /// println!("{} denies all but {:.3} of it", advice[0].kind.name(), advice[0].ranges);
 /// # assert!(advice[0].ranges <= advice[7].ranges);

@@ -2,9 +2,10 @@
 //!
 //!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--json]
 //!
-//! The object store is in memory and counts reads (GET); indexes and filters are kept, blocks of data
-//! never. Microseconds are of a store that answers at once, of one that takes 1 ms and one that takes
-//! 10 ms a read. Keys are 16 random bytes, or text as `user01234567time01234567` of 100,000 users.
+//! The object store is in memory and counts reads (GET); indexes and filters are kept, blocks of
+//! data never. Microseconds are of a store that answers at once, of one that takes 1 ms and one that
+//! takes 10 ms a read. Keys are 16 random bytes, or text as `user01234567time01234567` of 100,000
+//! users.
 
 #[path = "../tests/counting/mod.rs"]
 mod counting;
@@ -111,7 +112,7 @@ impl Keys for Random {
     }
 
     fn ranges(&self) -> Vec<Ranges> {
-        // Of a million keys one lies in about a thousandth of the former, and in most of the latter.
+        // Of a million keys one lies in a thousandth of the former, and in most of the latter.
         vec![
             ("empty range", Box::new(|number| Random::wide(number, 34))),
             ("wide range", Box::new(|number| Random::wide(number, 44))),

@@ -1,5 +1,5 @@
-//! Trommel's range filters for [SlateDB](slatedb): a scan of a range in which nothing lies, or a get
-//! of a key that is nowhere, reads no block of the object store.
+//! Trommel's range filters for [SlateDB](slatedb): a scan of a range in which nothing lies, or a
+//! get of a key that is nowhere, reads no block of the object store.
 //! ```text
 //! SST being written ── entries in order ──> FilterBuilder ──> bytes in the SST
 //! get, scan ── key, prefix or range ──> TrommelFilterPolicy's filter ── no ──> the SST is not read

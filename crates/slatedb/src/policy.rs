@@ -21,8 +21,8 @@ const VERSION: u32 = 1;
 /// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
 /// | [`coded`](Self::coded) | the smallest rate for its bits |
 ///
-/// In each of them text stands for itself in as few bits as a model of it needs, which the SST's own
-/// keys make: keys that share long parts need no option.
+/// In each of them text stands for itself in as few bits as a model of it needs, which the SST's
+/// own keys make: keys that share long parts need no option.
 ///
 /// Keys of prefixes that are there, asked for in ranges that are empty, are told apart as far as
 /// bits go: [`trommel_guards::advise`] measures it with keys of yours.

@@ -1,8 +1,8 @@
-//! Databases with filters of this crate give what an ordered map gives, and read nothing for what is
-//! not there.
+//! Databases with filters of this crate give what an ordered map gives, and read nothing for what
+//! is not there.
 //! ```text
-//! any writes, deletions, merges, expiries, flushes, compactions ── any get, scan, prefix ──> the map's
-//! two processes, a compactor apart, damaged filters             ── the same
+//! any writes, deletions, merges, expiries, flushes   ── any get, scan, prefix ──> the map's
+//! two processes, a compactor apart, damaged filters  ── the same
 //! ```
 
 mod counting;

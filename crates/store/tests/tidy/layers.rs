@@ -36,7 +36,7 @@ const LAYERS: [House; 5] = [
     },
     House {
         sources: "crates/guards/src/",
-        layers: &["point", "range", "elastic", "locators", "kinds", "register"],
+        layers: &["point", "range", "elastic", "locators", "kinds", "register", "advice"],
         apart: None,
     },
     House {

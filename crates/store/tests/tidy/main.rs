@@ -385,7 +385,7 @@ fn filters_know_no_other_filter(source: &Source) -> Vec<String> {
     let Some(inside) = inside else { return vec![] };
     let path = inside.trim_end_matches(".rs").replace('/', "::");
     let module = filter_module(&path);
-    if ["lib", "kinds", "register"].contains(&module) {
+    if ["lib", "kinds", "register", "advice"].contains(&module) {
         return vec![];
     }
     let allowed = |name: &str| {

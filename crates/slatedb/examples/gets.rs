@@ -3,9 +3,9 @@
 //!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--json]
 //!
 //! The object store is in memory and counts reads (GET); indexes and filters are kept, blocks of
-//! data never. Microseconds are of a store that answers at once, of one that takes 1 ms and one that
-//! takes 10 ms a read. Keys are 16 random bytes, or text as `user01234567time01234567` of 100,000
-//! users.
+//! data never. Microseconds are of a store that answers at once, of one that takes 1 ms a read, and
+//! of one that takes 10 ms. Keys are 16 random bytes, or text as `user01234567time01234567` of
+//! 100,000 users.
 
 #[path = "../tests/counting/mod.rs"]
 mod counting;

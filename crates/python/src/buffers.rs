@@ -170,13 +170,13 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Lifetime {
 
 /// The keys of a range: of a prefix, or from one key on and before another.
 pub(crate) fn bounds_of(
-    start: Option<Buffer<'_>>,
-    stop: Option<Buffer<'_>>,
-    prefix: Option<Buffer<'_>>,
+    start: Option<&[u8]>,
+    stop: Option<&[u8]>,
+    prefix: Option<&[u8]>,
 ) -> PyResult<KeyBounds> {
     match (start, stop, prefix) {
         (None, None, Some(prefix)) => Ok(KeyBounds::prefix(prefix)),
-        (start, stop, None) => Ok(range_of(start.as_deref(), stop.as_deref())),
+        (start, stop, None) => Ok(range_of(start, stop)),
         _ => Err(wrong_value("a range has a prefix, or start and stop, not both")),
     }
 }

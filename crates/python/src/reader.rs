@@ -142,20 +142,29 @@ impl Reader {
         }
     }
 
-    fn rows(&self, py: Python<'_>, bounds: KeyBounds, part: Part, reverse: bool) -> PyResult<Rows> {
+    /// The range: from the first key on and before the second one, or what begins with the third.
+    fn rows(
+        &self,
+        py: Python<'_>,
+        [start, stop, prefix]: [Option<Buffer<'_>>; 3],
+        part: Part,
+        reverse: bool,
+    ) -> PyResult<Py<Rows>> {
+        let bounds = || bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref());
         // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
-        if bounds.end().is_some() && !self.may_have_rows(py, &bounds)? {
-            return Ok(Rows::without_any(self.keeper.clone(), part));
+        let is_bounded = stop.is_some() || prefix.is_some();
+        if is_bounded && !self.may_have_rows(py, bounds()?)? {
+            return Rows::without_any(py);
         }
-        let scan = self.begin_scan(py, bounds)?;
-        Ok(Rows::new(self.keeper.clone(), scan, part, reverse))
+        let scan = self.begin_scan(py, bounds()?)?;
+        Rows::new(py, self.keeper.clone(), scan, part, reverse)
     }
 
-    fn may_have_rows(&self, py: Python<'_>, bounds: &KeyBounds) -> PyResult<bool> {
+    fn may_have_rows(&self, py: Python<'_>, bounds: KeyBounds) -> PyResult<bool> {
         match &self.source {
             Source::Followed(_) => Ok(true),
             source => {
-                let told = calls::attached(py, || source.may_contain_range(bounds.clone()))?;
+                let told = calls::attached(py, || source.may_contain_range(bounds))?;
                 told.map_err(|error| errors::of(py, &error))
             }
         }
@@ -310,8 +319,8 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
         reverse: bool,
-    ) -> PyResult<Rows> {
-        self.rows(py, bounds_of(start, stop, prefix)?, Part::Both, reverse)
+    ) -> PyResult<Py<Rows>> {
+        self.rows(py, [start, stop, prefix], Part::Both, reverse)
     }
 
     /// The keys of a range, as `items`. No value is read.
@@ -323,8 +332,8 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
         reverse: bool,
-    ) -> PyResult<Rows> {
-        self.rows(py, bounds_of(start, stop, prefix)?, Part::Key, reverse)
+    ) -> PyResult<Py<Rows>> {
+        self.rows(py, [start, stop, prefix], Part::Key, reverse)
     }
 
     /// The values of a range, as `items`.
@@ -336,8 +345,8 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
         reverse: bool,
-    ) -> PyResult<Rows> {
-        self.rows(py, bounds_of(start, stop, prefix)?, Part::Value, reverse)
+    ) -> PyResult<Py<Rows>> {
+        self.rows(py, [start, stop, prefix], Part::Value, reverse)
     }
 
     /// The rows of a range for readers of Arrow, such as pyarrow, polars and duckdb: an object with
@@ -351,11 +360,15 @@ impl Reader {
         prefix: Option<Buffer<'_>>,
         batch_rows: usize,
     ) -> PyResult<ArrowRows> {
-        ArrowRows::new(slf, bounds_of(start, stop, prefix)?, batch_rows)
+        ArrowRows::new(
+            slf,
+            bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?,
+            batch_rows,
+        )
     }
 
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.rows(py, KeyBounds::all(), Part::Key, false)
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<Rows>> {
+        self.rows(py, [None, None, None], Part::Key, false)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -378,7 +391,7 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
     ) -> PyResult<u64> {
-        let bounds = bounds_of(start, stop, prefix)?;
+        let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         let mut scan = calls::store(py, || self.source.scan(bounds))?.keys_only();
         let mut all = 0;
         loop {
@@ -408,7 +421,7 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let bounds = bounds_of(start, stop, prefix)?;
+        let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         let count = calls::store(py, || self.source.count(bounds))?;
         let parts = (count.least, count.estimate, count.most);
         py.import("trommel._types")?.getattr("Count")?.call1(parts)
@@ -430,7 +443,7 @@ impl Reader {
         stop: Option<Buffer<'_>>,
         prefix: Option<Buffer<'_>>,
     ) -> PyResult<bool> {
-        let bounds = bounds_of(start, stop, prefix)?;
+        let bounds = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         calls::store(py, || self.source.may_contain_range(bounds))
     }
 

@@ -10,6 +10,7 @@
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 use trommel::Scan;
 
@@ -36,7 +37,8 @@ pub(crate) enum Part {
 /// Rows of a range: an iterator, which several threads may share.
 #[pyclass(frozen, module = "trommel")]
 pub(crate) struct Rows {
-    keeper: Keeper,
+    /// None: there is nothing to be kept open for.
+    keeper: Option<Keeper>,
     part: Part,
     state: Mutex<State>,
 }
@@ -55,17 +57,25 @@ struct State {
 }
 
 impl Rows {
-    pub(crate) fn new(keeper: Keeper, scan: Scan, part: Part, is_reverse: bool) -> Rows {
+    pub(crate) fn new(
+        py: Python<'_>,
+        keeper: Keeper,
+        scan: Scan,
+        part: Part,
+        is_reverse: bool,
+    ) -> PyResult<Py<Rows>> {
         let scan = if part == Part::Key { scan.keys_only() } else { scan };
-        Rows::of(keeper, Some(scan), part, is_reverse)
+        Py::new(py, Rows::of(Some(keeper), Some(scan), part, is_reverse))
     }
 
-    /// Of a range that has no keys.
-    pub(crate) fn without_any(keeper: Keeper, part: Part) -> Rows {
-        Rows::of(keeper, None, part, false)
+    /// Of a range that has no keys: one and the same object, which costs next to nothing.
+    pub(crate) fn without_any(py: Python<'_>) -> PyResult<Py<Rows>> {
+        static EMPTY: PyOnceLock<Py<Rows>> = PyOnceLock::new();
+        let make = || Py::new(py, Rows::of(None, None, Part::Both, false));
+        Ok(EMPTY.get_or_try_init(py, make)?.clone_ref(py))
     }
 
-    fn of(keeper: Keeper, scan: Option<Scan>, part: Part, is_reverse: bool) -> Rows {
+    fn of(keeper: Option<Keeper>, scan: Option<Scan>, part: Part, is_reverse: bool) -> Rows {
         let (piece, at, piece_bytes, error) = (Vec::new(), 0, PIECE_MIN, None);
         let state = State { scan, is_reverse, piece, at, piece_bytes, error };
         Rows { keeper, part, state: Mutex::new(state) }
@@ -79,7 +89,8 @@ impl Rows {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        self.keeper.check_process(py)?;
+        let Some(keeper) = &self.keeper else { return Ok(None) };
+        keeper.check_process(py)?;
         let mut state = lock_attached(py, &self.state);
         let state = &mut *state;
         if state.at == state.piece.len() && !state.fill(py)? {
@@ -98,7 +109,8 @@ impl Rows {
 
     /// Ends it, and frees what it keeps.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.keeper.check_process(py)?;
+        let Some(keeper) = &self.keeper else { return Ok(()) };
+        keeper.check_process(py)?;
         let mut state = lock_attached(py, &self.state);
         let scan = state.scan.take();
         (state.piece, state.at, state.error) = (Vec::new(), 0, None);

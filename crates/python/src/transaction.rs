@@ -185,7 +185,7 @@ impl TransactionIn {
         prefix: Option<Buffer<'_>>,
         reverse: bool,
     ) -> PyResult<TransactionRows> {
-        let left = bounds_of(start, stop, prefix)?;
+        let left = bounds_of(start.as_deref(), stop.as_deref(), prefix.as_deref())?;
         let (ahead, rows) = (Vec::new().into_iter(), PIECE_MIN);
         let state = Mutex::new(Ahead { left: Some(left), ahead, rows });
         Ok(TransactionRows { inside: slf, is_reverse: reverse, state })

@@ -73,8 +73,14 @@ fn mix(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Their name, and the one of each number.
-type Ranges = (&'static str, Box<dyn Fn(u64) -> Range<Vec<u8>>>);
+enum Question {
+    Get(Vec<u8>),
+    Range(Range<Vec<u8>>),
+    Prefix(Vec<u8>),
+}
+
+/// A kind of questions: its name, and the question of each number.
+type Questions = (&'static str, Box<dyn Fn(u64) -> Question>);
 
 /// A kind of keys, and what is asked of them.
 trait Keys {
@@ -82,18 +88,18 @@ trait Keys {
     fn key(&self, number: u64) -> Vec<u8>;
     /// A key of which there is none.
     fn absent(&self, number: u64) -> Vec<u8>;
-    fn ranges(&self) -> Vec<Ranges>;
+    fn scans(&self) -> Vec<Questions>;
 }
 
 struct Random;
 
 impl Random {
-    fn wide(number: u64, bits: u32) -> Range<Vec<u8>> {
+    fn wide(number: u64, bits: u32) -> Question {
         let key = Random.absent(number);
         let head = u64::from_be_bytes(key[..8].try_into().expect("8 bytes"));
         let mut end = key.clone();
         end[..8].copy_from_slice(&head.saturating_add(1 << bits).to_be_bytes());
-        key..end
+        Question::Range(key..end)
     }
 }
 
@@ -111,7 +117,7 @@ impl Keys for Random {
         self.key(1 << 40 | number)
     }
 
-    fn ranges(&self) -> Vec<Ranges> {
+    fn scans(&self) -> Vec<Questions> {
         // Of a million keys one lies in a thousandth of the former, and in most of the latter.
         vec![
             ("empty range", Box::new(|number| Random::wide(number, 34))),
@@ -133,8 +139,8 @@ impl Text {
         format!("user{user:08}time{time:08}").into_bytes()
     }
 
-    fn prefix(user: u64) -> Range<Vec<u8>> {
-        format!("user{user:08}t").into_bytes()..format!("user{user:08}u").into_bytes()
+    fn prefix(user: u64) -> Question {
+        Question::Prefix(format!("user{user:08}").into_bytes())
     }
 }
 
@@ -152,7 +158,7 @@ impl Keys for Text {
         Text::of(Text::user(mix(number)), mix(number + (1 << 40)) % DIGITS)
     }
 
-    fn ranges(&self) -> Vec<Ranges> {
+    fn scans(&self) -> Vec<Questions> {
         let keys = self.keys;
         let user_of = move |number| Text::user(mix(2 * (number * 977 % keys) + 1));
         let time_of = |number| mix(number + (1 << 41)) % (DIGITS - 1000);
@@ -162,7 +168,7 @@ impl Keys for Text {
                 "empty stretch of a user",
                 Box::new(move |number| {
                     let (user, time) = (user_of(number), time_of(number));
-                    Text::of(user, time)..Text::of(user, time + 1000)
+                    Question::Range(Text::of(user, time)..Text::of(user, time + 1000))
                 }),
             ),
             ("all of a user", Box::new(move |number| Text::prefix(user_of(number)))),
@@ -239,11 +245,6 @@ struct Cost {
     us: [f64; 3],
 }
 
-enum Ask<'a> {
-    Get(&'a dyn Fn(u64) -> Vec<u8>),
-    Scan(&'a dyn Fn(u64) -> Range<Vec<u8>>),
-}
-
 impl Measured<'_> {
     async fn fill(&self) -> Result<(), slatedb::Error> {
         let each = self.arguments.keys / self.arguments.ssts;
@@ -262,29 +263,30 @@ impl Measured<'_> {
     }
 
     /// Rows that a query finds.
-    async fn ask(&self, ask: &Ask<'_>, number: u64) -> Result<u64, slatedb::Error> {
-        match ask {
-            Ask::Get(key) => {
+    async fn ask(&self, question: Question) -> Result<u64, slatedb::Error> {
+        let options = ScanOptions { cache_blocks: false, ..ScanOptions::default() };
+        let mut scan = match question {
+            Question::Get(key) => {
                 let options = ReadOptions { cache_blocks: false, ..ReadOptions::default() };
-                let found = self.db.get_with_options(key(number), &options).await?;
-                Ok(u64::from(found.is_some()))
+                let found = self.db.get_with_options(key, &options).await?;
+                return Ok(u64::from(found.is_some()));
             }
-            Ask::Scan(range) => {
-                let options = ScanOptions { cache_blocks: false, ..ScanOptions::default() };
-                let mut scan = self.db.scan_with_options(range(number), &options).await?;
-                let mut rows = 0;
-                while scan.next().await?.is_some() {
-                    rows += 1;
-                }
-                Ok(rows)
+            Question::Range(range) => self.db.scan_with_options(range, &options).await?,
+            Question::Prefix(prefix) => {
+                self.db.scan_prefix_with_options(prefix, .., &options).await?
             }
+        };
+        let mut rows = 0;
+        while scan.next().await?.is_some() {
+            rows += 1;
         }
+        Ok(rows)
     }
 
-    async fn cost(&self, ask: Ask<'_>) -> Result<Cost, slatedb::Error> {
+    async fn cost(&self, question: impl Fn(u64) -> Question) -> Result<Cost, slatedb::Error> {
         // Indexes and filters are read once.
         for number in 0..100 {
-            self.ask(&ask, number).await?;
+            self.ask(question(number)).await?;
         }
         let (mut us, mut gets, mut rows) = ([0.0; 3], 0.0, 0.0);
         for (place, delay) in [0, 1, 10].into_iter().enumerate() {
@@ -293,7 +295,7 @@ impl Measured<'_> {
             self.store.take_gets();
             let (begun, mut found) = (Instant::now(), 0);
             for number in 0..queries {
-                found += self.ask(&ask, 1000 + number).await?;
+                found += self.ask(question(1000 + number)).await?;
             }
             us[place] = begun.elapsed().as_secs_f64() * 1e6 / queries as f64;
             if delay == 0 {
@@ -338,12 +340,13 @@ async fn run(arguments: &Arguments) -> Result<(), slatedb::Error> {
             measured.fill().await?;
             let print =
                 |asked: &str, cost: &Cost| print(arguments, keys.name(), &name, asked, cost);
-            for (asked, range) in keys.ranges() {
-                print(asked, &measured.cost(Ask::Scan(&range)).await?);
+            for (asked, question) in keys.scans() {
+                print(asked, &measured.cost(question).await?);
             }
-            print("miss", &measured.cost(Ask::Get(&|number| keys.absent(number))).await?);
-            let there = |number: u64| keys.key(number * 7919 % arguments.keys);
-            print("hit", &measured.cost(Ask::Get(&there)).await?);
+            let absent = |number| Question::Get(keys.absent(number));
+            print("miss", &measured.cost(absent).await?);
+            let there = |number| Question::Get(keys.key(number * 7919 % arguments.keys));
+            print("hit", &measured.cost(there).await?);
             measured.db.close().await?;
         }
     }

@@ -67,7 +67,7 @@ step javadoc -quiet -Xdoclint:all -Werror -d "$out/javadoc" --module-source-path
 examples=$out/examples
 rm -rf "$examples"
 mkdir -p "$examples"
-awk -v to="$examples/Example" '/^```java$/ {file = to ++n ".java"; next} /^```$/ {file = ""} file {print > file}' \
+awk -v to="$examples/Example" '/^```java$/ {n++; file = to n ".java"; next} /^```$/ {file = ""} file {print > file}' \
     java/README.md
 for example in "$examples"/*.java; do
     mkdir "${example%.java}.d"

@@ -206,7 +206,7 @@ impl Env {
             }
             let arguments = arguments.as_ptr();
             let thrown = (interface.CallStaticObjectMethodA)(self.0, class, method, arguments);
-            if !thrown.is_null() {
+            if !self.has_exception() && !thrown.is_null() {
                 (interface.Throw)(self.0, thrown);
             }
         }

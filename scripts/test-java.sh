@@ -30,9 +30,9 @@ has_tools() {
 if ! has_tools; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         step apt-get update -q
-        DEBIAN_FRONTEND=noninteractive step apt-get install -q -y --no-install-recommends openjdk-17-jdk-headless maven
+        DEBIAN_FRONTEND=noninteractive step apt-get install -q -y --no-install-recommends default-jdk-headless maven
     fi
-    has_tools || die 'install a JDK from 17 on and Maven: on Debian openjdk-17-jdk-headless and maven'
+    has_tools || die 'install a JDK from 17 on and Maven: on Debian default-jdk-headless and maven'
 fi
 javac --release 17 -version >/dev/null || die 'the JDK is older than 17'
 

@@ -10,7 +10,7 @@ import java.util.List;
 final class Processes {
     private Processes() {}
 
-    /** The command that runs classes of the package and of its tests: the name of one is to come. */
+    /** The command that runs a class of the package or of its tests: its name is to come. */
     static List<String> java() {
         String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
         String classes = location(Store.class) + File.pathSeparator + location(Processes.class);

@@ -10,6 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
@@ -49,7 +50,6 @@ final class Story {
     private final String server;
     private final ChildProcess broker;
     private final long begun = System.nanoTime();
-    private long sent;
     private int instances;
 
     private Story(Path folder, String teller) throws IOException, InterruptedException {
@@ -130,22 +130,6 @@ final class Story {
                 name, "trommel", teller, String.valueOf(commitsUntilDeath));
     }
 
-    /** Sends more records. Those of the input have one hour in their timestamps, so one window. */
-    private void send(int count) {
-        Map<String, Object> config = Map.of("bootstrap.servers", server, "linger.ms", 5,
-                "acks", "all");
-        try (KafkaProducer<String, String> producer = new KafkaProducer<>(config,
-                new StringSerializer(), new StringSerializer())) {
-            for (int number = 0; number < count; number++, sent++) {
-                String key = "key-" + (sent * 2_654_435_761L % KEYS);
-                long time = 3_600_000 + sent % 3_000_000;
-                producer.send(new ProducerRecord<>(INPUT, null, time, key, "value"));
-                producer.send(new ProducerRecord<>(TABLE, null, time, key,
-                        String.valueOf(sent)));
-            }
-        }
-    }
-
     /** Waits until an instance has done so many records since it started. */
     private static void awaitProcessed(ChildProcess instance, long records)
             throws InterruptedException {
@@ -160,37 +144,37 @@ final class Story {
     private void killed(Truth truth) throws Exception {
         ChildProcess first = instance("a", 0);
         awaitRunning(first);
-        send(20_000);
-        truth.await(2_000);
-        awaitProcessed(first, 15_000);
-        first.kill();
-        long processed = first.last("PROCESSED");
-        say("killed -9 after " + processed + " records");
-        send(2_000);
-        ChildProcess second = instance("a", 0);
-        truth.await(sent);
-        say("killed: " + second.last("RESTORED") + " records replayed, outputs exact");
-        require(second.last("RESTORED") == 0, "nothing is to be replayed", second);
-        require(processed < 2 * sent, "it was killed under load", first);
-        second.end(30);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 15_000);
+            first.kill();
+            say("killed -9 after " + first.last("PROCESSED") + " records, under load");
+            ChildProcess second = instance("a", 0);
+            awaitProcessed(second, 5_000);
+            load.stop();
+            truth.await(load.sent());
+            say("killed: " + second.last("RESTORED") + " records replayed, outputs exact");
+            require(second.last("RESTORED") == 0, "nothing is to be replayed", second);
+            second.end(30);
+        }
     }
 
     private void between(Truth truth) throws Exception {
         ChildProcess first = instance("a", 15);
         awaitRunning(first);
-        for (int part = 0; part < 100 && first.isAlive(); part++) {
-            send(300);
-            Thread.sleep(50);
+        try (Load load = new Load(server)) {
+            first.await("dead", WAIT_SECONDS, () -> !first.isAlive());
+            require(first.said("DIES"), "it dies behind a commit", first);
+            say("died behind the commit of a transaction");
+            ChildProcess second = instance("a", 0);
+            awaitProcessed(second, 1_000);
+            load.stop();
+            truth.await(load.sent());
+            long restored = second.last("RESTORED");
+            say("between: " + restored + " records replayed, outputs exact");
+            require(restored > 0, "what the stores were not told is replayed", second);
+            require(restored < 3 * load.sent() / 4, "no more than that", second);
+            second.end(30);
         }
-        first.await("dead", WAIT_SECONDS, () -> !first.isAlive());
-        require(first.said("DIES"), "it dies behind a commit", first);
-        ChildProcess second = instance("a", 0);
-        truth.await(sent);
-        long restored = second.last("RESTORED");
-        say("between: " + restored + " records replayed, outputs exact");
-        require(restored > 0, "what the stores were not told is replayed", second);
-        require(restored < 15_000, "no more than that", second);
-        second.end(30);
     }
 
     private void takeover(Truth truth) throws Exception {
@@ -198,24 +182,92 @@ final class Story {
         awaitRunning(first);
         ChildProcess other = instance("b", 0);
         awaitRunning(other);
-        send(10_000);
-        awaitProcessed(other, 1_000);
-        first.kill();
-        say("killed -9 one of two");
-        truth.await(sent);
-        say("takeover: " + other.last("RESTORED") + " records restored, outputs exact");
-        ChildProcess again = instance("a", 0);
-        awaitRunning(again);
-        send(5_000);
-        truth.await(sent);
-        say("it came back: " + again.last("RESTORED") + " records restored, outputs exact");
-        again.end(30);
-        other.end(30);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 2_000);
+            awaitProcessed(other, 2_000);
+            first.kill();
+            say("killed -9 one of two, under load");
+            other.await("the tasks of the other", WAIT_SECONDS,
+                    () -> other.output().lastIndexOf("REBALANCING")
+                            > other.output().indexOf("PROCESSED 2"));
+            long done = other.last("PROCESSED");
+            awaitProcessed(other, done + 2_000);
+            load.stop();
+            truth.await(load.sent());
+            say("takeover: " + other.last("RESTORED") + " records restored, outputs exact");
+            ChildProcess again = instance("a", 0);
+            awaitRunning(again);
+            load.goOn();
+            awaitProcessed(again, 2_000);
+            load.stop();
+            truth.await(load.sent());
+            say("it came back: " + again.last("RESTORED") + " records restored, outputs exact");
+            again.end(30);
+            other.end(30);
+        }
     }
 
     private static void require(boolean holds, String what, ChildProcess process) {
         if (!holds) {
             throw new IllegalStateException("not so: " + what + "; output:\n" + process.output());
+        }
+    }
+
+    /** Sends records all the time, until it is stopped. */
+    private static final class Load implements AutoCloseable {
+        private static final int BURST = 200;
+        private static final AtomicLong SENT = new AtomicLong();
+
+        private final KafkaProducer<String, String> producer;
+        private Thread sender;
+        private volatile boolean stopped;
+
+        Load(String server) {
+            producer = new KafkaProducer<>(Map.of("bootstrap.servers", server, "linger.ms", 5,
+                    "acks", "all"), new StringSerializer(), new StringSerializer());
+            goOn();
+        }
+
+        void goOn() {
+            stopped = false;
+            sender = new Thread(this::send);
+            sender.start();
+        }
+
+        /** Times are within one hour, so that all are in one window. */
+        private void send() {
+            while (!stopped) {
+                for (int burst = 0; burst < BURST; burst++) {
+                    long number = SENT.getAndIncrement();
+                    String key = "key-" + number * 2_654_435_761L % KEYS;
+                    long time = 3_600_000 + number % 3_000_000;
+                    producer.send(new ProducerRecord<>(INPUT, null, time, key, "value"));
+                    producer.send(new ProducerRecord<>(TABLE, null, time, key,
+                            String.valueOf(number)));
+                }
+                try {
+                    Thread.sleep(50);
+                } catch (InterruptedException problem) {
+                    throw new IllegalStateException(problem);
+                }
+            }
+            producer.flush();
+        }
+
+        void stop() throws InterruptedException {
+            stopped = true;
+            sender.join();
+        }
+
+        /** Records of each input that were sent, by all loads. */
+        long sent() {
+            return SENT.get();
+        }
+
+        @Override
+        public void close() throws InterruptedException {
+            stop();
+            producer.close();
         }
     }
 

@@ -1,0 +1,64 @@
+//! Bulk loads: rows that Java gives, a piece at a time.
+//! ```text
+//! store <-- one row after the other <-- Pieces <-- byte[] next() of dev.trommel.RowFeeder
+//! ```
+//! Invariant: if Java throws, nothing is written, and its exception goes on.
+
+use jni_sys::{jlong, jobject};
+
+use crate::border::Handle;
+use crate::bytes::Cutter;
+use crate::env::Env;
+use crate::error::{Failure, Outcome};
+use crate::reader::Reader;
+
+type Row = (Vec<u8>, Vec<u8>);
+
+/// Rows of Java, many at once.
+struct Pieces {
+    env: Env,
+    feeder: jobject,
+    rows: std::vec::IntoIter<Row>,
+    is_done: bool,
+}
+
+impl Pieces {
+    fn pull(&mut self) -> Outcome<()> {
+        let Some(piece) = self.env.next_piece(self.feeder)? else {
+            self.is_done = true;
+            return Ok(());
+        };
+        let (mut cutter, mut rows) = (Cutter::new(&piece), Vec::new());
+        while !cutter.is_at_end() {
+            let (key, value) = cutter.row()?;
+            rows.push((key.to_vec(), value.to_vec()));
+        }
+        self.rows = rows.into_iter();
+        Ok(())
+    }
+}
+
+impl Iterator for Pieces {
+    type Item = Result<Row, Failure>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.rows.len() == 0 && !self.is_done {
+            if let Err(failure) = self.pull() {
+                self.is_done = true;
+                return Some(Err(failure));
+            }
+        }
+        self.rows.next().map(Ok)
+    }
+}
+
+native! {
+    /// How many rows were written.
+    "ingest" fn ingest(env, of: Handle<Reader>, feeder: jobject) -> jlong {
+        if feeder.is_null() {
+            return Err(Failure::argument("the feeder is null"));
+        }
+        let rows = Pieces { env, feeder, rows: Vec::new().into_iter(), is_done: false };
+        Ok(of.get()?.keyspace()?.try_ingest(rows)? as jlong)
+    }
+}

@@ -1,0 +1,46 @@
+//! Trommel for Java: the native half of the Java package in `java/trommel-java`.
+//! ```text
+//! Java        Keyspace.get(key) --> Native.get(handle, key, key.length)
+//!                                       |  static, and nothing but numbers and arrays
+//! border.rs   catch_unwind( ... )       |  Ok -> a number, an array     Err, panic -> an exception
+//! env.rs      bytes in, bytes out       |
+//! reader.rs, rows.rs, write.rs, ...     v  the store
+//! ```
+//! Invariants: no panic leaves the library. A handle is a `Box`; Java frees it when the object that
+//! has it cannot be reached any more, so never during a call. Closing frees what is behind it.
+//!
+//! # Handles
+//!
+//! What `dev.trommel.Native` keeps, since nothing can check it here: a handle comes from this
+//! library, is of the kind that the call takes, and is not freed yet. The handle of rows, of a
+//! builder of a filter, is used by one thread at a time. Lengths are those of the arrays.
+
+#[cfg(panic = "abort")]
+compile_error!("a panic is to be an exception: build this library with panic = \"unwind\"");
+
+#[macro_use]
+mod border;
+mod batch;
+mod bytes;
+mod env;
+mod error;
+mod filter;
+mod ingest;
+mod library;
+mod options;
+mod reader;
+mod rows;
+mod store;
+mod transaction;
+mod write;
+
+/// What Java's documents say of threads, as the compiler sees it.
+const _: () = {
+    const fn moves<T: Send>() {}
+    const fn is_shared<T: Send + Sync>() {}
+    moves::<rows::Rows>();
+    moves::<filter::Builder>();
+    is_shared::<reader::Reader>();
+    is_shared::<transaction::Place>();
+    is_shared::<filter::Filter>();
+};

@@ -1,0 +1,215 @@
+//! Rows of a range, a piece at a time.
+//! ```text
+//! begin --> nothing: the range is empty, and nothing was made
+//!       --> handle: 8 bytes | rows         the handle is 0 if these were all
+//! next  --> rows                            none: that was all, and the scan is gone
+//! ```
+//! A transaction's rows are a scan for each piece, which notes what it has gone over.
+//!
+//! Invariant: rows before an error come before it. After an error there are no more.
+
+use std::ops::Bound;
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+use jni_sys::{jboolean, jbyteArray, jint};
+use trommel::{KeyBounds, KeyValue, Keyspace, Scan};
+
+use crate::border::{Handle, number_of};
+use crate::bytes::{Room, push_row};
+use crate::error::{Failure, Outcome};
+use crate::reader::{Reader, Source, bounds, in_snapshot};
+use crate::transaction::Open;
+
+/// Bytes of a handle before the rows of a first piece.
+const HANDLE_BYTES: usize = 8;
+
+/// How much a piece has at most; but one row at least.
+#[derive(Clone, Copy)]
+struct Limits {
+    rows: usize,
+    bytes: usize,
+}
+
+impl Limits {
+    fn of(rows: jint, bytes: jint) -> Limits {
+        let number = |number| usize::try_from(number).unwrap_or_default();
+        Limits { rows: number(rows), bytes: number(bytes) }
+    }
+
+    fn are_reached(self, rows: usize, bytes: usize) -> bool {
+        rows > 0 && (rows >= self.rows || bytes >= self.bytes)
+    }
+}
+
+/// Rows that are to come.
+pub(crate) struct Rows {
+    /// None: that was all.
+    source: Option<RowSource>,
+    is_reverse: bool,
+    /// What comes behind the rows that were given.
+    failed: Option<Failure>,
+}
+
+#[expect(clippy::large_enum_variant, reason = "one is in each `Rows`, and most are scans")]
+enum RowSource {
+    Scan(Scan),
+    Transaction { open: Arc<Open>, keyspace: Keyspace, left: KeyBounds },
+}
+
+impl Rows {
+    fn of(reader: &Reader, bounds: KeyBounds, is_reverse: bool) -> Outcome<Rows> {
+        let source = match &reader.source {
+            Source::Keyspace(keyspace) => RowSource::Scan(keyspace.range(bounds)),
+            Source::Snapshot(place) => {
+                RowSource::Scan(in_snapshot(place, |snapshot| Ok(snapshot.range(bounds)))?)
+            }
+            Source::Transaction(open, keyspace) => {
+                let (open, keyspace) = (Arc::clone(open), keyspace.clone());
+                RowSource::Transaction { open, keyspace, left: bounds }
+            }
+        };
+        Ok(Rows { source: Some(source), is_reverse, failed: None })
+    }
+
+    /// Appends the next piece. An error comes with no rows; one behind rows, the next time.
+    fn fill(&mut self, piece: &mut Vec<u8>, limits: Limits) -> Outcome<()> {
+        if let Some(failure) = self.failed.take() {
+            return Err(failure);
+        }
+        let begin = piece.len();
+        let filled = match &mut self.source {
+            None => Ok(true),
+            Some(RowSource::Scan(scan)) => fill_from_scan(scan, self.is_reverse, piece, limits),
+            Some(RowSource::Transaction { open, keyspace, left }) => {
+                let rows = read_ahead(open, keyspace, left.clone(), self.is_reverse, limits);
+                rows.and_then(|(rows, is_end)| {
+                    if let Some((last, _)) = rows.last() {
+                        *left = behind(left, last, self.is_reverse);
+                    }
+                    rows.iter().try_for_each(|(key, value)| push_row(piece, key, value))?;
+                    Ok(is_end)
+                })
+            }
+        };
+        match filled {
+            Ok(false) => return Ok(()),
+            Ok(true) => {}
+            Err(failure) if piece.len() == begin => {
+                self.source = None;
+                return Err(failure);
+            }
+            Err(failure) => self.failed = Some(failure),
+        }
+        self.source = None;
+        Ok(())
+    }
+
+    fn has_more(&self) -> bool {
+        self.source.is_some() || self.failed.is_some()
+    }
+}
+
+/// True: the scan has ended.
+fn fill_from_scan(
+    scan: &mut Scan,
+    is_reverse: bool,
+    piece: &mut Vec<u8>,
+    limits: Limits,
+) -> Outcome<bool> {
+    let (begin, mut rows) = (piece.len(), 0);
+    while !limits.are_reached(rows, piece.len() - begin) {
+        let next = if is_reverse { scan.next_back_lent() } else { scan.next_lent() };
+        let Some(row) = next else { return Ok(true) };
+        let (key, value) = row?;
+        push_row(piece, key, &value)?;
+        rows += 1;
+    }
+    Ok(false)
+}
+
+/// Rows of a transaction, and whether they are the last ones.
+fn read_ahead(
+    open: &Open,
+    keyspace: &Keyspace,
+    left: KeyBounds,
+    is_reverse: bool,
+    limits: Limits,
+) -> Outcome<(Vec<KeyValue>, bool)> {
+    open.within(keyspace, |it| {
+        let (mut scan, mut rows, mut bytes) = (it.range(left), Vec::new(), 0);
+        while !limits.are_reached(rows.len(), bytes) {
+            let next = if is_reverse { scan.next_back() } else { scan.next() };
+            let Some(row) = next else { return Ok((rows, true)) };
+            let (key, value) = row?;
+            bytes += key.len() + value.len();
+            rows.push((key, value));
+        }
+        Ok((rows, false))
+    })
+}
+
+/// What is left of a range behind a row, in the direction of the scan.
+fn behind(bounds: &KeyBounds, last: &[u8], is_reverse: bool) -> KeyBounds {
+    match is_reverse {
+        true => KeyBounds::from((Bound::Included(bounds.start()), Bound::Excluded(last))),
+        false => {
+            let end = bounds.end().map_or(Bound::Unbounded, Bound::Excluded);
+            KeyBounds::from((Bound::Excluded(last), end))
+        }
+    }
+}
+
+native! {
+    "rows" fn rows(
+        env,
+        of: Handle<Reader>,
+        from: jbyteArray,
+        from_len: jint,
+        to: jbyteArray,
+        to_len: jint,
+        is_reverse: jboolean,
+        rows: jint,
+        bytes: jint,
+    ) -> jbyteArray {
+        let (mut from_room, mut to_room) = (Room::new(), Room::new());
+        let from = env.some_bytes(&mut from_room, from, from_len)?;
+        let bounds = bounds(from, env.some_bytes(&mut to_room, to, to_len)?);
+        let reader = of.get()?;
+        // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
+        if bounds.end().is_some() && !reader.may_contain(&bounds)? {
+            return Ok(null_mut());
+        }
+        let mut rows_to_come = Rows::of(reader, bounds, is_reverse)?;
+        let mut piece = vec![0; HANDLE_BYTES];
+        rows_to_come.fill(&mut piece, Limits::of(rows, bytes))?;
+        if piece.len() == HANDLE_BYTES {
+            return Ok(null_mut());
+        }
+        let handle = match rows_to_come.has_more() {
+            true => number_of(Box::new(rows_to_come)),
+            false => 0,
+        };
+        piece[..HANDLE_BYTES].copy_from_slice(&handle.to_le_bytes());
+        env.new_bytes(&piece).inspect_err(|_| {
+            let handle = Handle::<Rows>::of_number(handle);
+            drop(handle.take());
+        })
+    }
+}
+
+native! {
+    "nextRows" fn next_rows(env, of: Handle<Rows>, rows: jint, bytes: jint) -> jbyteArray {
+        let mut of = of;
+        let (to_come, mut piece) = (of.get_mut()?, Vec::new());
+        to_come.fill(&mut piece, Limits::of(rows, bytes))?;
+        env.new_bytes(&piece)
+    }
+}
+
+native! {
+    "freeRows" fn free_rows(_env, of: Handle<Rows>) -> () {
+        drop(of.take()?);
+        Ok(())
+    }
+}

@@ -1,0 +1,203 @@
+//! Stores and key spaces: opening, closing, and what is done to a store as a whole.
+//!
+//! Invariant: every handle of a store knows which opening of it it is of.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jni_sys::{jboolean, jbyteArray, jint};
+use trommel::Db;
+use trommel::stats::{Metric, MetricValue};
+
+use crate::border::Handle;
+use crate::bytes::{Room, texts};
+use crate::env::Env;
+use crate::error::{Failure, Outcome};
+use crate::library::know_guards;
+use crate::options::{keyspace_options, store_options};
+use crate::reader::{Reader, Source};
+
+/// An opening of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Opening(u64);
+
+impl Opening {
+    /// One that no other is.
+    fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Opening(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// A text that Java has made bytes of.
+pub(crate) fn text<'r>(
+    env: Env,
+    room: &'r mut Room,
+    array: jbyteArray,
+    len: jint,
+) -> Outcome<&'r str> {
+    let bytes = env.bytes(room, array, len)?;
+    std::str::from_utf8(bytes).map_err(|_| Failure::argument("a text is not in UTF-8"))
+}
+
+native! {
+    "open" fn open(
+        env,
+        path: jbyteArray,
+        path_len: jint,
+        options: jbyteArray,
+        options_len: jint,
+    ) -> Box<Reader> {
+        know_guards();
+        let (mut path_room, mut options_room) = (Room::new(), Room::new());
+        let path = Path::new(text(env, &mut path_room, path, path_len)?);
+        let options = store_options(env.bytes(&mut options_room, options, options_len)?)?;
+        let db = Db::open(path, options)?;
+        let source = Source::Keyspace(trommel::Keyspace::clone(&db));
+        Ok(Box::new(Reader { source, db, opening: Opening::new() }))
+    }
+}
+
+native! {
+    "close" fn close(_env, of: Handle<Reader>) -> () {
+        Ok(of.get()?.db.close()?)
+    }
+}
+
+native! {
+    /// Makes it if it is not there.
+    "keyspace" fn keyspace(
+        env,
+        of: Handle<Reader>,
+        name: jbyteArray,
+        name_len: jint,
+        options: jbyteArray,
+        options_len: jint,
+    ) -> Box<Reader> {
+        let (mut name_room, mut options_room) = (Room::new(), Room::new());
+        let name = text(env, &mut name_room, name, name_len)?;
+        let options = keyspace_options(env.bytes(&mut options_room, options, options_len)?)?;
+        let reader = of.get()?;
+        Ok(reader.beside(Source::Keyspace(reader.db.keyspace(name, options)?)))
+    }
+}
+
+native! {
+    "openKeyspace" fn open_keyspace(
+        env,
+        of: Handle<Reader>,
+        name: jbyteArray,
+        name_len: jint,
+    ) -> Box<Reader> {
+        let mut room = Room::new();
+        let (reader, name) = (of.get()?, text(env, &mut room, name, name_len)?);
+        Ok(reader.beside(Source::Keyspace(reader.db.open_keyspace(name)?)))
+    }
+}
+
+native! {
+    "keyspaceName" fn keyspace_name(env, of: Handle<Reader>) -> jbyteArray {
+        env.new_bytes(of.get()?.keyspace()?.name().as_bytes())
+    }
+}
+
+native! {
+    "keyspaces" fn keyspaces(env, of: Handle<Reader>) -> jbyteArray {
+        env.new_bytes(&texts(of.get()?.db.keyspaces()?)?)
+    }
+}
+
+native! {
+    "dropKeyspace" fn drop_keyspace(
+        env,
+        of: Handle<Reader>,
+        name: jbyteArray,
+        name_len: jint,
+    ) -> () {
+        let mut room = Room::new();
+        Ok(of.get()?.db.drop_keyspace(text(env, &mut room, name, name_len)?)?)
+    }
+}
+
+native! {
+    "renameKeyspace" fn rename_keyspace(
+        env,
+        of: Handle<Reader>,
+        from: jbyteArray,
+        from_len: jint,
+        to: jbyteArray,
+        to_len: jint,
+    ) -> () {
+        let (mut from_room, mut to_room) = (Room::new(), Room::new());
+        let from = text(env, &mut from_room, from, from_len)?;
+        Ok(of.get()?.db.rename_keyspace(from, text(env, &mut to_room, to, to_len)?)?)
+    }
+}
+
+native! {
+    "sync" fn sync(_env, of: Handle<Reader>) -> () {
+        Ok(of.get()?.db.sync()?)
+    }
+}
+
+native! {
+    /// Of the whole store, or of a key space.
+    "flush" fn flush(_env, of: Handle<Reader>, is_whole: jboolean) -> () {
+        let reader = of.get()?;
+        Ok(if is_whole { reader.db.flush()? } else { reader.keyspace()?.flush()? })
+    }
+}
+
+native! {
+    "compact" fn compact(_env, of: Handle<Reader>, is_whole: jboolean) -> () {
+        let reader = of.get()?;
+        Ok(if is_whole { reader.db.compact()? } else { reader.keyspace()?.compact()? })
+    }
+}
+
+native! {
+    "settle" fn settle(_env, of: Handle<Reader>) -> () {
+        Ok(of.get()?.db.settle()?)
+    }
+}
+
+native! {
+    "checkpoint" fn checkpoint(
+        env,
+        of: Handle<Reader>,
+        path: jbyteArray,
+        path_len: jint,
+    ) -> () {
+        let mut room = Room::new();
+        Ok(of.get()?.db.checkpoint(Path::new(text(env, &mut room, path, path_len)?))?)
+    }
+}
+
+native! {
+    /// Tables, entries, bytes; then each damage.
+    "verify" fn verify(env, of: Handle<Reader>) -> jbyteArray {
+        let report = of.get()?.db.verify()?;
+        let numbers = [report.tables as u64, report.entries, report.bytes];
+        let numbers = numbers.map(|number| number.to_string());
+        env.new_bytes(&texts(numbers.into_iter().chain(report.damage))?)
+    }
+}
+
+native! {
+    /// What stops background work, or nothing; then each number's name, label and text.
+    "stats" fn stats(env, of: Handle<Reader>) -> jbyteArray {
+        let stats = of.get()?.keyspace()?.stats()?;
+        let failure = stats.failure.as_ref().map(ToString::to_string).unwrap_or_default();
+        let mut all = vec![failure];
+        for Metric { name, label, value, .. } in stats.metrics() {
+            let label = label.map_or_else(String::new, |(_, label)| label.to_string());
+            // A real number has a point, or it is no number.
+            let value = match value {
+                MetricValue::Whole(value) => value.to_string(),
+                MetricValue::Real(value) => format!("{value:?}"),
+            };
+            all.extend([name.to_string(), label, value]);
+        }
+        env.new_bytes(&texts(all)?)
+    }
+}

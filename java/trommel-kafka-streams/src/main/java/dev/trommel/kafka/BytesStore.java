@@ -45,7 +45,7 @@ abstract class BytesStore implements StateStore {
     private StateStoreContext context;
     private TrommelConfig config;
     private StoreRows rows;
-    private Position position = Position.emptyPosition();
+    private volatile Position position = Position.emptyPosition();
     private long bufferBytes;
     private boolean exactlyOnce;
     private boolean applied;
@@ -95,6 +95,7 @@ abstract class BytesStore implements StateStore {
                             problem);
         }
         open = true;
+        onOpen();
         warnIfNobodyTellsCommits();
         if (root != null) {
             given.register(root, new Restoring());
@@ -215,28 +216,26 @@ abstract class BytesStore implements StateStore {
 
     /**
      * Writes what is not committed together with offsets. No offsets for a store that has a
-     * changelog say that its state is corrupt: then nothing is written, and all offsets go.
+     * changelog say that its state is corrupt: then it begins anew.
      */
     @Override
     public final void commit(Map<TopicPartition, Long> offsets) {
         StoreRows to = rows();
-        boolean corrupt = offsets.isEmpty() && !changelogs.isEmpty();
-        if (corrupt) {
-            to.dropUncommitted();
+        if (offsets.isEmpty() && !changelogs.isEmpty() && !isGlobal()) {
+            LOG.info("The state of store {} of task {} is corrupt: its rows are dropped", name,
+                    context.taskId());
+            beginAnew(to);
+            return;
         }
         Map<TopicPartition, Long> kept = applied ? offsets : Map.of();
         if (!applied && !offsets.isEmpty() && !isUnknown(offsets)) {
             LOG.info("Store {} of task {} has no rows, and takes no offset of another kind of"
                     + " store: it is restored from {}", name, context.taskId(), offsets.keySet());
         }
-        if (!corrupt && !to.hasUncommitted() && !hasMore() && to.hasOffsets(kept)) {
+        if (!to.hasUncommitted() && !hasMore() && to.hasOffsets(kept)) {
             return;
         }
         WriteBatch batch = new WriteBatch();
-        if (corrupt) {
-            to.stageNoOffsets(batch);
-            to.offsetsGone();
-        }
         stage(batch, kept);
         engine().write(batch);
         staged();
@@ -248,23 +247,37 @@ abstract class BytesStore implements StateStore {
     }
 
     /**
-     * The offset that the rows are the state at. None although there are rows: they may be of a
-     * transaction that was not committed. No rows: unknown, so that all is restored, nothing wiped.
+     * The offset that the rows are the state at. Rows without one may be of a transaction that was
+     * not committed: under exactly-once they are dropped. An empty store says that its offset is
+     * unknown, so that all is restored and nothing else of the task is wiped.
      */
     @Override
     public final Long committedOffset(TopicPartition partition) {
+        StoreRows from = rows();
         if (changelogs.add(partition)) {
             OpenStores.add(partition, this);
         }
-        Long offset = rows().offset(partition);
-        boolean isGlobal = context.taskId().subtopology() < 0;
-        if (offset != null && isGlobal && offset == StoreRows.OFFSET_UNKNOWN) {
-            return null;
+        Long offset = from.offset(partition);
+        if (isGlobal()) {
+            return offset != null && offset == StoreRows.OFFSET_UNKNOWN ? null : offset;
         }
-        if (offset != null || isGlobal || rows.hasStored()) {
-            return offset;
+        if (offset == null && exactlyOnce && from.hasStored()) {
+            LOG.info("Store {} of task {} has rows of no known offset: they are dropped, and"
+                    + " restored from {}", name, context.taskId(), partition);
+            beginAnew(from);
         }
-        return StoreRows.OFFSET_UNKNOWN;
+        return offset != null || from.hasStored() ? offset : (Long) StoreRows.OFFSET_UNKNOWN;
+    }
+
+    private void beginAnew(StoreRows all) {
+        all.dropAll();
+        applied = false;
+        position = Position.emptyPosition();
+        readMore(all);
+    }
+
+    private boolean isGlobal() {
+        return context.taskId().subtopology() < 0;
     }
 
     /** Offsets are kept with the rows. */
@@ -284,6 +297,9 @@ abstract class BytesStore implements StateStore {
         onClose();
         rows.engine().release();
     }
+
+    /** More to do at opening. */
+    void onOpen() {}
 
     /** More to do at closing. */
     void onClose() {}

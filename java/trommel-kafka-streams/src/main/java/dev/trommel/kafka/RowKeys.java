@@ -22,6 +22,8 @@ import org.apache.kafka.common.TopicPartition;
  */
 final class RowKeys {
     static final byte[] GENERATION = {0, 'g'};
+    /** From here on all rows are of a state; the generation is of its folder. */
+    static final byte[] STATE = {0, 'g' + 1};
     static final byte[] POSITION = {0, 'p'};
     static final byte[] TIME = {0, 't'};
     static final byte[] OFFSETS = {0, 'o'};

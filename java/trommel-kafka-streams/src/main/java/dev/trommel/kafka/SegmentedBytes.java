@@ -52,6 +52,10 @@ abstract class SegmentedBytes extends BytesStore {
         storedTime = streamTime;
         storedDuplicate = duplicate;
         oldestSegment = Math.max(0, from.firstSegment());
+    }
+
+    @Override
+    final void onOpen() {
         StreamsMetrics metrics = context().metrics();
         dropped = metrics == null ? null : metrics.addRateTotalSensor("trommel-state", name(),
                 "expired-record-drop", Sensor.RecordingLevel.INFO,

@@ -94,6 +94,15 @@ final class StoreRows {
         buffer = new WriteBuffer();
     }
 
+    /** Drops the whole state, committed or not, with offsets, position and stream time. */
+    void dropAll() {
+        WriteBatch batch = new WriteBatch();
+        batch.deleteRange(keyspace, RowKeys.STATE, RowKeys.DATA_END);
+        engine.write(batch);
+        offsets.clear();
+        dropUncommitted();
+    }
+
     void forgetUncommittedBelow(byte[] row) {
         buffer.forgetBelow(row);
     }

@@ -73,8 +73,13 @@ final class ChildProcess {
         return number;
     }
 
+    /** How many lines begin with a word. */
+    int count(String word) {
+        return (int) Pattern.compile("(?m)^" + word).matcher(output()).results().count();
+    }
+
     boolean said(String word) {
-        return Pattern.compile("(?m)^" + word).matcher(output()).find();
+        return count(word) > 0;
     }
 
     /** Ends it as a crash does. */

@@ -178,17 +178,22 @@ class LifecycleTest {
     }
 
     @Test
-    void aCorruptStateForgetsOffsetsAndWhatIsNotCommitted() {
+    void aCorruptStateBeginsAnew() {
         KeyValueBytes store = open();
         store.committedOffset(CHANGELOG);
         store.put(key("a"), bytes("1"));
         store.commit(Map.of(CHANGELOG, 5L));
         store.put(key("b"), bytes("1"));
         store.commit(Map.of());
+        assertNull(get(store, "a"));
+        assertNull(get(store, "b"));
+        store.put(key("c"), bytes("1"));
+        store.commit(Map.of(CHANGELOG, 9L));
+        store.commit(Map.of());
         store.close();
         store = open();
-        assertNull(store.committedOffset(CHANGELOG));
-        assertNull(get(store, "b"));
+        assertEquals(StoreRows.OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+        assertNull(get(store, "c"));
         store.close();
     }
 
@@ -231,7 +236,8 @@ class LifecycleTest {
         assertEquals("value", get(store, "key3"));
         store.close();
         store = openExactlyOnce();
-        assertNull(store.committedOffset(CHANGELOG), "no committed state is on the disk");
+        assertEquals(StoreRows.OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+        assertNull(get(store, "key3"), "it is no committed state");
         store.put(key("a"), bytes("1"));
         store.commit(Map.of(CHANGELOG, 200L));
         store.close();

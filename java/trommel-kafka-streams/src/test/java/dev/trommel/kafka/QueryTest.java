@@ -25,6 +25,7 @@ import org.apache.kafka.streams.query.RangeQuery;
 import org.apache.kafka.streams.query.WindowKeyQuery;
 import org.apache.kafka.streams.query.WindowRangeQuery;
 import org.apache.kafka.streams.state.KeyValueIterator;
+import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -34,6 +35,13 @@ class QueryTest {
 
     @TempDir
     Path state;
+
+    private BytesStore opened;
+
+    @AfterEach
+    void close() {
+        opened.close();
+    }
 
     private static Bytes key(String text) {
         return Bytes.wrap(text.getBytes(StandardCharsets.UTF_8));
@@ -47,6 +55,7 @@ class QueryTest {
         TaskContext context = new TaskContext(state);
         KeyValueBytes store = new KeyValueBytes("keys");
         store.init(context, store);
+        opened = store;
         context.at("input", 1, 7);
         for (String key : List.of("a", "b", "c")) {
             store.put(key(key), key.getBytes(StandardCharsets.UTF_8));
@@ -63,33 +72,31 @@ class QueryTest {
 
     @Test
     void keysAndRangesOfKeys() {
-        try (Closing closing = new Closing(keys())) {
-            assertArrayEquals(new byte[] {'b'},
-                    (byte[]) ask(closing.store, KeyQuery.withKey(key("b"))).getResult());
-            assertEquals("bc", keysOf(ask(closing.store,
-                    RangeQuery.<Bytes, byte[]>withLowerBound(key("b"))).getResult()));
-            assertEquals("ba", keysOf(ask(closing.store,
-                    RangeQuery.<Bytes, byte[]>withUpperBound(key("b")).withDescendingKeys())
-                    .getResult()));
-            assertEquals("cba", keysOf(ask(closing.store,
-                    RangeQuery.<Bytes, byte[]>withNoBounds().withDescendingKeys()).getResult()));
-        }
+        KeyValueBytes store = keys();
+        assertArrayEquals(new byte[] {'b'},
+                (byte[]) ask(store, KeyQuery.withKey(key("b"))).getResult());
+        assertEquals("bc", keysOf(ask(store,
+                RangeQuery.<Bytes, byte[]>withLowerBound(key("b"))).getResult()));
+        assertEquals("ba", keysOf(ask(store,
+                RangeQuery.<Bytes, byte[]>withUpperBound(key("b")).withDescendingKeys())
+                .getResult()));
+        assertEquals("cba", keysOf(ask(store,
+                RangeQuery.<Bytes, byte[]>withNoBounds().withDescendingKeys()).getResult()));
     }
 
     @Test
     void aBoundThatIsNotReachedIsSaid() {
-        try (Closing closing = new Closing(keys())) {
-            for (long offset : new long[] {7, 8}) {
-                Position wanted = Position.emptyPosition().withComponent("input", 1, offset)
-                        .withComponent("input", 2, 1_000);
-                QueryResult<byte[]> result = closing.store.query(
-                        KeyQuery.<Bytes, byte[]>withKey(key("a")), PositionBound.at(wanted),
-                        new QueryConfig(true));
-                assertEquals(offset == 7, result.isSuccess());
-                assertFalse(result.getExecutionInfo().isEmpty());
-                assertEquals(7L,
-                        result.getPosition().getPartitionPositions("input").get(1));
-            }
+        KeyValueBytes store = keys();
+        for (long offset : new long[] {7, 8}) {
+            Position wanted = Position.emptyPosition().withComponent("input", 1, offset)
+                    .withComponent("input", 2, 1_000);
+            QueryResult<byte[]> result = store.query(
+                    KeyQuery.<Bytes, byte[]>withKey(key("a")), PositionBound.at(wanted),
+                    new QueryConfig(true));
+            assertEquals(offset == 7, result.isSuccess());
+            assertFalse(result.getExecutionInfo().isEmpty());
+            assertEquals(7L,
+                    result.getPosition().getPartitionPositions("input").get(1));
         }
     }
 
@@ -98,19 +105,18 @@ class QueryTest {
         WindowBytes store = new WindowBytes(new WindowShape("windows", Duration.ofMinutes(10),
                 Duration.ofMillis(10), false));
         store.init(new TaskContext(state), store);
-        try (Closing closing = new Closing(store)) {
-            store.put(key("a"), new byte[] {'1'}, 5);
-            store.put(key("a"), new byte[] {'2'}, 50);
-            store.put(key("b"), new byte[] {'3'}, 5);
-            assertEquals("1", keysOf(ask(store, asTyped(WindowKeyQuery
-                    .withKeyAndWindowStartRange(key("a"), Instant.ofEpochMilli(0),
-                            Instant.ofEpochMilli(49)))).getResult()));
-            assertEquals("123", keysOf(ask(store, WindowRangeQuery.<Bytes, byte[]>
-                    withWindowStartRange(Instant.ofEpochMilli(5), Instant.ofEpochMilli(50)))
-                    .getResult()));
-            assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(store,
-                    WindowRangeQuery.<Bytes, byte[]>withKey(key("a"))).getFailureReason());
-        }
+        opened = store;
+        store.put(key("a"), new byte[] {'1'}, 5);
+        store.put(key("a"), new byte[] {'2'}, 50);
+        store.put(key("b"), new byte[] {'3'}, 5);
+        assertEquals("1", keysOf(ask(store, asTyped(WindowKeyQuery
+                .withKeyAndWindowStartRange(key("a"), Instant.ofEpochMilli(0),
+                        Instant.ofEpochMilli(49)))).getResult()));
+        assertEquals("123", keysOf(ask(store, WindowRangeQuery.<Bytes, byte[]>
+                withWindowStartRange(Instant.ofEpochMilli(5), Instant.ofEpochMilli(50)))
+                .getResult()));
+        assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(store,
+                WindowRangeQuery.<Bytes, byte[]>withKey(key("a"))).getFailureReason());
     }
 
     /** As typed stores hand it on: they make a second query from what the first one says. */
@@ -123,41 +129,25 @@ class QueryTest {
     void sessions() {
         SessionBytes store = new SessionBytes("sessions", 600_000);
         store.init(new TaskContext(state), store);
-        try (Closing closing = new Closing(store)) {
-            store.put(new Windowed<>(key("a"), new SessionWindow(1, 2)), new byte[] {'1'});
-            store.put(new Windowed<>(key("b"), new SessionWindow(1, 2)), new byte[] {'2'});
-            assertEquals("1", keysOf(ask(store, WindowRangeQuery.<Bytes, byte[]>
-                    withKey(key("a"))).getResult()));
-            assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(store, WindowRangeQuery
-                    .<Bytes, byte[]>withWindowStartRange(Instant.EPOCH, Instant.EPOCH))
-                    .getFailureReason());
-        }
+        opened = store;
+        store.put(new Windowed<>(key("a"), new SessionWindow(1, 2)), new byte[] {'1'});
+        store.put(new Windowed<>(key("b"), new SessionWindow(1, 2)), new byte[] {'2'});
+        assertEquals("1", keysOf(ask(store, WindowRangeQuery.<Bytes, byte[]>
+                withKey(key("a"))).getResult()));
+        assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(store, WindowRangeQuery
+                .<Bytes, byte[]>withWindowStartRange(Instant.EPOCH, Instant.EPOCH))
+                .getFailureReason());
     }
 
     @Test
     void otherQueriesAndProblemsAreFailures() {
-        try (Closing closing = new Closing(keys())) {
-            assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(closing.store,
-                    WindowRangeQuery.<Bytes, byte[]>withKey(key("a"))).getFailureReason());
-            closing.store.close();
-            QueryResult<byte[]> result =
-                    ask(closing.store, KeyQuery.<Bytes, byte[]>withKey(key("a")));
-            assertEquals(FailureReason.STORE_EXCEPTION, result.getFailureReason());
-            assertTrue(result.getFailureMessage().contains("keys is closed"));
-        }
-    }
-
-    /** Closes a store at the end of a test. */
-    private static final class Closing implements AutoCloseable {
-        final BytesStore store;
-
-        Closing(BytesStore store) {
-            this.store = store;
-        }
-
-        @Override
-        public void close() {
-            store.close();
-        }
+        KeyValueBytes store = keys();
+        assertEquals(FailureReason.UNKNOWN_QUERY_TYPE, ask(store,
+                WindowRangeQuery.<Bytes, byte[]>withKey(key("a"))).getFailureReason());
+        store.close();
+        QueryResult<byte[]> result =
+                ask(store, KeyQuery.<Bytes, byte[]>withKey(key("a")));
+        assertEquals(FailureReason.STORE_EXCEPTION, result.getFailureReason());
+        assertTrue(result.getFailureMessage().contains("keys is closed"));
     }
 }

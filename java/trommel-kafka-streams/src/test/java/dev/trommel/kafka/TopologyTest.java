@@ -42,12 +42,13 @@ class TopologyTest {
     @TempDir
     Path state;
 
-    private Properties config(Class<?> suppliers, int cacheBytes) {
+    private Properties config(Class<?> suppliers, int cacheBytes, String format) {
         Properties config = new Properties();
+        config.put(StreamsConfig.DSL_STORE_FORMAT_CONFIG, format);
         config.put(StreamsConfig.APPLICATION_ID_CONFIG, "topology");
         config.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "nowhere:1");
         config.put(StreamsConfig.STATE_DIR_CONFIG,
-                state.resolve(suppliers.getSimpleName() + cacheBytes).toString());
+                state.resolve(suppliers.getSimpleName() + cacheBytes + format).toString());
         config.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class);
         config.put(StreamsConfig.DSL_STORE_SUPPLIERS_CLASS_CONFIG, suppliers);
@@ -105,16 +106,22 @@ class TopologyTest {
     }
 
     private void check(Consumer<StreamsBuilder> operators) {
-        for (int cacheBytes : new int[] {0, 100_000}) {
-            TreeMap<String, List<String>> expected = run(config(
-                    BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class, cacheBytes),
-                    operators);
-            TreeMap<String, List<String>> found =
-                    run(config(TrommelDslStoreSuppliers.class, cacheBytes), operators);
-            int rows = expected.values().stream().mapToInt(List::size).sum();
-            assertTrue(rows >= 10, "a topology that says little shows little: " + rows);
-            assertEquals(expected, found, "cache of " + cacheBytes);
+        for (String format : List.of("DEFAULT", "HEADERS")) {
+            for (int cacheBytes : new int[] {0, 100_000}) {
+                check(operators, cacheBytes, format);
+            }
         }
+    }
+
+    private void check(Consumer<StreamsBuilder> operators, int cacheBytes, String format) {
+        TreeMap<String, List<String>> expected = run(config(
+                BuiltInDslStoreSuppliers.RocksDBDslStoreSuppliers.class, cacheBytes, format),
+                operators);
+        TreeMap<String, List<String>> found =
+                run(config(TrommelDslStoreSuppliers.class, cacheBytes, format), operators);
+        int rows = expected.values().stream().mapToInt(List::size).sum();
+        assertTrue(rows >= 10, "a topology that says little shows little: " + rows);
+        assertEquals(expected, found, "cache of " + cacheBytes + ", format " + format);
     }
 
     private static KStream<String, String> stream(StreamsBuilder builder, String topic) {

@@ -327,6 +327,21 @@ class WindowStoreTest {
 
     @ParameterizedTest
     @EnumSource
+    void aCorruptStateHasNoStreamTimeEither(Commits when) {
+        open(when);
+        store.committedOffset(Commits.CHANGELOG);
+        put("a", "1", RETENTION * 10);
+        store.commit(Map.of());
+        put("a", "2", 10);
+        assertEquals("10=2", times(store.fetch(key("a"), 0, MINUTE)));
+        store.commit(Map.of(Commits.CHANGELOG, 5L));
+        store.close();
+        open(when);
+        assertEquals("a@10=2", windows(store.all()));
+    }
+
+    @ParameterizedTest
+    @EnumSource
     void windowsAtTheEndOfTime(Commits when) {
         open(when);
         put("a", "1", Long.MAX_VALUE - 1);

@@ -37,12 +37,7 @@ impl Env {
     }
 
     /// Copies an array. `len`: its length.
-    pub(crate) fn bytes<'r>(
-        self,
-        room: &'r mut Room,
-        array: jbyteArray,
-        len: jint,
-    ) -> Outcome<&'r [u8]> {
+    pub(crate) fn bytes(self, room: &mut Room, array: jbyteArray, len: jint) -> Outcome<&[u8]> {
         if array.is_null() {
             return Err(Failure::argument("an array is null"));
         }
@@ -55,12 +50,12 @@ impl Env {
     }
 
     /// As above; null is none.
-    pub(crate) fn some_bytes<'r>(
+    pub(crate) fn some_bytes(
         self,
-        room: &'r mut Room,
+        room: &mut Room,
         array: jbyteArray,
         len: jint,
-    ) -> Outcome<Option<&'r [u8]>> {
+    ) -> Outcome<Option<&[u8]>> {
         if array.is_null() { Ok(None) } else { self.bytes(room, array, len).map(Some) }
     }
 
@@ -117,13 +112,13 @@ impl Env {
     }
 
     /// Copies from a direct buffer, which somebody may change meanwhile.
-    pub(crate) fn direct_bytes<'r>(
+    pub(crate) fn direct_bytes(
         self,
-        room: &'r mut Room,
+        room: &mut Room,
         buffer: jobject,
         at: jint,
         len: jint,
-    ) -> Outcome<&'r [u8]> {
+    ) -> Outcome<&[u8]> {
         let bytes = room.make(len)?;
         if !bytes.is_empty() {
             let from = self.direct(buffer, at)?;

@@ -30,12 +30,7 @@ impl Opening {
 }
 
 /// A text that Java has made bytes of.
-pub(crate) fn text<'r>(
-    env: Env,
-    room: &'r mut Room,
-    array: jbyteArray,
-    len: jint,
-) -> Outcome<&'r str> {
+pub(crate) fn text(env: Env, room: &mut Room, array: jbyteArray, len: jint) -> Outcome<&str> {
     let bytes = env.bytes(room, array, len)?;
     std::str::from_utf8(bytes).map_err(|_| Failure::argument("a text is not in UTF-8"))
 }
@@ -144,14 +139,16 @@ native! {
     /// Of the whole store, or of a key space.
     "flush" fn flush(_env, of: Handle<Reader>, is_whole: jboolean) -> () {
         let reader = of.get()?;
-        Ok(if is_whole { reader.db.flush()? } else { reader.keyspace()?.flush()? })
+        if is_whole { reader.db.flush()? } else { reader.keyspace()?.flush()? }
+        Ok(())
     }
 }
 
 native! {
     "compact" fn compact(_env, of: Handle<Reader>, is_whole: jboolean) -> () {
         let reader = of.get()?;
-        Ok(if is_whole { reader.db.compact()? } else { reader.keyspace()?.compact()? })
+        if is_whole { reader.db.compact()? } else { reader.keyspace()?.compact()? }
+        Ok(())
     }
 }
 
@@ -177,7 +174,7 @@ native! {
     /// Tables, entries, bytes; then each damage.
     "verify" fn verify(env, of: Handle<Reader>) -> jbyteArray {
         let report = of.get()?.db.verify()?;
-        let numbers = [report.tables as u64, report.entries, report.bytes];
+        let numbers = [report.tables, report.entries, report.bytes];
         let numbers = numbers.map(|number| number.to_string());
         env.new_bytes(&texts(numbers.into_iter().chain(report.damage))?)
     }

@@ -8,7 +8,10 @@ package dev.trommel;
 public class TrommelException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
+    /** The number of its kind. */
     private final int code;
+
+    /** What it is about, or null. */
     private final byte[] key;
 
     TrommelException(int code, String message, byte[] key) {

@@ -45,6 +45,7 @@ abstract class BytesStore implements StateStore {
     private StateStoreContext context;
     private TrommelConfig config;
     private StoreRows rows;
+    private String space;
     private volatile Position position = Position.emptyPosition();
     private long bufferBytes;
     private boolean exactlyOnce;
@@ -81,14 +82,15 @@ abstract class BytesStore implements StateStore {
         changelogs.clear();
         writer = null;
         Path folder = given.stateDir().toPath().toAbsolutePath();
+        space = spaceName(folder);
         SharedEngine engine = SharedEngine.acquire(application(folder), config);
         try {
-            rows = StoreRows.open(engine, spaceName(folder), Generation.of(folder), config);
+            rows = StoreRows.open(engine, space, Generation.of(folder), config);
             applied = rows.hasOffsets();
             position = Numbers.position(rows.meta(RowKeys.POSITION));
             readMore(rows);
         } catch (RuntimeException problem) {
-            engine.release();
+            engine.release(space);
             throw problem instanceof ProcessorStateException ? problem
                     : new ProcessorStateException("Store " + name + " of task " + given.taskId()
                             + " cannot be opened in " + engine + ": " + problem.getMessage(),
@@ -295,7 +297,7 @@ abstract class BytesStore implements StateStore {
         open = false;
         changelogs.forEach(changelog -> OpenStores.remove(changelog, this));
         onClose();
-        rows.engine().release();
+        rows.engine().release(space);
     }
 
     /** More to do at opening. */

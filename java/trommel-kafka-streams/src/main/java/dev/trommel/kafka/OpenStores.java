@@ -6,7 +6,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
-
 import org.apache.kafka.common.TopicPartition;
 
 /** Stores of this process that are open, by the changelog partition that the runtime named. */
@@ -40,7 +39,7 @@ final class OpenStores {
         return BY_CHANGELOG.getOrDefault(changelog, List.of());
     }
 
-    /** Notes that a producer tells stores of commits; its id begins with that of its application. */
+    /** Notes that a producer tells stores of commits. Its id begins with its application's. */
     static void hooked(String transactionalId) {
         HOOKED_PRODUCERS.add(transactionalId);
     }

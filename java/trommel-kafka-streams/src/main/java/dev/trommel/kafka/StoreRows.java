@@ -31,13 +31,7 @@ final class StoreRows {
     /** The rows of a key space, which has none if its generation is not this one. */
     static StoreRows open(
             SharedEngine engine, String name, byte[] generation, TrommelConfig config) {
-        Keyspace keyspace = engine.keyspace(name, config);
-        if (!Arrays.equals(keyspace.get(RowKeys.GENERATION), generation)) {
-            engine.dropKeyspace(name);
-            keyspace = engine.keyspace(name, config);
-            keyspace.put(RowKeys.GENERATION, generation);
-        }
-        return new StoreRows(engine, keyspace);
+        return new StoreRows(engine, engine.keyspace(name, generation, config));
     }
 
     private void readOffsets() {

@@ -7,7 +7,9 @@ import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeFalse;
 
+import dev.trommel.Store;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -17,6 +19,7 @@ import java.util.Map;
 import java.util.stream.Stream;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.apache.kafka.streams.processor.TaskId;
 import org.apache.kafka.streams.query.Position;
 import org.junit.jupiter.api.Test;
@@ -328,6 +331,53 @@ class LifecycleTest {
         assertTrue(refused.getMessage().contains(where), refused.getMessage());
         Files.delete(application.resolve(SharedEngine.FOLDER));
         open().close();
+    }
+
+    @Test
+    void anEngineThatIsOpenElsewhereIsNamed() throws IOException {
+        Path application = state.resolve(TaskContext.APPLICATION);
+        Path folder = Files.createDirectories(application).toRealPath()
+                .resolve(SharedEngine.FOLDER);
+        Store elsewhere = Store.open(folder);
+        RuntimeException refused = assertThrows(ProcessorStateException.class, this::open);
+        assertTrue(refused.getMessage().contains(folder.toString()), refused.getMessage());
+        assertTrue(refused.getMessage().contains("state.dir"), refused.getMessage());
+        elsewhere.close();
+        open().close();
+    }
+
+    @Test
+    void aFolderThatNobodyMayWriteToIsNamed() throws IOException {
+        Path application = Files.createDirectories(state.resolve(TaskContext.APPLICATION));
+        Path folder = new TaskContext(state).stateDir().toPath();
+        assertTrue(folder.toFile().setWritable(false));
+        assumeFalse(Files.isWritable(folder), "this user may write everywhere");
+        RuntimeException refused = assertThrows(ProcessorStateException.class, this::open);
+        assertTrue(refused.getMessage().contains(Generation.FILE), refused.getMessage());
+        assertTrue(folder.toFile().setWritable(true));
+        assertTrue(Files.isDirectory(application));
+        open().close();
+    }
+
+    @Test
+    void aDamagedEngineIsToldAndCanBeDeleted() throws IOException {
+        KeyValueBytes store = open();
+        store.put(key("a"), bytes("1"));
+        store.commit(Map.of(CHANGELOG, 5L));
+        store.close();
+        Path folder = state.resolve(TaskContext.APPLICATION).resolve(SharedEngine.FOLDER);
+        try (Stream<Path> files = Files.list(folder)) {
+            for (Path file : files.filter(Files::isRegularFile).toList()) {
+                Files.write(file, new byte[] {1, 2, 3});
+            }
+        }
+        RuntimeException refused = assertThrows(ProcessorStateException.class, this::open);
+        assertTrue(refused.getMessage().contains("delete the folder"), refused.getMessage());
+        delete(folder);
+        store = open();
+        assertEquals(StoreRows.OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+        assertNull(get(store, "a"));
+        store.close();
     }
 
     @Test

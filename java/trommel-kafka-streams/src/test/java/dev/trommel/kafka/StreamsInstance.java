@@ -69,6 +69,7 @@ final class StreamsInstance {
         config.put("group.instance.id", arguments[2]);
         config.put("processing.guarantee", "exactly_once_v2");
         config.put("num.stream.threads", 2);
+        config.put("num.standby.replicas", 1);
         config.put("commit.interval.ms", 100);
         config.put("statestore.cache.max.bytes", 0);
         config.put("topology.optimization", "all");

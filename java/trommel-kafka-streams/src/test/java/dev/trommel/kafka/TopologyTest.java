@@ -184,7 +184,8 @@ class TopologyTest {
     void countsOfWindowsThatAreHeldBack() {
         check(builder -> stream(builder, "left").groupByKey()
                 .windowedBy(TimeWindows.ofSizeAndGrace(WINDOW, Duration.ofSeconds(30)))
-                .count(Materialized.with(Serdes.String(), Serdes.Long())).suppress(Suppressed.untilWindowCloses(
+                .count(Materialized.with(Serdes.String(), Serdes.Long()))
+                .suppress(Suppressed.untilWindowCloses(
                         Suppressed.BufferConfig.unbounded()))
                 .toStream((window, count) -> window.toString())
                 .mapValues(String::valueOf).to("out"));

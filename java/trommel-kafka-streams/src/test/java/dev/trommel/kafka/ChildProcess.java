@@ -13,6 +13,7 @@ import java.util.regex.Pattern;
 
 /** A process of Java whose output goes to a file. It never outlives this one. */
 final class ChildProcess {
+    private static final int LAST_WORDS = 60;
     private static final List<Process> STARTED = new ArrayList<>();
 
     static {
@@ -63,6 +64,14 @@ final class ChildProcess {
         }
     }
 
+    /** The end of its output, but for how much it had done when. */
+    String lastWords() {
+        List<String> lines = output().lines().filter(line -> !line.startsWith("PROCESSED"))
+                .toList();
+        int from = Math.max(0, lines.size() - LAST_WORDS);
+        return "; its output ends with:\n" + String.join("\n", lines.subList(from, lines.size()));
+    }
+
     /** The number behind a word in the last line that has it; 0 if none has. */
     long last(String word) {
         Matcher found = Pattern.compile("(?m)^" + word + " (\\d+)").matcher(output());
@@ -101,8 +110,8 @@ final class ChildProcess {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
         while (!holds.getAsBoolean()) {
             if (System.nanoTime() > deadline) {
-                throw new IllegalStateException("not within " + seconds + " s: " + what
-                        + "; its output:\n" + output());
+                throw new IllegalStateException(
+                        "not within " + seconds + " s: " + what + lastWords());
             }
             Thread.sleep(50);
         }

@@ -43,7 +43,7 @@ final class Story {
 
     private static final int PARTITIONS = 2;
     private static final int KEYS = 5_000;
-    private static final int WAIT_SECONDS = 90;
+    private static final int WAIT_SECONDS = 120;
     private static final int ATTEMPTS = 3;
 
     private final Path folder;
@@ -108,6 +108,7 @@ final class Story {
                 "transaction.state.log.replication.factor=1",
                 "transaction.state.log.min.isr=1",
                 "transaction.state.log.num.partitions=2",
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
                 "group.initial.rebalance.delay.ms=0",
                 "share.coordinator.state.topic.replication.factor=1",
                 "share.coordinator.state.topic.min.isr=1"));
@@ -220,7 +221,7 @@ final class Story {
 
     private static void require(boolean holds, String what, ChildProcess process) {
         if (!holds) {
-            throw new IllegalStateException("not so: " + what + "; output:\n" + process.output());
+            throw new IllegalStateException("not so: " + what + process.lastWords());
         }
     }
 

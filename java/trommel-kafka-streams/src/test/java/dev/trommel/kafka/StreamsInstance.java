@@ -46,7 +46,7 @@ final class StreamsInstance {
         streams.setStateListener((now, before) -> say(now + " " + restored.get()));
         streams.setUncaughtExceptionHandler(problem -> {
             problem.printStackTrace();
-            return StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.SHUTDOWN_CLIENT;
+            return StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.REPLACE_THREAD;
         });
         Runtime.getRuntime().addShutdownHook(
                 new Thread(() -> streams.close(Duration.ofSeconds(20))));
@@ -77,9 +77,9 @@ final class StreamsInstance {
         config.put("default.value.serde", Serdes.StringSerde.class);
         config.put("acceptable.recovery.lag", Long.MAX_VALUE);
         config.put("auto.offset.reset", "earliest");
-        config.put("consumer.session.timeout.ms", 6_000);
-        config.put("consumer.heartbeat.interval.ms", 1_500);
-        config.put("producer.transaction.timeout.ms", 6_000);
+        config.put("consumer.session.timeout.ms", 10_000);
+        config.put("consumer.heartbeat.interval.ms", 2_000);
+        config.put("producer.transaction.timeout.ms", 15_000);
         if (arguments[3].equals("trommel")) {
             config.put("dsl.store.suppliers.class", TrommelDslStoreSuppliers.class.getName());
         }

@@ -34,7 +34,7 @@ native() {
         return 1
         ;;
     esac
-    RUSTFLAGS=$flags CARGO_PROFILE_RELEASE_DEBUG=0 cargo zigbuild --locked --release --target "$versioned" \
+    RUSTFLAGS=$flags CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_STRIP=symbols cargo zigbuild --locked --release --target "$versioned" \
         --manifest-path crates/jni/Cargo.toml
     mkdir -p "$natives/$folder"
     cp "$CARGO_TARGET_DIR/$target/release/$library" "$natives/$folder/"

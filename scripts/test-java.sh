@@ -54,8 +54,15 @@ rm -rf "$natives"
 mkdir -p "$natives/dev/trommel/native/$system-$machine"
 cp "$CARGO_TARGET_DIR/debug/$library" "$natives/dev/trommel/native/$system-$machine/"
 
-# What was fetched once is not asked for again: then it takes no network.
-step "$maven" -q -B -f java/pom.xml "-Dtrommel.build=$out/target" "-Dtrommel.natives=$natives" "$@" verify
+# What was fetched once is not asked for again: then it takes no network. Java's machine looks whether the library keeps
+# the rules of its interface; what it finds it writes where the test runner does not expect it.
+reports=$out/target/trommel-java/surefire-reports
+rm -rf "$reports"
+step "$maven" -q -B -f java/pom.xml "-Dtrommel.build=$out/target" "-Dtrommel.natives=$natives" -DargLine=-Xcheck:jni \
+    "$@" verify
+if grep -h 'in native method' "$reports"/*.dumpstream 2>/dev/null | sort | uniq -c >"$out/jni.log" && [ -s "$out/jni.log" ]; then
+    die "the library does not keep the rules of JNI: $(cat "$out/jni.log")"
+fi
 jar=$(echo "$out"/target/trommel-java/trommel-java-*.jar)
 [ -f "$jar" ] || die "there is no jar in $out/target/trommel-java"
 
@@ -67,7 +74,7 @@ step javadoc -quiet -Xdoclint:all -Werror -d "$out/javadoc" --module-source-path
 examples=$out/examples
 rm -rf "$examples"
 mkdir -p "$examples"
-awk -v to="$examples/Example" '/^```java$/ {file = to ++n ".java"; next} /^```$/ {file = ""} file {print > file}' \
+awk -v to="$examples/Example" '/^```java$/ {n++; file = to n ".java"; next} /^```$/ {file = ""} file {print > file}' \
     java/README.md
 for example in "$examples"/*.java; do
     mkdir "${example%.java}.d"

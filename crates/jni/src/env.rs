@@ -152,8 +152,7 @@ impl Env {
             }
             (interface.CallObjectMethodA)(self.0, feeder, method, std::ptr::null())
         };
-        // SAFETY: it may be called whatever is pending.
-        if unsafe { ((**self.0).v1_2.ExceptionCheck)(self.0) } {
+        if self.has_exception() {
             return Err(Failure::Pending);
         }
         if array.is_null() {
@@ -168,9 +167,18 @@ impl Env {
         Ok(Some(piece))
     }
 
+    fn has_exception(self) -> bool {
+        // SAFETY: it may be called whatever is pending; it came with version 1.2.
+        unsafe { ((**self.0).v1_2.ExceptionCheck)(self.0) }
+    }
+
     /// Makes the exception of a failure be thrown when the call returns.
     pub(crate) fn throw(self, failure: Failure) {
         let Failure::Told { code, message, key, keyspace } = failure else { return };
+        // As after a panic in what Java's exception has ended. That is the cause, and is told.
+        if self.has_exception() {
+            return;
+        }
         // What fails here has made an exception of its own, which is thrown then.
         let _ = self.throw_told(code, &message, key.as_deref(), keyspace);
     }
@@ -198,7 +206,7 @@ impl Env {
             }
             let arguments = arguments.as_ptr();
             let thrown = (interface.CallStaticObjectMethodA)(self.0, class, method, arguments);
-            if !thrown.is_null() {
+            if !self.has_exception() && !thrown.is_null() {
                 (interface.Throw)(self.0, thrown);
             }
         }

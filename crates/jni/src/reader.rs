@@ -82,7 +82,7 @@ impl Reader {
     }
 
     /// False: no row is there. It costs less than a scan that finds none.
-    pub(crate) fn may_contain(&self, bounds: &KeyBounds) -> Outcome<bool> {
+    pub(crate) fn may_contain(&self, bounds: KeyBounds) -> Outcome<bool> {
         match &self.source {
             Source::Keyspace(keyspace) => Ok(keyspace.may_contain_range(bounds)?),
             Source::Snapshot(place) => {
@@ -210,7 +210,7 @@ native! {
             Source::Transaction(open, keyspace) => {
                 open.within(keyspace, |it| Ok(it.range(bounds).next().transpose()?.is_some()))
             }
-            _ => reader.may_contain(&bounds),
+            _ => reader.may_contain(bounds),
         }
     }
 }

@@ -23,6 +23,8 @@ use crate::transaction::Open;
 
 /// Bytes of a handle before the rows of a first piece.
 const HANDLE_BYTES: usize = 8;
+/// Bytes of a piece of few rows.
+const SHORT_PIECE: usize = 512;
 
 /// How much a piece has at most; but one row at least.
 #[derive(Clone, Copy)]
@@ -49,6 +51,8 @@ pub(crate) struct Rows {
     is_reverse: bool,
     /// What comes behind the rows that were given.
     failed: Option<Failure>,
+    /// Memory for the next piece.
+    piece: Vec<u8>,
 }
 
 #[expect(clippy::large_enum_variant, reason = "one is in each `Rows`, and most are scans")]
@@ -69,7 +73,7 @@ impl Rows {
                 RowSource::Transaction { open, keyspace, left: bounds }
             }
         };
-        Ok(Rows { source: Some(source), is_reverse, failed: None })
+        Ok(Rows { source: Some(source), is_reverse, failed: None, piece: Vec::new() })
     }
 
     /// Appends the next piece. An error comes with no rows; one behind rows, the next time.
@@ -174,14 +178,15 @@ native! {
     ) -> jbyteArray {
         let (mut from_room, mut to_room) = (Room::new(), Room::new());
         let from = env.some_bytes(&mut from_room, from, from_len)?;
-        let bounds = bounds(from, env.some_bytes(&mut to_room, to, to_len)?);
+        let to = env.some_bytes(&mut to_room, to, to_len)?;
         let reader = of.get()?;
         // Most short ranges are empty, and the filter knows it: then there is nothing to set up.
-        if bounds.end().is_some() && !reader.may_contain(&bounds)? {
+        if to.is_some() && !reader.may_contain(bounds(from, to))? {
             return Ok(null_mut());
         }
-        let mut rows_to_come = Rows::of(reader, bounds, is_reverse)?;
-        let mut piece = vec![0; HANDLE_BYTES];
+        let mut rows_to_come = Rows::of(reader, bounds(from, to), is_reverse)?;
+        let mut piece = Vec::with_capacity(SHORT_PIECE);
+        piece.extend_from_slice(&[0; HANDLE_BYTES]);
         rows_to_come.fill(&mut piece, Limits::of(rows, bytes))?;
         if piece.len() == HANDLE_BYTES {
             return Ok(null_mut());
@@ -201,9 +206,13 @@ native! {
 native! {
     "nextRows" fn next_rows(env, of: Handle<Rows>, rows: jint, bytes: jint) -> jbyteArray {
         let mut of = of;
-        let (to_come, mut piece) = (of.get_mut()?, Vec::new());
+        let to_come = of.get_mut()?;
+        let mut piece = std::mem::take(&mut to_come.piece);
+        piece.clear();
         to_come.fill(&mut piece, Limits::of(rows, bytes))?;
-        env.new_bytes(&piece)
+        let array = env.new_bytes(&piece);
+        to_come.piece = piece;
+        array
     }
 }
 

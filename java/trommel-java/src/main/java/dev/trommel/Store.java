@@ -18,8 +18,8 @@ import java.util.function.Function;
  * }</pre>
  *
  * <p>Threads: any, at once; {@link #close} too. After it, everything of the store throws {@link
- * ClosedException}. A store that is not closed is closed when neither it nor what was made of it can
- * be reached any more. If the process ends before, what was written is there all the same.
+ * ClosedException}. A store that is not closed is closed when neither it nor what was made of it
+ * can be reached any more. If the process ends before, what was written is there all the same.
  */
 public final class Store extends Writable implements AutoCloseable {
     /** Runs of a transaction before one that waits. */
@@ -90,7 +90,8 @@ public final class Store extends Writable implements AutoCloseable {
      * Then the folder is free to be opened again, whatever of this store lives on. Closing it again
      * does nothing.
      *
-     * @throws DiskException what kept writes from becoming durable; the store is closed all the same
+     * @throws DiskException what kept writes from becoming durable; the store is closed all the
+     *     same
      */
     @Override
     public void close() {

@@ -4,8 +4,8 @@ import java.lang.ref.Reference;
 import java.util.Objects;
 
 /**
- * Reads of one moment and writes on top of them, which are committed together or not at all. Its own
- * reads and writes are of the default key space.
+ * Reads of one moment and writes on top of them, which are committed together or not at all. Its
+ * own reads and writes are of the default key space.
  *
  * <pre>{@code
  * try (Transaction transaction = store.transaction()) {

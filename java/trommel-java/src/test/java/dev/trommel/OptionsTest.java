@@ -22,12 +22,12 @@ final class OptionsTest {
                 new Options()
                         .set("write_buffer_bytes", "16MiB")
                         .set("block_cache_bytes", 1 << 20)
-                        .set("monkey", true)
+                        .set("create_if_missing", true)
                         .set("sync", Duration.ofMillis(1500))
                         .set("lock_timeout", Duration.ofSeconds(2));
         assertEquals("16MiB", options.get("write_buffer_bytes"));
         assertEquals("1MiB", options.get("block_cache_bytes"));
-        assertEquals("true", options.get("monkey"));
+        assertEquals("true", options.get("create_if_missing"));
         assertEquals("1.5", options.get("sync"));
         assertEquals("2", options.get("lock_timeout"));
         try (Store store = Store.open(folder.resolve("store"), options)) {

@@ -10,9 +10,7 @@ import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.BufferedReader;
-import java.io.File;
 import java.io.InputStreamReader;
-import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -214,7 +212,9 @@ final class ThreadsTest {
     void theEndOfTheProcessLosesNothing() throws Exception {
         for (String how : List.of("exit", "return", "halt")) {
             Path path = folder.resolve(how);
-            ProcessBuilder builder = new ProcessBuilder(command(path, how));
+            List<String> command = Processes.java();
+            command.addAll(List.of(Ending.class.getName(), path.toString(), how));
+            ProcessBuilder builder = new ProcessBuilder(command);
             builder.redirectErrorStream(true);
             Process process = builder.start();
             int acknowledged = -1;
@@ -239,16 +239,5 @@ final class ThreadsTest {
                 assertTrue(store.verify().isSound());
             }
         }
-    }
-
-    private static List<String> command(Path path, String how) {
-        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-        String classes = location(Store.class) + File.pathSeparator + location(Ending.class);
-        return List.of(java, "-Xmx64m", "-cp", classes, "dev.trommel.Ending", path.toString(), how);
-    }
-
-    private static String location(Class<?> of) {
-        var source = of.getProtectionDomain().getCodeSource();
-        return Path.of(URI.create(source.getLocation().toString())).toString();
     }
 }

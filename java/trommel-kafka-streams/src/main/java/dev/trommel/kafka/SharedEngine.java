@@ -1,0 +1,157 @@
+package dev.trommel.kafka;
+
+import dev.trommel.Keyspace;
+import dev.trommel.LockedException;
+import dev.trommel.OptionException;
+import dev.trommel.Store;
+import dev.trommel.WriteBatch;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Arrays;
+import java.util.HashMap;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.TimeUnit;
+import org.apache.kafka.streams.errors.ProcessorStateException;
+import org.slf4j.Logger;
+import org.slf4j.LoggerFactory;
+
+/**
+ * The engine of one instance, which the stores of all its tasks share. It lives in the folder
+ * {@code trommel} beside the folders of tasks, and is open as long as a store is.
+ */
+final class SharedEngine {
+    static final String FOLDER = "trommel";
+
+    private static final Logger LOG = LoggerFactory.getLogger(SharedEngine.class);
+    private static final Map<Path, SharedEngine> OPEN = new HashMap<>();
+    private static final String DEFAULT_KEYSPACE = "default";
+
+    private static final long SWEEP_NANOS = TimeUnit.MINUTES.toNanos(1);
+
+    private final Path folder;
+    private final Store store;
+    private final Set<String> used = new HashSet<>();
+    private long sweptAt;
+    private int users;
+
+    private SharedEngine(Path folder, Store store) {
+        this.folder = folder;
+        this.store = store;
+        this.sweptAt = System.nanoTime() - SWEEP_NANOS;
+    }
+
+    /**
+     * The engine for an application's folder. Each call wants one {@link #release}.
+     *
+     * @throws ProcessorStateException if it cannot be opened
+     */
+    static SharedEngine acquire(Path application, TrommelConfig config) {
+        synchronized (OPEN) {
+            Path folder = realPath(application).resolve(FOLDER);
+            SharedEngine engine = OPEN.get(folder);
+            if (engine == null) {
+                engine = new SharedEngine(folder, open(folder, config));
+                OPEN.put(folder, engine);
+            }
+            engine.users++;
+            if (System.nanoTime() - engine.sweptAt >= SWEEP_NANOS) {
+                engine.dropKeyspacesOfGoneTasks(application);
+                engine.sweptAt = System.nanoTime();
+            }
+            return engine;
+        }
+    }
+
+    private static Path realPath(Path application) {
+        try {
+            return Files.createDirectories(application).toRealPath();
+        } catch (IOException problem) {
+            throw new ProcessorStateException("The state folder " + application
+                    + " cannot be made or read: " + problem
+                    + ". Make it writable for this user, or change state.dir.", problem);
+        }
+    }
+
+    private static Store open(Path folder, TrommelConfig config) {
+        try {
+            Store store = Store.open(folder, config.engineOptions());
+            LOG.info("Opened Trommel in {}", folder);
+            return store;
+        } catch (RuntimeException problem) {
+            throw new ProcessorStateException("Trommel cannot be opened in " + folder + ": "
+                    + problem.getMessage() + ". " + advice(problem), problem);
+        }
+    }
+
+    private static String advice(RuntimeException problem) {
+        if (problem instanceof LockedException) {
+            return "End the instance that has it open, or give each instance a state.dir of its"
+                    + " own.";
+        }
+        if (problem instanceof OptionException || problem instanceof IllegalArgumentException) {
+            return "Correct " + TrommelConfig.OPTIONS + " or " + TrommelConfig.CACHE_BYTES + ".";
+        }
+        return "The folder has to be one that this user can write to. If what is in it is damaged,"
+                + " end the instance and delete the folder: all is restored from changelogs then.";
+    }
+
+    /** Kafka Streams deletes folders of tasks; what they had here goes when a store is opened. */
+    private void dropKeyspacesOfGoneTasks(Path application) {
+        for (String name : store.keyspaces()) {
+            int end = name.lastIndexOf('/');
+            if (!name.equals(DEFAULT_KEYSPACE) && end > 0 && !used.contains(name)
+                    && !Files.isDirectory(application.resolve(name.substring(0, end)))) {
+                LOG.info("Dropping {} in {}: the folder of its task is gone", name, folder);
+                store.dropKeyspace(name);
+            }
+        }
+    }
+
+    /**
+     * The key space of a store in a task's folder, made if it is not there, anew if it is of
+     * another generation.
+     */
+    Keyspace keyspace(String name, byte[] generation, TrommelConfig config) {
+        synchronized (OPEN) {
+            used.add(name);
+            Keyspace keyspace = store.keyspace(name, config.keyspaceOptions());
+            if (!Arrays.equals(keyspace.get(RowKeys.GENERATION), generation)) {
+                store.dropKeyspace(name);
+                keyspace = store.keyspace(name, config.keyspaceOptions());
+                keyspace.put(RowKeys.GENERATION, generation);
+            }
+            return keyspace;
+        }
+    }
+
+    /** Names of its key spaces. */
+    List<String> keyspaces() {
+        return store.keyspaces();
+    }
+
+    void write(WriteBatch batch) {
+        store.write(batch);
+    }
+
+    /** One user of a key space less; the last one of all closes the engine. */
+    void release(String name) {
+        synchronized (OPEN) {
+            used.remove(name);
+            users--;
+            if (users == 0) {
+                OPEN.remove(folder, this);
+                store.close();
+                LOG.info("Closed Trommel in {}", folder);
+            }
+        }
+    }
+
+    @Override
+    public String toString() {
+        return folder.toString();
+    }
+}

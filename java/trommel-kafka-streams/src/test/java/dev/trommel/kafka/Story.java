@@ -1,0 +1,345 @@
+package dev.trommel.kafka;
+
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.consumer.ConsumerRecord;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+/**
+ * Crashes of an application under exactly-once, with a broker of its own. Outputs are compared with
+ * the truth after each.
+ *
+ * <pre>
+ * killed     an instance is killed under load and starts on its old folder: nothing is replayed
+ * between    it dies between the transaction's commit and the stores': a little is replayed
+ * takeover   of two instances one is killed; the other goes on; the first one comes back
+ * </pre>
+ *
+ * <p>Arguments: an empty folder, and who tells stores of commits (hook or runtime).
+ */
+final class Story {
+    static final String INPUT = "input";
+    static final String TABLE = "table";
+    static final String COUNTS = "counts";
+    static final String WINDOWED_COUNTS = "windowed-counts";
+    static final String TABLE_CHANGES = "table-changes";
+
+    private static final int PARTITIONS = 2;
+    private static final int KEYS = 5_000;
+    private static final int WAIT_SECONDS = 120;
+    private static final int ATTEMPTS = 3;
+
+    private final Path folder;
+    private final String teller;
+    private final String server;
+    private final ChildProcess broker;
+    private final long begun = System.nanoTime();
+    private int instances;
+
+    private Story(Path folder, String teller) throws IOException, InterruptedException {
+        this.folder = folder;
+        this.teller = teller;
+        int[] ports = freePorts();
+        server = "127.0.0.1:" + ports[0];
+        Path config = writeConfig(ports);
+        ChildProcess format = ChildProcess.start(folder.resolve("format.log"), 256,
+                "kafka.tools.StorageTool", "format", "-t", Uuid.randomUuid().toString(), "-c",
+                config.toString());
+        format.await("formatted", WAIT_SECONDS, () -> !format.isAlive());
+        broker = ChildProcess.start(folder.resolve("broker.log"), 512, "kafka.Kafka",
+                config.toString());
+    }
+
+    /** Plays it; the exit status is 0 if all was as it is to be. */
+    public static void main(String[] arguments) throws Exception {
+        Path folder = Files.createDirectories(Path.of(arguments[0])).toAbsolutePath();
+        Story story = new Story(folder, arguments[1]);
+        try {
+            story.createTopics();
+            try (Truth truth = new Truth(story.server)) {
+                story.killed(truth);
+                story.between(truth);
+                story.takeover(truth);
+            }
+        } finally {
+            story.broker.kill();
+        }
+    }
+
+    private void say(String text) {
+        System.out.printf("%5.1f s  %s%n", (System.nanoTime() - begun) / 1e9, text);
+    }
+
+    private static int[] freePorts() throws IOException {
+        try (ServerSocket one = new ServerSocket(0); ServerSocket two = new ServerSocket(0)) {
+            return new int[] {one.getLocalPort(), two.getLocalPort()};
+        }
+    }
+
+    private Path writeConfig(int[] ports) throws IOException {
+        String controller = "127.0.0.1:" + ports[1];
+        return Files.write(folder.resolve("server.properties"), List.of(
+                "process.roles=broker,controller",
+                "node.id=1",
+                "controller.quorum.voters=1@" + controller,
+                "listeners=PLAINTEXT://" + server + ",CONTROLLER://" + controller,
+                "advertised.listeners=PLAINTEXT://" + server,
+                "controller.listener.names=CONTROLLER",
+                "log.dirs=" + folder.resolve("logs"),
+                "offsets.topic.replication.factor=1",
+                "offsets.topic.num.partitions=2",
+                "transaction.state.log.replication.factor=1",
+                "transaction.state.log.min.isr=1",
+                "transaction.state.log.num.partitions=2",
+                "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
+                "group.initial.rebalance.delay.ms=0",
+                "share.coordinator.state.topic.replication.factor=1",
+                "share.coordinator.state.topic.min.isr=1"));
+    }
+
+    private void createTopics() throws Exception {
+        List<NewTopic> topics = new ArrayList<>();
+        for (String name : List.of(INPUT, TABLE, COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+            topics.add(new NewTopic(name, PARTITIONS, (short) 1)
+                    .configs(Map.of("retention.ms", "-1")));
+        }
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
+            admin.createTopics(topics).all().get(WAIT_SECONDS, TimeUnit.SECONDS);
+        }
+        say("broker and topics are there");
+    }
+
+    private ChildProcess instance(String name, int commitsUntilDeath) throws IOException {
+        return ChildProcess.start(folder.resolve("instance-" + name + "-" + instances++ + ".log"),
+                256, StreamsInstance.class, server, folder.resolve("state-" + name).toString(),
+                name, "trommel", teller, String.valueOf(commitsUntilDeath));
+    }
+
+    /** Waits until an instance has done so many records since it started. */
+    private static void awaitProcessed(ChildProcess instance, long records)
+            throws InterruptedException {
+        instance.await(records + " records", WAIT_SECONDS,
+                () -> instance.last("PROCESSED") >= records || !instance.isAlive());
+    }
+
+    private static void awaitRunning(ChildProcess instance) throws InterruptedException {
+        instance.await("running", WAIT_SECONDS, () -> instance.said("RUNNING"));
+    }
+
+    /**
+     * A kill may come between the two commits by chance, and then a commit is replayed. So it is
+     * tried again: if nothing is replayed once, stores are told of commits in time.
+     */
+    private void killed(Truth truth) throws Exception {
+        long replayed = Long.MAX_VALUE;
+        for (int attempt = 0; attempt < ATTEMPTS && replayed > 0; attempt++) {
+            ChildProcess first = instance("a", 0);
+            awaitRunning(first);
+            try (Load load = new Load(server)) {
+                awaitProcessed(first, 15_000);
+                first.kill();
+                say("killed -9 after " + first.last("PROCESSED") + " records, under load");
+                ChildProcess second = instance("a", 0);
+                awaitProcessed(second, 5_000);
+                load.stop();
+                truth.await(load.sent());
+                replayed = second.last("RESTORED");
+                say("killed: " + replayed + " records replayed, outputs exact");
+                require(replayed < load.sent() / 2, "a commit is replayed at most", second);
+                second.end(30);
+            }
+        }
+        if (replayed > 0) {
+            throw new IllegalStateException("each of " + ATTEMPTS + " restarts replayed records");
+        }
+    }
+
+    private void between(Truth truth) throws Exception {
+        ChildProcess first = instance("a", 15);
+        awaitRunning(first);
+        try (Load load = new Load(server)) {
+            first.await("dead", WAIT_SECONDS, () -> !first.isAlive());
+            require(first.said("DIES"), "it dies behind a commit", first);
+            say("died behind the commit of a transaction");
+            ChildProcess second = instance("a", 0);
+            awaitProcessed(second, 1_000);
+            load.stop();
+            truth.await(load.sent());
+            long restored = second.last("RESTORED");
+            say("between: " + restored + " records replayed, outputs exact");
+            require(restored > 0, "what the stores were not told is replayed", second);
+            require(restored < 3 * load.sent() / 4, "no more than that", second);
+            second.end(30);
+        }
+    }
+
+    private void takeover(Truth truth) throws Exception {
+        ChildProcess first = instance("a", 0);
+        awaitRunning(first);
+        ChildProcess other = instance("b", 0);
+        awaitRunning(other);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 2_000);
+            awaitProcessed(other, 2_000);
+            int before = other.count("RUNNING");
+            first.kill();
+            say("killed -9 one of two, under load");
+            other.await("the tasks of the other", WAIT_SECONDS,
+                    () -> other.count("RUNNING") > before);
+            awaitProcessed(other, other.last("PROCESSED") + 2_000);
+            load.stop();
+            truth.await(load.sent());
+            say("takeover: " + other.last("RESTORED") + " records restored, outputs exact");
+            ChildProcess again = instance("a", 0);
+            awaitRunning(again);
+            load.goOn();
+            awaitProcessed(again, 2_000);
+            load.stop();
+            truth.await(load.sent());
+            say("it came back: " + again.last("RESTORED") + " records restored, outputs exact");
+            again.end(30);
+            other.end(30);
+        }
+    }
+
+    private static void require(boolean holds, String what, ChildProcess process) {
+        if (!holds) {
+            throw new IllegalStateException("not so: " + what + process.lastWords());
+        }
+    }
+
+    /** Sends records all the time, until it is stopped. */
+    private static final class Load implements AutoCloseable {
+        private static final int BURST = 200;
+        private static final AtomicLong SENT = new AtomicLong();
+
+        private final KafkaProducer<String, String> producer;
+        private Thread sender;
+        private volatile boolean stopped;
+
+        Load(String server) {
+            producer = new KafkaProducer<>(Map.of("bootstrap.servers", server, "linger.ms", 5,
+                    "acks", "all"), new StringSerializer(), new StringSerializer());
+            goOn();
+        }
+
+        void goOn() {
+            stopped = false;
+            sender = new Thread(this::send);
+            sender.start();
+        }
+
+        /** Times are within one hour, so that all are in one window. */
+        private void send() {
+            while (!stopped) {
+                for (int burst = 0; burst < BURST; burst++) {
+                    long number = SENT.getAndIncrement();
+                    String key = "key-" + number * 2_654_435_761L % KEYS;
+                    long time = 3_600_000 + number % 3_000_000;
+                    producer.send(new ProducerRecord<>(INPUT, null, time, key, "value"));
+                    producer.send(new ProducerRecord<>(TABLE, null, time, key,
+                            String.valueOf(number)));
+                }
+                try {
+                    Thread.sleep(50);
+                } catch (InterruptedException problem) {
+                    throw new IllegalStateException(problem);
+                }
+            }
+            producer.flush();
+        }
+
+        void stop() throws InterruptedException {
+            stopped = true;
+            sender.join();
+        }
+
+        /** Records of each input that were sent, by all loads. */
+        long sent() {
+            return SENT.get();
+        }
+
+        @Override
+        public void close() {
+            stopped = true;
+            producer.close();
+        }
+    }
+
+    /** What outputs are to be: counts of each key go up by one; changes of the table ascend. */
+    private static final class Truth implements AutoCloseable {
+        private final KafkaConsumer<String, String> consumer;
+        private final Map<String, Map<String, Long>> last = new HashMap<>();
+        private final Map<String, Long> seen = new HashMap<>();
+
+        Truth(String server) {
+            consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", server,
+                    "isolation.level", "read_committed", "auto.offset.reset", "earliest",
+                    "group.id", "truth"), new StringDeserializer(), new StringDeserializer());
+            List<TopicPartition> all = new ArrayList<>();
+            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+                for (int number = 0; number < PARTITIONS; number++) {
+                    all.add(new TopicPartition(topic, number));
+                }
+            }
+            consumer.assign(all);
+        }
+
+        /** Waits for so many records in each output; an error if one is wrong, lost or twice. */
+        void await(long records) {
+            long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+            while (!haveAll(records)) {
+                if (System.nanoTime() > deadline) {
+                    throw new IllegalStateException("not within " + WAIT_SECONDS + " s: "
+                            + records + " records in each output, there are " + seen);
+                }
+                consumer.poll(Duration.ofMillis(100)).forEach(this::check);
+            }
+        }
+
+        private boolean haveAll(long records) {
+            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+                if (seen.getOrDefault(topic, 0L) < records) {
+                    return false;
+                }
+            }
+            return true;
+        }
+
+        private void check(ConsumerRecord<String, String> record) {
+            seen.merge(record.topic(), 1L, Long::sum);
+            long value = Long.parseLong(record.value());
+            Long before = last.computeIfAbsent(record.topic(), topic -> new HashMap<>())
+                    .put(record.key(), value);
+            boolean isRight = record.topic().equals(TABLE_CHANGES)
+                    ? before == null || before < value
+                    : value == (before == null ? 1 : before + 1);
+            if (!isRight) {
+                throw new IllegalStateException(record.topic() + ": " + record.key() + " is "
+                        + value + " after " + before);
+            }
+        }
+
+        @Override
+        public void close() {
+            consumer.close();
+        }
+    }
+}

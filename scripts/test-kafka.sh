@@ -25,9 +25,9 @@ die() {
 if ! command -v javac >/dev/null || ! command -v "$maven" >/dev/null; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
         step apt-get update -q
-        DEBIAN_FRONTEND=noninteractive step apt-get install -q -y --no-install-recommends openjdk-17-jdk-headless maven
+        DEBIAN_FRONTEND=noninteractive step apt-get install -q -y --no-install-recommends default-jdk-headless maven
     else
-        die 'install a JDK from 17 on and Maven: on Debian openjdk-17-jdk-headless and maven'
+        die 'install a JDK from 17 on and Maven: on Debian default-jdk-headless and maven'
     fi
 fi
 

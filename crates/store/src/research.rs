@@ -4,6 +4,7 @@
 //! trace_guard               cache lines that an answer costs
 //! step_any                  background work in any order that threads could do it in
 //! pinned_tree, follow_tree  the tree as it is, and each tree that comes after it
+//! simulate_tree             the tree that so many writes would make
 //! ```
 //! Invariant: nothing here changes what a store answers.
 
@@ -13,6 +14,7 @@ use crate::db::Db;
 use crate::error::Result;
 use crate::tree::version::Holder;
 
+pub use crate::plan::simulate::{Load, SimulatedRun, SimulatedTree, simulate_tree};
 pub use crate::tree::tree_view::PinnedTree;
 
 /// Calls of an open store that are not for its users.

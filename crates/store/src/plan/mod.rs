@@ -14,5 +14,6 @@ pub(crate) mod policy;
 mod policy_text;
 pub(crate) mod registry;
 pub(crate) mod run_limits;
+pub(crate) mod simulate;
 pub(crate) mod store_layout;
 pub(crate) mod sync_policy;

@@ -5,9 +5,11 @@
 //! lab report    records -> HTML; Markdown with figures beside it; CSV
 //! lab check     records -> what a reviewer would object to
 //! lab bound     keys -> what is possible for them     (lab/bound.rs)
+//! lab scale     a load -> the tree it would make      (lab/scale.rs)
 //! ```
 
 mod bound;
+mod scale;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -52,6 +54,10 @@ pub(crate) enum LabCommand {
     /// entropy, and how often they say "maybe" in vain. No filter is built; real ones take more.
     #[command(after_help = bound::EXAMPLES)]
     Bound(bound::BoundArgs),
+    /// Simulate the trees of loads that no machine at hand can hold: runs, bytes written, the
+    /// filter's memory.
+    #[command(after_help = scale::EXAMPLES)]
+    Scale(scale::ScaleArgs),
 }
 
 /// Which plans, of which size, and where their records are.
@@ -126,6 +132,7 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
         LabCommand::Report(arguments) => report(arguments, json, out),
         LabCommand::Check(arguments) => check(&arguments.plans, json, out),
         LabCommand::Bound(arguments) => bound::run(arguments, json, out),
+        LabCommand::Scale(arguments) => scale::run(arguments, json, out),
     }
 }
 

@@ -23,7 +23,7 @@ use crate::base::kind::FilterOptions;
 /// builder.add(b"bern")?;
 /// builder.add(b"zug")?;
 /// let filter = kinds::SURF_REAL.read(AlignedBytes::from_slice(&builder.finish()?))?;
-/// assert!(filter.may_contain_prefix(b"be") && !filter.may_contain_prefix(b"ba"));
+/// assert!(filter.may_contain_prefix(b"be") && !filter.may_contain_prefix(b"x"));
 /// # Ok(())
 /// # }
 /// ```

@@ -1,0 +1,178 @@
+//! `lab scale`: the trees of loads that no machine at hand can hold, simulated.
+//! ```text
+//!           keys       data  runs  most  written  into the last level    filter
+//! 10,000,000,000  372.5 GiB    31    46     5.3x                   11  14.0 GiB
+//! ```
+//! Invariant: the store's own code chooses each merge (`trommel::research::simulate_tree`).
+
+use std::io::Write;
+
+use clap::Args;
+use serde::Serialize;
+use trommel::Options;
+use trommel::options::whole_number;
+use trommel::research::{Load, SimulatedTree, simulate_tree};
+
+use crate::args::policy::PolicyArgs;
+use crate::args::values::byte_count;
+use crate::output::table::{TextTable, bytes, whole};
+use crate::process::failure::{Failure, Outcome, Status};
+
+pub(crate) const EXAMPLES: &str = "Examples: a thousand million keys and more; each overwritten ten times, levelled\n  \
+    trommel lab scale --keys 1000000000,10000000000\n  \
+    trommel lab scale --keys 1000000000 --turnover 10 --policy leveling";
+
+/// What an entry takes in a memtable beside its key and value, about.
+const MEMTABLE_ENTRY_BYTES: f64 = 47.0;
+/// More flushes than that take too long.
+const FLUSHES_MAX: u64 = 1_000_000;
+
+#[derive(Debug, Args)]
+pub(crate) struct ScaleArgs {
+    /// How many keys, with commas between the numbers.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole_number, default_value = "1000000000,10000000000,100000000000")]
+    keys: Vec<u64>,
+    /// Bytes of an entry: its key and its value.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "40")]
+    entry_bytes: usize,
+    /// How often each key is written.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    turnover: u64,
+    /// Bytes of new entries that are kept in memory before they become a run.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
+    write_buffer: usize,
+    /// Memory of the filter, in bits per key.
+    #[arg(long, value_name = "BITS", default_value_t = 12.0)]
+    bits_per_key: f64,
+    #[command(flatten)]
+    policy: PolicyArgs,
+}
+
+/// A load, and its tree.
+#[derive(Serialize)]
+struct Row {
+    keys: u64,
+    writes: u64,
+    data_bytes: u64,
+    flushes: u64,
+    merges: u64,
+    merges_into_last_level: u64,
+    levels: usize,
+    runs_mean: f64,
+    runs_most: usize,
+    written_per_flushed_byte: f64,
+    filter_bytes: u64,
+    runs: Vec<(usize, u64)>,
+}
+
+pub(super) fn run(arguments: &ScaleArgs, json: bool, out: &mut dyn Write) -> Outcome {
+    let rows: Vec<Row> =
+        arguments.keys.iter().map(|keys| arguments.row(*keys)).collect::<Result<_, Failure>>()?;
+    if json {
+        serde_json::to_writer(&mut *out, &rows)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(text(&rows).as_bytes())?;
+    }
+    Ok(Status::Fine)
+}
+
+impl ScaleArgs {
+    fn row(&self, keys: u64) -> Result<Row, Failure> {
+        let in_memory = self.entry_bytes as f64 + MEMTABLE_ENTRY_BYTES;
+        let flush_entries = ((self.write_buffer as f64 / in_memory) as u64).max(1);
+        let writes =
+            keys.checked_mul(self.turnover).filter(|writes| writes / flush_entries <= FLUSHES_MAX);
+        let Some(writes) = writes else {
+            return Err(Failure::Usage(format!(
+                "{} keys are more than {} flushes: a larger --write-buffer makes fewer",
+                whole(keys),
+                whole(FLUSHES_MAX)
+            )));
+        };
+        let options = Options::new().size_ratio(self.policy.size_ratio());
+        let load = Load {
+            entries: writes,
+            keys: (self.turnover > 1).then_some(keys),
+            table_bytes: self.entry_bytes as f64,
+            flush_entries,
+        };
+        let tree = simulate_tree(&options.policy(self.policy.policy()), &load);
+        Ok(self.of_tree(keys, writes, &tree))
+    }
+
+    fn of_tree(&self, keys: u64, writes: u64, tree: &SimulatedTree) -> Row {
+        let runs: Vec<(usize, u64)> =
+            tree.runs.iter().map(|run| (run.level, run.entries)).collect();
+        Row {
+            keys,
+            writes,
+            data_bytes: tree.entries() * self.entry_bytes as u64,
+            flushes: tree.flushes,
+            merges: tree.merges,
+            merges_into_last_level: tree.last_merges,
+            levels: runs.last().map_or(0, |(level, _)| level + 1),
+            runs_mean: tree.mean_runs,
+            runs_most: tree.most_runs,
+            written_per_flushed_byte: tree.write_amplification(),
+            filter_bytes: (tree.entries() as f64 * self.bits_per_key / 8.0) as u64,
+            runs,
+        }
+    }
+}
+
+fn text(rows: &[Row]) -> String {
+    let heading =
+        ["keys", "data", "levels", "runs", "most", "written", "into the last level", "filter"];
+    let mut table = TextTable::new(0, &heading);
+    for row in rows {
+        table.row(vec![
+            whole(row.keys),
+            bytes(row.data_bytes),
+            row.levels.to_string(),
+            format!("{:.1}", row.runs_mean),
+            row.runs_most.to_string(),
+            format!("{:.1}x", row.written_per_flushed_byte),
+            whole(row.merges_into_last_level),
+            bytes(row.filter_bytes),
+        ]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        scale: ScaleArgs,
+    }
+
+    fn told(line: &str) -> String {
+        let line = Line::try_parse_from(std::iter::once("x").chain(line.split_whitespace()));
+        let mut out = Vec::new();
+        match run(&line.expect("can be read").scale, false, &mut out) {
+            Ok(_) => String::from_utf8(out).expect("text"),
+            Err(Failure::Usage(wrong)) => wrong,
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn more_keys_make_more_runs_and_a_larger_filter() {
+        let told = told("--keys 1000000,1000000000 --write-buffer 16MiB");
+        let lines: Vec<&str> = told.lines().collect();
+        assert_eq!(lines.len(), 3, "{told}");
+        assert!(lines[1].contains("1,000,000") && lines[2].contains("1.4 GiB"), "{told}");
+    }
+
+    #[test]
+    fn what_takes_too_long_is_refused() {
+        let told = told("--keys 100000000000 --write-buffer 1KiB");
+        assert!(told.contains("--write-buffer"), "{told}");
+    }
+}

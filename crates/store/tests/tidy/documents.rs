@@ -11,9 +11,10 @@ use std::path::Path;
 use super::{leading_word, root};
 
 /// Bytes that documents may have. (A path ends it, or is a folder: then all of it together.)
-const BYTES_MAX: [(&str, u64); 6] = [
+const BYTES_MAX: [(&str, u64); 7] = [
     ("README.md", 7 << 10),
     ("CONTRIBUTING.md", 6 << 10),
+    ("docs/adopt.md", 4 << 10),
     ("docs/architecture.md", 7500),
     ("docs/cli.md", 29 << 10),
     ("docs/results.md", 32 << 10),
@@ -23,9 +24,11 @@ const BYTES_MAX: [(&str, u64); 6] = [
 /// Documents that commands write: they are looked up in, not read from end to end.
 const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
-/// README, CONTRIBUTING and all Markdown below docs that people write, together. (150 KiB are of
-/// the store; the rest is for who comes to it from another system.)
-const ALL_BYTES_MAX: u64 = 170 << 10;
+/// For who comes from another system: it has a bound of its own.
+const GUIDE: &str = "docs/adopt.md";
+
+/// README, CONTRIBUTING and all other Markdown below docs that people write, together.
+const ALL_BYTES_MAX: u64 = 150 << 10;
 
 /// Crates whose folders are listed in docs/architecture.md, each behind a heading with its path.
 const LISTED: [&str; 5] = [
@@ -143,7 +146,8 @@ fn documents_are_short() {
     }
     let mut found = Vec::new();
     documents("docs", &mut found);
-    let written = found.iter().filter(|one| !GENERATED.contains(&one.path.as_str()));
+    let is_counted = |path: &str| !GENERATED.contains(&path) && path != GUIDE;
+    let written = found.iter().filter(|one| is_counted(&one.path));
     let docs: u64 = written.map(|document| document.text.len() as u64).sum();
     let all = docs + bytes(&root().join("README.md")) + bytes(&root().join("CONTRIBUTING.md"));
     assert!(all <= ALL_BYTES_MAX, "all documents have {all} bytes; at most {ALL_BYTES_MAX}");

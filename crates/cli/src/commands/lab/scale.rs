@@ -29,19 +29,19 @@ const FLUSHES_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
-    /// How many keys, with commas between the numbers.
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole_number, default_value = "1000000000,10000000000,100000000000")]
+    /// How many keys.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole_number, default_value = "1000000000")]
     keys: Vec<u64>,
-    /// Bytes of an entry: its key and its value.
+    /// Of key and value.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "40")]
     entry_bytes: usize,
     /// How often each key is written.
     #[arg(long, value_name = "N", default_value_t = 1)]
     turnover: u64,
-    /// Bytes of new entries that are kept in memory before they become a run.
+    /// Bytes of a flush.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     write_buffer: usize,
-    /// Memory of the filter, in bits per key.
+    /// Of the filter.
     #[arg(long, value_name = "BITS", default_value_t = 12.0)]
     bits_per_key: f64,
     #[command(flatten)]

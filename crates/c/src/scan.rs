@@ -106,8 +106,9 @@ impl trommel_scan {
                 Some(row?.map(|(key, value)| take(key, value)))
             }
             Source::Transaction(own) => {
-                let row = if self.reverse { own.scan.next_back() } else { own.scan.next() };
-                Some(row?.map(|(key, value)| take(&key, value)))
+                let scan = &mut own.scan;
+                let row = if self.reverse { scan.next_back_lent() } else { scan.next_lent() };
+                Some(row?.map(|(key, value)| take(key, value)))
             }
         }
     }

@@ -6,9 +6,12 @@
 //! lab check     records -> what a reviewer would object to
 //! lab bound     keys -> what is possible for them     (lab/bound.rs)
 //! lab scale     a load -> the tree it would make      (lab/scale.rs)
+//! lab cluster   state -> what instances of it need    (lab/cluster.rs)
 //! ```
 
 mod bound;
+mod cluster;
+mod measured_costs;
 mod scale;
 
 use std::io::Write;
@@ -58,6 +61,10 @@ pub(crate) enum LabCommand {
     /// filter's memory.
     #[command(after_help = scale::EXAMPLES)]
     Scale(scale::ScaleArgs),
+    /// Compute what a cluster needs whose instances each hold a share of the state, with a changelog
+    /// of it, as those of Kafka Streams do: memory, disk, restarts, traffic.
+    #[command(after_help = cluster::EXAMPLES)]
+    Cluster(cluster::ClusterArgs),
 }
 
 /// Which plans, of which size, and where their records are.
@@ -133,6 +140,7 @@ pub(crate) fn run(command: &LabCommand, json: bool, out: &mut dyn Write) -> Outc
         LabCommand::Check(arguments) => check(&arguments.plans, json, out),
         LabCommand::Bound(arguments) => bound::run(arguments, json, out),
         LabCommand::Scale(arguments) => scale::run(arguments, json, out),
+        LabCommand::Cluster(arguments) => cluster::run(arguments, json, out),
     }
 }
 

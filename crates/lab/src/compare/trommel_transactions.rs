@@ -63,15 +63,16 @@ impl OpenTransaction for Open<'_> {
         seen: &mut dyn FnMut(&[u8], &[u8]),
     ) -> Result<usize> {
         let part = self.transaction.of(&self.spaces[space.0]);
-        let scan = match before {
+        let mut scan = match before {
             Some(before) if before <= from => return Ok(0),
             Some(before) => part.range(from..before),
             None => part.range(from..),
         };
         let mut count = 0;
-        for entry in scan.take(limit) {
+        while count < limit {
+            let Some(entry) = scan.next_lent() else { break };
             let (key, value) = entry?;
-            seen(&key, &value);
+            seen(key, &value);
             count += 1;
         }
         Ok(count)

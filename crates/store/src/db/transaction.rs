@@ -21,7 +21,6 @@ use crate::entries::batch::Batch;
 use crate::entries::entry::Kind;
 use crate::entries::expiry::Expiry;
 use crate::entries::key_bounds::KeyBounds;
-use crate::entries::keys::successor;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value::Value;
 use crate::error::{Error, Result};
@@ -30,6 +29,7 @@ use crate::read::batch_scan::{BatchScan, Writes};
 use crate::read::get;
 use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
+use crate::read::scan_direction::Direction;
 use crate::sync::{Arc, lock};
 use crate::tree::snapshots::Registered;
 use crate::write::conflicts::{Condition, ReadSet, Write};
@@ -477,16 +477,24 @@ pub struct TransactionScan<'t> {
 }
 
 impl TransactionScan<'_> {
-    fn went_over(
-        &mut self,
-        entry: Option<Result<KeyValue>>,
-        back: bool,
-    ) -> Option<Result<KeyValue>> {
+    /// As `next`, but the key is lent until the next call: while the transaction has written
+    /// nothing to the key space, nothing is allocated for it.
+    pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        self.step_lent(Direction::Forward)
+    }
+
+    /// As `next_back`, but the key is lent, as by [`next_lent`](TransactionScan::next_lent).
+    pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        self.step_lent(Direction::Backward)
+    }
+
+    fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
+        let entry = self.scan.step_lent(direction);
         match &entry {
             Some(Ok((key, value))) => {
-                match back {
-                    false => self.left.from = successor(key),
-                    true => self.left.to = Some(key.clone()),
+                match direction {
+                    Direction::Forward => self.left.pass_front(key),
+                    Direction::Backward => self.left.pass_back(key),
                 }
                 if self.part.transaction.isolation == Isolation::Serializable {
                     value.expiry().into_iter().for_each(|expiry| self.part.note_expiry(expiry));
@@ -503,15 +511,13 @@ impl Iterator for TransactionScan<'_> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let entry = self.scan.next();
-        self.went_over(entry, false)
+        Some(self.next_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 
 impl DoubleEndedIterator for TransactionScan<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        let entry = self.scan.next_back();
-        self.went_over(entry, true)
+        Some(self.next_back_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 

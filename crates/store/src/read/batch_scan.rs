@@ -11,6 +11,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::entries::key_bounds::KeyBounds;
+use crate::entries::value::Value;
 use crate::error::Result;
 use crate::read::indexed_batch::IndexedBatch;
 use crate::read::scan::{KeyValue, Scan};
@@ -25,6 +26,8 @@ pub struct BatchScan<'b> {
     scan: Scan,
     /// Entries of the store that are in hand: at the front, at the back.
     in_hand: [Option<KeyValue>; 2],
+    /// The key that was lent last, of an entry that the batch may have changed.
+    lent: Vec<u8>,
     ended: bool,
 }
 
@@ -48,7 +51,31 @@ impl Deref for Writes<'_> {
 
 impl<'b> BatchScan<'b> {
     pub(crate) fn new(batch: Writes<'b>, scan: Scan, bounds: KeyBounds) -> Self {
-        BatchScan { batch, left: bounds, scan, in_hand: [None, None], ended: false }
+        let (in_hand, lent) = ([None, None], Vec::new());
+        BatchScan { batch, left: bounds, scan, in_hand, lent, ended: false }
+    }
+
+    /// As `next`, but the key is lent until the next call: without writes in the batch nothing is
+    /// allocated for it.
+    pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        self.step_lent(Direction::Forward)
+    }
+
+    /// As `next_back`, but the key is lent, as by [`next_lent`](BatchScan::next_lent).
+    pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
+        self.step_lent(Direction::Backward)
+    }
+
+    /// An entry, whose key is lent.
+    pub(crate) fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
+        if self.batch.is_empty() {
+            return self.scan.step_lent(direction);
+        }
+        let entry = self.step(direction)?;
+        Some(entry.map(|(key, value)| {
+            self.lent = key;
+            (self.lent.as_slice(), value)
+        }))
     }
 
     fn step(&mut self, direction: Direction) -> Option<Result<KeyValue>> {
@@ -120,13 +147,13 @@ impl Iterator for BatchScan<'_> {
     type Item = Result<KeyValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.step(Direction::Forward)
+        Some(self.next_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 
 impl DoubleEndedIterator for BatchScan<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
-        self.step(Direction::Backward)
+        Some(self.next_back_lent()?.map(|(key, value)| (key.to_vec(), value)))
     }
 }
 

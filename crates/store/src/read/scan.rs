@@ -83,9 +83,7 @@ impl Scan {
 
     /// As `next`, but the key is lent until the next call: nothing is allocated for it.
     pub fn next_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
-        let value = self.step(Direction::Forward)?;
-        // The bound is the key after it: the key and a zero.
-        Some(value.map(|value| (self.bounds.from.strip_suffix(&[0]).unwrap_or_default(), value)))
+        self.step_lent(Direction::Forward)
     }
 
     /// Appends the next entries to a buffer until it has grown by `bytes`, but one at least: for
@@ -107,8 +105,7 @@ impl Scan {
 
     /// As `next_back`, but the key is lent until the next call: nothing is allocated for it.
     pub fn next_back_lent(&mut self) -> Option<Result<(&[u8], Value)>> {
-        let value = self.step(Direction::Backward)?;
-        Some(value.map(|value| (self.bounds.to.as_deref().unwrap_or_default(), value)))
+        self.step_lent(Direction::Backward)
     }
 
     /// Goes on from the front at `key`: `next` gives the first entry of the range that is neither
@@ -140,6 +137,17 @@ impl Scan {
         if let Some(side) = self.sides[direction as usize].take() {
             side.add_costs(&mut self.costs);
         }
+    }
+
+    /// Moves on: the entry, whose key is at that end of the bounds.
+    pub(crate) fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
+        let value = self.step(direction)?;
+        let key = match direction {
+            // The bound is the key after it: the key and a zero.
+            Direction::Forward => self.bounds.from.strip_suffix(&[0]).unwrap_or_default(),
+            Direction::Backward => self.bounds.to.as_deref().unwrap_or_default(),
+        };
+        Some(value.map(|value| (key, value)))
     }
 
     /// Moves on: the value, and its key at that end of the bounds.

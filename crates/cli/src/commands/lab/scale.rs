@@ -1,7 +1,7 @@
 //! `lab scale`: the trees of loads that no machine at hand can hold, simulated.
 //! ```text
-//!           keys       data  runs  most  written  into the last level    filter
-//! 10,000,000,000  372.5 GiB    31    46     5.3x                   11  14.0 GiB
+//!           keys       data  levels  runs  most  written    filter  needless  opens in
+//! 10,000,000,000  372.5 GiB       5  12.3    29     7.1x  14.0 GiB    0.0031    38.0 s
 //! ```
 //! Invariant: the store's own code chooses each merge (`trommel::research::simulate_tree`).
 
@@ -10,17 +10,17 @@ use std::io::Write;
 use clap::Args;
 use serde::Serialize;
 use trommel::Options;
-use trommel::options::whole_number;
 use trommel::research::{Load, SimulatedTree, simulate_tree};
 
+use super::measured_costs::{needless_reads, opening_seconds, opening_without_image_seconds};
 use crate::args::policy::PolicyArgs;
-use crate::args::values::byte_count;
-use crate::output::table::{TextTable, bytes, whole};
+use crate::args::values::{byte_count, large_number};
+use crate::output::table::{TextTable, bytes, nanoseconds, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 
 pub(crate) const EXAMPLES: &str = "Examples: a thousand million keys and more; each overwritten ten times, levelled\n  \
-    trommel lab scale --keys 1000000000,10000000000\n  \
-    trommel lab scale --keys 1000000000 --turnover 10 --policy leveling";
+    trommel lab scale --keys 1e9,1e10,1e11\n  \
+    trommel lab scale --keys 1e9 --turnover 10 --policy leveling";
 
 /// What an entry takes in a memtable beside its key and value, about.
 const MEMTABLE_ENTRY_BYTES: f64 = 47.0;
@@ -29,8 +29,8 @@ const FLUSHES_MAX: u64 = 1_000_000;
 
 #[derive(Debug, Args)]
 pub(crate) struct ScaleArgs {
-    /// How many keys.
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = whole_number, default_value = "1000000000")]
+    /// How many keys, like 1e9.
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = large_number, default_value = "1e9")]
     keys: Vec<u64>,
     /// Of key and value.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "40")]
@@ -62,7 +62,47 @@ struct Row {
     runs_most: usize,
     written_per_flushed_byte: f64,
     filter_bytes: u64,
+    needless_reads_per_miss: f64,
+    open_seconds: f64,
+    open_seconds_without_image: f64,
     runs: Vec<(usize, u64)>,
+}
+
+/// A load that is to be simulated.
+pub(super) struct Simulated {
+    pub(super) keys: u64,
+    /// How often each is written.
+    pub(super) turnover: u64,
+    pub(super) entry_bytes: usize,
+    /// Bytes of a flush.
+    pub(super) write_buffer: usize,
+}
+
+impl Simulated {
+    /// Its tree.
+    ///
+    /// # Errors
+    /// It has so many flushes that nobody waits for it.
+    pub(super) fn tree(&self, policy: &PolicyArgs) -> Result<SimulatedTree, Failure> {
+        let in_memory = self.entry_bytes as f64 + MEMTABLE_ENTRY_BYTES;
+        let flush_entries = ((self.write_buffer as f64 / in_memory) as u64).max(1);
+        let writes = self.keys.checked_mul(self.turnover);
+        let Some(entries) = writes.filter(|writes| writes / flush_entries <= FLUSHES_MAX) else {
+            return Err(Failure::Usage(format!(
+                "{} keys are more than {} flushes: a larger --write-buffer makes fewer",
+                whole(self.keys),
+                whole(FLUSHES_MAX)
+            )));
+        };
+        let load = Load {
+            entries,
+            keys: (self.turnover > 1).then_some(self.keys),
+            table_bytes: self.entry_bytes as f64,
+            flush_entries,
+        };
+        let options = Options::new().size_ratio(policy.size_ratio()).policy(policy.policy());
+        Ok(simulate_tree(&options, &load))
+    }
 }
 
 pub(super) fn run(arguments: &ScaleArgs, json: bool, out: &mut dyn Write) -> Outcome {
@@ -79,26 +119,9 @@ pub(super) fn run(arguments: &ScaleArgs, json: bool, out: &mut dyn Write) -> Out
 
 impl ScaleArgs {
     fn row(&self, keys: u64) -> Result<Row, Failure> {
-        let in_memory = self.entry_bytes as f64 + MEMTABLE_ENTRY_BYTES;
-        let flush_entries = ((self.write_buffer as f64 / in_memory) as u64).max(1);
-        let writes =
-            keys.checked_mul(self.turnover).filter(|writes| writes / flush_entries <= FLUSHES_MAX);
-        let Some(writes) = writes else {
-            return Err(Failure::Usage(format!(
-                "{} keys are more than {} flushes: a larger --write-buffer makes fewer",
-                whole(keys),
-                whole(FLUSHES_MAX)
-            )));
-        };
-        let options = Options::new().size_ratio(self.policy.size_ratio());
-        let load = Load {
-            entries: writes,
-            keys: (self.turnover > 1).then_some(keys),
-            table_bytes: self.entry_bytes as f64,
-            flush_entries,
-        };
-        let tree = simulate_tree(&options.policy(self.policy.policy()), &load);
-        Ok(self.of_tree(keys, writes, &tree))
+        let (entry_bytes, turnover) = (self.entry_bytes, self.turnover);
+        let load = Simulated { keys, turnover, entry_bytes, write_buffer: self.write_buffer };
+        Ok(self.of_tree(keys, keys * turnover, &load.tree(&self.policy)?))
     }
 
     fn of_tree(&self, keys: u64, writes: u64, tree: &SimulatedTree) -> Row {
@@ -116,14 +139,27 @@ impl ScaleArgs {
             runs_most: tree.most_runs,
             written_per_flushed_byte: tree.write_amplification(),
             filter_bytes: (tree.entries() as f64 * self.bits_per_key / 8.0) as u64,
+            needless_reads_per_miss: needless_reads(self.bits_per_key),
+            open_seconds: opening_seconds(tree.entries()),
+            open_seconds_without_image: opening_without_image_seconds(tree.entries()),
             runs,
         }
     }
 }
 
 fn text(rows: &[Row]) -> String {
-    let heading =
-        ["keys", "data", "levels", "runs", "most", "written", "into the last level", "filter"];
+    let heading = [
+        "keys",
+        "data",
+        "levels",
+        "runs",
+        "most",
+        "written",
+        "filter",
+        "needless",
+        "opens in",
+        "without image",
+    ];
     let mut table = TextTable::new(0, &heading);
     for row in rows {
         table.row(vec![
@@ -133,8 +169,10 @@ fn text(rows: &[Row]) -> String {
             format!("{:.1}", row.runs_mean),
             row.runs_most.to_string(),
             format!("{:.1}x", row.written_per_flushed_byte),
-            whole(row.merges_into_last_level),
             bytes(row.filter_bytes),
+            format!("{:.4}", row.needless_reads_per_miss),
+            nanoseconds(1e9 * row.open_seconds),
+            nanoseconds(1e9 * row.open_seconds_without_image),
         ]);
     }
     table.render()

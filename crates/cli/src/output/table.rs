@@ -66,7 +66,7 @@ pub(crate) fn counted(count: u64, noun: &str) -> String {
 
 /// Bytes in the unit that fits.
 pub(crate) fn bytes(count: u64) -> String {
-    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fitting = units.into_iter().find(|(shift, _)| count >> shift > 0);
     fitting.map_or(format!("{count} B"), |(shift, unit)| {
         format!("{:.1} {unit}", count as f64 / (1u64 << shift) as f64)

@@ -19,6 +19,7 @@ use super::generation::{self, Generation, StoredFile};
 use super::object_store::ObjectStore;
 use super::stored::{Summed, path_of};
 use crate::db::Db;
+use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::shared::environment::Environment;
 use crate::storage::memory::Memory;
@@ -155,7 +156,7 @@ fn object_of(name: &str, file: &Arc<dyn ReadAt>) -> std::io::Result<String> {
     let mut end = vec![0; len.min(END_BYTES) as usize];
     file.read_at(len - end.len() as u64, &mut end)?;
     let (number, kind) = name.split_once('.').unwrap_or((name, ""));
-    Ok(format!("{number}-{len}-{:08x}.{kind}", crc32c::crc32c(&end)))
+    Ok(format!("{number}-{len}-{:08x}.{kind}", checksum::crc32c(&end)))
 }
 
 /// Stores a file of a folder.

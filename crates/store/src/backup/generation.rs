@@ -9,6 +9,7 @@ use trommel_filters::{Corrupt, Reader, Writer};
 
 use super::object_store::ObjectStore;
 use super::stored;
+use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::files::manifest::MANIFEST_NAME;
 use crate::files::names::file_number;
@@ -76,7 +77,7 @@ impl Generation {
             out.varint(file.bytes);
             out.u32(file.checksum);
         }
-        out.u32(crc32c::crc32c(out.as_slice()));
+        out.u32(checksum::crc32c(out.as_slice()));
         out.finish()
     }
 
@@ -90,7 +91,7 @@ impl Generation {
             return Ok(Decoded::OfVersion(version));
         }
         let is_wrong =
-            |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
+            |(rest, told): (&[u8], &[u8; 4])| checksum::crc32c(rest) != u32::from_le_bytes(*told);
         if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
             return Err(input.corrupt("the checksum of the record does not match"));
         }
@@ -201,7 +202,7 @@ mod tests {
         ];
         let expected = expected.concat();
         assert_eq!(bytes[..bytes.len() - 4], expected);
-        assert_eq!(bytes[bytes.len() - 4..], crc32c::crc32c(&expected).to_le_bytes());
+        assert_eq!(bytes[bytes.len() - 4..], checksum::crc32c(&expected).to_le_bytes());
         assert_eq!(Generation::decode(&bytes), Ok(Decoded::Known(generation())));
     }
 

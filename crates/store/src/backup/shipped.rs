@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::entries::checksum;
 use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use crate::entries::expiry::Expiry;
 use crate::plan::store_layout::NAME_BYTES_MAX;
@@ -95,7 +96,7 @@ impl Part {
             out.varint(space.unlogged.map_or(0, |through| through.saturating_add(1)));
         }
         out.bytes(self.out.as_slice());
-        out.u32(crc32c::crc32c(out.as_slice()));
+        out.u32(checksum::crc32c(out.as_slice()));
         out.finish()
     }
 }
@@ -110,7 +111,7 @@ pub(super) fn head(bytes: &[u8], input: &mut Reader<'_>) -> Decoded<Head> {
         return Ok(Head::OfVersion(version));
     }
     let is_wrong =
-        |(rest, told): (&[u8], &[u8; 4])| crc32c::crc32c(rest) != u32::from_le_bytes(*told);
+        |(rest, told): (&[u8], &[u8; 4])| checksum::crc32c(rest) != u32::from_le_bytes(*told);
     if bytes.split_last_chunk::<4>().is_none_or(is_wrong) {
         return Err(input.corrupt("the checksum of shipped changes does not match"));
     }
@@ -264,7 +265,7 @@ mod tests {
         ];
         let (bytes, expected) = (encoded(), expected.concat());
         assert_eq!(bytes[..bytes.len() - 4], expected);
-        assert_eq!(bytes[bytes.len() - 4..], crc32c::crc32c(&expected).to_le_bytes());
+        assert_eq!(bytes[bytes.len() - 4..], checksum::crc32c(&expected).to_le_bytes());
         assert_eq!(decoded(&bytes), Ok((Head::Known(spaces()), batches())));
     }
 

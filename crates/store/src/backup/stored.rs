@@ -4,6 +4,7 @@ use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use super::object_store::ObjectStore;
+use crate::entries::checksum;
 use crate::error::{Error, Result};
 
 const PIECE_BYTES: usize = 1 << 20;
@@ -29,7 +30,7 @@ impl<R: Read> Summed<R> {
 impl<R: Read> Read for Summed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let count = self.source.read(buffer)?;
-        self.checksum = crc32c::crc32c_append(self.checksum, &buffer[..count]);
+        self.checksum = checksum::crc32c_append(self.checksum, &buffer[..count]);
         self.bytes += count as u64;
         Ok(count)
     }

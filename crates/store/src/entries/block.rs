@@ -14,6 +14,7 @@ use std::ops::Range;
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::entries::checksum;
 use crate::entries::compression::{Dictionary, Packer, Unreadable, unpack};
 use crate::entries::entry::{Entry, Sequence, VALUE_BYTES_MAX};
 use crate::entries::keys::common_prefix;
@@ -127,7 +128,7 @@ impl BlockPlace {
     }
 
     pub(crate) fn checksum(self, bytes: &[u8]) -> u32 {
-        crc32c::crc32c(bytes) ^ self.salt()
+        checksum::crc32c(bytes) ^ self.salt()
     }
 }
 

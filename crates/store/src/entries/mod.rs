@@ -4,6 +4,7 @@ pub(crate) mod append_list;
 pub(crate) mod batch;
 pub(crate) mod block;
 pub(crate) mod block_cursor;
+pub(crate) mod checksum;
 pub(crate) mod compression;
 pub(crate) mod cursor;
 pub(crate) mod cursor_heap;

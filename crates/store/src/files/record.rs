@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 
 use trommel_filters::Reader;
 
+use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, ReadAt, Syncer};
@@ -124,7 +125,7 @@ fn encode_head(salt: u64, offset: u64, len: u32, payload: &[u8]) -> [u8; HEAD_SI
     let mut head = [0; HEAD_SIZE];
     head[..LEN_AT].copy_from_slice(&MAGIC);
     head[LEN_AT..PAYLOAD_CHECKSUM_AT].copy_from_slice(&len.to_le_bytes());
-    let payload_checksum = crc32c::crc32c(payload).to_le_bytes();
+    let payload_checksum = checksum::crc32c(payload).to_le_bytes();
     head[PAYLOAD_CHECKSUM_AT..HEAD_CHECKSUM_AT].copy_from_slice(&payload_checksum);
     let (checked, _) = head.split_first_chunk().expect("it is longer");
     let head_checksum = head_checksum(salt, offset, checked);
@@ -138,7 +139,7 @@ fn head_checksum(salt: u64, offset: u64, head: &[u8; HEAD_CHECKSUM_AT]) -> u32 {
     place[..size_of::<u64>()].copy_from_slice(&salt.to_le_bytes());
     place[size_of::<u64>()..].copy_from_slice(&offset.to_le_bytes());
     of_head.copy_from_slice(head);
-    crc32c::crc32c(&all)
+    checksum::crc32c(&all)
 }
 
 /// How many bytes of the file were durable before a record was added, as its payload tells. The
@@ -295,7 +296,7 @@ pub(crate) fn record_at(bytes: &[u8], at: usize, salt: u64) -> Option<&[u8]> {
     let (len, checksum) = head_of(&bytes[at..], salt, at as u64)?;
     let end = HEAD_SIZE.checked_add(usize::try_from(len).ok()?)?;
     let payload = bytes[at..].get(HEAD_SIZE..end)?;
-    (crc32c::crc32c(payload) == checksum).then_some(payload)
+    (checksum::crc32c(payload) == checksum).then_some(payload)
 }
 
 /// The length and the checksum of the payload of a record at `at` that starts with these bytes.

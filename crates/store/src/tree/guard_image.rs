@@ -16,6 +16,7 @@
 
 use trommel_filters::{FlushNumber, GrfOptions, Part, Questions};
 
+use crate::entries::checksum;
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::names::image_name;
@@ -67,7 +68,7 @@ fn write_part(
     let mut bytes = Vec::new();
     tree.counters.time_guard(|| {
         part.write_image_with(questions, &mut bytes);
-        (record.bytes, record.checksum) = (bytes.len() as u64, crc32c::crc32c(&bytes));
+        (record.bytes, record.checksum) = (bytes.len() as u64, checksum::crc32c(&bytes));
     });
     record.file = tree.table_files.new_file();
     write_file(&tree.table_files, record.file, &bytes)?;
@@ -135,7 +136,7 @@ pub(crate) fn read(folder: &OpenFolder, record: &ImageRecord) -> Result<Vec<u8>>
     let zeros = usize::try_from(size).ok().and_then(|size| zeroed(size).ok());
     let mut bytes = zeros.ok_or_else(|| damaged("an image beyond memory"))?;
     file.read_at(0, &mut bytes).map_err(Error::io(&path))?;
-    if crc32c::crc32c(&bytes) != record.checksum {
+    if checksum::crc32c(&bytes) != record.checksum {
         return Err(damaged("the filter's image has not the checksum that the manifest names"));
     }
     Ok(bytes)
@@ -413,7 +414,7 @@ mod tests {
             keys.iter().for_each(|key| builder.push(key));
             let mut bytes = Vec::new();
             builder.finish(FlushNumber(end)).write_image(&mut bytes);
-            let (checksum, len) = (crc32c::crc32c(&bytes), bytes.len() as u64);
+            let (checksum, len) = (checksum::crc32c(&bytes), bytes.len() as u64);
             disk.put_file(image_path(image.file), bytes);
             let image = ImageRecord { checksum, bytes: len, ..image.clone() };
             assert_eq!(recovery_with(&disk, &layout, image), expected);
@@ -426,7 +427,7 @@ mod tests {
         let image = layout.default_tree().images[0].clone();
         let rubbish = b"no image, but with the right checksum";
         disk.put_file(image_path(image.file), rubbish.as_slice());
-        let (checksum, bytes) = (crc32c::crc32c(rubbish), rubbish.len() as u64);
+        let (checksum, bytes) = (checksum::crc32c(rubbish), rubbish.len() as u64);
         let image = ImageRecord { checksum, bytes, ..image };
         assert_eq!(recovery_with(&disk, &layout, image), "rebuilt: the image is damaged");
         assert_eq!(open(&disk).damaged_filters.len(), 1);

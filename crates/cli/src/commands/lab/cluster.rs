@@ -2,7 +2,7 @@
 //! ```text
 //! state    instances   of each: keys  disk  filter  runs   restart   takeover   changelog
 //! ```
-//! Invariant: what one instance holds is one tree of `lab scale`; the rest is arithmetic, and
+//! Invariant: what a task holds is one tree of `lab scale`; the rest is arithmetic, and
 //! docs/scale.md has its formulas.
 
 use std::io::Write;
@@ -11,10 +11,10 @@ use clap::Args;
 use serde::Serialize;
 
 use super::measured_costs::{needless_reads, opening_seconds};
-use super::scale::Simulated;
+use super::scale::{Simulated, time};
 use crate::args::policy::PolicyArgs;
 use crate::args::values::{byte_count, large_number};
-use crate::output::table::{TextTable, bytes, nanoseconds, whole};
+use crate::output::table::{TextTable, bytes, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 
 pub(crate) const EXAMPLES: &str = "Examples: from three to a thousand instances; a copy of each task on another instance\n  \
@@ -32,6 +32,9 @@ pub(crate) struct ClusterArgs {
     /// How many instances hold it.
     #[arg(long, value_name = "N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value = "3,30,300,1000")]
     instances: Vec<u64>,
+    /// Tasks of an instance, each with a tree of its own.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000), default_value_t = 32)]
+    tasks: u64,
     /// Of key and value.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "100")]
     entry_bytes: usize,
@@ -47,7 +50,7 @@ pub(crate) struct ClusterArgs {
     /// Records of a changelog that an instance restores in a second.
     #[arg(long, value_name = "N", value_parser = large_number, default_value = "200000")]
     restored: u64,
-    /// Bytes of a flush.
+    /// Bytes of a flush of a task.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     write_buffer: usize,
     /// Of the filter.
@@ -65,7 +68,7 @@ struct Row {
     keys_each: u64,
     data_bytes_each: u64,
     filter_bytes_each: u64,
-    runs_mean: f64,
+    runs_of_a_task: f64,
     needless_reads_per_miss: f64,
     /// From a kill to answers, of an instance whose folder is there.
     restart_seconds: f64,
@@ -99,7 +102,7 @@ impl ClusterArgs {
         let keys = state / self.entry_bytes as u64;
         let keys_each = keys.saturating_mul(copies).div_ceil(instances);
         let load = Simulated {
-            keys: keys_each,
+            keys: keys_each.div_ceil(self.tasks),
             turnover: 1,
             entry_bytes: self.entry_bytes,
             write_buffer: self.write_buffer,
@@ -115,11 +118,11 @@ impl ClusterArgs {
             state_bytes: state,
             instances,
             keys_each,
-            data_bytes_each: tree.entries() * self.entry_bytes as u64,
-            filter_bytes_each: (tree.entries() as f64 * self.bits_per_key / 8.0) as u64,
-            runs_mean: tree.mean_runs,
+            data_bytes_each: keys_each * self.entry_bytes as u64,
+            filter_bytes_each: (keys_each as f64 * self.bits_per_key / 8.0) as u64,
+            runs_of_a_task: tree.mean_runs,
             needless_reads_per_miss: needless_reads(self.bits_per_key),
-            restart_seconds: opening_seconds(tree.entries()),
+            restart_seconds: opening_seconds(keys_each),
             takeover_seconds,
             // The log has each write once more.
             disk_written_each_per_second: writes_each
@@ -167,9 +170,9 @@ fn text(rows: &[Row]) -> String {
             whole(row.keys_each),
             bytes(row.data_bytes_each),
             bytes(row.filter_bytes_each),
-            format!("{:.1}", row.runs_mean),
-            nanoseconds(1e9 * row.restart_seconds),
-            nanoseconds(1e9 * row.takeover_seconds),
+            format!("{:.1}", row.runs_of_a_task),
+            time(row.restart_seconds),
+            time(row.takeover_seconds),
             bytes(row.disk_written_each_per_second as u64),
             bytes(row.changelog_bytes_per_second as u64),
             bytes(row.changelog_bytes),

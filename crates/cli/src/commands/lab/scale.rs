@@ -1,7 +1,7 @@
 //! `lab scale`: the trees of loads that no machine at hand can hold, simulated.
 //! ```text
 //!           keys       data  levels  runs  most  written    filter  needless  opens in
-//! 10,000,000,000  372.5 GiB       5  12.3    29     7.1x  14.0 GiB    0.0031    38.0 s
+//! 10,000,000,000  372.5 GiB       5  14.3    29     7.5x  14.0 GiB    0.0031      38 s
 //! ```
 //! Invariant: the store's own code chooses each merge (`trommel::research::simulate_tree`).
 
@@ -11,6 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use trommel::Options;
 use trommel::research::{Load, SimulatedTree, simulate_tree};
+use trommel_lab::experiment::duration;
 
 use super::measured_costs::{needless_reads, opening_seconds, opening_without_image_seconds};
 use crate::args::policy::PolicyArgs;
@@ -147,6 +148,11 @@ impl ScaleArgs {
     }
 }
 
+/// Seconds in the unit that fits.
+pub(super) fn time(seconds: f64) -> String {
+    if seconds < 10.0 { nanoseconds(1e9 * seconds) } else { duration(seconds) }
+}
+
 fn text(rows: &[Row]) -> String {
     let heading = [
         "keys",
@@ -171,8 +177,8 @@ fn text(rows: &[Row]) -> String {
             format!("{:.1}x", row.written_per_flushed_byte),
             bytes(row.filter_bytes),
             format!("{:.4}", row.needless_reads_per_miss),
-            nanoseconds(1e9 * row.open_seconds),
-            nanoseconds(1e9 * row.open_seconds_without_image),
+            time(row.open_seconds),
+            time(row.open_seconds_without_image),
         ]);
     }
     table.render()

@@ -9,6 +9,7 @@
 use std::path::Path;
 
 use super::{HEAD_SIZE, MAGIC, head_of};
+use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::storage::traits::ReadAt;
 use crate::sync::Arc;
@@ -72,7 +73,7 @@ impl<'p> RecordReader<'p> {
             return Ok(None);
         }
         let payload = self.bytes(from, len)?;
-        Ok((crc32c::crc32c(payload) == checksum).then_some(payload))
+        Ok((checksum::crc32c(payload) == checksum).then_some(payload))
     }
 
     /// The checksum of bytes that need not be in memory together.
@@ -80,7 +81,7 @@ impl<'p> RecordReader<'p> {
         let (mut at, end, mut checksum) = (from, from + len, 0);
         while at < end {
             let len = (end - at).min(WINDOW_BYTES);
-            checksum = crc32c::crc32c_append(checksum, self.bytes(at, len)?);
+            checksum = checksum::crc32c_append(checksum, self.bytes(at, len)?);
             at += len;
         }
         Ok(checksum)

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use trommel_filters::Corrupt;
 
 use crate::entries::block::{Block, BlockPlace, unseal};
+use crate::entries::checksum;
 use crate::entries::compression::{DICTIONARY_BYTES_MAX, Dictionary, Unreadable};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
@@ -76,7 +77,7 @@ impl CheckedFile {
     }
 
     pub(super) fn checked(&self, section: &Section, bytes: &[u8]) -> Result<()> {
-        if crc32c::crc32c(bytes) == section.checksum {
+        if checksum::crc32c(bytes) == section.checksum {
             return Ok(());
         }
         let what = format!("the checksum of the {} does not match", section_name(section.tag));

@@ -14,6 +14,7 @@
 use trommel_filters::{Corrupt, FilterKind, Reader, Writer};
 
 use crate::entries::block::BLOCK_BYTES_MAX;
+use crate::entries::checksum;
 use crate::entries::compression::RATIO_MAX;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, NUMBER_MAX, Sequence};
 use crate::entries::keys::common_prefix;
@@ -137,12 +138,12 @@ pub(crate) fn encode_footer(sections: &[Section], version: u32) -> Vec<u8> {
         out.u64(section.len);
         out.u32(section.checksum);
     }
-    let (list_len, list_checksum) = (out.len() as u32, crc32c::crc32c(out.as_slice()));
+    let (list_len, list_checksum) = (out.len() as u32, checksum::crc32c(out.as_slice()));
     let tail_start = out.len();
     out.u32(list_len);
     out.u32(list_checksum);
     out.u32(version);
-    out.u32(crc32c::crc32c(&out.as_slice()[tail_start..]));
+    out.u32(checksum::crc32c(&out.as_slice()[tail_start..]));
     out.u64(MAGIC);
     out.finish()
 }
@@ -163,7 +164,7 @@ pub(crate) fn decode_tail(bytes: &[u8]) -> Result<Tail> {
         return Err(Corrupt { at: MAGIC_AT, what: "the magic number of a table" });
     }
     input.end()?;
-    if checksum != crc32c::crc32c(&bytes[..TAIL_CHECKSUM_AT]) {
+    if checksum != checksum::crc32c(&bytes[..TAIL_CHECKSUM_AT]) {
         return Err(Corrupt { at: TAIL_CHECKSUM_AT, what: "the tail's checksum does not match" });
     }
     Ok(Tail { list_len, list_checksum, version })
@@ -171,7 +172,7 @@ pub(crate) fn decode_tail(bytes: &[u8]) -> Result<Tail> {
 
 /// The sections, which all lie before `end`.
 pub(crate) fn decode_sections(bytes: &[u8], tail: Tail, end: u64) -> Result<Vec<Section>> {
-    if crc32c::crc32c(bytes) != tail.list_checksum {
+    if checksum::crc32c(bytes) != tail.list_checksum {
         return Err(Corrupt { at: 0, what: "the section list's checksum does not match" });
     }
     let mut input = Reader::new(bytes);

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use trommel_filters::{FilterOptions, kinds};
 
 use super::*;
+use crate::entries::checksum;
 use crate::entries::compression::Compression;
 use crate::entries::cursor::Cursor;
 use crate::entries::cursor::checks::{Owned, any_entries, any_moves, entry, follows, sorted};
@@ -367,7 +368,7 @@ fn another_version_is_told_from_damage() {
     let mut bytes = table_files.disk.file(TableFiles::path(file)).unwrap();
     let tail_at = bytes.len() - TAIL_SIZE;
     bytes[tail_at + 8] = 9;
-    let checksum = crc32c::crc32c(&bytes[tail_at..tail_at + 12]).to_le_bytes();
+    let checksum = checksum::crc32c(&bytes[tail_at..tail_at + 12]).to_le_bytes();
     bytes[tail_at + 12..tail_at + 16].copy_from_slice(&checksum);
     table_files.disk.put_file(TableFiles::path(file), bytes);
     let result = table_files.open(file).map(|_| ());

@@ -12,6 +12,7 @@ use std::time::Instant;
 use trommel_filters::{AnyFilterBuilder, FilterKind, FilterOptions, HashUse, KeyList, hash_key};
 
 use crate::entries::block::{BlockBuilder, BlockPlace, seal};
+use crate::entries::checksum;
 use crate::entries::compression::{Compression, EncoderDictionary, Packer, forms};
 use crate::entries::entry::{Entry, Sequence, order};
 use crate::entries::keys::successor;
@@ -332,7 +333,7 @@ impl TableWriter {
 
     fn add_section(&mut self, tag: u16, optional: bool, bytes: &[u8]) -> Result<()> {
         let (offset, len) = (self.offset(), bytes.len() as u64);
-        let checksum = crc32c::crc32c(bytes);
+        let checksum = checksum::crc32c(bytes);
         self.sections.push(Section { tag, optional, offset, len, checksum });
         self.buffer.extend_from_slice(bytes);
         if self.buffer.len() >= Self::BUFFER_BYTES { self.append_buffer() } else { Ok(()) }

@@ -11,6 +11,7 @@
 
 use trommel_filters::{Corrupt, Reader, Writer};
 
+use crate::entries::checksum;
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::value_ref::{VALUE_APART_BYTES_MAX, ValueRef};
 
@@ -44,7 +45,7 @@ pub(crate) fn header(number: u64, keyspace: KeyspaceId) -> Vec<u8> {
     out.u32(VERSION);
     out.u64(number);
     out.u32(keyspace.0);
-    out.u32(crc32c::crc32c(out.as_slice()));
+    out.u32(checksum::crc32c(out.as_slice()));
     out.finish()
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn decode_header(bytes: &[u8], number: u64) -> Result<(u32, KeyspaceI
         return Err(Corrupt { at: 0, what: "the magic number of a value file" });
     }
     let (version, told, keyspace) = (input.u32()?, input.u64()?, input.u32()?);
-    let (checksum, sound) = (input.u32()?, crc32c::crc32c(&bytes[..HEADER_CHECKSUM_AT]));
+    let (checksum, sound) = (input.u32()?, checksum::crc32c(&bytes[..HEADER_CHECKSUM_AT]));
     input.end()?;
     if checksum != sound {
         return Err(input.corrupt("the checksum of the header does not match"));
@@ -126,7 +127,7 @@ impl Head {
         let mut head = [0; HEAD_BYTES];
         head[..PLAIN_MAGIC.len()].copy_from_slice(&magic);
         head[PLAIN_MAGIC.len()..HEAD_CHECKSUM_AT].copy_from_slice(&self.len.to_le_bytes());
-        let checksum = crc32c::crc32c(&head[..HEAD_CHECKSUM_AT]) ^ salt(place);
+        let checksum = checksum::crc32c(&head[..HEAD_CHECKSUM_AT]) ^ salt(place);
         head[HEAD_CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
         head
     }
@@ -140,7 +141,7 @@ impl Head {
             return Err(Corrupt { at: 0, what: "no value begins here" });
         }
         let len = input.u64()?;
-        let sound = crc32c::crc32c(&bytes[..HEAD_CHECKSUM_AT]) ^ salt(place);
+        let sound = checksum::crc32c(&bytes[..HEAD_CHECKSUM_AT]) ^ salt(place);
         let max = if is_packed { PACKED_VALUE_BYTES_MAX } else { VALUE_APART_BYTES_MAX };
         if input.u32()? != sound || len > max {
             return Err(Corrupt { at: 0, what: "the head of a value is damaged" });
@@ -151,5 +152,5 @@ impl Head {
 
 /// The checksum of a value's chunks with one more of them.
 pub(super) fn join(before: u32, chunk: u32) -> u32 {
-    crc32c::crc32c_append(before, &chunk.to_le_bytes())
+    checksum::crc32c_append(before, &chunk.to_le_bytes())
 }

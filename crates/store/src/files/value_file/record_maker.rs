@@ -10,6 +10,7 @@ use super::format::{
     CHUNK_BYTES, CHUNK_HEAD_BYTES, HEAD_BYTES, Head, PACKED_VALUE_BYTES_MAX, chunk_count, join,
     salt,
 };
+use crate::entries::checksum;
 use crate::entries::compression::{Packer, forms};
 use crate::entries::value_ref::ValueRef;
 
@@ -80,7 +81,7 @@ impl<'p> RecordMaker<'p> {
             } else {
                 out.extend_from_slice(chunk);
             }
-            let checksum = crc32c::crc32c(&out[start..]);
+            let checksum = checksum::crc32c(&out[start..]);
             self.checksum = join(self.checksum, checksum);
             out.extend_from_slice(&(checksum ^ self.salt()).to_le_bytes());
             self.written += (out.len() - start) as u64;
@@ -106,7 +107,7 @@ impl<'p> RecordMaker<'p> {
         if chunk_count(self.len) > 1 && self.packer.is_some() {
             let start = out.len();
             self.ends.iter().for_each(|end| out.extend_from_slice(&end.to_le_bytes()));
-            let checksum = crc32c::crc32c(&out[start..]) ^ self.salt();
+            let checksum = checksum::crc32c(&out[start..]) ^ self.salt();
             out.extend_from_slice(&checksum.to_le_bytes());
             self.written += (out.len() - start) as u64;
         }

@@ -14,6 +14,7 @@ use super::format::{
     CHECKSUM_BYTES, CHUNK_BYTES, CHUNK_HEAD_BYTES, HEAD_BYTES, Head, STRIDE, chunk_count,
     chunk_len, ends_bytes, join, plain_record_bytes, record_bytes, salt,
 };
+use crate::entries::checksum;
 use crate::entries::compression::{Unreadable, unpack};
 use crate::entries::value_ref::ValueRef;
 
@@ -55,7 +56,7 @@ impl Ends {
         let place = Ends::span(at).start;
         let wrong = || damage(place, "the ends of a value's chunks are damaged");
         let (list, stored) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or_else(wrong)?;
-        let sound = crc32c::crc32c(list) ^ salt((at.file, place));
+        let sound = checksum::crc32c(list) ^ salt((at.file, place));
         if u32::from_le_bytes(*stored) != sound
             || bytes.len() as u64 != ends_bytes(chunk_count(at.len))
         {
@@ -170,7 +171,7 @@ fn packed_chunk(bytes: &[u8]) -> Result<(u8, &[u8]), &'static str> {
 fn check(stored: &[u8], place: (u64, u64)) -> Result<u32, Wrong> {
     let wrong = damage(place.1, "the checksum of a chunk of a value does not match");
     let (bytes, told) = stored.split_last_chunk::<CHECKSUM_BYTES>().ok_or(wrong)?;
-    let own = crc32c::crc32c(bytes);
+    let own = checksum::crc32c(bytes);
     if own ^ salt(place) == u32::from_le_bytes(*told) { Ok(own) } else { Err(wrong) }
 }
 

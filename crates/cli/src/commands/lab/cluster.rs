@@ -24,6 +24,10 @@ pub(crate) const EXAMPLES: &str = "Examples: from three to a thousand instances;
 /// Bytes of a changelog's record beside its key and value, in batches of many.
 const RECORD_BYTES: f64 = 12.0;
 
+/// How often each key is written until merges cost what they go on to cost.
+const STEADY_TURNOVER: u64 = 3;
+const TERABYTE: f64 = 1e12;
+
 #[derive(Debug, Args)]
 pub(crate) struct ClusterArgs {
     /// Bytes of keys and values in all, like 10TB. Their copies do not count.
@@ -103,7 +107,7 @@ impl ClusterArgs {
         let keys_each = keys.saturating_mul(copies).div_ceil(instances);
         let load = Simulated {
             keys: keys_each.div_ceil(self.tasks),
-            turnover: 1,
+            turnover: STEADY_TURNOVER,
             entry_bytes: self.entry_bytes,
             write_buffer: self.write_buffer,
         };
@@ -165,7 +169,7 @@ fn text(rows: &[Row]) -> String {
     let mut table = TextTable::new(0, &heading);
     for row in rows {
         table.row(vec![
-            bytes(row.state_bytes),
+            format!("{} TB", row.state_bytes as f64 / TERABYTE),
             whole(row.instances),
             whole(row.keys_each),
             bytes(row.data_bytes_each),

@@ -16,7 +16,7 @@ use trommel_lab::experiment::duration;
 use super::measured_costs::{needless_reads, opening_seconds, opening_without_image_seconds};
 use crate::args::policy::PolicyArgs;
 use crate::args::values::{byte_count, large_number};
-use crate::output::table::{TextTable, bytes, nanoseconds, whole};
+use crate::output::table::{TextTable, bytes, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 
 pub(crate) const EXAMPLES: &str = "Examples: a thousand million keys and more; each overwritten ten times, levelled\n  \
@@ -150,7 +150,11 @@ impl ScaleArgs {
 
 /// Seconds in the unit that fits.
 pub(super) fn time(seconds: f64) -> String {
-    if seconds < 10.0 { nanoseconds(1e9 * seconds) } else { duration(seconds) }
+    match seconds {
+        seconds if seconds < 1.0 => format!("{:.0} ms", 1e3 * seconds),
+        seconds if seconds < 10.0 => format!("{seconds:.1} s"),
+        seconds => duration(seconds),
+    }
 }
 
 fn text(rows: &[Row]) -> String {

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -11,7 +12,10 @@ import java.util.function.BooleanSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** A process of Java whose output goes to a file. It never outlives this one. */
+/**
+ * A process of Java whose output goes to a file. It does not outlive this one; should this one be
+ * killed, the file {@code pids} beside the outputs says whom to end.
+ */
 final class ChildProcess {
     private static final int LAST_WORDS = 60;
     private static final List<Process> STARTED = new ArrayList<>();
@@ -49,6 +53,8 @@ final class ChildProcess {
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
                 .redirectOutput(output.toFile()).start();
         STARTED.add(process);
+        Files.writeString(output.resolveSibling("pids"), process.pid() + "\n",
+                StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         return new ChildProcess(process, output);
     }
 
@@ -89,6 +95,28 @@ final class ChildProcess {
 
     boolean said(String word) {
         return count(word) > 0;
+    }
+
+    long pid() {
+        return process.pid();
+    }
+
+    /** Halts it for a while: it neither ends nor answers. */
+    void halt() throws IOException, InterruptedException {
+        signal("STOP");
+    }
+
+    /** Lets it go on where it was. */
+    void goOn() throws IOException, InterruptedException {
+        signal("CONT");
+    }
+
+    private void signal(String name) throws IOException, InterruptedException {
+        Process kill = new ProcessBuilder("kill", "-" + name, String.valueOf(process.pid()))
+                .inheritIO().start();
+        if (!kill.waitFor(10, TimeUnit.SECONDS) || kill.exitValue() != 0) {
+            throw new IllegalStateException("kill -" + name + " failed");
+        }
     }
 
     /** Ends it as a crash does. */

@@ -3,11 +3,12 @@
 # compared with the truth: scripts/torture-kafka.sh [--minutes N] [--seed S] [--rate RECORDS] [--kafka oldest|newest]
 # Brokers and instances are killed, instances halted until others take over, and, for root on Linux, disks filled.
 # It listens on 127.0.0.1 alone, and takes 3 GB of memory and some GB of disk. If something goes wrong, its folder stays.
-# CARGO_TARGET_DIR: where everything is made. MAVEN: the command mvn. LIBRARY: the native library, if it is made.
+# CARGO_TARGET_DIR: where everything is made. MAVEN: the command mvn. LIBRARY: the native library, if it is made. KEEP=1:
+# the folder stays in any case.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-minutes=10 seed=$RANDOM rate=800 kafka=oldest
+minutes=10 seed=$RANDOM rate=400 kafka=oldest
 usage() {
     sed -n '2,3s/^# //p' "$0" >&2
     exit 2
@@ -57,9 +58,9 @@ finish() {
     for state in a b c; do
         ! mountpoint -q "$folder/state-$state" 2>/dev/null || umount -l "$folder/state-$state"
     done
-    if [ $passed = yes ]; then
+    if [ $passed = yes ] && [ -z "${KEEP:-}" ]; then
         rm -rf "$folder"
-    else
+    elif [ $passed = no ]; then
         printf 'torture-kafka: it went wrong with --seed %s; all that was said is in %s\n' "$seed" "$folder" >&2
     fi
 }

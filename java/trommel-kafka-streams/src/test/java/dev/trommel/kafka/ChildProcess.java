@@ -42,8 +42,14 @@ final class ChildProcess {
             throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx" + megabytes + "m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"));
+                "-Xmx" + megabytes + "m", "-XX:+UseSerialGC",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                "-Dorg.slf4j.simpleLogger.showDateTime=true",
+                "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+                "-Dorg.slf4j.simpleLogger.log.dev.trommel=info"));
+        if (!Boolean.getBoolean("dev.trommel.measured")) {
+            command.add("-XX:TieredStopAtLevel=1");
+        }
         String library = System.getProperty("dev.trommel.library");
         if (library != null) {
             command.add("-Ddev.trommel.library=" + library);

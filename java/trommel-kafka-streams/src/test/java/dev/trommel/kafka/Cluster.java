@@ -10,6 +10,7 @@ import java.util.Collection;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -99,6 +100,7 @@ final class Cluster {
                 "advertised.listeners=PLAINTEXT://" + address(number),
                 "controller.listener.names=CONTROLLER",
                 "log.dirs=" + folder.resolve("logs-" + number),
+                "log.message.timestamp.after.max.ms=" + Long.MAX_VALUE,
                 "log.segment.bytes=67108864",
                 "log.index.size.max.bytes=1048576",
                 "log.cleaner.dedupe.buffer.size=16777216",
@@ -141,8 +143,15 @@ final class Cluster {
         }
     }
 
-    /** Makes topics that keep everything. */
+    /** Makes topics that keep everything, as soon as all brokers are there. */
     void createTopics(Collection<String> names, int partitions) throws Exception {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+        while (!areAllThere()) {
+            if (System.nanoTime() > deadline) {
+                throw new IllegalStateException("brokers do not come" + brokers[0].lastWords());
+            }
+            Thread.sleep(200);
+        }
         List<NewTopic> topics = new ArrayList<>();
         for (String name : names) {
             topics.add(new NewTopic(name, partitions, (short) Math.min(brokers.length, 3))
@@ -151,16 +160,29 @@ final class Cluster {
         admin.createTopics(topics).all().get(WAIT_SECONDS, TimeUnit.SECONDS);
     }
 
+    private boolean areAllThere() throws InterruptedException {
+        return nowOrNever(() -> admin.describeCluster().nodes()
+                .get(ADMIN_SECONDS, TimeUnit.SECONDS).size() == brokers.length);
+    }
+
     /** Whether each replica of each partition has all, so that any broker may go. */
     boolean isInSync() throws InterruptedException {
-        try {
+        return nowOrNever(() -> {
             var names = admin.listTopics().names().get(ADMIN_SECONDS, TimeUnit.SECONDS);
             Collection<TopicDescription> topics = admin.describeTopics(names).allTopicNames()
                     .get(ADMIN_SECONDS, TimeUnit.SECONDS).values();
             return topics.stream().flatMap(topic -> topic.partitions().stream())
                     .allMatch(one -> one.isr().size() == one.replicas().size());
-        } catch (java.util.concurrent.ExecutionException
-                | java.util.concurrent.TimeoutException notNow) {
+        });
+    }
+
+    /** What brokers answer; false if they do not. */
+    private static boolean nowOrNever(Callable<Boolean> asked) throws InterruptedException {
+        try {
+            return asked.call();
+        } catch (InterruptedException ended) {
+            throw ended;
+        } catch (Exception notNow) {
             return false;
         }
     }

@@ -11,8 +11,10 @@ final class Events {
     static final long GAP_MILLIS = 20_000;
     static final long JOIN_MILLIS = 15_000;
 
-    private static final long FIRST_TIME = 1_700_000_000_000L;
+    private static final long HOUR_MILLIS = 3_600_000;
     private static final long STEP_MILLIS = 15;
+    /** Brokers forget what is days old: records, and what producers last sent. */
+    private static final long BEFORE_NOW_MILLIS = 12 * HOUR_MILLIS;
     private static final int HOT_KEYS = 100;
     private static final int COLD_KEYS = 3_000;
     private static final int TABLE_KEYS = 1_000;
@@ -23,13 +25,9 @@ final class Events {
     }
 
     /** A record, but for the version that rows of tables have as value. */
-    record Event(Kind kind, String key, long number) {
+    record Event(Kind kind, String key, long number, long time) {
         boolean isOfTable() {
             return kind == Kind.FIRST_TABLE || kind == Kind.SECOND_TABLE;
-        }
-
-        long time() {
-            return FIRST_TIME + number * STEP_MILLIS;
         }
 
         /** The value of a record of the stream. */
@@ -39,22 +37,25 @@ final class Events {
     }
 
     private final long seed;
+    private final long firstTime;
 
     Events(long seed) {
         this.seed = seed;
+        firstTime = System.currentTimeMillis() / HOUR_MILLIS * HOUR_MILLIS - BEFORE_NOW_MILLIS;
     }
 
     /** Half of the stream is of few keys, so that windows and sessions have more than one. */
     Event event(long number) {
         SplittableRandom random = new SplittableRandom(seed * 1_000_003 + number);
+        long time = firstTime + number * STEP_MILLIS;
         int kind = random.nextInt(8);
         if (kind >= 6) {
             return new Event(kind == 6 ? Kind.FIRST_TABLE : Kind.SECOND_TABLE,
-                    "row-" + random.nextInt(TABLE_KEYS), number);
+                    "row-" + random.nextInt(TABLE_KEYS), number, time);
         }
         String key = random.nextBoolean() ? "hot-" + random.nextInt(HOT_KEYS)
                 : "cold-" + random.nextInt(COLD_KEYS);
-        return new Event(kind < 3 ? Kind.LEFT : Kind.RIGHT, key, number);
+        return new Event(kind < 3 ? Kind.LEFT : Kind.RIGHT, key, number, time);
     }
 
     static boolean isLeft(String value) {

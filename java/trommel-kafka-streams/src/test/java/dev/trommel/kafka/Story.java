@@ -203,6 +203,10 @@ final class Story {
     private static final class Load implements AutoCloseable {
         private static final int BURST = 200;
         private static final AtomicLong SENT = new AtomicLong();
+        private static final long HOUR_MILLIS = 3_600_000;
+        /** The last hour that is over. Brokers forget what is days old. */
+        private static final long HOUR =
+                (System.currentTimeMillis() / HOUR_MILLIS - 1) * HOUR_MILLIS;
 
         private final KafkaProducer<String, String> producer;
         private Thread sender;
@@ -226,7 +230,7 @@ final class Story {
                 for (int burst = 0; burst < BURST; burst++) {
                     long number = SENT.getAndIncrement();
                     String key = "key-" + number * 2_654_435_761L % KEYS;
-                    long time = 3_600_000 + number % 3_000_000;
+                    long time = HOUR + number % 3_000_000;
                     producer.send(new ProducerRecord<>(INPUT, null, time, key, "value"));
                     producer.send(new ProducerRecord<>(TABLE, null, time, key,
                             String.valueOf(number)));

@@ -22,6 +22,10 @@ final class Topologies {
         switch (name) {
             case "story" -> story(builder);
             case "torture" -> torture(builder);
+            case "count" -> builder.stream(config.getProperty("input")).groupByKey().count();
+            case "windowed" -> builder.stream(config.getProperty("input")).groupByKey()
+                    .windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofMinutes(1))).count();
+            case "join" -> join(builder, config.getProperty("input"));
             default -> throw new IllegalArgumentException("no topology " + name);
         }
         return builder;
@@ -36,6 +40,13 @@ final class Topologies {
                 .to(Story.WINDOWED_COUNTS);
         builder.<String, String>table(Story.TABLE, Materialized.as("names"))
                 .toStream().to(Story.TABLE_CHANGES);
+    }
+
+    /** A join whose state is small. */
+    private static void join(StreamsBuilder builder, String input) {
+        builder.<String, String>stream(input + "-left").join(
+                builder.<String, String>stream(input + "-right"), (one, other) -> one,
+                JoinWindows.ofTimeDifferenceWithNoGrace(Duration.ofSeconds(10)));
     }
 
     /**

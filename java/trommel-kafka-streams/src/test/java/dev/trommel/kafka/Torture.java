@@ -8,7 +8,6 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
-import java.util.concurrent.TimeUnit;
 
 /**
  * Three brokers and three instances under exactly-once, of which one after the other is killed or
@@ -41,8 +40,9 @@ final class Torture {
     private static final int WAIT_SECONDS = 240;
     /** Behind the load; instances and brokers have to come back, and do what was left. */
     private static final int DRAIN_SECONDS = 900;
-    private static final int STRIKE_MILLIS_MIN = 2_000;
-    private static final int STRIKE_MILLIS_SPAN = 6_000;
+    private static final double STRIKE_SECONDS_MIN = 2;
+    private static final double STRIKE_SECONDS_SPAN = 6;
+    private static final double STRIKE_SECONDS_MAX = 30;
     /** How long outputs may stand still while nothing of the load is done. */
     private static final int STILL_SECONDS_MAX = 300;
 
@@ -56,7 +56,25 @@ final class Torture {
         BROKER_KILLED, INSTANCE_KILLED, INSTANCE_HALTED, DISK_FILLED
     }
 
-    private record Due(long at, Action action) {}
+    /** Seconds of this process: those in which it was halted itself do not count. */
+    private static final class Clock {
+        private static final double TICK_SECONDS_MAX = 2;
+
+        private double seconds;
+        private long tickedAt = System.nanoTime();
+
+        void tick() {
+            long now = System.nanoTime();
+            seconds += Math.min((now - tickedAt) / 1e9, TICK_SECONDS_MAX);
+            tickedAt = now;
+        }
+
+        double seconds() {
+            return seconds;
+        }
+    }
+
+    private record Due(double at, Action action) {}
 
     private final Map<Strike, Integer> strikes = new EnumMap<>(Strike.class);
     private final List<Due> dues = new ArrayList<>();
@@ -67,8 +85,11 @@ final class Torture {
     private final Cluster cluster;
     private final Events events;
     private boolean brokersAreFine = true;
+    private final Clock clock = new Clock();
     private long lastDone;
-    private long lastDoneAt = System.nanoTime();
+    private double lastDoneAt;
+    private long doneAtStrike = -1;
+    private double struckAt;
 
     private Torture(Map<String, String> given) throws Exception {
         Path folder = Files.createDirectories(Path.of(given.get("folder"))).toAbsolutePath();
@@ -119,7 +140,7 @@ final class Torture {
         try (TortureTruth truth = new TortureTruth(cluster.servers());
                 TortureLoad load =
                         new TortureLoad(cluster.servers(), events, rate, truth::counts)) {
-            torment((long) (minutes * 60e9), load, truth);
+            torment(minutes, load, truth);
             heal();
             say("all are back, no more load; " + load.behind() + " events are behind");
             load.stop();
@@ -132,37 +153,48 @@ final class Torture {
         }
     }
 
-    private void torment(long nanos, TortureLoad load, TortureTruth truth) throws Exception {
-        long end = System.nanoTime() + nanos;
-        long nextStrike = System.nanoTime();
-        long nextWord = System.nanoTime();
-        while (System.nanoTime() < end) {
-            doWhatIsDue(System.nanoTime());
+    private void torment(double minutes, TortureLoad load, TortureTruth truth) throws Exception {
+        double nextStrike = 0;
+        double nextWord = 0;
+        while (clock.seconds() < minutes * 60) {
+            clock.tick();
+            doWhatIsDue(clock.seconds());
             requireAlive();
             load.requireFine();
             truth.requireFine();
             requireMotion(truth.all());
-            if (System.nanoTime() > nextStrike) {
+            if (clock.seconds() > nextStrike && mayStrike(truth.all())) {
                 strike();
-                nextStrike = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(
-                        STRIKE_MILLIS_MIN + random.nextInt(STRIKE_MILLIS_SPAN));
+                nextStrike = clock.seconds() + STRIKE_SECONDS_MIN
+                        + random.nextDouble() * STRIKE_SECONDS_SPAN;
             }
-            if (System.nanoTime() > nextWord) {
+            if (clock.seconds() > nextWord) {
                 say(load.sent() + " records in, " + truth.all() + " out, " + load.behind()
                         + " events behind; " + strikes);
-                nextWord = System.nanoTime() + TimeUnit.SECONDS.toNanos(30);
+                nextWord = clock.seconds() + 30;
             }
             Thread.sleep(200);
         }
+    }
+
+    /** Whether something came out since the last strike; if not, the next one comes later. */
+    private boolean mayStrike(long done) {
+        boolean may = done > doneAtStrike
+                || clock.seconds() - struckAt > STRIKE_SECONDS_MAX;
+        if (may) {
+            doneAtStrike = done;
+            struckAt = clock.seconds();
+        }
+        return may;
     }
 
     /** An application that does nothing for minutes has been lost. */
     private void requireMotion(long done) {
         if (done != lastDone) {
             lastDone = done;
-            lastDoneAt = System.nanoTime();
+            lastDoneAt = clock.seconds();
         }
-        if (System.nanoTime() - lastDoneAt > TimeUnit.SECONDS.toNanos(STILL_SECONDS_MAX)) {
+        if (clock.seconds() - lastDoneAt > STILL_SECONDS_MAX) {
             throw new IllegalStateException("nothing came out for " + STILL_SECONDS_MAX + " s");
         }
     }
@@ -176,7 +208,7 @@ final class Torture {
         instances.forEach(TorturedInstance::requireAlive);
     }
 
-    private void doWhatIsDue(long now) throws Exception {
+    private void doWhatIsDue(double now) throws Exception {
         for (Due due : List.copyOf(dues)) {
             if (due.at <= now) {
                 dues.remove(due);
@@ -186,15 +218,16 @@ final class Torture {
     }
 
     private void later(int millis, Action action) {
-        dues.add(new Due(System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis), action));
+        dues.add(new Due(clock.seconds() + millis / 1e3, action));
     }
 
     /** Ends all that is wrong. */
     private void heal() throws Exception {
-        doWhatIsDue(Long.MAX_VALUE);
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(WAIT_SECONDS);
+        doWhatIsDue(Double.MAX_VALUE);
+        double deadline = clock.seconds() + WAIT_SECONDS;
         while (!cluster.isInSync()) {
-            if (System.nanoTime() > deadline) {
+            clock.tick();
+            if (clock.seconds() > deadline) {
                 throw new IllegalStateException("brokers are not in sync");
             }
             Thread.sleep(500);

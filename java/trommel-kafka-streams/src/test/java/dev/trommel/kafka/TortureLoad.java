@@ -10,8 +10,9 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
- * Sends events at a rate, each once and in order, whatever happens to brokers. It waits while the
- * application is far behind.
+ * Sends events at a rate, each once and in order, whatever happens to brokers: so one request at a
+ * time, as a broker that becomes leader and knows nothing of a producer takes any number first. It
+ * waits while the application is far behind.
  */
 final class TortureLoad implements AutoCloseable {
     /** Keys that only end what waits for time to pass begin so; nobody compares them. */
@@ -37,7 +38,8 @@ final class TortureLoad implements AutoCloseable {
     /** Sends so many records a second, while {@code done} of the stream's events follow. */
     TortureLoad(String servers, Events events, int rate, LongSupplier done) {
         producer = new KafkaProducer<>(Map.of("bootstrap.servers", servers, "linger.ms", 20,
-                "acks", "all", "enable.idempotence", true, "delivery.timeout.ms", DELIVERY_MILLIS,
+                "acks", "all", "max.in.flight.requests.per.connection", 1,
+                "delivery.timeout.ms", DELIVERY_MILLIS,
                 "max.block.ms", DELIVERY_MILLIS), new StringSerializer(), new StringSerializer());
         this.events = events;
         this.rate = rate;

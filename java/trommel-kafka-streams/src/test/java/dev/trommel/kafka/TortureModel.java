@@ -13,11 +13,17 @@ import java.util.Map;
 final class TortureModel {
     /** All values of one key of an output. */
     static final class Values {
+        private static final int SHOWN_MAX = 150;
+
         long count;
         long hash;
+        String shown = "";
 
         void add(String value, boolean isOrdered) {
             count++;
+            if (shown.length() < SHOWN_MAX) {
+                shown += " " + value;
+            }
             long mixed = mix(value.hashCode() * 0x9E3779B97F4A7C15L + value.length());
             hash = (isOrdered ? hash * 31 : hash) + mixed;
         }
@@ -39,7 +45,7 @@ final class TortureModel {
 
         @Override
         public String toString() {
-            return count + " values of hash " + Long.toHexString(hash);
+            return count + " values of hash " + Long.toHexString(hash) + ", first" + shown;
         }
     }
 

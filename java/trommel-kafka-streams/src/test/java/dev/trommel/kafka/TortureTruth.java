@@ -113,11 +113,11 @@ final class TortureTruth implements AutoCloseable {
 
     /** Waits until outputs are as the model has them; an error that shows what is not. */
     void await(TortureModel model, int seconds, Torture.Action meanwhile) throws Exception {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!isComplete(model) && System.nanoTime() < deadline) {
+        // Rounds, not a time: who waits may be halted for a while.
+        for (int round = 0; round < seconds && !isComplete(model); round++) {
             requireFine();
             meanwhile.run();
-            Thread.sleep(500);
+            Thread.sleep(1_000);
         }
         Thread.sleep(TimeUnit.SECONDS.toMillis(TWICE_SECONDS));
         compare(model);

@@ -63,7 +63,7 @@ final class TorturedInstance {
 
     /** Whether it may be struck: it runs, or has had time enough to. */
     boolean isReady() {
-        return isWhole() && (life().said("RUNNING")
+        return !isDown && !isHalted && (life().said("RUNNING")
                 || System.nanoTime() - startedAt > TimeUnit.SECONDS.toNanos(REST_SECONDS));
     }
 

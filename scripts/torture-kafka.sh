@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-minutes=10 seed=$RANDOM rate=400 kafka=oldest
+minutes=10 seed=$RANDOM rate=300 kafka=oldest
 usage() {
     sed -n '2,3s/^# //p' "$0" >&2
     exit 2

@@ -46,8 +46,8 @@ final class TorturedInstance {
                 "stores=trommel", "teller=" + teller, "every=2000",
                 "bootstrap.servers=" + servers, "state.dir=" + state(),
                 "group.instance.id=" + name, "replication.factor=3",
-                "trommel.cache.bytes=32MiB", "commit.interval.ms=200",
-                "consumer.session.timeout.ms=8000", "producer.transaction.timeout.ms=10000"));
+                "trommel.cache.bytes=32MiB", "commit.interval.ms=1000",
+                "consumer.session.timeout.ms=8000", "producer.transaction.timeout.ms=12000"));
         startedAt = System.nanoTime();
         isDown = false;
     }

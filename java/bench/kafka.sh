@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Our stores of Kafka Streams beside the default ones, with one broker: java/bench/kafka.sh [--keys N,N..]
-# [--records N] [--rounds N] [--loads count,windowed,join] [--kafka oldest|newest]
+# [--records N] [--rounds N] [--loads count,windowed,join] [--engines trommel,rocksdb]
+# [--kafka oldest|newest]
 # It listens on 127.0.0.1 alone. Restart, recovery and steady counts with N keys each; loads of RECORDS in turns.
 # CARGO_TARGET_DIR: where everything is made. MAVEN: the command mvn. LIBRARY: the native library, if it is made.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-keys=1000000,10000000 records=1000000 rounds=2 loads=count,windowed,join kafka=oldest
+keys=1000000,10000000 records=1000000 rounds=2 loads=count,windowed,join kafka=oldest engines=trommel,rocksdb
 usage() {
-    sed -n '2,4s/^# //p' "$0" >&2
+    sed -n '2,5s/^# //p' "$0" >&2
     exit 2
 }
 while [ $# -gt 0 ]; do
@@ -18,6 +19,7 @@ while [ $# -gt 0 ]; do
     --records) records=$2 ;;
     --rounds) rounds=$2 ;;
     --loads) loads=$2 ;;
+    --engines) engines=$2 ;;
     --kafka) kafka=$2 ;;
     *) usage ;;
     esac
@@ -48,6 +50,7 @@ trap 'exit 1' INT TERM
 built=$out/target/trommel-kafka-streams
 java -Xmx512m -Ddev.trommel.measured=true "-Ddev.trommel.library=$LIBRARY" \
     -cp "$built/classes:$built/test-classes:$out/target/$libraries/libraries/*" dev.trommel.kafka.Comparison \
-    "folder=$folder" "keys=$keys" "records=$records" "rounds=$rounds" "loads=$loads" "teller=$teller" &
+    "folder=$folder" "keys=$keys" "records=$records" "rounds=$rounds" "loads=$loads" "teller=$teller" \
+    "engines=$engines" &
 java=$!
 wait "$java"

@@ -18,14 +18,15 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * thread. Both have a cache of the same size, which all stores of the instance share.
  *
  * <p>Arguments, as {@code name=value}: folder, keys (numbers with commas between them), records (of
- * each steady load), rounds, teller (hook or runtime), loads (names with commas between them).
+ * each steady load), rounds, teller (hook or runtime), loads and engines (names with commas).
  */
 final class Comparison {
-    private static final List<String> ENGINES = List.of("trommel", "rocksdb");
     private static final int PARTITIONS = 2;
     private static final int STEADY_KEYS = 100_000;
     private static final int JOIN_KEYS = 10_000;
     private static final int WAIT_SECONDS = 3_600;
+    /** Records among which it is killed. */
+    private static final int LAST = 100_000;
     private static final int CACHE_MEBIBYTES = 32;
 
     /** What a process did meanwhile. */
@@ -36,7 +37,6 @@ final class Comparison {
     private final Cluster cluster;
     private final List<String> table = new ArrayList<>();
     private int started;
-    private long sent;
 
     private Comparison(Map<String, String> given) throws Exception {
         folder = Files.createDirectories(Path.of(given.get("folder"))).toAbsolutePath();
@@ -68,16 +68,14 @@ final class Comparison {
                     : List.of(input), PARTITIONS);
             sendSteady(load, input, records);
             for (int round = 0; round < rounds; round++) {
-                for (String engine : ENGINES) {
+                for (String engine : words(given.get("engines"))) {
                     steady(engine, load, round, records);
                 }
             }
         }
         for (String keys : words(given.get("keys"))) {
             int count = Integer.parseInt(keys);
-            cluster.createTopics(List.of("fill-" + keys), PARTITIONS);
-            send("fill-" + keys, 0, count, count);
-            for (String engine : ENGINES) {
+            for (String engine : words(given.get("engines"))) {
                 restart(engine, count, records);
             }
         }
@@ -235,23 +233,23 @@ final class Comparison {
 
     private void restart(String engine, int keys, int records) throws Exception {
         String application = engine + "-" + keys;
-        String input = "fill-" + keys;
-        sent = Math.max(sent, keys);
+        String input = "keys-" + application;
+        cluster.createTopics(List.of(input), PARTITIONS);
+        send(input, 0, keys, keys);
         ChildProcess first = instance(engine, application, "count", input);
         Work fill = measure(first, keys / 20, keys);
         String what = String.format("%,d keys", keys);
         row(what + ", new ones", engine, "%,.0f records/s | %.1f us of CPU each, %.0f MB written",
                 keys * 0.95 / fill.seconds, fill.cpuSeconds / keys / 0.95 * 1e6,
                 fill.writtenMegabytes);
-        long have = end(engine, keys);
-        send(input, (int) have, (int) have + 100_000, keys);
-        awaitProcessed(first, have + 30_000);
+        send(input, keys, keys + LAST, keys);
+        awaitProcessed(first, keys + LAST / 3);
         first.kill();
         ChildProcess second = instance(engine, application, "count", input);
         double running = awaitRunning(second);
         row(what + ", restart after kill -9", engine, "%.1f s to RUNNING | %,d records replayed",
                 running, second.last("RESTORED"));
-        Work steady = catchUp(second, input, keys, have, records);
+        Work steady = catchUp(second, input, keys, records);
         double peak = peakMegabytes(second);
         second.end(60);
         row(what + ", counts go on", engine, "%,.0f records/s | %.1f us of CPU each, %s, %.0f MB"
@@ -261,17 +259,11 @@ final class Comparison {
         delete(application);
     }
 
-    /** Records that the other engine's turns have left in the topic are read by this one, too. */
-    private long end(String engine, int keys) {
-        return engine.equals(ENGINES.get(0)) ? keys : sent;
-    }
-
     /** Counts records of keys that are there, after what was sent before is done. */
-    private Work catchUp(ChildProcess second, String input, int keys, long have, int records)
+    private Work catchUp(ChildProcess second, String input, int keys, int records)
             throws Exception {
         long before = awaitAllProcessed(second);
-        send(input, (int) have + 100_000, (int) have + 100_000 + records, keys);
-        sent = have + 100_000 + records;
+        send(input, keys + LAST, keys + LAST + records, keys);
         return measure(second, before + 1, before + records);
     }
 

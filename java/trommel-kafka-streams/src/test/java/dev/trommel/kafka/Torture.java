@@ -42,9 +42,9 @@ final class Torture {
     private static final int DRAIN_SECONDS = 900;
     private static final double STRIKE_SECONDS_MIN = 2;
     private static final double STRIKE_SECONDS_SPAN = 6;
-    private static final double STRIKE_SECONDS_MAX = 30;
+    private static final double STRIKE_SECONDS_MAX = 120;
     /** How long outputs may stand still while nothing of the load is done. */
-    private static final int STILL_SECONDS_MAX = 300;
+    private static final int STILL_SECONDS_MAX = 900;
 
     /** Something that may go wrong. */
     interface Action {

@@ -104,11 +104,15 @@ final class SharedEngine {
         for (String name : store.keyspaces()) {
             int end = name.lastIndexOf('/');
             if (!name.equals(DEFAULT_KEYSPACE) && end > 0 && !used.contains(name)
-                    && !Files.isDirectory(application.resolve(name.substring(0, end)))) {
+                    && isGone(application.resolve(name.substring(0, end)))) {
                 LOG.info("Dropping {} in {}: the folder of its task is gone", name, folder);
                 store.dropKeyspace(name);
             }
         }
+    }
+
+    private static boolean isGone(Path task) {
+        return !Files.isDirectory(task) && !KeptFolders.isKept(task);
     }
 
     /**

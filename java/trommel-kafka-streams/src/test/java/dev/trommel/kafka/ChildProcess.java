@@ -18,6 +18,7 @@ import java.util.regex.Pattern;
  */
 final class ChildProcess {
     private static final int LAST_WORDS = 60;
+    private static final int ROUNDS_A_SECOND = 20;
     private static final List<Process> STARTED = new ArrayList<>();
 
     static {
@@ -139,15 +140,17 @@ final class ChildProcess {
         }
     }
 
-    /** Waits until something holds; an error if it does not in time. */
+    /**
+     * Waits until something holds; an error if it does not in time. Rounds are counted, so that
+     * time in which this process is halted, too, does not count.
+     */
     void await(String what, int seconds, BooleanSupplier holds) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!holds.getAsBoolean()) {
-            if (System.nanoTime() > deadline) {
+        for (int round = 0; !holds.getAsBoolean(); round++) {
+            if (round > seconds * ROUNDS_A_SECOND) {
                 throw new IllegalStateException(
                         "not within " + seconds + " s: " + what + lastWords());
             }
-            Thread.sleep(50);
+            Thread.sleep(1_000 / ROUNDS_A_SECOND);
         }
     }
 }

@@ -28,6 +28,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * killed     an instance is killed under load and starts on its old folder: nothing is replayed
  * between    it dies between the transaction's commit and the stores': a little is replayed
  * takeover   of two instances one is killed; the other goes on; the first one comes back
+ * halted     of two instances one is halted until the other took over; it restores what it missed
  * </pre>
  *
  * <p>Arguments: an empty folder, and who tells stores of commits (hook or runtime).
@@ -72,6 +73,9 @@ final class Story {
                 story.killed(truth);
                 story.between(truth);
                 story.takeover(truth);
+                if (story.teller.equals("hook")) {
+                    story.halted(truth);
+                }
             }
         } finally {
             story.cluster.close();
@@ -173,22 +177,51 @@ final class Story {
             load.stop();
             truth.await(load.sent());
             say("it came back: " + again.last("RESTORED") + " records restored, outputs exact");
-            requireGoesOn(again, ends);
+            requireGoesOn(again, again.output(), ends);
             again.end(30);
             other.end(30);
         }
     }
 
+    /** Kafka Streams deletes folders of tasks that were fenced: rows stay all the same. */
+    private void halted(Truth truth) throws Exception {
+        ChildProcess first = instance("a", 0);
+        awaitRunning(first);
+        ChildProcess other = instance("b", 0);
+        awaitRunning(other);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 2_000);
+            awaitProcessed(other, 2_000);
+            Map<TopicPartition, Long> ends = cluster.committedEnds("-changelog");
+            ends.putAll(cluster.committedEnds(TABLE));
+            int before = other.count("RUNNING");
+            int ownBefore = first.count("RUNNING");
+            String said = first.output();
+            first.halt();
+            other.await("the tasks of the other", WAIT_SECONDS,
+                    () -> other.count("RUNNING") > before);
+            load.stop();
+            first.goOn();
+            first.await("running again", WAIT_SECONDS,
+                    () -> first.count("RUNNING") > ownBefore);
+            truth.await(load.sent());
+            say("halted: outputs exact");
+            requireGoesOn(first, first.output().substring(said.length()), ends);
+            first.end(30);
+            other.end(30);
+        }
+    }
+
     /** What an instance restores begins where it was when it was killed. */
-    private void requireGoesOn(ChildProcess again, Map<TopicPartition, Long> ends) {
+    private void requireGoesOn(ChildProcess again, String said, Map<TopicPartition, Long> ends) {
         Matcher found = Pattern.compile("(?m)^RESTORES (\\d+) (\\d+) (\\S+)-(\\d+)$")
-                .matcher(again.output());
+                .matcher(said);
         while (found.find()) {
             long from = Long.parseLong(found.group(1));
             long end = ends.getOrDefault(new TopicPartition(found.group(3),
                     Integer.parseInt(found.group(4))), 0L);
             say("  " + found.group(3) + "-" + found.group(4) + ": from " + from + " to "
-                    + found.group(2) + "; it had all to " + end + " when it was killed");
+                    + found.group(2) + "; it had all to " + end + " before");
             require(from >= end - STANDBY_LAG_MAX, "only what is missing is restored", again);
         }
     }

@@ -1,5 +1,6 @@
 package dev.trommel.kafka;
 
+import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -199,10 +200,10 @@ final class Torture {
         }
     }
 
-    private void requireAlive() {
+    private void requireAlive() throws IOException {
         if (brokersAreFine) {
             for (int number = 0; number < cluster.size(); number++) {
-                cluster.requireAlive(number);
+                cluster.restartIfDead(number);
             }
         }
         instances.forEach(TorturedInstance::requireAlive);
@@ -288,6 +289,7 @@ final class Torture {
         long clean = instances.stream().mapToLong(TorturedInstance::restartsWithoutReplay).sum();
         int all = strikes.values().stream().mapToInt(Integer::intValue).sum();
         System.out.println("strikes: " + all + " " + strikes);
+        System.out.println("brokers that ended by themselves: " + cluster.ended());
         System.out.println("records restored, by all instances: " + restored);
         System.out.println("restarts: " + restarts + ", of them without any replay: " + clean);
     }

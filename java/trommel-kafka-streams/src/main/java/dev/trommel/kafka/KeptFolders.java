@@ -19,8 +19,8 @@ import java.util.concurrent.TimeUnit;
  *             meanwhile it is not granted again, so that a store which cannot be read is restored
  * </pre>
  *
- * <p>Invariant: a grant is of one instance of {@code KafkaStreams}, and ends with it. So whatever is
- * deleted while no instance runs, as by {@code cleanUp}, is gone.
+ * <p>Invariant: a grant is of one instance of {@code KafkaStreams}, and ends with it. So whatever
+ * is deleted while no instance runs, as by {@code cleanUp}, is gone.
  */
 final class KeptFolders {
     /** Nobody needs the rows of a task that has been elsewhere for longer. */

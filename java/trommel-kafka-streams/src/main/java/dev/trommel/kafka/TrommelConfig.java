@@ -55,7 +55,7 @@ public final class TrommelConfig {
         return options;
     }
 
-    /** What is configured of them, to tell whether an engine that is open was opened by the same. */
+    /** What is configured of them, to tell whether an open engine was opened by the same. */
     String engineText() {
         return configs.get(OPTIONS) + "; " + configs.get(CACHE_BYTES);
     }

@@ -8,8 +8,8 @@ import org.rocksdb.LRUCache;
 import org.rocksdb.Options;
 
 /**
- * Default stores that share a cache, as ours do. Memory for writes is as Kafka Streams has it: three
- * buffers of 16 MiB for each store.
+ * Default stores that share a cache, as ours do. Memory for writes is as Kafka Streams has it:
+ * three buffers of 16 MiB for each store.
  */
 public final class SharedCache implements RocksDBConfigSetter {
     /** Name of the configuration: MiB of cache. */

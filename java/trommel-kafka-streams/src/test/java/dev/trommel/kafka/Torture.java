@@ -242,7 +242,8 @@ final class Torture {
             return;
         }
         // One of them is left in peace, so that something goes on.
-        List<TorturedInstance> ready = instances.stream().filter(TorturedInstance::isReady).toList();
+        List<TorturedInstance> ready =
+                instances.stream().filter(TorturedInstance::isReady).toList();
         long whole = instances.stream().filter(TorturedInstance::isWhole).count();
         if (ready.isEmpty() || whole < 2) {
             return;

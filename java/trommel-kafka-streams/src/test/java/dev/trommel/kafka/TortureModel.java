@@ -7,8 +7,8 @@ import java.util.Map;
 
 /**
  * What outputs are to be, computed from the records that were sent. All values of a key of an
- * output are folded into one number, in their order. Joins of streams are folded without order: when
- * a record without match comes out depends on the clock.
+ * output are folded into one number, in their order. Joins of streams are folded without order:
+ * when a record without match comes out depends on the clock.
  */
 final class TortureModel {
     /** All values of one key of an output. */

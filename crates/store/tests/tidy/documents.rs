@@ -11,10 +11,11 @@ use std::path::Path;
 use super::{leading_word, root};
 
 /// Bytes that documents may have. (A path ends it, or is a folder: then all of it together.)
-const BYTES_MAX: [(&str, u64); 7] = [
+const BYTES_MAX: [(&str, u64); 8] = [
     ("README.md", 7 << 10),
     ("CONTRIBUTING.md", 6 << 10),
     ("docs/adopt.md", 4 << 10),
+    ("docs/kafka-streams.md", 8 << 10),
     ("docs/architecture.md", 7500),
     ("docs/cli.md", 29 << 10),
     ("docs/results.md", 32 << 10),
@@ -24,8 +25,8 @@ const BYTES_MAX: [(&str, u64); 7] = [
 /// Documents that commands write: they are looked up in, not read from end to end.
 const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
-/// For who comes from another system: it has a bound of its own.
-const GUIDE: &str = "docs/adopt.md";
+/// For who comes from another system, or brings its stores into one: they have bounds of their own.
+const GUIDES: [&str; 2] = ["docs/adopt.md", "docs/kafka-streams.md"];
 
 /// README, CONTRIBUTING and all other Markdown below docs that people write, together.
 const ALL_BYTES_MAX: u64 = 150 << 10;
@@ -146,7 +147,7 @@ fn documents_are_short() {
     }
     let mut found = Vec::new();
     documents("docs", &mut found);
-    let is_counted = |path: &str| !GENERATED.contains(&path) && path != GUIDE;
+    let is_counted = |path: &str| !GENERATED.contains(&path) && !GUIDES.contains(&path);
     let written = found.iter().filter(|one| is_counted(&one.path));
     let docs: u64 = written.map(|document| document.text.len() as u64).sum();
     let all = docs + bytes(&root().join("README.md")) + bytes(&root().join("CONTRIBUTING.md"));

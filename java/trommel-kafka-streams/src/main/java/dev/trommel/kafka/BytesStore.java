@@ -46,6 +46,7 @@ abstract class BytesStore implements StateStore {
     private TrommelConfig config;
     private StoreRows rows;
     private String space;
+    private Path folder;
     private volatile Position position = Position.emptyPosition();
     private long bufferBytes;
     private boolean exactlyOnce;
@@ -81,11 +82,11 @@ abstract class BytesStore implements StateStore {
         exactlyOnce = config.exactlyOnce();
         changelogs.clear();
         writer = null;
-        Path folder = given.stateDir().toPath().toAbsolutePath();
+        folder = given.stateDir().toPath().toAbsolutePath();
         space = spaceName(folder);
         SharedEngine engine = SharedEngine.acquire(application(folder), config);
         try {
-            rows = StoreRows.open(engine, space, Generation.of(folder), config);
+            rows = StoreRows.open(engine, space, Generation.of(folder, instance()), config);
             applied = rows.hasOffsets();
             position = Numbers.position(rows.meta(RowKeys.POSITION));
             readMore(rows);
@@ -210,6 +211,17 @@ abstract class BytesStore implements StateStore {
         stagedOffsets = offsets;
     }
 
+    /** What was staged is written, and its transaction is committed. */
+    final void told() {
+        staged();
+        KeptFolders.grant(folder);
+    }
+
+    /** Whose task it is. Only under exactly-once the runtime deletes folders while it runs. */
+    private Object instance() {
+        return exactlyOnce ? context.metrics() : null;
+    }
+
     /** What was staged is written. */
     void staged() {
         rows.committed(stagedOffsets);
@@ -226,8 +238,13 @@ abstract class BytesStore implements StateStore {
         if (offsets.isEmpty() && !changelogs.isEmpty() && !isGlobal()) {
             LOG.info("The state of store {} of task {} is corrupt: its rows are dropped", name,
                     context.taskId());
+            KeptFolders.withdraw(folder);
             beginAnew(to);
             return;
+        }
+        if (exactlyOnce && writer != null && to.hasUncommitted()) {
+            // A task that begins again after a commit of unknown outcome is told to commit, too.
+            KeptFolders.withdraw(folder);
         }
         Map<TopicPartition, Long> kept = applied ? offsets : Map.of();
         if (!applied && !offsets.isEmpty() && !isUnknown(offsets)) {

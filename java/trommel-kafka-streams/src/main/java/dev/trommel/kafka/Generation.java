@@ -23,17 +23,26 @@ final class Generation {
     private Generation() {}
 
     /**
-     * The generation of a folder; a new one if it has none.
+     * The generation of a folder; a new one if it has none, or the one that it had before the
+     * runtime deleted it, if its rows are kept.
      *
+     * @param instance whose task it is; null if rows of deleted folders are to go
      * @throws ProcessorStateException if the file cannot be read or written
      */
-    static byte[] of(Path folder) {
+    static byte[] of(Path folder, Object instance) {
         Path file = folder.resolve(FILE);
         try {
             // Two tasks never share a folder, but global stores and tests may be on two threads.
             synchronized (Generation.class) {
                 byte[] number = read(file);
-                return number != null ? number : write(file);
+                if (number != null) {
+                    KeptFolders.opened(folder, number, instance);
+                    return number;
+                }
+                byte[] kept = KeptFolders.take(folder, instance);
+                number = write(file, kept != null ? kept : random());
+                KeptFolders.opened(folder, number, instance);
+                return number;
             }
         } catch (IOException problem) {
             throw new ProcessorStateException("The file " + file + " cannot be read or written: "
@@ -55,9 +64,13 @@ final class Generation {
         }
     }
 
-    private static byte[] write(Path file) throws IOException {
+    private static byte[] random() {
         byte[] number = new byte[NUMBER_BYTES];
         RANDOM.nextBytes(number);
+        return number;
+    }
+
+    private static byte[] write(Path file, byte[] number) throws IOException {
         Files.createDirectories(file.getParent());
         Path unfinished = file.resolveSibling(FILE + ".tmp");
         Files.writeString(unfinished, HexFormat.of().formatHex(number));

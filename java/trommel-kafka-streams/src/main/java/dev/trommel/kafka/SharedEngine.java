@@ -14,6 +14,8 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import org.apache.kafka.streams.errors.ProcessorStateException;
 import org.slf4j.Logger;
@@ -21,26 +23,40 @@ import org.slf4j.LoggerFactory;
 
 /**
  * The engine of one instance, which the stores of all its tasks share. It lives in the folder
- * {@code trommel} beside the folders of tasks, and is open as long as a store is.
+ * {@code trommel} beside the folders of tasks, and is open as long as a store is. An engine that
+ * nobody wrote to stays open for some seconds more: at its start Kafka Streams opens each store of
+ * each task to read an offset, and closes it before the next one.
  */
 final class SharedEngine {
     static final String FOLDER = "trommel";
+    private static final String MANIFEST = "MANIFEST";
 
     private static final Logger LOG = LoggerFactory.getLogger(SharedEngine.class);
     private static final Map<Path, SharedEngine> OPEN = new HashMap<>();
     private static final String DEFAULT_KEYSPACE = "default";
 
+    private static final long UNUSED_SECONDS = 10;
+    private static final ScheduledExecutorService CLOSER =
+            Executors.newSingleThreadScheduledExecutor(task -> {
+                Thread thread = new Thread(task, "trommel-closer");
+                thread.setDaemon(true);
+                return thread;
+            });
     private static final long SWEEP_NANOS = TimeUnit.MINUTES.toNanos(1);
 
     private final Path folder;
     private final Store store;
+    private final String options;
     private final Set<String> used = new HashSet<>();
     private long sweptAt;
     private int users;
+    private long releases;
+    private volatile boolean changed;
 
-    private SharedEngine(Path folder, Store store) {
+    private SharedEngine(Path folder, Store store, String options) {
         this.folder = folder;
         this.store = store;
+        this.options = options;
         this.sweptAt = System.nanoTime() - SWEEP_NANOS;
     }
 
@@ -53,8 +69,12 @@ final class SharedEngine {
         synchronized (OPEN) {
             Path folder = realPath(application).resolve(FOLDER);
             SharedEngine engine = OPEN.get(folder);
+            if (engine != null && engine.users == 0 && !engine.isStillThatOf(config)) {
+                engine.close();
+                engine = null;
+            }
             if (engine == null) {
-                engine = new SharedEngine(folder, open(folder, config));
+                engine = new SharedEngine(folder, open(folder, config), config.engineText());
                 OPEN.put(folder, engine);
             }
             engine.users++;
@@ -64,6 +84,11 @@ final class SharedEngine {
             }
             return engine;
         }
+    }
+
+    /** Whether an engine that nobody uses is the one that would be opened now. */
+    private boolean isStillThatOf(TrommelConfig config) {
+        return options.equals(config.engineText()) && Files.exists(folder.resolve(MANIFEST));
     }
 
     private static Path realPath(Path application) {
@@ -104,11 +129,16 @@ final class SharedEngine {
         for (String name : store.keyspaces()) {
             int end = name.lastIndexOf('/');
             if (!name.equals(DEFAULT_KEYSPACE) && end > 0 && !used.contains(name)
-                    && !Files.isDirectory(application.resolve(name.substring(0, end)))) {
+                    && isGone(application.resolve(name.substring(0, end)))) {
                 LOG.info("Dropping {} in {}: the folder of its task is gone", name, folder);
+                changed = true;
                 store.dropKeyspace(name);
             }
         }
+    }
+
+    private static boolean isGone(Path task) {
+        return !Files.isDirectory(task) && !KeptFolders.isKept(task);
     }
 
     /**
@@ -120,6 +150,7 @@ final class SharedEngine {
             used.add(name);
             Keyspace keyspace = store.keyspace(name, config.keyspaceOptions());
             if (!Arrays.equals(keyspace.get(RowKeys.GENERATION), generation)) {
+                changed = true;
                 store.dropKeyspace(name);
                 keyspace = store.keyspace(name, config.keyspaceOptions());
                 keyspace.put(RowKeys.GENERATION, generation);
@@ -134,6 +165,7 @@ final class SharedEngine {
     }
 
     void write(WriteBatch batch) {
+        changed = true;
         store.write(batch);
     }
 
@@ -142,11 +174,35 @@ final class SharedEngine {
         synchronized (OPEN) {
             used.remove(name);
             users--;
-            if (users == 0) {
-                OPEN.remove(folder, this);
-                store.close();
-                LOG.info("Closed Trommel in {}", folder);
+            releases++;
+            if (users == 0 && changed) {
+                close();
+            } else if (users == 0) {
+                long release = releases;
+                CLOSER.schedule(() -> closeIfUnusedSince(release), UNUSED_SECONDS,
+                        TimeUnit.SECONDS);
             }
+        }
+    }
+
+    private void closeIfUnusedSince(long release) {
+        synchronized (OPEN) {
+            if (users == 0 && releases == release && OPEN.get(folder) == this) {
+                close();
+            }
+        }
+    }
+
+    private void close() {
+        OPEN.remove(folder, this);
+        store.close();
+        LOG.info("Closed Trommel in {}", folder);
+    }
+
+    /** Whether the engine of an application is open in this process. */
+    static boolean isOpen(Path application) {
+        synchronized (OPEN) {
+            return OPEN.containsKey(realPath(application).resolve(FOLDER));
         }
     }
 

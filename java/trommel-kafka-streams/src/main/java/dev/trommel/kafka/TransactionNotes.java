@@ -65,7 +65,7 @@ final class TransactionNotes {
             WriteBatch batch = new WriteBatch();
             stores.forEach((store, offsets) -> store.stage(batch, offsets));
             engine.write(batch);
-            stores.keySet().forEach(BytesStore::staged);
+            stores.keySet().forEach(BytesStore::told);
         } catch (RuntimeException problem) {
             LOG.error("A commit could not be written to {}; it is tried again with the next one."
                     + " Until then a restart replays what it had.", engine, problem);

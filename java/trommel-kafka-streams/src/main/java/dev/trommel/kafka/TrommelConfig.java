@@ -55,6 +55,11 @@ public final class TrommelConfig {
         return options;
     }
 
+    /** What is configured of them, to tell whether an open engine was opened by the same. */
+    String engineText() {
+        return configs.get(OPTIONS) + "; " + configs.get(CACHE_BYTES);
+    }
+
     /** Options by which each key space is opened. */
     Options keyspaceOptions() {
         return set(options(KEYSPACE_OPTIONS), LOG, "log", String.valueOf(isTrue(LOG, true)));

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -11,9 +12,13 @@ import java.util.function.BooleanSupplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** A process of Java whose output goes to a file. It never outlives this one. */
+/**
+ * A process of Java whose output goes to a file. It does not outlive this one; should this one be
+ * killed, the file {@code pids} beside the outputs says whom to end.
+ */
 final class ChildProcess {
     private static final int LAST_WORDS = 60;
+    private static final int ROUNDS_A_SECOND = 20;
     private static final List<Process> STARTED = new ArrayList<>();
 
     static {
@@ -38,8 +43,14 @@ final class ChildProcess {
             throws IOException {
         List<String> command = new ArrayList<>(List.of(
                 Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-Xmx" + megabytes + "m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"));
+                "-Xmx" + megabytes + "m", "-XX:+UseSerialGC",
+                "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+                "-Dorg.slf4j.simpleLogger.showDateTime=true",
+                "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+                "-Dorg.slf4j.simpleLogger.log.dev.trommel=info"));
+        if (!Boolean.getBoolean("dev.trommel.measured")) {
+            command.add("-XX:TieredStopAtLevel=1");
+        }
         String library = System.getProperty("dev.trommel.library");
         if (library != null) {
             command.add("-Ddev.trommel.library=" + library);
@@ -49,6 +60,8 @@ final class ChildProcess {
         Process process = new ProcessBuilder(command).redirectErrorStream(true)
                 .redirectOutput(output.toFile()).start();
         STARTED.add(process);
+        Files.writeString(output.resolveSibling("pids"), process.pid() + "\n",
+                StandardOpenOption.CREATE, StandardOpenOption.APPEND);
         return new ChildProcess(process, output);
     }
 
@@ -91,6 +104,28 @@ final class ChildProcess {
         return count(word) > 0;
     }
 
+    long pid() {
+        return process.pid();
+    }
+
+    /** Halts it for a while: it neither ends nor answers. */
+    void halt() throws IOException, InterruptedException {
+        signal("STOP");
+    }
+
+    /** Lets it go on where it was. */
+    void goOn() throws IOException, InterruptedException {
+        signal("CONT");
+    }
+
+    private void signal(String name) throws IOException, InterruptedException {
+        Process kill = new ProcessBuilder("kill", "-" + name, String.valueOf(process.pid()))
+                .inheritIO().start();
+        if (!kill.waitFor(10, TimeUnit.SECONDS) || kill.exitValue() != 0) {
+            throw new IllegalStateException("kill -" + name + " failed");
+        }
+    }
+
     /** Ends it as a crash does. */
     void kill() throws InterruptedException {
         process.destroyForcibly();
@@ -105,15 +140,17 @@ final class ChildProcess {
         }
     }
 
-    /** Waits until something holds; an error if it does not in time. */
+    /**
+     * Waits until something holds; an error if it does not in time. Rounds are counted, so that
+     * time in which this process is halted, too, does not count.
+     */
     void await(String what, int seconds, BooleanSupplier holds) throws InterruptedException {
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(seconds);
-        while (!holds.getAsBoolean()) {
-            if (System.nanoTime() > deadline) {
+        for (int round = 0; !holds.getAsBoolean(); round++) {
+            if (round > seconds * ROUNDS_A_SECOND) {
                 throw new IllegalStateException(
                         "not within " + seconds + " s: " + what + lastWords());
             }
-            Thread.sleep(50);
+            Thread.sleep(1_000 / ROUNDS_A_SECOND);
         }
     }
 }

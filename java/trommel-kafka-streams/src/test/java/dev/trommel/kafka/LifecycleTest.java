@@ -102,6 +102,33 @@ class LifecycleTest {
         store.close();
     }
 
+    /** Opening takes long with many rows, and the runtime opens each store of each task. */
+    @Test
+    void whoOnlyReadsOffsetsLeavesTheEngineOpenForAWhile() throws IOException {
+        KeyValueBytes store = open();
+        Path application = new TaskContext(state).folder().getParent();
+        store.put(key("a"), bytes("1"));
+        store.commit(Map.of(CHANGELOG, 5L));
+        store.close();
+        assertFalse(SharedEngine.isOpen(application), "it was written to");
+        for (int times = 0; times < 2; times++) {
+            store = open();
+            assertEquals(5L, store.committedOffset(CHANGELOG));
+            store.close();
+            assertTrue(SharedEngine.isOpen(application), "it was not");
+        }
+        delete(application.resolve(SharedEngine.FOLDER));
+        store = open();
+        assertEquals(StoreRows.OFFSET_UNKNOWN, store.committedOffset(CHANGELOG));
+        store.put(key("a"), bytes("2"));
+        store.commit(Map.of(CHANGELOG, 6L));
+        store.close();
+        assertFalse(SharedEngine.isOpen(application));
+        store = open();
+        assertEquals(6L, store.committedOffset(CHANGELOG));
+        store.close();
+    }
+
     @Test
     void aWipedFolderWipesItsRows() throws IOException {
         TaskContext context = new TaskContext(state);

@@ -1,7 +1,6 @@
 package dev.trommel.kafka;
 
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -11,14 +10,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
-import org.apache.kafka.clients.admin.Admin;
-import org.apache.kafka.clients.admin.NewTopic;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -30,6 +28,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * killed     an instance is killed under load and starts on its old folder: nothing is replayed
  * between    it dies between the transaction's commit and the stores': a little is replayed
  * takeover   of two instances one is killed; the other goes on; the first one comes back
+ * halted     of two instances one is halted until the other took over; it restores what it missed
  * </pre>
  *
  * <p>Arguments: an empty folder, and who tells stores of commits (hook or runtime).
@@ -45,26 +44,21 @@ final class Story {
     private static final int KEYS = 5_000;
     private static final int WAIT_SECONDS = 120;
     private static final int ATTEMPTS = 3;
+    /** A standby notes its offset each 10,000 records; beside that a commit may be missing. */
+    private static final int STANDBY_LAG_MAX = 15_000;
 
     private final Path folder;
     private final String teller;
     private final String server;
-    private final ChildProcess broker;
+    private final Cluster cluster;
     private final long begun = System.nanoTime();
     private int instances;
 
     private Story(Path folder, String teller) throws IOException, InterruptedException {
         this.folder = folder;
         this.teller = teller;
-        int[] ports = freePorts();
-        server = "127.0.0.1:" + ports[0];
-        Path config = writeConfig(ports);
-        ChildProcess format = ChildProcess.start(folder.resolve("format.log"), 256,
-                "kafka.tools.StorageTool", "format", "-t", Uuid.randomUuid().toString(), "-c",
-                config.toString());
-        format.await("formatted", WAIT_SECONDS, () -> !format.isAlive());
-        broker = ChildProcess.start(folder.resolve("broker.log"), 512, "kafka.Kafka",
-                config.toString());
+        cluster = new Cluster(folder, 1, 512);
+        server = cluster.servers();
     }
 
     /** Plays it; the exit status is 0 if all was as it is to be. */
@@ -72,14 +66,19 @@ final class Story {
         Path folder = Files.createDirectories(Path.of(arguments[0])).toAbsolutePath();
         Story story = new Story(folder, arguments[1]);
         try {
-            story.createTopics();
+            story.cluster.createTopics(
+                    List.of(INPUT, TABLE, COUNTS, WINDOWED_COUNTS, TABLE_CHANGES), PARTITIONS);
+            story.say("broker and topics are there");
             try (Truth truth = new Truth(story.server)) {
                 story.killed(truth);
                 story.between(truth);
                 story.takeover(truth);
+                if (story.teller.equals("hook")) {
+                    story.halted(truth);
+                }
             }
         } finally {
-            story.broker.kill();
+            story.cluster.close();
         }
     }
 
@@ -87,49 +86,11 @@ final class Story {
         System.out.printf("%5.1f s  %s%n", (System.nanoTime() - begun) / 1e9, text);
     }
 
-    private static int[] freePorts() throws IOException {
-        try (ServerSocket one = new ServerSocket(0); ServerSocket two = new ServerSocket(0)) {
-            return new int[] {one.getLocalPort(), two.getLocalPort()};
-        }
-    }
-
-    private Path writeConfig(int[] ports) throws IOException {
-        String controller = "127.0.0.1:" + ports[1];
-        return Files.write(folder.resolve("server.properties"), List.of(
-                "process.roles=broker,controller",
-                "node.id=1",
-                "controller.quorum.voters=1@" + controller,
-                "listeners=PLAINTEXT://" + server + ",CONTROLLER://" + controller,
-                "advertised.listeners=PLAINTEXT://" + server,
-                "controller.listener.names=CONTROLLER",
-                "log.dirs=" + folder.resolve("logs"),
-                "offsets.topic.replication.factor=1",
-                "offsets.topic.num.partitions=2",
-                "transaction.state.log.replication.factor=1",
-                "transaction.state.log.min.isr=1",
-                "transaction.state.log.num.partitions=2",
-                "transaction.abort.timed.out.transaction.cleanup.interval.ms=1000",
-                "group.initial.rebalance.delay.ms=0",
-                "share.coordinator.state.topic.replication.factor=1",
-                "share.coordinator.state.topic.min.isr=1"));
-    }
-
-    private void createTopics() throws Exception {
-        List<NewTopic> topics = new ArrayList<>();
-        for (String name : List.of(INPUT, TABLE, COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
-            topics.add(new NewTopic(name, PARTITIONS, (short) 1)
-                    .configs(Map.of("retention.ms", "-1")));
-        }
-        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            admin.createTopics(topics).all().get(WAIT_SECONDS, TimeUnit.SECONDS);
-        }
-        say("broker and topics are there");
-    }
-
     private ChildProcess instance(String name, int commitsUntilDeath) throws IOException {
         return ChildProcess.start(folder.resolve("instance-" + name + "-" + instances++ + ".log"),
-                256, StreamsInstance.class, server, folder.resolve("state-" + name).toString(),
-                name, "trommel", teller, String.valueOf(commitsUntilDeath));
+                256, StreamsInstance.class, "topology=story", "stores=trommel",
+                "teller=" + teller, "dies=" + commitsUntilDeath, "bootstrap.servers=" + server,
+                "state.dir=" + folder.resolve("state-" + name), "group.instance.id=" + name);
     }
 
     /** Waits until an instance has done so many records since it started. */
@@ -199,6 +160,8 @@ final class Story {
             awaitProcessed(first, 2_000);
             awaitProcessed(other, 2_000);
             int before = other.count("RUNNING");
+            Map<TopicPartition, Long> ends = cluster.committedEnds("-changelog");
+            ends.putAll(cluster.committedEnds(TABLE));
             first.kill();
             say("killed -9 one of two, under load");
             other.await("the tasks of the other", WAIT_SECONDS,
@@ -214,8 +177,52 @@ final class Story {
             load.stop();
             truth.await(load.sent());
             say("it came back: " + again.last("RESTORED") + " records restored, outputs exact");
+            requireGoesOn(again, again.output(), ends);
             again.end(30);
             other.end(30);
+        }
+    }
+
+    /** Kafka Streams deletes folders of tasks that were fenced: rows stay all the same. */
+    private void halted(Truth truth) throws Exception {
+        ChildProcess first = instance("a", 0);
+        awaitRunning(first);
+        ChildProcess other = instance("b", 0);
+        awaitRunning(other);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 2_000);
+            awaitProcessed(other, 2_000);
+            Map<TopicPartition, Long> ends = cluster.committedEnds("-changelog");
+            ends.putAll(cluster.committedEnds(TABLE));
+            int before = other.count("RUNNING");
+            int ownBefore = first.count("RUNNING");
+            String said = first.output();
+            first.halt();
+            other.await("the tasks of the other", WAIT_SECONDS,
+                    () -> other.count("RUNNING") > before);
+            load.stop();
+            first.goOn();
+            first.await("running again", WAIT_SECONDS,
+                    () -> first.count("RUNNING") > ownBefore);
+            truth.await(load.sent());
+            say("halted: outputs exact");
+            requireGoesOn(first, first.output().substring(said.length()), ends);
+            first.end(30);
+            other.end(30);
+        }
+    }
+
+    /** What an instance restores begins where it was when it was killed. */
+    private void requireGoesOn(ChildProcess again, String said, Map<TopicPartition, Long> ends) {
+        Matcher found = Pattern.compile("(?m)^RESTORES (\\d+) (\\d+) (\\S+)-(\\d+)$")
+                .matcher(said);
+        while (found.find()) {
+            long from = Long.parseLong(found.group(1));
+            long end = ends.getOrDefault(new TopicPartition(found.group(3),
+                    Integer.parseInt(found.group(4))), 0L);
+            say("  " + found.group(3) + "-" + found.group(4) + ": from " + from + " to "
+                    + found.group(2) + "; it had all to " + end + " before");
+            require(from >= end - STANDBY_LAG_MAX, "only what is missing is restored", again);
         }
     }
 
@@ -229,6 +236,10 @@ final class Story {
     private static final class Load implements AutoCloseable {
         private static final int BURST = 200;
         private static final AtomicLong SENT = new AtomicLong();
+        private static final long HOUR_MILLIS = 3_600_000;
+        /** The last hour that is over. Brokers forget what is days old. */
+        private static final long HOUR =
+                (System.currentTimeMillis() / HOUR_MILLIS - 1) * HOUR_MILLIS;
 
         private final KafkaProducer<String, String> producer;
         private Thread sender;
@@ -252,7 +263,7 @@ final class Story {
                 for (int burst = 0; burst < BURST; burst++) {
                     long number = SENT.getAndIncrement();
                     String key = "key-" + number * 2_654_435_761L % KEYS;
-                    long time = 3_600_000 + number % 3_000_000;
+                    long time = HOUR + number % 3_000_000;
                     producer.send(new ProducerRecord<>(INPUT, null, time, key, "value"));
                     producer.send(new ProducerRecord<>(TABLE, null, time, key,
                             String.valueOf(number)));

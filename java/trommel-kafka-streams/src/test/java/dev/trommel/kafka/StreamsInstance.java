@@ -3,8 +3,10 @@ package dev.trommel.kafka;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Proxy;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.Consumer;
@@ -18,55 +20,77 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.streams.KafkaClientSupplier;
 import org.apache.kafka.streams.KafkaStreams;
-import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler;
-import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.processor.StateRestoreListener;
 
 /**
  * One instance of an application, in a process of its own, that others may kill. It says on its
  * output what it does, a line each: {@code RUNNING}, {@code RESTORED n}, {@code PROCESSED n}.
  *
- * <p>Arguments: server, folder of state, name of the instance, stores (trommel or rocksdb),
- * who tells stores of commits (hook or runtime), after how many commits it dies between the
- * transaction's commit and the stores' (0: never).
+ * <p>Arguments, as {@code name=value}:
+ *
+ * <pre>
+ * topology   name of a method of Topologies
+ * stores     trommel or rocksdb
+ * teller     who tells stores of commits: hook or runtime
+ * dies       after how many commits it dies between the transaction's commit and the stores'
+ * every      milliseconds from one PROCESSED to the next
+ * others     configuration of Kafka Streams
+ * </pre>
  */
 final class StreamsInstance {
-    static final String APPLICATION = "story";
+    private static final Set<String> OWN =
+            Set.of("topology", "stores", "teller", "dies", "every");
+    /** So that a thread which cannot start, as with a full disk, does not fill its log. */
+    private static final int REPLACE_AFTER_MILLIS = 500;
 
     private StreamsInstance() {}
 
     /** Runs until it is ended. */
-    public static void main(String[] arguments) throws InterruptedException {
-        Properties config = config(arguments);
-        KafkaStreams streams = new KafkaStreams(operators().build(config), config,
-                clients(arguments[4], Integer.parseInt(arguments[5])));
+    public static void main(String[] arguments) throws Exception {
+        Map<String, String> given = new HashMap<>();
+        for (String argument : arguments) {
+            String[] pair = argument.split("=", 2);
+            given.put(pair[0], pair[1]);
+        }
+        Properties config = config(given);
+        LoopTimes times = new LoopTimes();
+        KafkaStreams streams = new KafkaStreams(
+                Topologies.named(given.get("topology"), config).build(config), config,
+                clients(given, times));
         AtomicLong restored = new AtomicLong();
         streams.setGlobalStateRestoreListener(listener(restored));
         streams.setStateListener((now, before) -> say(now + " " + restored.get()));
-        streams.setUncaughtExceptionHandler(problem -> {
-            problem.printStackTrace();
-            return StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.REPLACE_THREAD;
-        });
-        Runtime.getRuntime().addShutdownHook(
-                new Thread(() -> streams.close(Duration.ofSeconds(20))));
+        streams.setUncaughtExceptionHandler(StreamsInstance::replaceThread);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+            say("LOOPS " + times);
+            streams.close(Duration.ofSeconds(20));
+        }));
         streams.start();
         while (true) {
-            Thread.sleep(100);
+            Thread.sleep(Integer.parseInt(given.getOrDefault("every", "100")));
             say("PROCESSED " + processed(streams));
         }
+    }
+
+    private static StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse replaceThread(
+            Throwable problem) {
+        problem.printStackTrace();
+        try {
+            Thread.sleep(REPLACE_AFTER_MILLIS);
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+        }
+        return StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse.REPLACE_THREAD;
     }
 
     private static synchronized void say(String line) {
         System.out.println(line);
     }
 
-    private static Properties config(String[] arguments) {
+    private static Properties config(Map<String, String> given) {
         Properties config = new Properties();
-        config.put("application.id", APPLICATION);
-        config.put("bootstrap.servers", arguments[0]);
-        config.put("state.dir", arguments[1]);
-        config.put("group.instance.id", arguments[2]);
+        config.put("application.id", "story");
         config.put("processing.guarantee", "exactly_once_v2");
         config.put("num.stream.threads", 2);
         config.put("num.standby.replicas", 1);
@@ -80,33 +104,26 @@ final class StreamsInstance {
         config.put("consumer.session.timeout.ms", 10_000);
         config.put("consumer.heartbeat.interval.ms", 2_000);
         config.put("producer.transaction.timeout.ms", 15_000);
-        if (arguments[3].equals("trommel")) {
+        if (given.get("stores").equals("trommel")) {
             config.put("dsl.store.suppliers.class", TrommelDslStoreSuppliers.class.getName());
         }
-        if (arguments[4].equals("runtime")) {
+        if (given.get("teller").equals("runtime")) {
             config.put("enable.transactional.statestores", true);
         }
+        given.forEach((name, value) -> {
+            if (!OWN.contains(name)) {
+                config.put(name, value);
+            }
+        });
         return config;
-    }
-
-    /** Counts, counts of windows, and a table whose source is its changelog. */
-    private static StreamsBuilder operators() {
-        StreamsBuilder builder = new StreamsBuilder();
-        var input = builder.<String, String>stream(Story.INPUT).groupByKey();
-        input.count().toStream().mapValues(String::valueOf).to(Story.COUNTS);
-        input.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofHours(1))).count()
-                .toStream((window, count) -> window.key()).mapValues(String::valueOf)
-                .to(Story.WINDOWED_COUNTS);
-        builder.<String, String>table(Story.TABLE,
-                org.apache.kafka.streams.kstream.Materialized.as("names"))
-                .toStream().to(Story.TABLE_CHANGES);
-        return builder;
     }
 
     private static StateRestoreListener listener(AtomicLong restored) {
         return new StateRestoreListener() {
             @Override
-            public void onRestoreStart(TopicPartition from, String store, long first, long end) {}
+            public void onRestoreStart(TopicPartition from, String store, long first, long end) {
+                say("RESTORES " + first + " " + end + " " + from);
+            }
 
             @Override
             public void onBatchRestored(TopicPartition from, String store, long end, long rows) {
@@ -129,18 +146,23 @@ final class StreamsInstance {
         return (long) sum;
     }
 
-    private static KafkaClientSupplier clients(String teller, int commitsUntilDeath) {
-        KafkaClientSupplier mortal = new MortalClients(commitsUntilDeath);
-        return teller.equals("hook") ? new TrommelClientSupplier(mortal) : mortal;
+    private static KafkaClientSupplier clients(Map<String, String> given, LoopTimes times) {
+        int dies = Integer.parseInt(given.getOrDefault("dies", "0"));
+        KafkaClientSupplier mortal = new MortalClients(dies, times);
+        boolean isHooked = given.get("teller").equals("hook")
+                && given.get("stores").equals("trommel");
+        return isHooked ? new TrommelClientSupplier(mortal) : mortal;
     }
 
-    /** Producers that end the process right behind a commit. */
+    /** Producers that end the process right behind a commit; consumers whose polls are timed. */
     private static final class MortalClients implements KafkaClientSupplier {
         private final AtomicLong commitsLeft;
+        private final LoopTimes times;
 
-        MortalClients(int commitsUntilDeath) {
+        MortalClients(int commitsUntilDeath, LoopTimes times) {
             commitsLeft = new AtomicLong(commitsUntilDeath == 0 ? Long.MAX_VALUE
                     : commitsUntilDeath);
+            this.times = times;
         }
 
         @Override
@@ -172,18 +194,22 @@ final class StreamsInstance {
 
         @Override
         public Consumer<byte[], byte[]> getConsumer(Map<String, Object> config) {
+            return times.timed(plain(config));
+        }
+
+        private static Consumer<byte[], byte[]> plain(Map<String, Object> config) {
             return new KafkaConsumer<>(config, new ByteArrayDeserializer(),
                     new ByteArrayDeserializer());
         }
 
         @Override
         public Consumer<byte[], byte[]> getRestoreConsumer(Map<String, Object> config) {
-            return getConsumer(config);
+            return plain(config);
         }
 
         @Override
         public Consumer<byte[], byte[]> getGlobalConsumer(Map<String, Object> config) {
-            return getConsumer(config);
+            return plain(config);
         }
     }
 }

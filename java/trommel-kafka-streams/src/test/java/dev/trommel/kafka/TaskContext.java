@@ -26,6 +26,7 @@ final class TaskContext implements StateStoreContext {
     private final Path state;
     private final TaskId task;
     private BatchingStateRestoreCallback restoring;
+    private StreamsMetrics metrics;
     private RecordMetadata record;
 
     TaskContext(Path state) {
@@ -39,6 +40,12 @@ final class TaskContext implements StateStoreContext {
 
     TaskContext with(String config, Object value) {
         configs.put(config, value);
+        return this;
+    }
+
+    /** The task is one of the instance that has these metrics. */
+    TaskContext of(StreamsMetrics instance) {
+        metrics = instance;
         return this;
     }
 
@@ -106,7 +113,7 @@ final class TaskContext implements StateStoreContext {
 
     @Override
     public StreamsMetrics metrics() {
-        return null;
+        return metrics;
     }
 
     @Override

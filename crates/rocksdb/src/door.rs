@@ -31,10 +31,10 @@ use crate::recent::{Flight, Noted, Recent, Room};
 use crate::view::{Asked, View, hash_of};
 
 /// The first list of recent keys, and one after a quiet time.
-const ROOM_LEAST: usize = 1 << 13;
+const ROOM_LEAST: usize = in_tests(1 << 6, 1 << 13);
 /// A full list has at most such a part of the filter's keys, or this many.
 const ROOM_PART: u64 = 16;
-const ROOM_SMALL: usize = 1 << 14;
+const ROOM_SMALL: usize = in_tests(1 << 7, 1 << 14);
 const ROOM_MOST: usize = 1 << 18;
 /// Bytes of a key, as long as none has come.
 const KEY_BYTES: usize = 16;
@@ -49,12 +49,17 @@ const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;
 /// The filter is built anew when its overlay has so many times the keys of its base.
 const OVERLAY_TIMES: u64 = 3;
-const OVERLAY_LEAST: u64 = 1 << 14;
+const OVERLAY_LEAST: u64 = in_tests(1 << 8, 1 << 14) as u64;
 /// Or when so many questions were passed on for nothing, as a part of its keys.
 const WASTE_PART: u64 = 4;
-const WASTE_LEAST: u64 = 20_000;
+const WASTE_LEAST: u64 = in_tests(500, 20_000) as u64;
 /// How long the worker waits after a scan that failed.
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
+
+/// Tests come by often where others come by seldom.
+const fn in_tests(small: usize, usual: usize) -> usize {
+    if cfg!(test) { small } else { usual }
+}
 
 /// The door of one column family.
 pub(crate) struct Door {
@@ -505,5 +510,23 @@ impl Door {
         self.close_quiet(true);
         self.absorb();
         self.look().filter.clone()
+    }
+
+    /// Scans anew as soon as the worker comes by.
+    #[cfg(test)]
+    pub(crate) fn want_scan(&self) {
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Live | Phase::Asleep) {
+            state.phase = Phase::Wanted(None);
+        }
+        drop(state);
+        self.bell.ring();
+    }
+
+    /// Notes nothing more, until it is woken.
+    #[cfg(test)]
+    pub(crate) fn put_to_sleep(&self) {
+        let view = self.view.load_full();
+        self.fall_asleep(&mut self.state(), &view);
     }
 }

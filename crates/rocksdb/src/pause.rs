@@ -25,10 +25,10 @@ pub(crate) enum Point {
 pub(crate) fn at(_point: Point) {}
 
 #[cfg(test)]
-pub(crate) use tests::at;
+pub(crate) use in_tests::{at, set};
 
 #[cfg(test)]
-pub(crate) mod tests {
+mod in_tests {
     use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;

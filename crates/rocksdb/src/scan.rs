@@ -15,7 +15,7 @@ use crate::keys::{SortedKeys, cut};
 use crate::worker::Stop;
 
 /// Bytes of keys that are held in memory, so that one reading serves the sample, too.
-const GATHERED_MAX: usize = 96 << 20;
+const GATHERED_MAX: usize = if cfg!(test) { 1 << 15 } else { 96 << 20 };
 /// Stretches of a sample that is taken by seeks, and the keys of each.
 const STRETCHES: usize = 64;
 const STRETCH_KEYS: usize = 256;

@@ -16,7 +16,7 @@ use crate::pause::{self, Point};
 use crate::scan;
 
 /// The worker comes by as often, whether or not it is rung.
-const PERIOD: Duration = Duration::from_millis(200);
+const PERIOD: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
 /// How often it looks whether writes are done that it waits for.
 const LANDING: Duration = Duration::from_micros(100);
 

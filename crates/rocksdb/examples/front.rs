@@ -326,8 +326,9 @@ fn reads(folder: &Path, (kind, shape): (Kind, Shape), arguments: &Arguments) -> 
             let filters = filters.and_then(|text| {
                 text.split("filter block size=").nth(1)?.split(';').next()?.parse::<u64>().ok()
             });
-            println!("| {} | {} | memory of filters, bytes | {keys} keys | {} | {bytes} | {each:.1} bits per key |",
-                kind.name(), shape.name(), filters.unwrap_or(0));
+            let place = format!("{} | {} | memory | bytes of filters", kind.name(), shape.name());
+            let theirs = filters.unwrap_or(0);
+            println!("| {place} | {theirs} | {bytes} | {each:.1} bits per key ({keys} keys) |");
         }
     }
     Ok(())
@@ -341,7 +342,11 @@ struct Fill {
 }
 
 impl Fill {
-    fn of(keys: u64, put: impl Fn(u64) -> Result<()>, settle: impl Fn() -> Result<()>) -> Result<Fill> {
+    fn of(
+        keys: u64,
+        put: impl Fn(u64) -> Result<()>,
+        settle: impl Fn() -> Result<()>,
+    ) -> Result<Fill> {
         let start = Instant::now();
         let (all, writer) = (time(ClockId::ProcessCPUTime), time(ClockId::ThreadCPUTime));
         for number in 0..keys {
@@ -399,8 +404,8 @@ fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
             ("all threads", plain.all, made.all),
             ("milliseconds in all", plain.seconds * 1e3, made.seconds * 1e3),
         ] {
-            println!("| {place} | {what} | {theirs:.0} | {ours:.0} | {:+.1} % |",
-                (ours / theirs - 1.0) * 100.0);
+            let more = (ours / theirs - 1.0) * 100.0;
+            println!("| {place} | {what} | {theirs:.0} | {ours:.0} | {more:+.1} % |");
         }
     }
     Ok(())
@@ -415,7 +420,8 @@ fn main() -> Result<()> {
     println!("|---|---|---|---|---|---|---|");
     for kind in [Kind::Random, Kind::Text] {
         for shape in [Shape::Runs, Shape::Default] {
-            let of_shape = folder.join(format!("{}-{}", kind.name(), shape.name().replace(' ', "")));
+            let of_shape =
+                folder.join(format!("{}-{}", kind.name(), shape.name().replace(' ', "")));
             if arguments.has("prepare") || arguments.has("reads") {
                 prepare(&of_shape, (kind, shape), arguments.keys)?;
             }

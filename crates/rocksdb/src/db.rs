@@ -179,11 +179,22 @@ impl Db {
             doors.insert(id, Arc::new(door));
         }
         let default_door = Arc::clone(&doors[&0]);
-        let shared = Arc::new(Shared { db, doors: RwLock::new(doors), bell, is_stopped: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            db,
+            doors: RwLock::new(doors),
+            bell,
+            is_stopped: AtomicBool::new(false),
+        });
         let worker = Worker::start(&shared);
         let default_options = ReadOptions::default();
         let shared = Some(shared);
-        Ok(Db { shared, worker: Some(worker), default_door, default_options, options: door_options })
+        Ok(Db {
+            shared,
+            worker: Some(worker),
+            default_door,
+            default_options,
+            options: door_options,
+        })
     }
 
     /// Removes a database and the files of its filters: see [`rocksdb::DB::destroy`].

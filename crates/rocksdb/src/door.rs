@@ -26,7 +26,7 @@ use crate::filter::Filter;
 use crate::keys::{SortedKeys, cut};
 use crate::options::DoorOptions;
 use crate::options_file::Rules;
-use crate::pause::{self, Point};
+use crate::pause::{self, Point, Rule};
 use crate::recent::{Flight, Noted, Recent, Room};
 use crate::view::{Asked, View, hash_of};
 
@@ -464,12 +464,12 @@ impl Door {
 
     /// Whether the writes are done that began before the scan.
     pub(crate) fn has_landed(&self, plan: &Plan) -> bool {
-        plan.flights.iter().all(|flight| flight.has_landed())
+        plan.flights.iter().all(|flight| flight.has_landed()) || pause::is_broken(Rule::Landing)
     }
 
     /// Whether the scan is worth nothing any more.
     pub(crate) fn is_void(&self, plan: &Plan) -> bool {
-        self.state().lapses != plan.lapses
+        self.state().lapses != plan.lapses && !pause::is_broken(Rule::Lapses)
     }
 
     /// Puts the filter of a scan in the place of the old one.
@@ -477,12 +477,14 @@ impl Door {
         self.absorb();
         let lists = match &mut self.state().kept {
             Some(kept) => std::mem::take(&mut kept.lists),
+            None if pause::is_broken(Rule::Lapses) => Vec::new(),
             None => return,
         };
-        lists.iter().for_each(|keys| filter = filter.with(keys));
+        let lists = lists.iter().filter(|_| !pause::is_broken(Rule::Keeping));
+        lists.for_each(|keys| filter = filter.with(keys));
         pause::at(Point::Scanned);
         let mut state = self.state();
-        if state.lapses != plan.lapses {
+        if state.lapses != plan.lapses && !pause::is_broken(Rule::Lapses) {
             return;
         }
         // What closed meanwhile is still in the view: only this thread takes lists out of it.

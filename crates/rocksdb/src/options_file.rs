@@ -61,11 +61,11 @@ fn read_rules(text: &str) -> HashMap<String, Rules> {
 
 /// The bytes of a fixed prefix; 0 if it is another extractor, or none.
 fn fixed_prefix(value: &str) -> usize {
-    let length = match value.strip_prefix("{id=rocksdb.FixedPrefix;length=") {
-        Some(rest) => rest.trim_end_matches([';', '}']),
-        None => value.strip_prefix("rocksdb.FixedPrefix.").unwrap_or("0"),
-    };
-    length.parse().unwrap_or(0)
+    const NAME: &str = "rocksdb.FixedPrefix";
+    let Some((_, behind)) = value.split_once(NAME) else { return 0 };
+    let digits = behind.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let end = digits.find(|c: char| !c.is_ascii_digit()).unwrap_or(digits.len());
+    digits[..end].parse().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -88,5 +88,6 @@ mod tests {
         assert_eq!(rule("timed"), (false, None));
         assert_eq!(rules.len(), 3);
         assert_eq!(fixed_prefix("rocksdb.CappedPrefix.3"), 0);
+        assert_eq!(fixed_prefix("{id=rocksdb.FixedPrefix.12;}"), 12);
     }
 }

@@ -1,5 +1,6 @@
 //! Places where threads may overtake each other. In tests they wait there, since what is wrong with
-//! an order shows too rarely by itself.
+//! an order shows too rarely by itself. And rules that a test breaks, to see that another test
+//! notices it.
 
 /// Where to wait.
 #[derive(Clone, Copy, Debug)]
@@ -19,13 +20,35 @@ pub(crate) enum Point {
     Pinning,
 }
 
+/// What keeps answers right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Rule {
+    /// A scan waits for writes whose keys are in lists that it does not keep.
+    Landing,
+    /// Keys that are noted during a scan go into its filter.
+    Keeping,
+    /// No snapshot asks a filter of a later scan.
+    Since,
+    /// A scan is worth nothing if keys went unnoted since it began.
+    Lapses,
+    /// A file is taken only where the folder is as it was left.
+    Folder,
+}
+
+/// Whether a test has broken the rule.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) fn is_broken(_rule: Rule) -> bool {
+    false
+}
+
 /// Waits, if a test wants it.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) fn at(_point: Point) {}
 
 #[cfg(test)]
-pub(crate) use in_tests::{at, set};
+pub(crate) use in_tests::{BROKEN, at, is_broken, set};
 
 #[cfg(test)]
 mod in_tests {
@@ -33,7 +56,7 @@ mod in_tests {
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
-    use super::Point;
+    use super::{Point, Rule};
 
     static POINTS: AtomicU32 = AtomicU32::new(0);
     static MICROS: AtomicU64 = AtomicU64::new(0);
@@ -57,5 +80,12 @@ mod in_tests {
         MICROS.store(wait.as_micros() as u64, Ordering::Relaxed);
         let mask = points.iter().fold(0, |mask, point| mask | 1 << *point as u32);
         POINTS.store(mask, Ordering::Relaxed);
+    }
+
+    /// The rule that this process breaks.
+    pub(crate) const BROKEN: &str = "TROMMEL_BROKEN_RULE";
+
+    pub(crate) fn is_broken(rule: Rule) -> bool {
+        std::env::var(BROKEN).is_ok_and(|name| name == format!("{rule:?}"))
     }
 }

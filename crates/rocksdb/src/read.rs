@@ -92,10 +92,7 @@ impl Db {
     }
 
     /// See [`rocksdb::DB::get_pinned`].
-    pub fn get_pinned<K: AsRef<[u8]>>(
-        &self,
-        key: K,
-    ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+    pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
         self.get_pinned_opt(key, &self.default_options)
     }
 

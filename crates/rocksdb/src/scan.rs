@@ -2,6 +2,7 @@
 //! ```text
 //! snapshot ── first keys gathered ── all there? ── sample of them ── filter
 //!                                    more ──────── sample by seeks ── filter of those and the rest
+//!                                                   (of the gathered ones, if nobody knows where to)
 //! ```
 //! Invariant: a filter is made of every key that the snapshot shows, or there is none.
 
@@ -53,7 +54,12 @@ pub(crate) fn all_keys(
     if is_whole {
         return Ok(Filter::of(&gathered, bits, since));
     }
-    let sample = sample(&mut rows(), &places(db, door, plan))?;
+    let places = places(db, door, plan);
+    let sample = if places.len() < STRETCHES {
+        KeySample::evenly(gathered.len(), |place| gathered.get(place))
+    } else {
+        sample(&mut rows(), &places)?
+    };
     let expected = expected(db, door).max(gathered.len() as u64);
     let mut building = Building::new(&sample, expected, bits);
     gathered.iter().for_each(|key| building.push(key));

@@ -58,10 +58,7 @@ impl<'a> Snapshot<'a> {
     }
 
     /// See [`Db::get_pinned`].
-    pub fn get_pinned<K: AsRef<[u8]>>(
-        &self,
-        key: K,
-    ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+    pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
         self.db.get_pinned_opt(key, &self.at(ReadOptions::default()))
     }
 

@@ -12,6 +12,7 @@ use trommel_filters::{HashUse, KeyRange, hash_key};
 
 use crate::filter::Filter;
 use crate::keys::cut;
+use crate::pause::{Rule, is_broken};
 use crate::recent::Recent;
 
 /// What is known at one moment.
@@ -57,7 +58,8 @@ impl View {
 
     /// The filter, if it knows what a snapshot with this number sees. None: who reads now.
     fn filter_at(&self, snapshot: Option<u64>) -> Option<&Filter> {
-        self.filter.as_deref().filter(|filter| snapshot.is_none_or(|at| at >= filter.since))
+        let knows = |since: u64| snapshot.is_none_or(|at| at >= since || is_broken(Rule::Since));
+        self.filter.as_deref().filter(|filter| knows(filter.since))
     }
 
     /// Whether there is surely no such key.

@@ -1,5 +1,6 @@
 //! The database behind doors against the same database without.
 
+mod broken;
 mod files;
 mod kills;
 mod random;

@@ -177,7 +177,8 @@ impl<'a> Both<'a> {
         if self.numbers.below(8) == 0 {
             let keys: Vec<Vec<u8>> = (0..6).map(|_| self.key()).chain([key]).collect();
             let found = self.db.multi_get_cf_opt(keys.iter().map(|key| (&ours, key)), &both.0);
-            let expected = self.plain.multi_get_cf_opt(keys.iter().map(|key| (&plain, key)), &both.1);
+            let plain = keys.iter().map(|key| (&plain, key));
+            let expected = self.plain.multi_get_cf_opt(plain, &both.1);
             let value = |answer: Result<Option<Vec<u8>>, rocksdb::Error>| answer.expect("read");
             let found: Vec<_> = found.into_iter().map(value).collect();
             assert_eq!(found, expected.into_iter().map(value).collect::<Vec<_>>());

@@ -84,6 +84,28 @@ fn a_write_in_flight_is_found_right_after_the_scan() {
     assert!(db.get(b"on its way").expect("read").is_some());
 }
 
+/// Keys are noted and written while a scan, whose snapshot is older, goes on.
+#[test]
+fn keys_that_come_during_a_scan_are_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = filled(&folder, 20_000);
+    for round in 0..20 {
+        wait(&db);
+        let scans = db.door_state().scans;
+        db.shared().doors()[0].want_scan();
+        let mut at = 0;
+        while db.door_state().scans == scans {
+            db.put(format!("round {round:02} {at:05}"), b"value").expect("written");
+            at += 1;
+        }
+        wait(&db);
+        for at in 0..at {
+            let key = format!("round {round:02} {at:05}");
+            assert!(db.get(&key).expect("read").is_some(), "{key}");
+        }
+    }
+}
+
 #[test]
 fn snapshots_and_iterators_keep_what_a_later_scan_has_forgotten() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -180,10 +202,8 @@ fn other_orders_of_keys_are_not_answered_for() {
     folded.set_comparator("folded", Box::new(same_case));
     let mut back = options();
     back.set_comparator("back", Box::new(|a: &[u8], b: &[u8]| -> Ordering { b.cmp(a) }));
-    let families = [
-        ColumnFamilyDescriptor::new("folded", folded),
-        ColumnFamilyDescriptor::new("back", back),
-    ];
+    let families =
+        [ColumnFamilyDescriptor::new("folded", folded), ColumnFamilyDescriptor::new("back", back)];
     let db = Db::open_cf_descriptors(&options(), folder.path(), families).expect("it opens");
     wait(&db);
     let [folded, back] = ["folded", "back"].map(|name| db.cf_handle(name).expect("opened"));
@@ -235,6 +255,7 @@ fn prefixes_are_denied_where_they_are_fixed() {
         db.put(format!("{:04}row", user * 2), b"value").expect("written");
     }
     wait(&db);
+    assert_eq!(db.default_door().rules.prefix_bytes(), Some(4));
     let before = db.door_state().denied;
     for user in 0..600 {
         let rows = db.prefix_iterator(format!("{user:04}")).count();

@@ -205,7 +205,7 @@ impl Door {
     }
 
     /// Whether there is surely no key in the range, for a reader at this snapshot, or now.
-    pub(crate) fn denies_range(&self, asked: Asked<'_>, snapshot: Option<u64>) -> bool {
+    pub(crate) fn denies_range(&self, asked: &Asked<'_>, snapshot: Option<u64>) -> bool {
         let view = self.look();
         pause::at(Point::Looked);
         self.is_in(&view) && self.counts.count(view.denies_range(asked, snapshot))

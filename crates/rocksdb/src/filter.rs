@@ -3,6 +3,7 @@
 //! part       trommel-filters' global range filter: base of a scan, overlay of recent keys
 //! marks      some keys of the base, evenly spread
 //! positions  where a key lies among them: recent keys are noted by it
+//! hashes     of all keys, where these are text: a key's place takes longer to find than its hash
 //! since      the sequence number of the state that was scanned
 //! ```
 //! It is a value: adding keys makes another one. Invariant: a key that the state `since` has, or
@@ -15,7 +16,9 @@ use trommel_filters::{
     Shape,
 };
 
+use crate::hashes::Hashes;
 use crate::keys::SortedKeys;
+use crate::view::hash_of;
 
 /// Where entries come from is of no use here: all have this number.
 const ROUND: FlushNumber = FlushNumber(1);
@@ -23,12 +26,18 @@ const ROUND: FlushNumber = FlushNumber(1);
 const OVERLAY_SHARE: f64 = 0.5;
 /// Keys whose places are kept evenly among all.
 const MARKS: usize = 1023;
+/// Bits of hashes for each key that is scanned. Those that are added later share them.
+const HASH_BITS: u64 = 12;
+/// Of so many keys at least.
+const KEYS_LEAST: u64 = 1024;
 
 /// A filter of all keys.
 #[derive(Clone)]
 pub(crate) struct Filter {
     part: Part,
     marks: Arc<SortedKeys>,
+    /// Shared with the filters that this one is made of: what it has too much, it does not deny.
+    hashes: Option<Arc<Hashes>>,
     pub(crate) positions: Arc<KeyPositions>,
     pub(crate) since: u64,
     /// Keys of the base, and keys that were added, some of them twice.
@@ -45,6 +54,15 @@ impl Filter {
         building.finish(since)
     }
 
+    /// With these hashes of all its keys.
+    pub(crate) fn with_hashes(self, hashes: Option<Hashes>) -> Filter {
+        Filter { hashes: hashes.map(Arc::new), ..self }
+    }
+
+    pub(crate) fn hashes(&self) -> Option<&Hashes> {
+        self.hashes.as_deref()
+    }
+
     /// Of what a file has kept: the part, its marks, and the keys scanned and added.
     pub(crate) fn of_parts(
         part: Part,
@@ -53,7 +71,8 @@ impl Filter {
         since: u64,
     ) -> Filter {
         let positions = Arc::new(positions(&marks, scanned));
-        Filter { part, marks: Arc::new(marks), positions, since, scanned, added }
+        let marks = Arc::new(marks);
+        Filter { part, marks, hashes: None, positions, since, scanned, added }
     }
 
     pub(crate) fn part(&self) -> &Part {
@@ -79,13 +98,17 @@ impl Filter {
         }
         let mut inserter = self.part.inserter(ROUND, &Shape::of_round(ROUND, ROUND, 10));
         keys.iter().for_each(|key| inserter.push(key));
+        if let Some(hashes) = &self.hashes {
+            keys.iter().for_each(|key| hashes.add(hash_of(key)));
+        }
         let added = self.added + keys.len() as u64;
         Filter { part: inserter.finish(), added, ..self.clone() }
     }
 
-    /// False: it has no such key. Requires: the key is cut.
-    pub(crate) fn may_contain(&self, key: &[u8]) -> bool {
-        self.may_match(&Query::Point(key))
+    /// False: it has no such key. Requires: the key is cut, and that is its hash.
+    pub(crate) fn may_contain(&self, key: &[u8], hash: u64) -> bool {
+        self.hashes.as_ref().is_none_or(|hashes| hashes.may_have(hash))
+            && self.may_match(&Query::Point(key))
     }
 
     /// False: it has no such key. Requires: both ends are cut.
@@ -102,7 +125,8 @@ impl Filter {
     /// The bytes that it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let size = self.part.size();
-        (size.base_bytes + size.overlay_bytes) as usize + self.positions.size_bytes()
+        let hashes = self.hashes.as_ref().map_or(0, |hashes| hashes.size_bytes());
+        (size.base_bytes + size.overlay_bytes) as usize + self.positions.size_bytes() + hashes
     }
 }
 
@@ -112,6 +136,7 @@ pub(crate) struct Building {
     expected: u64,
     pushed: u64,
     marks: SortedKeys,
+    hashes: Option<Hashes>,
     last: Option<Vec<u8>>,
 }
 
@@ -120,7 +145,10 @@ impl Building {
     pub(crate) fn new(sample: &KeySample, keys: u64, bits_per_key: f64) -> Building {
         let options = GrfOptions { bits_per_key, ..GrfOptions::default() };
         let builder = PartBuilder::with_overlay_shares(&options, OVERLAY_SHARE, OVERLAY_SHARE);
+        let bits = (keys.max(KEYS_LEAST) * HASH_BITS) as usize;
+        let is_text = !sample.is_empty() && sample.is_text();
         Building {
+            hashes: is_text.then(|| Hashes::new(bits)),
             builder: builder.with_sample(sample, keys),
             expected: keys,
             pushed: 0,
@@ -138,6 +166,7 @@ impl Building {
         if self.pushed.is_multiple_of((self.expected / MARKS as u64).max(1)) {
             self.marks.push(key);
         }
+        self.hashes.iter().for_each(|hashes| hashes.add(hash_of(key)));
         self.pushed += 1;
         let last = self.last.get_or_insert_default();
         last.clear();
@@ -146,7 +175,8 @@ impl Building {
 
     /// The filter of the keys that were pushed.
     pub(crate) fn finish(self, since: u64) -> Filter {
-        Filter::of_parts(self.builder.finish(ROUND), self.marks, (self.pushed, 0), since)
+        let part = self.builder.finish(ROUND);
+        Filter::of_parts(part, self.marks, (self.pushed, 0), since).with_hashes(self.hashes)
     }
 }
 

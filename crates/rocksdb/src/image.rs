@@ -2,7 +2,7 @@
 //! ```text
 //! trommel-door-<number>.filter
 //!   magic | version | state of the folder | number, name of the family | keys scanned, added
-//!         | marks | image of the part | checksum
+//!         | marks | words of hashes | image of the part | checksum
 //! state of the folder   CURRENT and the manifest, byte by byte; names and sizes of logs and tables
 //! ```
 //! Whoever opens a database to write begins another manifest and another log. Invariant: a filter
@@ -17,11 +17,13 @@ use trommel_filters::hash::checksum;
 use trommel_filters::{Corrupt, Part, Reader, Writer};
 
 use crate::filter::Filter;
+use crate::hashes::Hashes;
 use crate::keys::SortedKeys;
 use crate::pause::{Rule, is_broken};
 
 const MAGIC: &[u8; 8] = b"TRMLROX\0";
 const VERSION: u32 = 1;
+const WORD_BYTES: usize = size_of::<u64>();
 const PREFIX: &str = "trommel-door-";
 const SUFFIX: &str = ".filter";
 const CHECKSUM_BYTES: usize = size_of::<u64>();
@@ -30,6 +32,7 @@ const CHECKSUM_BYTES: usize = size_of::<u64>();
 pub(crate) struct Kept {
     part: Part,
     marks: SortedKeys,
+    hashes: Option<Hashes>,
     scanned: u64,
     added: u64,
 }
@@ -40,7 +43,8 @@ impl Kept {
     pub(crate) fn into_filter(self, since: u64, bits_per_key: f64) -> Option<Filter> {
         let is_same = self.part.options().bits_per_key == bits_per_key;
         let counts = (self.scanned, self.added);
-        is_same.then(|| Filter::of_parts(self.part, self.marks, counts, since))
+        let filter = || Filter::of_parts(self.part, self.marks, counts, since);
+        is_same.then(filter).map(|filter| filter.with_hashes(self.hashes))
     }
 }
 
@@ -117,6 +121,10 @@ fn write((id, name): (u32, &str), filter: &Filter, state: u64) -> Vec<u8> {
     out.u64(filter.added);
     out.varint(filter.marks().len() as u64);
     filter.marks().iter().for_each(|key| out.string(key));
+    let mut words = Vec::new();
+    let hashes = filter.hashes().into_iter().flat_map(Hashes::words);
+    hashes.for_each(|word| words.extend(word.to_le_bytes()));
+    out.string(&words);
     let mut part = Vec::new();
     filter.part().write_image(&mut part);
     out.string(&part);
@@ -145,7 +153,10 @@ fn read(bytes: &[u8], state: u64) -> Result<((u32, String), Kept), Corrupt> {
     for _ in 0..input.len()? {
         marks.push(input.string()?);
     }
+    let (words, _) = input.string()?.as_chunks::<WORD_BYTES>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let hashes = (!words.is_empty()).then(|| Hashes::of_words(words));
     let part = Part::read_image(input.string()?)?;
     input.end()?;
-    Ok(((id, name), Kept { part, marks, scanned, added }))
+    Ok(((id, name), Kept { part, marks, hashes, scanned, added }))
 }

@@ -55,7 +55,7 @@ enum To<'k> {
 }
 
 impl To<'_> {
-    fn asked<'k>(from: &'k [u8], to: To<'k>) -> Option<Asked<'k>> {
+    fn asked<'k>(from: &'k [u8], to: To<'_>) -> Option<Asked<'k>> {
         match to {
             To::Before(end) => Asked::before(from, end),
             To::Through(last) => Asked::through(from, last),
@@ -155,7 +155,7 @@ impl<'a> DbRawIterator<'a> {
             _ => bounds.upper.clone()?,
         };
         let asked = Asked::before(from, &end)?;
-        let is_denied = self.asks(|door| door.denies_range(asked, bounds.snapshot));
+        let is_denied = self.asks(|door| door.denies_range(&asked, bounds.snapshot));
         is_denied.then(|| (from.to_vec(), end))
     }
 
@@ -202,7 +202,7 @@ impl<'a> DbRawIterator<'a> {
         let Some(view) = &self.view else { return false };
         let Some(asked) = to.and_then(|to| To::asked(from, to)) else { return false };
         let snapshot = self.bounds.snapshot;
-        self.asks(|door| door.is_in(view) && door.counts.count(view.denies_range(asked, snapshot)))
+        self.asks(|door| door.is_in(view) && door.counts.count(view.denies_range(&asked, snapshot)))
     }
 
     /// Moves RocksDB's iterator, unless nothing lies there.

@@ -36,6 +36,7 @@ mod door;
 mod family;
 mod filter;
 mod habit;
+mod hashes;
 mod image;
 mod ingest;
 mod iterator;

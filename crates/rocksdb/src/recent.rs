@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trommel_filters::KeyPositions;
 use trommel_filters::hash::scaled;
 
+use crate::hashes::Hashes;
 use crate::keys::SortedKeys;
 
 /// Of the cursor.
@@ -41,7 +42,7 @@ pub(crate) struct Recent {
     flight: Arc<Flight>,
     keys_max: usize,
     arena: Box<[AtomicU64]>,
-    hashes: Box<[AtomicU64]>,
+    hashes: Hashes,
     line: Option<Line>,
 }
 
@@ -88,7 +89,7 @@ impl Recent {
             flight: Arc::default(),
             keys_max: room.keys,
             arena: zeros(room.keys * words_of_key),
-            hashes: zeros((room.keys * HASH_BITS).div_ceil(64)),
+            hashes: Hashes::new(room.keys * HASH_BITS),
             line: positions.map(line),
         }
     }
@@ -152,8 +153,7 @@ impl Recent {
     }
 
     fn set_bits(&self, key: &[u8], hash: u64) {
-        let word = &self.hashes[scaled(hash, self.hashes.len())];
-        word.fetch_or(mask_of(hash), Ordering::Relaxed);
+        self.hashes.add(hash);
         if let Some(line) = &self.line {
             let bit = line.bit(key);
             line.bits[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
@@ -195,9 +195,7 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        let mask = mask_of(hash);
-        let word = &self.hashes[scaled(hash, self.hashes.len())];
-        word.load(Ordering::Relaxed) & mask == mask
+        self.hashes.may_have(hash)
     }
 
     /// False: no key from `lower` to `upper` was noted. Both are included.
@@ -222,7 +220,7 @@ impl Recent {
     /// The bytes that it takes.
     pub(crate) fn size_bytes(&self) -> usize {
         let line = self.line.as_ref().map_or(0, |line| size_of_val(&*line.bits));
-        size_of_val(&*self.arena) + size_of_val(&*self.hashes) + line
+        size_of_val(&*self.arena) + self.hashes.size_bytes() + line
     }
 }
 
@@ -250,11 +248,6 @@ fn keys_of(cursor: u64) -> usize {
     ((cursor & !CLOSED) >> KEYS_AT) as usize
 }
 
-/// Four bits by the low end of the hash: the high end has chosen the word.
-fn mask_of(hash: u64) -> u64 {
-    1 << (hash & 63) | 1 << ((hash >> 6) & 63) | 1 << ((hash >> 12) & 63) | 1 << ((hash >> 18) & 63)
-}
-
-fn zeros(count: usize) -> Box<[AtomicU64]> {
+pub(crate) fn zeros(count: usize) -> Box<[AtomicU64]> {
     (0..count).map(|_| AtomicU64::new(0)).collect()
 }

@@ -129,6 +129,7 @@ pub use text::code::KeyCode;
 pub use text::decode::KeysAround;
 pub use text::model::{TextModel, TextTables};
 pub use text::named::NamedGroupsBuilder;
+pub use text::positions::KeyPositions;
 pub use text::sample::KeySample;
 pub use text::wire::PlacedModel;
 

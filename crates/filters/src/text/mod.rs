@@ -14,6 +14,7 @@ pub(crate) mod judge;
 mod learn;
 pub(crate) mod model;
 pub(crate) mod named;
+pub(crate) mod positions;
 pub(crate) mod sample;
 pub(crate) mod wire;
 

@@ -4,6 +4,7 @@ use super::code::KeyCode;
 use super::decode::KeysAround;
 use super::judge::Judged;
 use super::model::TextModel;
+use super::positions::KeyPositions;
 use super::sample::KeySample;
 use super::wire::PlacedModel;
 use crate::base::wire::{Reader, Writer};
@@ -249,4 +250,33 @@ proptest! {
             prop_assert!(codes.is_sorted());
         }
     }
+}
+
+fn positions_of(keys: &[Vec<u8>]) -> KeyPositions {
+    let evenly = keys.iter().step_by((keys.len() / 1000).max(1)).map(Vec::as_slice);
+    KeyPositions::of(&sample_of(keys), keys.len() as u64, evenly)
+}
+
+#[test]
+fn positions_keep_order_whatever_they_were_learnt_of() {
+    let numbers = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes());
+    let numbers: Vec<Vec<u8>> = numbers.map(|word| word.to_vec()).collect();
+    let alike = vec![b"alike".to_vec(); 3];
+    for learnt in [users(), numbers, awkward(), alike, vec![vec![0xff; 20]], vec![]] {
+        let positions = positions_of(&learnt);
+        let placed: Vec<u64> = awkward().iter().map(|key| positions.position(key)).collect();
+        assert!(placed.is_sorted(), "learnt of {} keys", learnt.len());
+    }
+}
+
+#[test]
+fn positions_are_spread_evenly() {
+    let mut keys = users();
+    keys.sort();
+    let (learnt, others) = (keys.iter().step_by(2), keys.iter().skip(1).step_by(2));
+    let positions = positions_of(&learnt.cloned().collect::<Vec<_>>());
+    let mut counts = [0; 64];
+    others.for_each(|key| counts[(positions.position(key) >> 58) as usize] += 1);
+    let mean = 4000 / counts.len();
+    assert!(counts.iter().all(|count| (mean / 2..=mean * 2).contains(count)), "{counts:?}");
 }

@@ -19,7 +19,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 const COMMENT_COLUMNS_MAX: usize = 100;
 
 /// Whose code a crate may use. (Only the tests of the store use further guards: see below.)
-const ARROWS: [(&str, &[&str]); 11] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("filters", &[]),
     ("store", &["trommel-filters", "trommel-guards"]),
     ("guards", &["trommel-filters", "trommel"]),
@@ -31,6 +31,7 @@ const ARROWS: [(&str, &[&str]); 11] = [
     ("python", &["trommel-filters", "trommel", "trommel-guards"]),
     ("jni", &["trommel-filters", "trommel", "trommel-guards"]),
     ("slatedb", &["trommel-filters", "trommel-guards"]),
+    ("rocksdb", &["trommel-filters"]),
 ];
 
 /// The rooms for `unsafe`. (A path ends it, or begins a folder or file name.)

@@ -1,0 +1,26 @@
+//! What wakes the worker.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Rung by those who have work.
+#[derive(Default)]
+pub(crate) struct Bell {
+    is_rung: Mutex<bool>,
+    heard: Condvar,
+}
+
+impl Bell {
+    /// There is work.
+    pub(crate) fn ring(&self) {
+        *self.is_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.heard.notify_one();
+    }
+
+    /// Waits until there is work, at most so long.
+    pub(crate) fn wait(&self, at_most: Duration) {
+        let is_rung = self.is_rung.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.heard.wait_timeout_while(is_rung, at_most, |is_rung| !*is_rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}

@@ -1,0 +1,529 @@
+//! A database behind its doors: opening, closing, and what is neither a read nor a write.
+//! ```text
+//! open    files of filters read ── RocksDB opened ── a door for each family ── worker started
+//! close   worker stopped ── RocksDB closed ── files of filters written
+//! ```
+//! Invariant: nobody writes to RocksDB but through `write.rs` and [`Db::unguarded`].
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rocksdb::checkpoint::Checkpoint;
+use rocksdb::{
+    AsColumnFamilyRef, ColumnFamilyDescriptor, CompactOptions, DB, DBWithThreadMode, Error,
+    FlushOptions, LiveFile, MultiThreaded, Options, WaitForCompactOptions, WriteBatch,
+};
+
+use crate::batch;
+use crate::bell::Bell;
+use crate::door::{Door, Phase, Ticket};
+use crate::family::ColumnFamily;
+use crate::filter::Filter;
+use crate::image;
+use crate::keys::SortedKeys;
+use crate::options::{DoorOptions, DoorState};
+use crate::options_file::{Rules, rules_of};
+use crate::read_options::ReadOptions;
+use crate::snapshot::Snapshot;
+use crate::worker::{self, Worker};
+
+/// The database that stands behind the doors.
+pub type RocksDb = DBWithThreadMode<MultiThreaded>;
+
+const DEFAULT: &str = rocksdb::DEFAULT_COLUMN_FAMILY_NAME;
+
+/// A RocksDB database with a filter of all keys of each column family in front.
+///
+/// It has the methods of [`rocksdb::DB`] by the same names. All that is written goes through it:
+/// [`Db::unguarded`] is for what it does not offer.
+pub struct Db {
+    /// Some, until it is closed.
+    shared: Option<Arc<Shared>>,
+    worker: Option<JoinHandle<()>>,
+    default_door: Arc<Door>,
+    pub(crate) default_options: ReadOptions,
+    options: DoorOptions,
+}
+
+/// What the worker sees of a database.
+pub(crate) struct Shared {
+    pub(crate) db: RocksDb,
+    /// By RocksDB's number of their families.
+    doors: RwLock<HashMap<u32, Arc<Door>>>,
+    pub(crate) bell: Arc<Bell>,
+    /// Whether the worker is to end.
+    pub(crate) is_stopped: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn doors(&self) -> Vec<Arc<Door>> {
+        let doors = self.doors.read().unwrap_or_else(PoisonError::into_inner);
+        doors.values().map(Arc::clone).collect()
+    }
+
+    pub(crate) fn door(&self, id: u32) -> Option<Arc<Door>> {
+        self.doors.read().unwrap_or_else(PoisonError::into_inner).get(&id).map(Arc::clone)
+    }
+
+    fn add_door(&self, door: Arc<Door>) {
+        self.doors.write().unwrap_or_else(PoisonError::into_inner).insert(door.id, door);
+    }
+}
+
+/// RocksDB's number of a family: a write batch tells it.
+fn id_of(family: &impl AsColumnFamilyRef) -> u32 {
+    let (mut batch, mut number) = (WriteBatch::default(), 0);
+    batch.put_cf(family, b"", b"");
+    // Without a record the number is the default family's, whose door is asked for no other.
+    let walked = batch::walk(batch.data(), |id, _, _| number = id);
+    walked.expect("a put is a record that is known");
+    number
+}
+
+/// Opening and closing.
+impl Db {
+    /// See [`rocksdb::DB::open_default`].
+    pub fn open_default<P: AsRef<Path>>(path: P) -> Result<Db, Error> {
+        let mut options = Options::default();
+        options.create_if_missing(true);
+        Self::open(&options, path)
+    }
+
+    /// See [`rocksdb::DB::open`].
+    pub fn open<P: AsRef<Path>>(options: &Options, path: P) -> Result<Db, Error> {
+        let families = [ColumnFamilyDescriptor::new(DEFAULT, options.clone())];
+        Self::open_with(options, path, families, None, DoorOptions::default())
+    }
+
+    /// See [`rocksdb::DB::open_cf`].
+    pub fn open_cf<P, I, N>(options: &Options, path: P, names: I) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = N>,
+        N: AsRef<str>,
+    {
+        let families = names.into_iter().map(|name| (name, Options::default()));
+        Self::open_cf_with_opts(options, path, families)
+    }
+
+    /// See [`rocksdb::DB::open_cf_with_opts`].
+    pub fn open_cf_with_opts<P, I, N>(options: &Options, path: P, families: I) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = (N, Options)>,
+        N: AsRef<str>,
+    {
+        let families = families
+            .into_iter()
+            .map(|(name, options)| ColumnFamilyDescriptor::new(name.as_ref(), options));
+        Self::open_cf_descriptors(options, path, families)
+    }
+
+    /// See [`rocksdb::DB::open_cf_descriptors`].
+    pub fn open_cf_descriptors<P, I>(options: &Options, path: P, families: I) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = ColumnFamilyDescriptor>,
+    {
+        Self::open_with(options, path, families, None, DoorOptions::default())
+    }
+
+    /// See [`rocksdb::DB::open_with_ttl`].
+    pub fn open_with_ttl<P: AsRef<Path>>(
+        options: &Options,
+        path: P,
+        ttl: Duration,
+    ) -> Result<Db, Error> {
+        let families = [ColumnFamilyDescriptor::new(DEFAULT, options.clone())];
+        Self::open_with(options, path, families, Some(ttl), DoorOptions::default())
+    }
+
+    /// Opens a database with these families, entries that live so long (None: for ever), and doors
+    /// that are kept so.
+    pub fn open_with<P, I>(
+        options: &Options,
+        path: P,
+        families: I,
+        ttl: Option<Duration>,
+        door_options: DoorOptions,
+    ) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = ColumnFamilyDescriptor>,
+    {
+        let path = path.as_ref();
+        let mut families: Vec<ColumnFamilyDescriptor> = families.into_iter().collect();
+        if !families.iter().any(|family| family.name() == DEFAULT) {
+            families.push(ColumnFamilyDescriptor::new(DEFAULT, Options::default()));
+        }
+        let names: Vec<String> = families.iter().map(|family| family.name().into()).collect();
+        let mut kept = if door_options.is_kept { image::read_all(path) } else { HashMap::new() };
+        let db = match ttl {
+            Some(ttl) => RocksDb::open_cf_descriptors_with_ttl(options, path, families, ttl)?,
+            None => RocksDb::open_cf_descriptors(options, path, families)?,
+        };
+        image::remove_all(path);
+        let (bell, mut rules) = (Arc::new(Bell::default()), rules_of(path));
+        let since = db.latest_sequence_number();
+        let mut doors = HashMap::new();
+        for name in names {
+            let id = db.cf_handle(&name).map_or(0, |family| id_of(&family));
+            let rules = rules.remove(&name).unwrap_or_default();
+            let kept = kept.remove(&(id, name.clone())).filter(|_| rules.is_bytewise);
+            let filter = kept.and_then(|kept| kept.into_filter(since, door_options.bits_per_key));
+            let door = Door::new((name, id), rules, (door_options, Arc::clone(&bell)), filter);
+            doors.insert(id, Arc::new(door));
+        }
+        let default_door = Arc::clone(&doors[&0]);
+        let shared = Arc::new(Shared {
+            db,
+            doors: RwLock::new(doors),
+            bell,
+            is_stopped: AtomicBool::new(false),
+        });
+        let worker = Worker::start(&shared);
+        let default_options = ReadOptions::default();
+        let shared = Some(shared);
+        Ok(Db {
+            shared,
+            worker: Some(worker),
+            default_door,
+            default_options,
+            options: door_options,
+        })
+    }
+
+    /// Removes a database and the files of its filters: see [`rocksdb::DB::destroy`].
+    pub fn destroy<P: AsRef<Path>>(options: &Options, path: P) -> Result<(), Error> {
+        image::remove_all(path.as_ref());
+        DB::destroy(options, path)
+    }
+
+    /// Repairs a database, whose filters are made anew: see [`rocksdb::DB::repair`].
+    pub fn repair<P: AsRef<Path>>(options: &Options, path: P) -> Result<(), Error> {
+        image::remove_all(path.as_ref());
+        DB::repair(options, path)
+    }
+
+    /// The names of a database's families: see [`rocksdb::DB::list_cf`].
+    pub fn list_cf<P: AsRef<Path>>(options: &Options, path: P) -> Result<Vec<String>, Error> {
+        DB::list_cf(options, path)
+    }
+
+    fn close(&mut self) {
+        let Some(shared) = self.shared.take() else { return };
+        worker::stop(&shared);
+        if let Some(worker) = self.worker.take() {
+            // What it panicked of has left views that are whole.
+            drop(worker.join());
+        }
+        let doors = shared.doors();
+        let filters = doors.iter().filter_map(|door| Some((Arc::clone(door), door.whole()?)));
+        let filters: Vec<(Arc<Door>, Arc<Filter>)> = filters.collect();
+        let path = shared.db.path().to_path_buf();
+        let Ok(shared) = Arc::try_unwrap(shared) else { return };
+        drop(shared); // RocksDB closes: its files stay as they are from here on.
+        if self.options.is_kept {
+            let filters = filters.iter().map(|(door, filter)| (door.id, &door.name[..], &**filter));
+            image::write_all(&path, filters);
+        }
+    }
+}
+
+impl Drop for Db {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Doors.
+impl Db {
+    pub(crate) fn shared(&self) -> &Shared {
+        self.shared.as_ref().expect("it is open until it is dropped")
+    }
+
+    pub(crate) fn inner(&self) -> &RocksDb {
+        &self.shared().db
+    }
+
+    pub(crate) fn default_door(&self) -> &Door {
+        &self.default_door
+    }
+
+    pub(crate) fn door_of<'d>(&'d self, family: Option<&'d ColumnFamily<'_>>) -> &'d Door {
+        family.map_or(&*self.default_door, |family| family.door())
+    }
+
+    /// What the door of the default family has and did.
+    pub fn door_state(&self) -> DoorState {
+        self.default_door.report()
+    }
+
+    /// What the door of a family has and did.
+    pub fn door_state_cf(&self, family: &ColumnFamily<'_>) -> DoorState {
+        family.door().report()
+    }
+
+    /// Waits until each door that can answer does, at most so long. Whether all of them do. Doors
+    /// that sleep are woken.
+    pub fn wait_for_doors(&self, at_most: Duration) -> bool {
+        const STEP: Duration = Duration::from_millis(1);
+        let end = Instant::now() + at_most;
+        loop {
+            let doors = self.shared().doors();
+            let waiting = doors.iter().filter(|door| !door.is_settled());
+            if waiting.inspect(|door| door.wake()).count() == 0 {
+                return true;
+            }
+            if Instant::now() >= end {
+                return false;
+            }
+            std::thread::sleep(STEP);
+        }
+    }
+
+    /// Calls `act` with the database itself. Doors deny nothing from before until a scan of all
+    /// keys has ended after it: whatever it writes, it breaks no answer.
+    pub fn unguarded<T>(&self, act: impl FnOnce(&RocksDb) -> T) -> T {
+        let tickets: Vec<Ticket<Arc<Door>>> =
+            self.shared().doors().into_iter().map(Ticket::lapse).collect();
+        let result = act(self.inner());
+        drop(tickets);
+        self.shared().bell.ring();
+        result
+    }
+}
+
+/// Families.
+impl Db {
+    /// See [`rocksdb::DB::cf_handle`].
+    pub fn cf_handle(&self, name: &str) -> Option<ColumnFamily<'_>> {
+        let bound = self.inner().cf_handle(name)?;
+        let door = self.shared().doors().into_iter().find(|door| door.name == name)?;
+        Some(ColumnFamily::new(bound, door))
+    }
+
+    /// See [`rocksdb::DB::create_cf`].
+    pub fn create_cf<N: AsRef<str>>(&self, name: N, options: &Options) -> Result<(), Error> {
+        let name = name.as_ref();
+        self.inner().create_cf(name, options)?;
+        let Some(family) = self.inner().cf_handle(name) else { return Ok(()) };
+        let rules = rules_of(self.path()).remove(name).unwrap_or_default();
+        let empty = || {
+            let since = self.latest_sequence_number();
+            Filter::of(&SortedKeys::default(), self.options.bits_per_key, since)
+        };
+        let filter = rules.is_bytewise.then(empty);
+        let bell = Arc::clone(&self.shared().bell);
+        let door = Door::new((name.into(), id_of(&family)), rules, (self.options, bell), filter);
+        self.shared().add_door(Arc::new(door));
+        Ok(())
+    }
+
+    /// See [`rocksdb::DB::drop_cf`].
+    pub fn drop_cf(&self, name: &str) -> Result<(), Error> {
+        self.inner().drop_cf(name)?;
+        let mut doors = self.shared().doors.write().unwrap_or_else(PoisonError::into_inner);
+        doors.retain(|_, door| {
+            let is_kept = door.name != name;
+            if !is_kept {
+                door.shut();
+            }
+            is_kept
+        });
+        Ok(())
+    }
+
+    /// See [`rocksdb::DB::set_options`].
+    pub fn set_options(&self, options: &[(&str, &str)]) -> Result<(), Error> {
+        self.inner().set_options(options)?;
+        self.read_rules_again();
+        Ok(())
+    }
+
+    /// See [`rocksdb::DB::set_options_cf`].
+    pub fn set_options_cf(
+        &self,
+        family: &ColumnFamily<'_>,
+        options: &[(&str, &str)],
+    ) -> Result<(), Error> {
+        self.inner().set_options_cf(family, options)?;
+        self.read_rules_again();
+        Ok(())
+    }
+
+    /// A family may have another extractor of prefixes.
+    fn read_rules_again(&self) {
+        let rules = rules_of(self.path());
+        for door in self.shared().doors() {
+            door.rules.set_prefix(rules.get(&door.name).unwrap_or(&Rules::default()));
+        }
+    }
+}
+
+/// All else is RocksDB's.
+impl Db {
+    /// See [`rocksdb::DB::path`].
+    pub fn path(&self) -> &Path {
+        self.inner().path()
+    }
+
+    /// See [`rocksdb::DB::snapshot`].
+    pub fn snapshot(&self) -> Snapshot<'_> {
+        Snapshot::new(self)
+    }
+
+    /// See [`rocksdb::DB::flush`].
+    pub fn flush(&self) -> Result<(), Error> {
+        self.inner().flush()
+    }
+
+    /// See [`rocksdb::DB::flush_opt`].
+    pub fn flush_opt(&self, options: &FlushOptions) -> Result<(), Error> {
+        self.inner().flush_opt(options)
+    }
+
+    /// See [`rocksdb::DB::flush_cf`].
+    pub fn flush_cf(&self, family: &ColumnFamily<'_>) -> Result<(), Error> {
+        self.inner().flush_cf(family)
+    }
+
+    /// See [`rocksdb::DB::flush_cf_opt`].
+    pub fn flush_cf_opt(
+        &self,
+        family: &ColumnFamily<'_>,
+        options: &FlushOptions,
+    ) -> Result<(), Error> {
+        self.inner().flush_cf_opt(family, options)
+    }
+
+    /// See [`rocksdb::DB::flush_wal`].
+    pub fn flush_wal(&self, is_synced: bool) -> Result<(), Error> {
+        self.inner().flush_wal(is_synced)
+    }
+
+    /// See [`rocksdb::DB::compact_range`].
+    pub fn compact_range<S: AsRef<[u8]>, E: AsRef<[u8]>>(&self, start: Option<S>, end: Option<E>) {
+        self.inner().compact_range(start, end);
+    }
+
+    /// See [`rocksdb::DB::compact_range_opt`].
+    pub fn compact_range_opt<S: AsRef<[u8]>, E: AsRef<[u8]>>(
+        &self,
+        start: Option<S>,
+        end: Option<E>,
+        options: &CompactOptions,
+    ) {
+        self.inner().compact_range_opt(start, end, options);
+    }
+
+    /// See [`rocksdb::DB::compact_range_cf`].
+    pub fn compact_range_cf<S: AsRef<[u8]>, E: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        start: Option<S>,
+        end: Option<E>,
+    ) {
+        self.inner().compact_range_cf(family, start, end);
+    }
+
+    /// See [`rocksdb::DB::compact_range_cf_opt`].
+    pub fn compact_range_cf_opt<S: AsRef<[u8]>, E: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        start: Option<S>,
+        end: Option<E>,
+        options: &CompactOptions,
+    ) {
+        self.inner().compact_range_cf_opt(family, start, end, options);
+    }
+
+    /// See [`rocksdb::DB::wait_for_compact`].
+    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<(), Error> {
+        self.inner().wait_for_compact(options)
+    }
+
+    /// See [`rocksdb::DB::cancel_all_background_work`].
+    pub fn cancel_all_background_work(&self, waits: bool) {
+        self.inner().cancel_all_background_work(waits);
+    }
+
+    /// See [`rocksdb::DB::property_value`].
+    pub fn property_value(&self, name: &str) -> Result<Option<String>, Error> {
+        self.inner().property_value(name)
+    }
+
+    /// See [`rocksdb::DB::property_value_cf`].
+    pub fn property_value_cf(
+        &self,
+        family: &ColumnFamily<'_>,
+        name: &str,
+    ) -> Result<Option<String>, Error> {
+        self.inner().property_value_cf(family, name)
+    }
+
+    /// See [`rocksdb::DB::property_int_value`].
+    pub fn property_int_value(&self, name: &str) -> Result<Option<u64>, Error> {
+        self.inner().property_int_value(name)
+    }
+
+    /// See [`rocksdb::DB::property_int_value_cf`].
+    pub fn property_int_value_cf(
+        &self,
+        family: &ColumnFamily<'_>,
+        name: &str,
+    ) -> Result<Option<u64>, Error> {
+        self.inner().property_int_value_cf(family, name)
+    }
+
+    /// See [`rocksdb::DB::latest_sequence_number`].
+    pub fn latest_sequence_number(&self) -> u64 {
+        self.inner().latest_sequence_number()
+    }
+
+    /// See [`rocksdb::DB::live_files`].
+    pub fn live_files(&self) -> Result<Vec<LiveFile>, Error> {
+        self.inner().live_files()
+    }
+
+    /// See [`rocksdb::DB::disable_file_deletions`].
+    pub fn disable_file_deletions(&self) -> Result<(), Error> {
+        self.inner().disable_file_deletions()
+    }
+
+    /// See [`rocksdb::DB::enable_file_deletions`].
+    pub fn enable_file_deletions(&self) -> Result<(), Error> {
+        self.inner().enable_file_deletions()
+    }
+
+    /// A copy of the database as it is now, in a folder that is not there yet: see
+    /// [`rocksdb::checkpoint::Checkpoint`]. The copy has no filters: its first opening scans it.
+    pub fn create_checkpoint<P: AsRef<Path>>(&self, path: P) -> Result<(), Error> {
+        Checkpoint::new(self.inner())?.create_checkpoint(path)
+    }
+}
+
+impl Door {
+    fn is_settled(&self) -> bool {
+        matches!(self.phase(), Phase::Live | Phase::Shut) || !self.rules.is_bytewise
+    }
+
+    fn report(&self) -> DoorState {
+        let view = self.look();
+        DoorState {
+            is_open: view.filter.is_some(),
+            is_able: self.rules.is_bytewise,
+            keys: view.filter.as_ref().map_or(0, |filter| filter.keys()),
+            bytes: view.size_bytes(),
+            denied: self.counts.denied(),
+            passed: self.counts.passed(),
+            wasted: self.counts.wasted(),
+            scans: self.counts.scans(),
+            scanned_keys: self.counts.scanned_keys(),
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! A column family, and the door before it.
+
+use std::sync::Arc;
+
+use rocksdb::{AsColumnFamilyRef, BoundColumnFamily};
+
+use crate::door::Door;
+
+/// A column family of an open database. Write batches take it as they take RocksDB's own.
+#[derive(Clone)]
+pub struct ColumnFamily<'a> {
+    bound: Arc<BoundColumnFamily<'a>>,
+    door: Arc<Door>,
+}
+
+impl<'a> ColumnFamily<'a> {
+    pub(crate) fn new(bound: Arc<BoundColumnFamily<'a>>, door: Arc<Door>) -> ColumnFamily<'a> {
+        ColumnFamily { bound, door }
+    }
+
+    pub(crate) fn door(&self) -> &Arc<Door> {
+        &self.door
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.door.name
+    }
+}
+
+impl AsColumnFamilyRef for ColumnFamily<'_> {
+    fn inner(&self) -> *mut librocksdb_sys::rocksdb_column_family_handle_t {
+        self.bound.inner()
+    }
+}

@@ -1,0 +1,403 @@
+//! Iterators that ask the door before RocksDB is asked.
+//! ```text
+//! made    both bounds, or a place and the bound behind it, are known: denied ── RocksDB makes none
+//!         else: look at the view, let RocksDB pin its state, look whether the view is the same
+//! sought  from the place to the bound: denied by that view ── RocksDB does not seek
+//! ```
+//! Invariant: an iterator asks no view but the one that was current when its state was pinned.
+
+use std::sync::Arc;
+
+use rocksdb::{DBRawIteratorWithThreadMode, Direction, Error, IteratorMode};
+
+use crate::db::{Db, RocksDb};
+use crate::door::Door;
+use crate::family::ColumnFamily;
+use crate::habit::Habit;
+use crate::pause::{self, Point};
+use crate::read_options::ReadOptions;
+use crate::view::{Asked, View};
+
+/// An iterator over keys and values, placed by hand: see [`rocksdb::DBRawIteratorWithThreadMode`].
+///
+/// Where the door has denied all between the bounds, RocksDB makes no iterator.
+pub struct DbRawIterator<'a> {
+    db: &'a Db,
+    family: Option<ColumnFamily<'a>>,
+    /// None: RocksDB's iterator has them.
+    options: Option<ReadOptions>,
+    inner: Option<DBRawIteratorWithThreadMode<'a, RocksDb>>,
+    bounds: Bounds,
+    /// What may be asked. None: nothing is known of the state that is pinned.
+    view: Option<Arc<View>>,
+    /// Whether nothing lies where it was sought.
+    is_denied: bool,
+}
+
+/// What an iterator is allowed to show.
+struct Bounds {
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+    snapshot: Option<u64>,
+    may_ask: bool,
+    /// Bytes of the prefix of the place sought, in which it stays.
+    prefix_bytes: Option<usize>,
+    /// While RocksDB has made no iterator: nothing lies from the first key to the one before the
+    /// second.
+    denied: (Vec<u8>, Vec<u8>),
+}
+
+/// Where a range of keys ends.
+#[derive(Clone, Copy)]
+enum To<'k> {
+    Before(&'k [u8]),
+    Through(&'k [u8]),
+}
+
+impl To<'_> {
+    fn asked<'k>(from: &'k [u8], to: To<'_>) -> Option<Asked<'k>> {
+        match to {
+            To::Before(end) => Asked::before(from, end),
+            To::Through(last) => Asked::through(from, last),
+        }
+    }
+
+    fn is_within(self, end: &[u8]) -> bool {
+        match self {
+            To::Before(own) => own <= end,
+            To::Through(last) => last < end,
+        }
+    }
+}
+
+impl Bounds {
+    fn of(options: &ReadOptions, door: &Door) -> Bounds {
+        let prefix_bytes = door.rules.prefix_bytes().filter(|_| options.is_one_prefix);
+        Bounds {
+            lower: options.lower.clone(),
+            upper: options.upper.clone(),
+            snapshot: options.snapshot,
+            may_ask: options.may_ask(),
+            prefix_bytes,
+            denied: Default::default(),
+        }
+    }
+
+    /// The first key that a place and its bound leave out: that of the bound, or the end of the
+    /// prefix.
+    fn end(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let of_prefix = self.prefix_bytes.and_then(|bytes| after_prefix(key.get(..bytes)?));
+        match (of_prefix, &self.upper) {
+            (Some(end), Some(upper)) => Some(end.min(upper.clone())),
+            (end, upper) => end.or_else(|| upper.clone()),
+        }
+    }
+
+    fn lower(&self) -> &[u8] {
+        self.lower.as_deref().unwrap_or_default()
+    }
+
+    /// From a place on, or from the lower bound.
+    fn from<'k>(&'k self, key: &'k [u8]) -> &'k [u8] {
+        key.max(self.lower())
+    }
+}
+
+/// The first key behind all that begin with the prefix.
+fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte < u8::MAX)?;
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    Some(end)
+}
+
+impl<'a> DbRawIterator<'a> {
+    pub(crate) fn new(
+        db: &'a Db,
+        family: Option<ColumnFamily<'a>>,
+        options: ReadOptions,
+        mode: Option<IteratorMode<'_>>,
+    ) -> DbRawIterator<'a> {
+        let bounds = Bounds::of(&options, db.door_of(family.as_ref()));
+        let mut iterator = DbRawIterator {
+            db,
+            family,
+            options: Some(options),
+            inner: None,
+            bounds,
+            view: None,
+            is_denied: true,
+        };
+        match iterator.denied_at_first(mode) {
+            Some(denied) => iterator.bounds.denied = denied,
+            None => iterator.pin(),
+        }
+        iterator
+    }
+
+    fn door(&self) -> &Door {
+        self.db.door_of(self.family.as_ref())
+    }
+
+    /// Where nothing lies, as far as that is known before RocksDB makes an iterator.
+    fn denied_at_first(&self, mode: Option<IteratorMode<'_>>) -> Option<(Vec<u8>, Vec<u8>)> {
+        let bounds = &self.bounds;
+        if !bounds.may_ask {
+            return None;
+        }
+        let from = match mode {
+            None | Some(IteratorMode::Start | IteratorMode::End) => bounds.lower.as_deref()?,
+            Some(IteratorMode::From(key, Direction::Forward)) => bounds.from(key),
+            Some(IteratorMode::From(_, Direction::Reverse)) => bounds.lower.as_deref()?,
+        };
+        let end = match mode {
+            Some(IteratorMode::From(_, Direction::Forward)) => bounds.end(from)?,
+            _ => bounds.upper.clone()?,
+        };
+        let asked = Asked::before(from, &end)?;
+        let is_denied = self.asks(|door| door.denies_range(&asked, bounds.snapshot));
+        is_denied.then(|| (from.to_vec(), end))
+    }
+
+    fn asks(&self, ask: impl FnOnce(&Door) -> bool) -> bool {
+        let door = self.door();
+        let habit = Habit::of_ranges(door.id);
+        if !habit.is_worth_it() {
+            return false;
+        }
+        let is_denied = ask(door);
+        habit.learn(is_denied);
+        is_denied
+    }
+
+    /// Lets RocksDB pin the state, and looks what the door knows of it.
+    fn pin(&mut self) {
+        let Some(options) = self.options.take() else { return };
+        let view = Arc::clone(&self.door().look());
+        pause::at(Point::Pinning);
+        let db = self.db.inner();
+        self.inner = Some(match &self.family {
+            Some(family) => db.raw_iterator_cf_opt(family, options.inner),
+            None => db.raw_iterator_opt(options.inner),
+        });
+        self.see(view);
+        self.is_denied = false;
+    }
+
+    /// A view that was current before the state was pinned serves if it still is.
+    fn see(&mut self, view: Arc<View>) {
+        let is_known = self.bounds.may_ask && self.door().is_current(&view);
+        self.view = (is_known && view.filter.is_some()).then_some(view);
+    }
+
+    /// Whether RocksDB need not seek. Else it has an iterator that seeks.
+    fn is_nothing(&mut self, from: &[u8], to: Option<To<'_>>) -> bool {
+        if self.inner.is_none() {
+            let (first, end) = &self.bounds.denied;
+            if from >= &first[..] && to.is_some_and(|to| to.is_within(end)) {
+                return true;
+            }
+            self.pin();
+        }
+        let Some(view) = &self.view else { return false };
+        let Some(asked) = to.and_then(|to| To::asked(from, to)) else { return false };
+        let snapshot = self.bounds.snapshot;
+        self.asks(|door| door.is_in(view) && door.counts.count(view.denies_range(&asked, snapshot)))
+    }
+
+    /// Moves RocksDB's iterator, unless nothing lies there.
+    fn go(
+        &mut self,
+        is_nothing: bool,
+        go: impl FnOnce(&mut DBRawIteratorWithThreadMode<'a, RocksDb>),
+    ) {
+        self.is_denied = is_nothing;
+        if let (false, Some(inner)) = (is_nothing, &mut self.inner) {
+            go(inner);
+        }
+    }
+
+    /// To the first key from `key` on.
+    pub fn seek<K: AsRef<[u8]>>(&mut self, key: K) {
+        let key = key.as_ref();
+        let from = self.bounds.from(key).to_vec();
+        let end = self.bounds.end(&from);
+        let is_nothing = self.is_nothing(&from, end.as_deref().map(To::Before));
+        self.go(is_nothing, |inner| inner.seek(key));
+    }
+
+    /// To the last key up to `key`.
+    pub fn seek_for_prev<K: AsRef<[u8]>>(&mut self, key: K) {
+        let key = key.as_ref();
+        let (from, upper) = (self.bounds.lower().to_vec(), self.bounds.upper.clone());
+        let to = match &upper {
+            Some(upper) if &upper[..] <= key => To::Before(upper),
+            _ => To::Through(key),
+        };
+        let is_nothing = self.is_nothing(&from, Some(to));
+        self.go(is_nothing, |inner| inner.seek_for_prev(key));
+    }
+
+    /// To the first key.
+    pub fn seek_to_first(&mut self) {
+        let is_nothing = self.is_nothing_at_all();
+        self.go(is_nothing, DBRawIteratorWithThreadMode::seek_to_first);
+    }
+
+    /// To the last key.
+    pub fn seek_to_last(&mut self) {
+        let is_nothing = self.is_nothing_at_all();
+        self.go(is_nothing, DBRawIteratorWithThreadMode::seek_to_last);
+    }
+
+    fn is_nothing_at_all(&mut self) -> bool {
+        let (lower, upper) = (self.bounds.lower().to_vec(), self.bounds.upper.clone());
+        self.is_nothing(&lower, upper.as_deref().map(To::Before))
+    }
+
+    /// To the next key.
+    pub fn next(&mut self) {
+        self.go(self.is_denied, DBRawIteratorWithThreadMode::next);
+    }
+
+    /// To the key before.
+    pub fn prev(&mut self) {
+        self.go(self.is_denied, DBRawIteratorWithThreadMode::prev);
+    }
+
+    fn placed(&self) -> Option<&DBRawIteratorWithThreadMode<'a, RocksDb>> {
+        self.inner.as_ref().filter(|_| !self.is_denied)
+    }
+
+    /// Whether it is at a key.
+    pub fn valid(&self) -> bool {
+        self.placed().is_some_and(DBRawIteratorWithThreadMode::valid)
+    }
+
+    /// An error, if RocksDB has met one.
+    pub fn status(&self) -> Result<(), Error> {
+        self.placed().map_or(Ok(()), DBRawIteratorWithThreadMode::status)
+    }
+
+    /// The key at which it is.
+    pub fn key(&self) -> Option<&[u8]> {
+        self.placed()?.key()
+    }
+
+    /// The value at which it is.
+    pub fn value(&self) -> Option<&[u8]> {
+        self.placed()?.value()
+    }
+
+    /// Both.
+    pub fn item(&self) -> Option<(&[u8], &[u8])> {
+        self.placed()?.item()
+    }
+
+    /// The time of the key at which it is, if keys have one.
+    pub fn timestamp(&self) -> Option<&[u8]> {
+        self.placed()?.timestamp()
+    }
+
+    /// Shows the newest state from now on, and is at no key. A snapshot that it was made with is
+    /// left.
+    pub fn refresh(&mut self) -> Result<(), Error> {
+        self.pin();
+        let view = Arc::clone(&self.door().look());
+        pause::at(Point::Pinning);
+        if let Some(inner) = &mut self.inner {
+            inner.refresh()?;
+        }
+        self.bounds.snapshot = None;
+        self.see(view);
+        self.is_denied = true;
+        Ok(())
+    }
+}
+
+/// An iterator over keys and values: see [`rocksdb::DBIteratorWithThreadMode`].
+///
+/// One that the door has denied pins no state. If [`DbIterator::set_mode`] then moves it in front of
+/// what was denied, it shows the state of that moment.
+pub struct DbIterator<'a> {
+    raw: DbRawIterator<'a>,
+    direction: Direction,
+    is_done: bool,
+}
+
+impl<'a> DbIterator<'a> {
+    pub(crate) fn new(
+        db: &'a Db,
+        family: Option<ColumnFamily<'a>>,
+        options: ReadOptions,
+        mode: IteratorMode<'_>,
+    ) -> DbIterator<'a> {
+        let raw = DbRawIterator::new(db, family, options, Some(mode));
+        let mut iterator = DbIterator { raw, direction: Direction::Forward, is_done: false };
+        match iterator.raw.inner {
+            Some(_) => iterator.place(mode),
+            None => iterator.is_done = true,
+        }
+        iterator
+    }
+
+    /// Begins at another place.
+    pub fn set_mode(&mut self, mode: IteratorMode<'_>) {
+        self.is_done = false;
+        self.direction = direction_of(mode);
+        match mode {
+            IteratorMode::Start => self.raw.seek_to_first(),
+            IteratorMode::End => self.raw.seek_to_last(),
+            IteratorMode::From(key, Direction::Forward) => self.raw.seek(key),
+            IteratorMode::From(key, Direction::Reverse) => self.raw.seek_for_prev(key),
+        }
+    }
+
+    /// As `set_mode`, without a question: it was asked when the iterator was made.
+    fn place(&mut self, mode: IteratorMode<'_>) {
+        self.direction = direction_of(mode);
+        self.raw.go(false, |inner| match mode {
+            IteratorMode::Start => inner.seek_to_first(),
+            IteratorMode::End => inner.seek_to_last(),
+            IteratorMode::From(key, Direction::Forward) => inner.seek(key),
+            IteratorMode::From(key, Direction::Reverse) => inner.seek_for_prev(key),
+        });
+    }
+
+    /// Shows the newest state from now on, from this place.
+    pub fn refresh(&mut self, mode: IteratorMode<'_>) -> Result<(), Error> {
+        self.raw.refresh()?;
+        self.set_mode(mode);
+        Ok(())
+    }
+}
+
+fn direction_of(mode: IteratorMode<'_>) -> Direction {
+    match mode {
+        IteratorMode::Start => Direction::Forward,
+        IteratorMode::End => Direction::Reverse,
+        IteratorMode::From(_, direction) => direction,
+    }
+}
+
+impl Iterator for DbIterator<'_> {
+    type Item = Result<(Box<[u8]>, Box<[u8]>), Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_done {
+            return None;
+        }
+        let Some((key, value)) = self.raw.item() else {
+            self.is_done = true;
+            return self.raw.status().err().map(Err);
+        };
+        let item = (Box::from(key), Box::from(value));
+        match self.direction {
+            Direction::Forward => self.raw.next(),
+            Direction::Reverse => self.raw.prev(),
+        }
+        Some(Ok(item))
+    }
+}
+
+impl std::iter::FusedIterator for DbIterator<'_> {}

@@ -1,0 +1,68 @@
+//! RocksDB with one filter of all keys of each column family in front: a get of a key that is
+//! nowhere, and an iterator over a range in which nothing lies, are answered from memory.
+//! ```text
+//! put, merge, batch, file ──> keys noted as recent ──> RocksDB
+//! get, iterator ──> filter of all keys, recent keys ── nothing there: done
+//!                                                  '── perhaps: RocksDB
+//! worker ──> recent keys go into the filter; a scan makes it anew when it is worn
+//! ```
+//! ```
+//! use trommel_rocksdb::{Db, DbIterator, ReadOptions};
+//! use rocksdb::{Direction, IteratorMode};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! let db = Db::open_default(folder.path())?;
+//! db.put(b"user7/time1", b"in")?;
+//! assert!(db.get(b"user8/time1")?.is_none());
+//!
+//! let mut options = ReadOptions::default();
+//! options.set_iterate_upper_bound(b"user7/time9");
+//! let from = IteratorMode::From(b"user7/time2", Direction::Forward);
+//! assert_eq!(db.iterator_opt(from, options).count(), 0);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Db`] has the methods of [`rocksdb::DB`], and [`ReadOptions`] those of [`rocksdb::ReadOptions`].
+//! All writes go through it. Invariant: the door answers "nothing" only where RocksDB would find
+//! nothing; whatever it is not sure of, RocksDB is asked.
+
+mod batch;
+mod bell;
+mod counts;
+mod db;
+mod door;
+mod family;
+mod filter;
+mod habit;
+mod hashes;
+mod image;
+mod ingest;
+mod iterator;
+mod keys;
+mod options;
+mod options_file;
+mod pause;
+mod read;
+mod read_options;
+mod recent;
+mod scan;
+mod snapshot;
+#[cfg(test)]
+mod tests;
+mod view;
+mod worker;
+mod write;
+
+pub use db::{Db, RocksDb};
+pub use family::ColumnFamily;
+pub use iterator::{DbIterator, DbRawIterator};
+pub use options::{DoorOptions, DoorState};
+pub use read_options::ReadOptions;
+pub use rocksdb;
+pub use snapshot::Snapshot;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,0 +1,116 @@
+//! A state of the database that stays, and reads of it.
+
+use rocksdb::{DBPinnableSlice, Error, IteratorMode, SnapshotWithThreadMode};
+
+use crate::db::{Db, RocksDb};
+use crate::family::ColumnFamily;
+use crate::iterator::{DbIterator, DbRawIterator};
+use crate::read_options::ReadOptions;
+
+/// A state of the database. Reads of it ask the door, if it was last scanned before.
+pub struct Snapshot<'a> {
+    db: &'a Db,
+    inner: SnapshotWithThreadMode<'a, RocksDb>,
+    sequence_number: u64,
+}
+
+impl<'a> Snapshot<'a> {
+    pub(crate) fn new(db: &'a Db) -> Snapshot<'a> {
+        let inner = db.inner().snapshot();
+        Snapshot { db, sequence_number: inner.sequence_number(), inner }
+    }
+
+    pub(crate) fn inner(&self) -> &SnapshotWithThreadMode<'a, RocksDb> {
+        &self.inner
+    }
+
+    /// The number of the last write that it sees.
+    pub fn sequence_number(&self) -> u64 {
+        self.sequence_number
+    }
+
+    fn at(&self, mut options: ReadOptions) -> ReadOptions {
+        options.set_snapshot(self);
+        options
+    }
+
+    /// See [`Db::get`].
+    pub fn get<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<Vec<u8>>, Error> {
+        self.get_opt(key, ReadOptions::default())
+    }
+
+    /// See [`Db::get_opt`].
+    pub fn get_opt<K: AsRef<[u8]>>(
+        &self,
+        key: K,
+        options: ReadOptions,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.db.get_opt(key, &self.at(options))
+    }
+
+    /// See [`Db::get_cf`].
+    pub fn get_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.db.get_cf_opt(family, key, &self.at(ReadOptions::default()))
+    }
+
+    /// See [`Db::get_pinned`].
+    pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+        self.db.get_pinned_opt(key, &self.at(ReadOptions::default()))
+    }
+
+    /// See [`Db::get_pinned_cf`].
+    pub fn get_pinned_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+    ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+        self.db.get_pinned_cf_opt(family, key, &self.at(ReadOptions::default()))
+    }
+
+    /// See [`Db::multi_get`].
+    pub fn multi_get<K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
+    where
+        K: AsRef<[u8]>,
+        I: IntoIterator<Item = K>,
+    {
+        self.db.multi_get_opt(keys, &self.at(ReadOptions::default()))
+    }
+
+    /// See [`Db::iterator`].
+    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'a> {
+        self.iterator_opt(mode, ReadOptions::default())
+    }
+
+    /// See [`Db::iterator_opt`].
+    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'a> {
+        self.db.iterator_opt(mode, self.at(options))
+    }
+
+    /// See [`Db::iterator_cf_opt`].
+    pub fn iterator_cf_opt(
+        &self,
+        family: &ColumnFamily<'a>,
+        options: ReadOptions,
+        mode: IteratorMode<'_>,
+    ) -> DbIterator<'a> {
+        self.db.iterator_cf_opt(family, self.at(options), mode)
+    }
+
+    /// See [`Db::raw_iterator_opt`].
+    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'a> {
+        self.db.raw_iterator_opt(self.at(options))
+    }
+
+    /// See [`Db::raw_iterator_cf_opt`].
+    pub fn raw_iterator_cf_opt(
+        &self,
+        family: &ColumnFamily<'a>,
+        options: ReadOptions,
+    ) -> DbRawIterator<'a> {
+        self.db.raw_iterator_cf_opt(family, self.at(options))
+    }
+}

@@ -1,0 +1,31 @@
+//! Each rule that keeps answers right has a test that fails when it is broken.
+
+use std::process::{Command, Stdio};
+
+use crate::pause::{BROKEN, Rule};
+
+/// Whether a test passes in a process that breaks a rule, or none.
+fn passes(test: &str, broken: Option<Rule>) -> bool {
+    let program = std::env::current_exe().expect("this program");
+    let mut command = Command::new(program);
+    command.args(["--exact", test]).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Some(rule) = broken {
+        command.env(BROKEN, format!("{rule:?}"));
+    }
+    command.status().expect("it runs").success()
+}
+
+#[test]
+fn broken_rules_are_noticed() {
+    let rules = [
+        (Rule::Landing, "tests::rules::a_write_in_flight_is_found_right_after_the_scan"),
+        (Rule::Keeping, "tests::rules::keys_that_come_during_a_scan_are_found"),
+        (Rule::Since, "tests::rules::snapshots_and_iterators_keep_what_a_later_scan_has_forgotten"),
+        (Rule::Lapses, "tests::rules::what_is_written_behind_the_doors_is_found"),
+        (Rule::Folder, "tests::files::what_others_wrote_meanwhile_is_found"),
+    ];
+    for (rule, test) in rules {
+        assert!(passes(test, None), "{test}, without a broken rule");
+        assert!(!passes(test, Some(rule)), "{test}, with a broken {rule:?}");
+    }
+}

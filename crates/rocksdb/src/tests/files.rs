@@ -1,0 +1,122 @@
+//! Filters beside closed databases: taken where nothing changed, and nowhere else.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rocksdb::SstFileWriter;
+
+use super::{Numbers, count, options, wait};
+use crate::{Db, RocksDb};
+
+const KEYS: u64 = 3000;
+
+fn key(at: u64) -> [u8; 8] {
+    Numbers(at).next().to_be_bytes()
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join("trommel-door-0.filter")
+}
+
+fn make(folder: &Path) {
+    let db = Db::open(&options(), folder).expect("it opens");
+    wait(&db);
+    (0..KEYS).for_each(|at| db.put(key(at), b"value").expect("written"));
+    // Sleeping doors leave no file.
+    wait(&db);
+}
+
+/// All keys are found; whether the filter of the file was taken.
+fn check(folder: &Path, keys: u64) -> bool {
+    let db = Db::open(&options(), folder).expect("it opens");
+    let state = db.door_state();
+    let is_taken = state.is_open && state.scans == 0;
+    for round in 0..2 {
+        for at in 0..keys {
+            assert!(db.get(key(at)).expect("read").is_some(), "{round}: {at}");
+            assert_eq!(count(&db, &key(at), &[&key(at)[..], b"\0"].concat()), 1);
+        }
+        wait(&db);
+    }
+    let before = db.door_state().denied;
+    (keys..keys + 1000).for_each(|at| assert_eq!(db.get(key(at)).expect("read"), None));
+    assert!(db.door_state().denied > before + 900);
+    is_taken
+}
+
+#[test]
+fn a_filter_is_taken_where_nothing_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    make(folder.path());
+    for _ in 0..3 {
+        assert!(file(folder.path()).exists());
+        assert!(check(folder.path(), KEYS));
+    }
+}
+
+#[test]
+fn damaged_filters_are_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    make(folder.path());
+    let whole = fs::read(file(folder.path())).expect("read");
+    for round in 0..12 {
+        let mut bytes = fs::read(file(folder.path())).expect("read");
+        let at = (Numbers(round).next() % bytes.len() as u64) as usize;
+        match round % 3 {
+            0 => bytes[at] ^= 1 << (round % 8),
+            1 => bytes.truncate(at),
+            _ => bytes.extend(b"more"),
+        }
+        fs::write(file(folder.path()), bytes).expect("written");
+        assert!(!check(folder.path(), KEYS), "round {round}");
+    }
+    // Of another state of the folder, though it is whole.
+    fs::write(file(folder.path()), whole).expect("written");
+    assert!(!check(folder.path(), KEYS));
+}
+
+#[test]
+fn what_others_wrote_meanwhile_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    make(folder.path());
+    {
+        let plain = RocksDb::open(&options(), folder.path()).expect("it opens");
+        plain.put(key(KEYS), b"value").expect("written");
+    }
+    assert!(!check(folder.path(), KEYS + 1));
+    {
+        // The keys of this file get no sequence number of their own.
+        let plain = RocksDb::open(&options(), folder.path()).expect("it opens");
+        let options = options();
+        let mut writer = SstFileWriter::create(&options);
+        let path = folder.path().join("other.sst");
+        writer.open(&path).expect("it opens");
+        writer.put(key(KEYS + 1), b"value").expect("first");
+        writer.finish().expect("written");
+        plain.ingest_external_file(vec![path]).expect("taken");
+    }
+    assert!(!check(folder.path(), KEYS + 2));
+    {
+        let plain = RocksDb::open(&options(), folder.path()).expect("it opens");
+        plain.flush().expect("flushed");
+    }
+    check(folder.path(), KEYS + 2);
+}
+
+#[test]
+fn a_copy_of_the_folder_is_taken_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let copy = tempfile::tempdir().expect("a folder");
+    make(folder.path());
+    for entry in fs::read_dir(folder.path()).expect("a folder") {
+        let entry = entry.expect("a file");
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copied");
+    }
+    assert!(check(copy.path(), KEYS));
+    let checkpoint = copy.path().join("checkpoint");
+    {
+        let db = Db::open(&options(), folder.path()).expect("it opens");
+        db.create_checkpoint(&checkpoint).expect("made");
+    }
+    assert!(!check(&checkpoint, KEYS));
+}

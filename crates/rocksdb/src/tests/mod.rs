@@ -1,0 +1,77 @@
+//! The database behind doors against the same database without.
+
+mod broken;
+mod files;
+mod kills;
+mod random;
+mod rules;
+mod threads;
+
+use std::time::Duration;
+
+use crate::{Db, ReadOptions};
+use rocksdb::{Direction, IteratorMode, Options};
+
+/// Longer than anything takes that is right, on a machine that does other things, too.
+const LONG: Duration = Duration::from_secs(30);
+
+/// Numbers without pattern, the same in each run.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        self.next() % end
+    }
+}
+
+/// Options of a database that is made if it is not there, with small memtables.
+fn options() -> Options {
+    let mut options = Options::default();
+    options.create_if_missing(true);
+    options.create_missing_column_families(true);
+    options.set_write_buffer_size(1 << 20);
+    options.set_merge_operator_associative("concat", |_, old, operands| {
+        let mut value = old.unwrap_or_default().to_vec();
+        operands.iter().for_each(|operand| value.extend_from_slice(operand));
+        Some(value)
+    });
+    options
+}
+
+/// Waits until all doors answer.
+fn wait(db: &Db) {
+    assert!(db.wait_for_doors(LONG), "a scan ends");
+}
+
+/// A scan that began after this was called has ended.
+fn scan_anew(db: &Db) {
+    let scans = db.door_state().scans;
+    db.shared().doors().iter().for_each(|door| door.want_scan());
+    let start = std::time::Instant::now();
+    while db.door_state().scans == scans || !db.door_state().is_open {
+        assert!(start.elapsed() < LONG, "a scan ends");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    wait(db);
+}
+
+/// How many keys lie from `lower` to the one before `upper`, asked for with bounds.
+fn count(db: &Db, lower: &[u8], upper: &[u8]) -> usize {
+    let mut options = ReadOptions::default();
+    options.set_iterate_range(lower..upper);
+    let rows = db.iterator_opt(IteratorMode::Start, options);
+    rows.inspect(|row| assert!(row.is_ok())).count()
+}
+
+/// As `count`, from a place without a lower bound.
+fn count_from(db: &Db, from: &[u8], upper: &[u8], mut options: ReadOptions) -> usize {
+    options.set_iterate_upper_bound(upper);
+    db.iterator_opt(IteratorMode::From(from, Direction::Forward), options).count()
+}

@@ -1,0 +1,140 @@
+//! What a door knows at one moment: the filter, and the recent keys that it does not have.
+//! ```text
+//! filter    all keys of the state `since`, and what was added
+//! recents   lists of recent keys, the oldest first; writers note in the last one
+//! ```
+//! Invariant: if there is a filter, every key that may be found by whoever reads now, or at a
+//! snapshot that is not older than `since`, is in the filter or in one of the lists.
+
+use std::sync::Arc;
+
+use trommel_filters::{HashUse, KeyRange, hash_key};
+
+use crate::filter::Filter;
+use crate::keys::{KEY_BYTES_MAX, cut};
+use crate::pause::{Rule, is_broken};
+use crate::recent::Recent;
+
+/// What is known at one moment.
+pub(crate) struct View {
+    /// None: nothing is denied.
+    pub(crate) filter: Option<Arc<Filter>>,
+    /// Never empty.
+    pub(crate) recents: Vec<Arc<Recent>>,
+}
+
+/// A range of keys that a question is about: both ends are included.
+pub(crate) struct Asked<'k> {
+    lower: &'k [u8],
+    upper: [u8; KEY_BYTES_MAX],
+    upper_len: usize,
+}
+
+impl<'k> Asked<'k> {
+    /// From `lower` up to the last key before `end`. None: no key lies there as bytes are ordered.
+    pub(crate) fn before(lower: &'k [u8], end: &[u8]) -> Option<Asked<'k>> {
+        let (last, rest) = end.split_last().filter(|_| lower < end)?;
+        // The key before one that ends with a zero is known.
+        let Some(less) = last.checked_sub(1) else { return Asked::through(lower, rest) };
+        if rest.len() >= KEY_BYTES_MAX {
+            return Asked::through(lower, end);
+        }
+        // Cut, no key before the end is above this one: the end itself may begin a key that is
+        // there, as it does where prefixes follow each other.
+        let mut upper = [u8::MAX; KEY_BYTES_MAX];
+        upper[..rest.len()].copy_from_slice(rest);
+        upper[rest.len()] = less;
+        Some(Asked { lower: cut(lower), upper, upper_len: KEY_BYTES_MAX })
+    }
+
+    /// From `lower` to `upper`. None: no key lies there as bytes are ordered.
+    pub(crate) fn through(lower: &'k [u8], last: &[u8]) -> Option<Asked<'k>> {
+        let (cut, mut upper) = (cut(last), [0; KEY_BYTES_MAX]);
+        upper[..cut.len()].copy_from_slice(cut);
+        let asked = Asked { lower: self::cut(lower), upper, upper_len: cut.len() };
+        (lower <= last).then_some(asked)
+    }
+
+    fn upper(&self) -> &[u8] {
+        &self.upper[..self.upper_len]
+    }
+}
+
+/// The hash by which recent keys are noted.
+#[inline]
+pub(crate) fn hash_of(key: &[u8]) -> u64 {
+    hash_key(key, HashUse::Table)
+}
+
+impl View {
+    /// That in which writers note keys.
+    pub(crate) fn current(&self) -> &Arc<Recent> {
+        self.recents.last().expect("there is always one")
+    }
+
+    /// The filter, if it knows what a snapshot with this number sees. None: who reads now.
+    fn filter_at(&self, snapshot: Option<u64>) -> Option<&Filter> {
+        let knows = |since: u64| snapshot.is_none_or(|at| at >= since || is_broken(Rule::Since));
+        self.filter.as_deref().filter(|filter| knows(filter.since))
+    }
+
+    /// Whether there is surely no such key.
+    pub(crate) fn denies_key(&self, key: &[u8], snapshot: Option<u64>) -> bool {
+        let Some(filter) = self.filter_at(snapshot) else { return false };
+        let key = cut(key);
+        let hash = hash_of(key);
+        if filter.may_contain(key, hash) {
+            return false;
+        }
+        !self.recents.iter().any(|recent| recent.may_contain(hash))
+    }
+
+    /// Whether there is surely no key in the range.
+    pub(crate) fn denies_range(&self, asked: &Asked<'_>, snapshot: Option<u64>) -> bool {
+        let Some(filter) = self.filter_at(snapshot) else { return false };
+        let Some(range) = KeyRange::new(asked.lower, Some(asked.upper())) else { return false };
+        if filter.may_overlap(range) {
+            return false;
+        }
+        !self.recents.iter().any(|recent| recent.may_overlap(asked.lower, asked.upper()))
+    }
+
+    /// Whether this and the other one deny by the same scan, so that what one denies now, the other
+    /// one denied if nothing came between.
+    pub(crate) fn has_scan_of(&self, other: &View) -> bool {
+        let since = |view: &View| view.filter.as_ref().map(|filter| filter.since);
+        since(self).is_some() && since(self) == since(other)
+    }
+
+    /// The bytes that it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let filter = self.filter.as_ref().map_or(0, |filter| filter.size_bytes());
+        filter + self.recents.iter().map(|recent| recent.size_bytes()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_leaves_no_key_before_its_end_out() {
+        let ends: [&[u8]; 6] = [b"b", b"a\0", b"a\x01", b"a\xff", &[0xff; 600], b"\0"];
+        let long = [&b"a\0"[..], &[0xff; 700]].concat();
+        let keys: [&[u8]; 9] =
+            [b"", b"a", b"a\0", b"a\0\xff", &long, b"a\xfe\xff", b"\0", &[0xff; 599], b"b"];
+        for end in ends {
+            for lower in keys {
+                let asked = Asked::before(lower, end);
+                assert_eq!(asked.is_some(), lower < end);
+                let Some(asked) = asked else { continue };
+                for key in keys.into_iter().filter(|key| (lower..end).contains(key)) {
+                    assert!(
+                        asked.lower <= cut(key) && cut(key) <= asked.upper(),
+                        "{end:?} {key:?}"
+                    );
+                }
+            }
+        }
+    }
+}

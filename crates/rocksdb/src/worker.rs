@@ -1,0 +1,119 @@
+//! The thread that keeps the filters of a database.
+//! ```text
+//! rung, or some time passed ── each door: absorb closed lists ── close a quiet one ── scan if due
+//! ```
+//! Invariant: only this thread takes lists out of views, and only it publishes filters.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::bell::Bell;
+use crate::db::Shared;
+use crate::door::{Door, Plan};
+use crate::pause::{self, Point};
+use crate::scan;
+
+/// The worker comes by as often, whether or not it is rung.
+const PERIOD: Duration = Duration::from_millis(if cfg!(test) { 5 } else { 200 });
+/// How often it looks whether writes are done that it waits for.
+const LANDING: Duration = Duration::from_micros(100);
+
+/// The thread's own.
+pub(crate) struct Worker;
+
+/// Why a scan ended without a filter.
+pub(crate) enum Stop {
+    /// Nobody needs it any more.
+    Void,
+    /// RocksDB could not read.
+    Failed,
+}
+
+impl From<rocksdb::Error> for Stop {
+    fn from(_: rocksdb::Error) -> Stop {
+        Stop::Failed
+    }
+}
+
+impl Worker {
+    /// Starts the thread. It ends when it is told to.
+    pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
+        let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(shared));
+        std::thread::Builder::new()
+            .name("trommel-door".into())
+            .spawn(move || work(&bell, &weak))
+            .expect("the system has a thread more")
+    }
+}
+
+/// Tells the worker of a database to end.
+pub(crate) fn stop(shared: &Shared) {
+    shared.is_stopped.store(true, Ordering::SeqCst);
+    shared.bell.ring();
+}
+
+fn work(bell: &Bell, shared: &Weak<Shared>) {
+    let mut quiet_since = Instant::now();
+    loop {
+        let Some(shared) = shared.upgrade() else { return };
+        let is_time = quiet_since.elapsed() >= PERIOD;
+        if is_time {
+            quiet_since = Instant::now();
+        }
+        for door in shared.doors() {
+            if is_stopped(&shared.is_stopped) {
+                return;
+            }
+            door.absorb();
+            if is_time && door.close_quiet(false) {
+                door.absorb();
+            }
+            if let Some(plan) = door.begin() {
+                rebuild(&shared, &door, &plan);
+            }
+        }
+        if is_stopped(&shared.is_stopped) {
+            return;
+        }
+        drop(shared);
+        bell.wait(PERIOD);
+    }
+}
+
+fn is_stopped(flag: &AtomicBool) -> bool {
+    flag.load(Ordering::SeqCst)
+}
+
+/// Scans a family, and puts a new filter in front of it.
+fn rebuild(shared: &Shared, door: &Door, plan: &Plan) {
+    pause::at(Point::Rolled);
+    let check = || {
+        door.absorb();
+        let is_void = is_stopped(&shared.is_stopped) || door.is_void(plan);
+        if is_void { Err(Stop::Void) } else { Ok(()) }
+    };
+    match scanned(shared, door, plan, &check) {
+        Ok(filter) => {
+            door.counts.count_scan(filter.keys());
+            door.finish(plan, filter);
+        }
+        Err(Stop::Failed) => door.fail(plan),
+        Err(Stop::Void) => {}
+    }
+}
+
+fn scanned(
+    shared: &Shared,
+    door: &Door,
+    plan: &Plan,
+    check: &dyn Fn() -> Result<(), Stop>,
+) -> Result<crate::filter::Filter, Stop> {
+    // Writes that noted in lists of before: the snapshot must show them.
+    while !door.has_landed(plan) {
+        check()?;
+        std::thread::sleep(LANDING);
+    }
+    scan::all_keys(&shared.db, door, plan, check)
+}

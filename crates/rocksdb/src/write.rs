@@ -1,0 +1,317 @@
+//! Writes: keys are noted before RocksDB is told of them.
+//! ```text
+//! enter ── note ── RocksDB ── leave
+//! ```
+//! Invariant: no key is written to RocksDB that was not noted before, in a list whose write is
+//! counted until RocksDB is done.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rocksdb::{Error, IngestExternalFileOptions, WriteBatch, WriteOptions};
+
+use crate::batch::{self, Act};
+use crate::db::Db;
+use crate::door::{Door, Ticket};
+use crate::family::ColumnFamily;
+use crate::ingest;
+use crate::pause::{self, Point};
+
+/// One key is about to be written.
+fn noted<'d>(door: &'d Door, key: &[u8]) -> Ticket<&'d Door> {
+    let mut ticket = Ticket::enter(door);
+    ticket.note(key);
+    pause::at(Point::Noted);
+    ticket
+}
+
+/// Single keys.
+impl Db {
+    /// See [`rocksdb::DB::put`].
+    pub fn put<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().put(key, value)
+    }
+
+    /// See [`rocksdb::DB::put_opt`].
+    pub fn put_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().put_opt(key, value, options)
+    }
+
+    /// See [`rocksdb::DB::put_cf`].
+    pub fn put_cf<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().put_cf(family, key, value)
+    }
+
+    /// See [`rocksdb::DB::put_cf_opt`].
+    pub fn put_cf_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().put_cf_opt(family, key, value, options)
+    }
+
+    /// See [`rocksdb::DB::put_cf_with_ts`]. Families whose keys have times of the user are not
+    /// answered for.
+    pub fn put_cf_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        time: S,
+        value: V,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().put_cf_with_ts(family, key, time, value)
+    }
+
+    /// See [`rocksdb::DB::merge`].
+    pub fn merge<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().merge(key, value)
+    }
+
+    /// See [`rocksdb::DB::merge_opt`].
+    pub fn merge_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().merge_opt(key, value, options)
+    }
+
+    /// See [`rocksdb::DB::merge_cf`].
+    pub fn merge_cf<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().merge_cf(family, key, value)
+    }
+
+    /// See [`rocksdb::DB::merge_cf_opt`].
+    pub fn merge_cf_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().merge_cf_opt(family, key, value, options)
+    }
+
+    /// See [`rocksdb::DB::delete`].
+    pub fn delete<K: AsRef<[u8]>>(&self, key: K) -> Result<(), Error> {
+        self.default_door().note_deletes();
+        self.inner().delete(key)
+    }
+
+    /// See [`rocksdb::DB::delete_opt`].
+    pub fn delete_opt<K: AsRef<[u8]>>(&self, key: K, options: &WriteOptions) -> Result<(), Error> {
+        self.default_door().note_deletes();
+        self.inner().delete_opt(key, options)
+    }
+
+    /// See [`rocksdb::DB::delete_cf`].
+    pub fn delete_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_cf(family, key)
+    }
+
+    /// See [`rocksdb::DB::delete_cf_opt`].
+    pub fn delete_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_cf_opt(family, key, options)
+    }
+
+    /// See [`rocksdb::DB::delete_cf_with_ts`].
+    pub fn delete_cf_with_ts<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        time: S,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_cf_with_ts(family, key, time)
+    }
+}
+
+/// Ranges, batches and files.
+impl Db {
+    /// See [`rocksdb::DB::delete_range_cf`].
+    pub fn delete_range_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        from: K,
+        to: K,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_range_cf(family, from, to)
+    }
+
+    /// See [`rocksdb::DB::delete_range_cf_opt`].
+    pub fn delete_range_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        from: K,
+        to: K,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_range_cf_opt(family, from, to, options)
+    }
+
+    /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back with it:
+    /// the family is scanned anew.
+    pub fn delete_file_in_range_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        from: K,
+        to: K,
+    ) -> Result<(), Error> {
+        let _ticket = Ticket::lapse(&**family.door());
+        self.inner().delete_file_in_range_cf(family, from, to)
+    }
+
+    /// See [`rocksdb::DB::delete_file_in_range`], and [`Db::delete_file_in_range_cf`].
+    pub fn delete_file_in_range<K: AsRef<[u8]>>(&self, from: K, to: K) -> Result<(), Error> {
+        let _ticket = Ticket::lapse(self.default_door());
+        self.inner().delete_file_in_range(from, to)
+    }
+
+    /// See [`rocksdb::DB::write`].
+    pub fn write(&self, batch: WriteBatch) -> Result<(), Error> {
+        let _tickets = self.noted_batch(&batch);
+        self.inner().write(batch)
+    }
+
+    /// See [`rocksdb::DB::write_opt`].
+    pub fn write_opt(&self, batch: WriteBatch, options: &WriteOptions) -> Result<(), Error> {
+        let _tickets = self.noted_batch(&batch);
+        self.inner().write_opt(batch, options)
+    }
+
+    /// See [`rocksdb::DB::write_without_wal`].
+    pub fn write_without_wal(&self, batch: WriteBatch) -> Result<(), Error> {
+        let _tickets = self.noted_batch(&batch);
+        self.inner().write_without_wal(batch)
+    }
+
+    /// Notes all keys of a batch. The tickets of the families that it writes to.
+    fn noted_batch(&self, batch: &WriteBatch) -> (Option<Ticket<&Door>>, Tickets) {
+        let (mut default, mut others) = (None, Tickets::new());
+        let walked = batch::walk(batch.data(), |id, act, key| match (id, act) {
+            (0, Act::Delete) => self.default_door().note_deletes(),
+            (0, Act::Write) => {
+                default.get_or_insert_with(|| Ticket::enter(self.default_door())).note(key);
+            }
+            (_, Act::Delete) => self.shared().door(id).iter().for_each(|door| door.note_deletes()),
+            (_, Act::Write) => self.note_other(id, key, &mut others),
+        });
+        if walked.is_err() {
+            // Whatever it is, all that it writes is seen by a scan before anything is denied.
+            let doors = self.shared().doors().into_iter();
+            others.extend(doors.map(|door| (door.id, Ticket::lapse(door))));
+        }
+        pause::at(Point::Noted);
+        (default, others)
+    }
+
+    fn note_other(&self, id: u32, key: &[u8], tickets: &mut Tickets) {
+        let known = tickets.iter().position(|(of, _)| *of == id);
+        let place = known.or_else(|| {
+            // RocksDB refuses batches for a family that is gone.
+            tickets.push((id, Ticket::enter(self.shared().door(id)?)));
+            Some(tickets.len() - 1)
+        });
+        if let Some(place) = place {
+            tickets[place].1.note(key);
+        }
+    }
+
+    /// See [`rocksdb::DB::ingest_external_file`]. The files are read before.
+    pub fn ingest_external_file<P: AsRef<Path>>(&self, paths: Vec<P>) -> Result<(), Error> {
+        self.ingest_external_file_opts(&IngestExternalFileOptions::default(), paths)
+    }
+
+    /// See [`rocksdb::DB::ingest_external_file_opts`]. The files are read before.
+    pub fn ingest_external_file_opts<P: AsRef<Path>>(
+        &self,
+        options: &IngestExternalFileOptions,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        let paths = owned(paths);
+        let _ticket = self.noted_files(self.default_door(), &paths);
+        self.inner().ingest_external_file_opts(options, paths)
+    }
+
+    /// See [`rocksdb::DB::ingest_external_file_cf`]. The files are read before.
+    pub fn ingest_external_file_cf<P: AsRef<Path>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        self.ingest_external_file_cf_opts(family, &IngestExternalFileOptions::default(), paths)
+    }
+
+    /// See [`rocksdb::DB::ingest_external_file_cf_opts`]. The files are read before.
+    pub fn ingest_external_file_cf_opts<P: AsRef<Path>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        options: &IngestExternalFileOptions,
+        paths: Vec<P>,
+    ) -> Result<(), Error> {
+        let paths = owned(paths);
+        let _ticket = self.noted_files(family.door(), &paths);
+        self.inner().ingest_external_file_cf_opts(family, options, paths)
+    }
+
+    /// Notes all keys of files. Where they cannot be read, nothing is denied until a scan has seen
+    /// what RocksDB made of them.
+    fn noted_files<'d>(&self, door: &'d Door, files: &[PathBuf]) -> Ticket<&'d Door> {
+        if !door.rules.is_bytewise {
+            return Ticket::enter(door);
+        }
+        let mut ticket = Ticket::enter(door);
+        match ingest::read_keys(self.path(), files, |key| ticket.note(key)) {
+            Ok(()) => ticket,
+            Err(_) => Ticket::lapse(door),
+        }
+    }
+}
+
+/// With RocksDB's numbers of their families.
+type Tickets = Vec<(u32, Ticket<Arc<Door>>)>;
+
+fn owned<P: AsRef<Path>>(paths: Vec<P>) -> Vec<PathBuf> {
+    paths.iter().map(|path| path.as_ref().to_path_buf()).collect()
+}

@@ -11,11 +11,12 @@ use std::path::Path;
 use super::{leading_word, root};
 
 /// Bytes that documents may have. (A path ends it, or is a folder: then all of it together.)
-const BYTES_MAX: [(&str, u64); 8] = [
+const BYTES_MAX: [(&str, u64); 9] = [
     ("README.md", 7 << 10),
     ("CONTRIBUTING.md", 6 << 10),
     ("docs/adopt.md", 4 << 10),
     ("docs/kafka-streams.md", 8 << 10),
+    ("docs/scale.md", 6 << 10),
     ("docs/architecture.md", 7500),
     ("docs/cli.md", 29 << 10),
     ("docs/results.md", 32 << 10),
@@ -25,8 +26,9 @@ const BYTES_MAX: [(&str, u64); 8] = [
 /// Documents that commands write: they are looked up in, not read from end to end.
 const GENERATED: [&str; 2] = ["docs/cli.md", "docs/results.md"];
 
-/// For who comes from another system, or brings its stores into one: they have bounds of their own.
-const GUIDES: [&str; 2] = ["docs/adopt.md", "docs/kafka-streams.md"];
+/// For who comes from another system, brings its stores into one, or plans for many machines: they
+/// have bounds of their own.
+const GUIDES: [&str; 3] = ["docs/adopt.md", "docs/kafka-streams.md", "docs/scale.md"];
 
 /// README, CONTRIBUTING and all other Markdown below docs that people write, together.
 const ALL_BYTES_MAX: u64 = 150 << 10;

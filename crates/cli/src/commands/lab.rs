@@ -61,8 +61,8 @@ pub(crate) enum LabCommand {
     /// filter's memory.
     #[command(after_help = scale::EXAMPLES)]
     Scale(scale::ScaleArgs),
-    /// Compute what a cluster needs whose instances each hold a share of the state, with a changelog
-    /// of it, as those of Kafka Streams do: memory, disk, restarts, traffic.
+    /// Compute what a cluster needs whose instances each hold a share of the state, and its brokers
+    /// the changelog, as with Kafka Streams: memory, disk, restarts, traffic.
     #[command(after_help = cluster::EXAMPLES)]
     Cluster(cluster::ClusterArgs),
 }

@@ -47,7 +47,7 @@ final class TorturedInstance {
                 "bootstrap.servers=" + servers, "state.dir=" + state(),
                 "group.instance.id=" + name, "replication.factor=3",
                 "trommel.cache.bytes=32MiB", "commit.interval.ms=1000",
-                "consumer.session.timeout.ms=8000", "producer.transaction.timeout.ms=12000"));
+                "consumer.session.timeout.ms=10000", "producer.transaction.timeout.ms=40000"));
         startedAt = System.nanoTime();
         isDown = false;
     }

@@ -331,7 +331,7 @@ impl<D: Deref<Target = Door>> Ticket<D> {
         let mut ticket = Ticket { door, now: None, before: Vec::new() };
         let recent = {
             let mut state = ticket.door.state();
-            if state.phase != Phase::Shut {
+            if state.phase != Phase::Shut && !pause::is_broken(Rule::Lapses) {
                 ticket.door.forget(&mut state, Phase::Wanted(None));
             }
             // Under the lock: no scan begins before the ticket is counted.
@@ -469,7 +469,7 @@ impl Door {
 
     /// Whether the scan is worth nothing any more.
     pub(crate) fn is_void(&self, plan: &Plan) -> bool {
-        self.state().lapses != plan.lapses && !pause::is_broken(Rule::Lapses)
+        self.state().lapses != plan.lapses
     }
 
     /// Puts the filter of a scan in the place of the old one.
@@ -477,14 +477,13 @@ impl Door {
         self.absorb();
         let lists = match &mut self.state().kept {
             Some(kept) => std::mem::take(&mut kept.lists),
-            None if pause::is_broken(Rule::Lapses) => Vec::new(),
             None => return,
         };
         let lists = lists.iter().filter(|_| !pause::is_broken(Rule::Keeping));
         lists.for_each(|keys| filter = filter.with(keys));
         pause::at(Point::Scanned);
         let mut state = self.state();
-        if state.lapses != plan.lapses && !pause::is_broken(Rule::Lapses) {
+        if state.lapses != plan.lapses {
             return;
         }
         // What closed meanwhile is still in the view: only this thread takes lists out of it.

@@ -29,7 +29,7 @@ pub(crate) enum Rule {
     Keeping,
     /// No snapshot asks a filter of a later scan.
     Since,
-    /// A scan is worth nothing if keys went unnoted since it began.
+    /// Nothing is denied from before unknown keys are written, until a scan after that.
     Lapses,
     /// A file is taken only where the folder is as it was left.
     Folder,

@@ -66,9 +66,9 @@ impl KeyPositions {
         let apart = ((1u128 << u64::BITS) / (words.len() as u128 + 1)).min(u64::MAX.into()) as u64;
         let starts = [0].into_iter().chain(words.iter().copied());
         let ends = words.iter().copied().chain([u64::MAX]);
-        let between = starts.zip(ends).map(|(word, end)| {
-            Mark { word, slope: apart as f64 / (end - word).max(1) as f64 }
-        });
+        let between = starts
+            .zip(ends)
+            .map(|(word, end)| Mark { word, slope: apart as f64 / (end - word).max(1) as f64 });
         KeyPositions { marks: between.collect(), words, apart, ..named }
     }
 

@@ -4,8 +4,8 @@
 //!         [--questions 50000] [--folder FOLDER]
 //!
 //! Both sides are the same RocksDB with Bloom filters of 10 bits, over the same tables (linked, not
-//! copied). Two shapes: 21 runs (one that has half of the keys, six of 6 %, seven of 1.5 %, seven of
-//! 0.4 %, no compaction) and RocksDB's default. Two kinds of keys: 16 random bytes, and text as
+//! copied). Two shapes: 21 runs (one has half of the keys, six 6 %, seven 1.5 %, seven 0.4 %; no
+//! compaction) and RocksDB's default. Two kinds of keys: 16 random bytes, and text as
 //! `user01234567time01234567`, some twenty rows of each user. Values have 100 bytes.
 //!
 //! `cached`: all blocks in the cache, nanoseconds of the asking thread's own time. `direct`: direct

@@ -317,7 +317,7 @@ impl<'a> DbRawIterator<'a> {
 
 /// An iterator over keys and values: see [`rocksdb::DBIteratorWithThreadMode`].
 ///
-/// One that the door has denied pins no state. If [`DbIterator::set_mode`] then moves it in front of
+/// One that the door has denied pins no state. If [`DbIterator::set_mode`] then moves it before
 /// what was denied, it shows the state of that moment.
 pub struct DbIterator<'a> {
     raw: DbRawIterator<'a>,

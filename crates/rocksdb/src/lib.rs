@@ -24,7 +24,7 @@
 //! # }
 //! ```
 //!
-//! [`Db`] has the methods of [`rocksdb::DB`], and [`ReadOptions`] those of [`rocksdb::ReadOptions`].
+//! [`Db`] has the methods of [`rocksdb::DB`], [`ReadOptions`] those of [`rocksdb::ReadOptions`].
 //! All writes go through it. Invariant: the door answers "nothing" only where RocksDB would find
 //! nothing; whatever it is not sure of, RocksDB is asked.
 

@@ -3,7 +3,7 @@
 //! cursor   closed? | keys | words of the arena that are taken     one number: a place is one step
 //! arena    | length | bytes | length | bytes | ...                what the filter is given later
 //! hashes   a word of 64 bits for each key: four of its bits       "may it have this key?"
-//! line     a bit for each stretch of the line of positions        "may it have a key of this range?"
+//! line     a bit for each stretch of the line of positions    "may it have a key of this range?"
 //! flight   writes whose keys are here and that are not done
 //! ```
 //! Invariant: a key that was noted is denied by neither hashes nor line. Once it is closed, no key

@@ -2,7 +2,7 @@
 //! ```text
 //! snapshot ── first keys gathered ── all there? ── sample of them ── filter
 //!                                    more ──────── sample by seeks ── filter of those and the rest
-//!                                                   (of the gathered ones, if nobody knows where to)
+//!                                                   (of the gathered, if nobody knows where to)
 //! ```
 //! Invariant: a filter is made of every key that the snapshot shows, or there is none.
 

@@ -11,8 +11,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::measured_costs::{needless_reads, opening_seconds};
-use super::scale::{Simulated, time};
-use crate::args::policy::PolicyArgs;
+use super::scale::{TreeArgs, time};
 use crate::args::values::{byte_count, large_number};
 use crate::output::table::{TextTable, bytes, whole};
 use crate::process::failure::{Failure, Outcome, Status};
@@ -54,14 +53,8 @@ pub(crate) struct ClusterArgs {
     /// Records of a changelog that an instance restores in a second.
     #[arg(long, value_name = "N", value_parser = large_number, default_value = "200000")]
     restored: u64,
-    /// Bytes of a flush of a task.
-    #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
-    write_buffer: usize,
-    /// Of the filter.
-    #[arg(long, value_name = "BITS", default_value_t = 12.0)]
-    bits_per_key: f64,
     #[command(flatten)]
-    policy: PolicyArgs,
+    tree: TreeArgs,
 }
 
 /// What instances need for a state.
@@ -105,14 +98,9 @@ impl ClusterArgs {
         let copies = 1 + self.standbys;
         let keys = state / self.entry_bytes as u64;
         let keys_each = keys.saturating_mul(copies).div_ceil(instances);
-        let load = Simulated {
-            keys: keys_each.div_ceil(self.tasks),
-            turnover: STEADY_TURNOVER,
-            entry_bytes: self.entry_bytes,
-            write_buffer: self.write_buffer,
-        };
-        let tree = load.tree(&self.policy)?;
-        let writes_each = (self.writes * copies) as f64 / instances as f64;
+        let keys_of_task = keys_each.div_ceil(self.tasks);
+        let tree = self.tree.simulated(keys_of_task, STEADY_TURNOVER, self.entry_bytes)?;
+        let writes_each = self.writes as f64 * copies as f64 / instances as f64;
         let record_bytes = self.entry_bytes as f64 + RECORD_BYTES;
         // Each of the others restores a part of what one had, at the same time.
         let lost_each = keys_each as f64 / (instances - 1).max(1) as f64;
@@ -122,10 +110,10 @@ impl ClusterArgs {
             state_bytes: state,
             instances,
             keys_each,
-            data_bytes_each: keys_each * self.entry_bytes as u64,
-            filter_bytes_each: (keys_each as f64 * self.bits_per_key / 8.0) as u64,
+            data_bytes_each: keys_each.saturating_mul(self.entry_bytes as u64),
+            filter_bytes_each: self.tree.filter_bytes(keys_each),
             runs_of_a_task: tree.mean_runs,
-            needless_reads_per_miss: needless_reads(self.bits_per_key),
+            needless_reads_per_miss: needless_reads(self.tree.bits_per_key),
             restart_seconds: opening_seconds(keys_each),
             takeover_seconds,
             // The log has each write once more.
@@ -225,5 +213,9 @@ mod tests {
         assert_eq!((row.keys_each, row.takeover_seconds), (2_000_000_000, 0.0));
         assert!(self::row("--state 1TB --instances 1 --standbys 1").is_err());
         assert!(self::row("--state 1TB --instances 3 --entry-bytes 0").is_err());
+        // What no number can hold is told, and panics nowhere.
+        let huge = "--state 18000PB --instances 1000000 --standbys 999999 --writes 18000PB";
+        assert!(self::row(huge).is_err());
+        assert!(self::row(&format!("{huge} --tasks 1000000 --entry-bytes 64MiB")).is_ok());
     }
 }

@@ -39,12 +39,19 @@ pub(crate) struct ScaleArgs {
     /// How often each key is written.
     #[arg(long, value_name = "N", default_value_t = 1)]
     turnover: u64,
-    /// Bytes of a flush.
+    #[command(flatten)]
+    tree: TreeArgs,
+}
+
+/// How each simulated tree is kept.
+#[derive(Debug, Args)]
+pub(super) struct TreeArgs {
+    /// Bytes of a flush of a tree.
     #[arg(long, value_name = "BYTES", value_parser = byte_count, default_value = "64MiB")]
     write_buffer: usize,
     /// Of the filter.
     #[arg(long, value_name = "BITS", default_value_t = 12.0)]
-    bits_per_key: f64,
+    pub(super) bits_per_key: f64,
     #[command(flatten)]
     policy: PolicyArgs,
 }
@@ -69,40 +76,40 @@ struct Row {
     runs: Vec<(usize, u64)>,
 }
 
-/// A load that is to be simulated.
-pub(super) struct Simulated {
-    pub(super) keys: u64,
-    /// How often each is written.
-    pub(super) turnover: u64,
-    pub(super) entry_bytes: usize,
-    /// Bytes of a flush.
-    pub(super) write_buffer: usize,
-}
-
-impl Simulated {
-    /// Its tree.
+impl TreeArgs {
+    /// The tree of so many keys, each written so often.
     ///
     /// # Errors
     /// It has so many flushes that nobody waits for it.
-    pub(super) fn tree(&self, policy: &PolicyArgs) -> Result<SimulatedTree, Failure> {
-        let in_memory = self.entry_bytes as f64 + MEMTABLE_ENTRY_BYTES;
+    pub(super) fn simulated(
+        &self,
+        keys: u64,
+        turnover: u64,
+        entry_bytes: usize,
+    ) -> Result<SimulatedTree, Failure> {
+        let in_memory = entry_bytes as f64 + MEMTABLE_ENTRY_BYTES;
         let flush_entries = ((self.write_buffer as f64 / in_memory) as u64).max(1);
-        let writes = self.keys.checked_mul(self.turnover);
+        let writes = keys.checked_mul(turnover);
         let Some(entries) = writes.filter(|writes| writes / flush_entries <= FLUSHES_MAX) else {
             return Err(Failure::Usage(format!(
                 "{} keys are more than {} flushes: a larger --write-buffer makes fewer",
-                whole(self.keys),
+                whole(keys),
                 whole(FLUSHES_MAX)
             )));
         };
         let load = Load {
             entries,
-            keys: (self.turnover > 1).then_some(self.keys),
-            table_bytes: self.entry_bytes as f64,
+            keys: (turnover > 1).then_some(keys),
+            table_bytes: entry_bytes as f64,
             flush_entries,
         };
-        let options = Options::new().size_ratio(policy.size_ratio()).policy(policy.policy());
-        Ok(simulate_tree(&options, &load))
+        let options = Options::new().size_ratio(self.policy.size_ratio());
+        Ok(simulate_tree(&options.policy(self.policy.policy()), &load))
+    }
+
+    /// What the filter of so many keys takes.
+    pub(super) fn filter_bytes(&self, keys: u64) -> u64 {
+        (keys as f64 * self.bits_per_key / 8.0) as u64
     }
 }
 
@@ -120,18 +127,13 @@ pub(super) fn run(arguments: &ScaleArgs, json: bool, out: &mut dyn Write) -> Out
 
 impl ScaleArgs {
     fn row(&self, keys: u64) -> Result<Row, Failure> {
-        let (entry_bytes, turnover) = (self.entry_bytes, self.turnover);
-        let load = Simulated { keys, turnover, entry_bytes, write_buffer: self.write_buffer };
-        Ok(self.of_tree(keys, keys * turnover, &load.tree(&self.policy)?))
-    }
-
-    fn of_tree(&self, keys: u64, writes: u64, tree: &SimulatedTree) -> Row {
+        let tree = self.tree.simulated(keys, self.turnover, self.entry_bytes)?;
         let runs: Vec<(usize, u64)> =
             tree.runs.iter().map(|run| (run.level, run.entries)).collect();
-        Row {
+        Ok(Row {
             keys,
-            writes,
-            data_bytes: tree.entries() * self.entry_bytes as u64,
+            writes: keys * self.turnover,
+            data_bytes: tree.entries().saturating_mul(self.entry_bytes as u64),
             flushes: tree.flushes,
             merges: tree.merges,
             merges_into_last_level: tree.last_merges,
@@ -139,12 +141,12 @@ impl ScaleArgs {
             runs_mean: tree.mean_runs,
             runs_most: tree.most_runs,
             written_per_flushed_byte: tree.write_amplification(),
-            filter_bytes: (tree.entries() as f64 * self.bits_per_key / 8.0) as u64,
-            needless_reads_per_miss: needless_reads(self.bits_per_key),
+            filter_bytes: self.tree.filter_bytes(tree.entries()),
+            needless_reads_per_miss: needless_reads(self.tree.bits_per_key),
             open_seconds: opening_seconds(tree.entries()),
             open_seconds_without_image: opening_without_image_seconds(tree.entries()),
             runs,
-        }
+        })
     }
 }
 
@@ -223,5 +225,7 @@ mod tests {
     fn what_takes_too_long_is_refused() {
         let told = told("--keys 100000000000 --write-buffer 1KiB");
         assert!(told.contains("--write-buffer"), "{told}");
+        let beyond_numbers = self::told("--keys 1e19 --turnover 1000");
+        assert!(beyond_numbers.contains("--write-buffer"), "{beyond_numbers}");
     }
 }

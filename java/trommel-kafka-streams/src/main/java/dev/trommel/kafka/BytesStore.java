@@ -1,5 +1,6 @@
 package dev.trommel.kafka;
 
+import dev.trommel.DiskException;
 import dev.trommel.WriteBatch;
 import java.nio.file.Path;
 import java.util.Collection;
@@ -256,8 +257,29 @@ abstract class BytesStore implements StateStore {
         }
         WriteBatch batch = new WriteBatch();
         stage(batch, kept);
-        engine().write(batch);
-        staged();
+        if (isWritten(batch)) {
+            staged();
+        }
+    }
+
+    /**
+     * Writes a commit. False: the disk refused, and all goes with the next commit, as long as it
+     * is not too much. Kafka Streams does not get over what a commit throws while it restores: its
+     * thread for that may die, and tasks wait for it in vain, for minutes.
+     */
+    private boolean isWritten(WriteBatch batch) {
+        try {
+            engine().write(batch);
+            return true;
+        } catch (DiskException refused) {
+            if (rows.uncommittedBytes() > bufferBytes) {
+                throw refused;
+            }
+            LOG.error("A commit of store {} of task {} could not be written; it is tried again with"
+                    + " the next one. Until then a restart replays what it had. {}", name,
+                    context.taskId(), refused.getMessage());
+            return false;
+        }
     }
 
     private static boolean isUnknown(Map<TopicPartition, Long> offsets) {

@@ -1,0 +1,135 @@
+package dev.trommel.kafka;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import dev.trommel.DiskException;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Random;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.utils.Bytes;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** A disk that fills under a store. It takes a small file system, so root on Linux. */
+class FullDiskTest {
+    private static final TopicPartition CHANGELOG = Commits.CHANGELOG;
+    private static final int VALUE_BYTES = 8 << 10;
+
+    @TempDir
+    Path folder;
+    private Path state;
+    private final Random random = new Random(7);
+
+    private static boolean run(String... command) throws IOException, InterruptedException {
+        Process process = new ProcessBuilder(command).redirectErrorStream(true).start();
+        process.getInputStream().readAllBytes();
+        return process.waitFor() == 0;
+    }
+
+    @BeforeEach
+    void mount() throws Exception {
+        Path place = Files.createDirectory(folder.resolve("small"));
+        boolean isMounted = Files.exists(Path.of("/proc/self/mounts"))
+                && run("mount", "-t", "tmpfs", "-o", "size=16m", "trommel", place.toString());
+        assumeTrue(isMounted, "no small file system can be mounted");
+        state = place;
+    }
+
+    @AfterEach
+    void unmount() throws Exception {
+        if (state != null) {
+            assertTrue(run("umount", "-l", state.toString()));
+        }
+    }
+
+    private KeyValueBytes open() {
+        KeyValueBytes store = new KeyValueBytes("store");
+        store.init(new TaskContext(state).with("processing.guarantee", "exactly_once_v2")
+                .with(TrommelConfig.BUFFER_BYTES, 4 * VALUE_BYTES), store);
+        return store;
+    }
+
+    /** All but a few bytes of the disk. */
+    private Path fill() throws IOException {
+        Path filling = state.resolve("filling");
+        try (OutputStream file = Files.newOutputStream(filling)) {
+            for (int bytes = 1 << 20; bytes > 0; bytes /= 2) {
+                try {
+                    while (true) {
+                        file.write(new byte[bytes]);
+                    }
+                } catch (IOException full) {
+                    // A smaller piece may go in.
+                }
+            }
+        } catch (IOException full) {
+            // As it is to be.
+        }
+        return filling;
+    }
+
+    private byte[] value() {
+        byte[] value = new byte[VALUE_BYTES];
+        random.nextBytes(value);
+        return value;
+    }
+
+    private static Bytes key(int number) {
+        return Bytes.wrap(new byte[] {(byte) number});
+    }
+
+    @Test
+    void aCommitThatTheDiskRefusesGoesWithTheNextOne() throws IOException {
+        KeyValueBytes store = open();
+        store.committedOffset(CHANGELOG);
+        store.put(key(0), value());
+        store.commit(Map.of(CHANGELOG, 1L));
+        Path filling = fill();
+        byte[] first = value();
+        store.put(key(1), first);
+        store.commit(Map.of(CHANGELOG, 2L));
+        assertEquals(1L, store.committedOffset(CHANGELOG), "the disk is full");
+        assertArrayEquals(first, store.get(key(1)), "it is still there for the task");
+        byte[] second = value();
+        store.put(key(2), second);
+        Files.delete(filling);
+        store.commit(Map.of(CHANGELOG, 3L));
+        assertEquals(3L, store.committedOffset(CHANGELOG));
+        store.close();
+        store = open();
+        assertEquals(3L, store.committedOffset(CHANGELOG));
+        assertArrayEquals(first, store.get(key(1)));
+        assertArrayEquals(second, store.get(key(2)));
+        store.close();
+    }
+
+    @Test
+    void whatCannotBeCommittedDoesNotGrowWithoutEnd() throws IOException {
+        KeyValueBytes store = open();
+        store.committedOffset(CHANGELOG);
+        store.put(key(0), value());
+        store.commit(Map.of(CHANGELOG, 1L));
+        Path filling = fill();
+        assertThrows(DiskException.class, () -> {
+            for (int number = 1; number < 100; number++) {
+                store.put(key(number), value());
+                store.commit(Map.of(CHANGELOG, 1L + number));
+            }
+        });
+        store.close();
+        Files.delete(filling);
+        KeyValueBytes again = open();
+        assertEquals(1L, again.committedOffset(CHANGELOG), "the last commit that was written");
+        again.close();
+    }
+}

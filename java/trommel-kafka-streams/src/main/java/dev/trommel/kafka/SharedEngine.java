@@ -1,5 +1,6 @@
 package dev.trommel.kafka;
 
+import dev.trommel.DiskException;
 import dev.trommel.Keyspace;
 import dev.trommel.LockedException;
 import dev.trommel.OptionException;
@@ -195,8 +196,14 @@ final class SharedEngine {
 
     private void close() {
         OPEN.remove(folder, this);
-        store.close();
-        LOG.info("Closed Trommel in {}", folder);
+        try {
+            store.close();
+            LOG.info("Closed Trommel in {}", folder);
+        } catch (DiskException refused) {
+            // Nobody could do more about it: what is lost is restored.
+            LOG.error("Closed Trommel in {}, whose last commits may not outlive a power cut: {}",
+                    folder, refused.getMessage());
+        }
     }
 
     /** Whether the engine of an application is open in this process. */

@@ -29,6 +29,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * between    it dies between the transaction's commit and the stores': a little is replayed
  * takeover   of two instances one is killed; the other goes on; the first one comes back
  * halted     of two instances one is halted until the other took over; it restores what it missed
+ * changed    from the default stores to ours on the same folder, and back, twice
+ * mixed      a task has a store of ours and a default one; it is killed under load
  * </pre>
  *
  * <p>Arguments: an empty folder, and who tells stores of commits (hook or runtime).
@@ -39,6 +41,12 @@ final class Story {
     static final String COUNTS = "counts";
     static final String WINDOWED_COUNTS = "windowed-counts";
     static final String TABLE_CHANGES = "table-changes";
+    static final String MIXED_COUNTS = "mixed-counts";
+    static final String MIXED_WINDOWED_COUNTS = "mixed-windowed-counts";
+
+    private static final List<String> OUTPUTS = List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES);
+    private static final List<String> MIXED_OUTPUTS =
+            List.of(MIXED_COUNTS, MIXED_WINDOWED_COUNTS);
 
     private static final int PARTITIONS = 2;
     private static final int KEYS = 5_000;
@@ -66,16 +74,21 @@ final class Story {
         Path folder = Files.createDirectories(Path.of(arguments[0])).toAbsolutePath();
         Story story = new Story(folder, arguments[1]);
         try {
-            story.cluster.createTopics(
-                    List.of(INPUT, TABLE, COUNTS, WINDOWED_COUNTS, TABLE_CHANGES), PARTITIONS);
+            story.cluster.createTopics(List.of(INPUT, TABLE), PARTITIONS);
+            story.cluster.createTopics(OUTPUTS, PARTITIONS);
+            story.cluster.createTopics(MIXED_OUTPUTS, PARTITIONS);
             story.say("broker and topics are there");
-            try (Truth truth = new Truth(story.server)) {
+            try (Truth truth = new Truth(story.server, OUTPUTS)) {
                 story.killed(truth);
                 story.between(truth);
                 story.takeover(truth);
                 if (story.teller.equals("hook")) {
                     story.halted(truth);
                 }
+                story.changed(truth);
+            }
+            try (Truth truth = new Truth(story.server, MIXED_OUTPUTS)) {
+                story.mixed(truth);
             }
         } finally {
             story.cluster.close();
@@ -87,10 +100,17 @@ final class Story {
     }
 
     private ChildProcess instance(String name, int commitsUntilDeath) throws IOException {
+        return instance(name, "stores=trommel", "state.dir=" + folder.resolve("state-" + name),
+                "dies=" + commitsUntilDeath);
+    }
+
+    /** What is given stands behind what all instances have. */
+    private ChildProcess instance(String name, String... given) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of("topology=story", "teller=" + teller,
+                "bootstrap.servers=" + server, "group.instance.id=" + name));
+        arguments.addAll(List.of(given));
         return ChildProcess.start(folder.resolve("instance-" + name + "-" + instances++ + ".log"),
-                256, StreamsInstance.class, "topology=story", "stores=trommel",
-                "teller=" + teller, "dies=" + commitsUntilDeath, "bootstrap.servers=" + server,
-                "state.dir=" + folder.resolve("state-" + name), "group.instance.id=" + name);
+                256, StreamsInstance.class, arguments.toArray(String[]::new));
     }
 
     /** Waits until an instance has done so many records since it started. */
@@ -212,6 +232,50 @@ final class Story {
         }
     }
 
+    /** Whoever changes stores restores what they do not have from changelogs, and loses nothing. */
+    private void changed(Truth truth) throws Exception {
+        String state = "state.dir=" + folder.resolve("state-changed");
+        String before = "none";
+        for (String stores : List.of("rocksdb", "trommel", "rocksdb", "trommel")) {
+            ChildProcess instance = instance("a", "stores=" + stores, state);
+            awaitRunning(instance);
+            long restored = instance.last("RESTORED");
+            try (Load load = new Load(server)) {
+                awaitProcessed(instance, 2_000);
+                load.stop();
+                truth.await(load.sent());
+            }
+            say("changed from " + before + " to " + stores + ": " + restored
+                    + " records restored, outputs exact");
+            require(restored > 0, "what these stores do not have is restored", instance);
+            boolean isSaid = instance.output().contains("takes no offset of another kind of store")
+                    || instance.output().contains("has no rows");
+            require(isSaid || !(stores.equals("trommel") && before.equals("rocksdb")),
+                    "the log says that all is restored", instance);
+            instance.end(30);
+            before = stores.equals("rocksdb") && before.equals("none") ? "rocksdb" : "both";
+        }
+    }
+
+    /** The application of its own reads the input from its beginning. */
+    private void mixed(Truth truth) throws Exception {
+        String[] given = {"stores=rocksdb", "topology=mixed", "application.id=mixed",
+                "state.dir=" + folder.resolve("state-mixed")};
+        ChildProcess first = instance("a", given);
+        awaitRunning(first);
+        try (Load load = new Load(server)) {
+            awaitProcessed(first, 20_000);
+            first.kill();
+            ChildProcess second = instance("a", given);
+            awaitRunning(second);
+            load.stop();
+            truth.await(load.sent());
+            say("mixed: killed -9 under load, " + second.last("RESTORED")
+                    + " records restored, outputs exact");
+            second.end(30);
+        }
+    }
+
     /** What an instance restores begins where it was when it was killed. */
     private void requireGoesOn(ChildProcess again, String said, Map<TopicPartition, Long> ends) {
         Matcher found = Pattern.compile("(?m)^RESTORES (\\d+) (\\d+) (\\S+)-(\\d+)$")
@@ -297,15 +361,17 @@ final class Story {
     /** What outputs are to be: counts of each key go up by one; changes of the table ascend. */
     private static final class Truth implements AutoCloseable {
         private final KafkaConsumer<String, String> consumer;
+        private final List<String> outputs;
         private final Map<String, Map<String, Long>> last = new HashMap<>();
         private final Map<String, Long> seen = new HashMap<>();
 
-        Truth(String server) {
+        Truth(String server, List<String> outputs) {
+            this.outputs = outputs;
             consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", server,
                     "isolation.level", "read_committed", "auto.offset.reset", "earliest",
                     "group.id", "truth"), new StringDeserializer(), new StringDeserializer());
             List<TopicPartition> all = new ArrayList<>();
-            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+            for (String topic : outputs) {
                 for (int number = 0; number < PARTITIONS; number++) {
                     all.add(new TopicPartition(topic, number));
                 }
@@ -326,7 +392,7 @@ final class Story {
         }
 
         private boolean haveAll(long records) {
-            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+            for (String topic : outputs) {
                 if (seen.getOrDefault(topic, 0L) < records) {
                     return false;
                 }

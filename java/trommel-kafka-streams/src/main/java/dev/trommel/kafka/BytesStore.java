@@ -1,8 +1,10 @@
 package dev.trommel.kafka;
 
 import dev.trommel.WriteBatch;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -296,7 +298,25 @@ abstract class BytesStore implements StateStore {
                     + " restored from {}", name, context.taskId(), partition);
             beginAnew(from);
         }
-        return offset != null || from.hasStored() ? offset : (Long) StoreRows.OFFSET_UNKNOWN;
+        if (offset != null || from.hasStored()) {
+            return offset;
+        }
+        sayIfOthersHaveRows();
+        return StoreRows.OFFSET_UNKNOWN;
+    }
+
+    /** Whoever changed to these stores wants to know why all is restored. */
+    private void sayIfOthersHaveRows() {
+        // Those of key-value stores, of windows.
+        for (Path others : List.of(folder.resolve("rocksdb").resolve(name),
+                folder.resolve(name))) {
+            if (!Files.exists(others)) {
+                continue;
+            }
+            LOG.info("Store {} of task {} has no rows yet, and {} has rows of another kind of"
+                    + " store: all is restored from the changelog. That folder is for whoever goes"
+                    + " back; else it may be deleted.", name, context.taskId(), others);
+        }
     }
 
     private void beginAnew(StoreRows all) {

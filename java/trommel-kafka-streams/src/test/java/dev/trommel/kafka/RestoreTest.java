@@ -338,6 +338,60 @@ class RestoreTest {
         store.close();
     }
 
+    /** The same object: what the standby has goes on as the state of the task. */
+    @Test
+    void aStandbyThatIsPromotedGoesOn() {
+        TaskContext context = context(state);
+        KeyValueBytes store = (KeyValueBytes) Kind.KEY_VALUES.open(context);
+        store.committedOffset(Commits.CHANGELOG);
+        int next = restore(context, Kind.KEY_VALUES, 0, 1_000);
+        commit(store, next);
+        next = restore(context, Kind.KEY_VALUES, next, 7);
+        TransactionNotes notes = new TransactionNotes();
+        notes.sent(Commits.CHANGELOG, 5_000);
+        notes.committed();
+        commit(store, next);
+        Bytes key = Bytes.wrap(new byte[] {1});
+        Bytes other = Bytes.wrap(new byte[] {2});
+        store.put(key, new byte[] {3});
+        notes.sent(Commits.CHANGELOG, next);
+        notes.committed();
+        store.put(other, new byte[] {3});
+        store.close();
+        store = (KeyValueBytes) Kind.KEY_VALUES.open(context(state));
+        assertEquals(next + 1, next(store), "the transaction of the task, not that of another");
+        assertArrayEquals(new byte[] {3}, store.get(key));
+        assertNull(store.get(other), "it was not committed");
+        TreeMap<byte[], byte[]> restored = Kind.KEY_VALUES.truth(next);
+        for (Map.Entry<byte[], byte[]> row : restored.entrySet()) {
+            assertArrayEquals(row.getValue(), store.get(Bytes.wrap(row.getKey())));
+        }
+        store.close();
+    }
+
+    @Test
+    void aGlobalStoreGoesOnAtItsOffset() {
+        TaskContext context = new TaskContext(state, new TaskId(-1, -1));
+        KeyValueBytes store = (KeyValueBytes) Kind.KEY_VALUES.open(context);
+        assertNull(store.committedOffset(Commits.CHANGELOG));
+        int next = restore(context, Kind.KEY_VALUES, 0, 2_000);
+        commit(store, next);
+        // From here on its thread sets rows as a task does.
+        for (; next < 3_000; next++) {
+            KeyValue<byte[], byte[]> record = Kind.KEY_VALUES.record(next);
+            store.put(Bytes.wrap(record.key), record.value);
+        }
+        commit(store, next);
+        store.put(Bytes.wrap(new byte[] {1}), new byte[] {1});
+        store.close();
+        context = new TaskContext(state, new TaskId(-1, -1));
+        store = (KeyValueBytes) Kind.KEY_VALUES.open(context);
+        assertEquals(3_000, next(store));
+        restore(context, Kind.KEY_VALUES, next, 10);
+        Kind.KEY_VALUES.check(store, 3_010);
+        store.close();
+    }
+
     /** However many stores restore at once, and however large rows are. */
     @Test
     void storesOfAnInstanceWaitWithSoMuchTogether() {

@@ -128,8 +128,7 @@ final class Comparison {
 
     /** A changelog as a count of so many keys has it, each of them once. */
     private void sendChangelog(String topic, int keys) {
-        long now = System.currentTimeMillis();
-        byte[] value = ByteBuffer.allocate(2 * Long.BYTES).putLong(now).putLong(1).array();
+        byte[] value = ByteBuffer.allocate(Long.BYTES).putLong(1).array();
         try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(Map.of(
                 "bootstrap.servers", cluster.servers(), "linger.ms", 20, "batch.size", 16 << 10),
                 new StringSerializer(), new ByteArraySerializer())) {

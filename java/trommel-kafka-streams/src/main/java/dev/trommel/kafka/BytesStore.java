@@ -213,7 +213,7 @@ abstract class BytesStore implements StateStore {
         stagedOffsets = offsets;
     }
 
-    /** Puts a commit of restored rows behind them. What has expired is for a later one to delete. */
+    /** Puts a commit of restored rows behind them. A later one deletes what has expired. */
     private void stageRestored(WriteBatch batch, Map<TopicPartition, Long> offsets) {
         stageTime(batch);
         rows.stageOffsets(batch, offsets);
@@ -263,7 +263,8 @@ abstract class BytesStore implements StateStore {
         if (!isChanged && to.hasOffsets(kept)) {
             return;
         }
-        if (!to.hasUncommitted() && to.defer(batch -> stageRestored(batch, kept))) {
+        boolean isRestoring = writer == null && !to.hasUncommitted();
+        if (isRestoring && to.defer(batch -> stageRestored(batch, kept))) {
             to.committed(kept);
             return;
         }

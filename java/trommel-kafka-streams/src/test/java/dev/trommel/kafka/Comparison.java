@@ -100,7 +100,8 @@ final class Comparison {
     }
 
     private void row(String what, String engine, String format, Object... numbers) {
-        String line = "| " + what + " | " + stores(engine) + " | " + String.format(format, numbers) + " |";
+        String line = "| " + what + " | " + stores(engine) + " | "
+                + String.format(format, numbers) + " |";
         System.out.println(line);
         table.add(line);
     }

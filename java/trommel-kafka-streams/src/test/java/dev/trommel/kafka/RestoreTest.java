@@ -27,8 +27,8 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /**
  * A restored store is as a map that took the same records: with deletions, keys that come again,
- * rows that expire, commits, reads, and openings in the midst of it. Record {@code n} of a changelog
- * is a function of the kind of store and n, so that a restore goes on wherever it has to.
+ * rows that expire, commits, reads, and openings in the midst of it. Record {@code n} of a
+ * changelog is a function of the kind of store and n, so that a restore goes on anywhere.
  */
 class RestoreTest {
     /** Some 60 MiB: several runs, and batches between them. */

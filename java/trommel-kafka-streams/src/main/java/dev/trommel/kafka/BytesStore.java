@@ -50,9 +50,6 @@ abstract class BytesStore implements StateStore {
     private long bufferBytes;
     private boolean exactlyOnce;
     private boolean applied;
-    private int batchMax;
-    /** The last restored batch was as large as any: the last one of a changelog seldom is. */
-    private boolean moreIsToCome;
     private Map<TopicPartition, Long> stagedOffsets = Map.of();
 
     BytesStore(String name) {
@@ -267,7 +264,7 @@ abstract class BytesStore implements StateStore {
             return;
         }
         boolean isRestoring = writer == null && !to.hasUncommitted();
-        if (isRestoring && moreIsToCome && to.defer(batch -> stageRestored(batch, kept))) {
+        if (isRestoring && to.defer(batch -> stageRestored(batch, kept))) {
             to.committed(kept);
             return;
         }
@@ -416,8 +413,6 @@ abstract class BytesStore implements StateStore {
                 }
             }
             applied |= !records.isEmpty();
-            batchMax = Math.max(batchMax, records.size());
-            moreIsToCome = records.size() == batchMax;
             engine().limitRestored();
             if (to.uncommittedBytes() > bufferBytes) {
                 spill();

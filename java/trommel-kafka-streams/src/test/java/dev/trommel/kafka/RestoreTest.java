@@ -300,23 +300,6 @@ class RestoreTest {
         store.close();
     }
 
-    /** A killed instance is not to restore again what it had before it began to work. */
-    @Test
-    void theCommitBehindTheLastBatchIsWritten() {
-        TaskContext context = context(state);
-        KeyValueBytes store = (KeyValueBytes) Kind.KEY_VALUES.open(context);
-        store.committedOffset(Commits.CHANGELOG);
-        int next = restore(context, Kind.KEY_VALUES, 0, 1_000);
-        next = restore(context, Kind.KEY_VALUES, next, 1_000);
-        commit(store, next);
-        assertTrue(store.rows().hasRestored(), "more is to come");
-        next = restore(context, Kind.KEY_VALUES, next, 1_000);
-        next = restore(context, Kind.KEY_VALUES, next, 999);
-        commit(store, next);
-        assertFalse(store.rows().hasRestored());
-        store.close();
-    }
-
     @Test
     void whatWaitsIsWrittenWhenNothingComes() throws InterruptedException {
         TaskContext context = context(state);

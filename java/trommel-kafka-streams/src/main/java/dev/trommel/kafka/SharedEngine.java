@@ -44,7 +44,8 @@ final class SharedEngine {
                 thread.setDaemon(true);
                 return thread;
             });
-    private static final long IDLE_SECONDS = 1;
+    /** A task that was restored and is killed later than this does not restore again. */
+    private static final long IDLE_MILLIS = 250;
     /** Of all stores together; the arrays that have it are half as long again at most. */
     private static final long RESTORED_BYTES_MAX = 24L << 20;
     private static final long SWEEP_NANOS = TimeUnit.MINUTES.toNanos(1);
@@ -199,7 +200,7 @@ final class SharedEngine {
             if (rows.writeIfIdle(added)) {
                 writeWhenIdle(rows);
             }
-        }, IDLE_SECONDS, TimeUnit.SECONDS);
+        }, IDLE_MILLIS, TimeUnit.MILLISECONDS);
     }
 
     /** Writes restored rows of the store that has most of them, if all have too many. */

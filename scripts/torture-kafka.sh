@@ -24,23 +24,7 @@ while [ $# -gt 0 ]; do
     esac
     shift 2
 done
-case $kafka in
-oldest) libraries=trommel-kafka-streams teller=hook ;;
-newest) libraries=trommel-kafka-streams-newest teller=runtime ;;
-*) usage ;;
-esac
-
-export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target/java} CARGO_INCREMENTAL=0
-mkdir -p "$CARGO_TARGET_DIR"
-CARGO_TARGET_DIR=$(cd "$CARGO_TARGET_DIR" && pwd)
-out=$CARGO_TARGET_DIR/kafka
-if [ -z "${LIBRARY:-}" ]; then
-    cargo build --locked --quiet --release --manifest-path crates/jni/Cargo.toml
-    for LIBRARY in "$CARGO_TARGET_DIR"/release/libtrommel_jni.{so,dylib}; do
-        [ -f "$LIBRARY" ] && break
-    done
-fi
-"${MAVEN:-mvn}" -q -B -f java/pom.xml -Pkafka-streams "-Dtrommel.build=$out/target" -DskipTests package
+. scripts/kafka-build.sh
 
 folder=$(mktemp -d "$out/torture.XXXXXX")
 java=
@@ -78,10 +62,8 @@ done
 [ $disks = yes ] || echo 'Disks are not filled: that takes root, who may mount.'
 
 echo "Seed $seed, $minutes minutes, $rate records a second, Kafka as $kafka as is supported."
-built=$out/target/trommel-kafka-streams
-java -Xmx1g "-Ddev.trommel.library=$LIBRARY" -cp "$built/classes:$built/test-classes:$out/target/$libraries/libraries/*" \
-    dev.trommel.kafka.Torture "folder=$folder" "minutes=$minutes" "seed=$seed" "rate=$rate" "teller=$teller" \
-    "disks=$disks" &
+java -Xmx1g "-Ddev.trommel.library=$LIBRARY" -cp "$classpath" dev.trommel.kafka.Torture \
+    "folder=$folder" "minutes=$minutes" "seed=$seed" "rate=$rate" "teller=$teller" "disks=$disks" &
 java=$!
 if wait "$java"; then
     passed=yes

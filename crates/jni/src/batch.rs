@@ -16,12 +16,12 @@ use crate::bytes::{Cutter, Room};
 use crate::error::{Failure, Outcome};
 use crate::reader::Reader;
 
-const PUT: u8 = 1;
-const DELETE: u8 = 2;
+pub(crate) const PUT: u8 = 1;
+pub(crate) const DELETE: u8 = 2;
 const DELETE_RANGE: u8 = 3;
 const PUT_TTL: u8 = 4;
 const MERGE: u8 = 5;
-const INTO_KEYSPACE: u8 = 6;
+pub(crate) const INTO_KEYSPACE: u8 = 6;
 const ONLY_IF: u8 = 7;
 const ONLY_IF_ABSENT: u8 = 8;
 

@@ -4,13 +4,15 @@
 //! ```
 //! Invariant: if Java throws, nothing is written, and its exception goes on.
 
-use jni_sys::{jlong, jobject};
+use jni_sys::{jbyteArray, jint, jlong, jobject};
+use trommel::Batch;
 
 use crate::border::Handle;
-use crate::bytes::Cutter;
+use crate::bytes::{Cutter, Room};
 use crate::env::Env;
 use crate::error::{Failure, Outcome};
 use crate::reader::Reader;
+use crate::sorted::Sorted;
 
 type Row = (Vec<u8>, Vec<u8>);
 
@@ -60,5 +62,29 @@ native! {
         }
         let rows = Pieces { env, feeder, rows: Vec::new().into_iter(), is_done: false };
         Ok(of.get()?.keyspace()?.try_ingest(rows)? as jlong)
+    }
+}
+
+native! {
+    /// Of a batch of puts and deletes in any order. How many keys were put.
+    "ingestBatch" fn ingest_batch(
+        env,
+        of: Handle<Reader>,
+        writes: jbyteArray,
+        len: jint,
+    ) -> jlong {
+        let mut room = Room::new();
+        let (reader, writes) = (of.get()?, env.bytes(&mut room, writes, len)?);
+        let (keyspace, sorted) = (reader.keyspace()?, Sorted::of(writes)?);
+        if !sorted.deletes.is_empty() {
+            // In front: a crash may then leave keys without a value, but never with an older one.
+            let mut batch = Batch::new();
+            batch.to(keyspace);
+            for key in &sorted.deletes {
+                batch.delete(key);
+            }
+            reader.db.write(batch)?;
+        }
+        Ok(keyspace.ingest(sorted.puts)? as jlong)
     }
 }

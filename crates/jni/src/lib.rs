@@ -30,6 +30,7 @@ mod library;
 mod options;
 mod reader;
 mod rows;
+mod sorted;
 mod store;
 mod transaction;
 mod write;

@@ -155,6 +155,8 @@ final class Native {
 
     static native long ingest(long into, RowFeeder rows);
 
+    static native long ingestBatch(long into, byte[] writes, int length);
+
     static native void write(
             long store, byte[] writes, int length, long[] keyspaces, boolean isSynced);
 

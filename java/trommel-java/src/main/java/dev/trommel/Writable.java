@@ -201,6 +201,31 @@ public abstract sealed class Writable extends Readable permits Store, Keyspace {
     }
 
     /**
+     * Writes what a batch puts and deletes as one sorted run, as {@link #ingest} does, in whatever
+     * order it has them: of two writes of one key the later one counts. For large batches, of some
+     * MiB. All that is put is there at once, and durable when this returns. What is deleted is
+     * written before it, by itself: a crash may come between. The batch is empty then; after an
+     * exception it is as it was.
+     *
+     * @param batch puts and deletes, all of them into this key space
+     * @return how many keys were put
+     * @throws IllegalArgumentException it has other writes, or conditions, or writes into another
+     *     key space; nothing was written
+     */
+    public final long ingestBatch(WriteBatch batch) {
+        Objects.requireNonNull(batch, "batch").checkInto(this);
+        Packed writes = batch.writes();
+        try {
+            long count = Native.ingestBatch(handle, writes.bytes(), writes.length());
+            batch.clear();
+            return count;
+        } finally {
+            Reference.reachabilityFence(batch);
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /**
      * What the store has done, and what it holds of this key space. The numbers are {@link Long} or
      * {@link Double}, by name; one that there is several times is a map by its label. Under {@code
      * failure} is why background work fails, or null.

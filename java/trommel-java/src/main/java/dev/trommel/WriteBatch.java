@@ -27,8 +27,8 @@ public final class WriteBatch {
     private static final byte ONLY_IF_ABSENT = 8;
 
     private static final int HEAD_BYTES = 1 + 2 * Packed.LENGTH_BYTES;
-    /** Memory that is kept for the next writes. */
-    private static final int KEPT_BYTES_MAX = 4 << 20;
+    /** Memory that is kept for the next writes, if nothing else is said. */
+    private static final int KEPT_BYTES = 4 << 20;
 
     private static final long NANOS_A_SECOND = 1_000_000_000L;
     /** A lifetime without end. */
@@ -42,8 +42,26 @@ public final class WriteBatch {
     private Writable into;
     private int count;
 
+    private final int keptBytesMax;
+
     /** A batch without writes. */
-    public WriteBatch() {}
+    public WriteBatch() {
+        this(KEPT_BYTES);
+    }
+
+    /**
+     * A batch without writes.
+     *
+     * @param keptBytesMax so much memory at most is kept for the next writes when the batch was
+     *     written or cleared; some MiB if nothing is said
+     * @throws IllegalArgumentException the number is negative
+     */
+    public WriteBatch(int keptBytesMax) {
+        if (keptBytesMax < 0) {
+            throw new IllegalArgumentException("keptBytesMax: " + keptBytesMax);
+        }
+        this.keptBytesMax = keptBytesMax;
+    }
 
     /**
      * Sets the value of a key.
@@ -234,7 +252,7 @@ public final class WriteBatch {
     /** Forgets everything, and keeps some memory for the next writes. */
     public void clear() {
         writes.clear();
-        writes.trim(KEPT_BYTES_MAX);
+        writes.trim(keptBytesMax);
         keyspaces.clear();
         into = null;
         count = 0;
@@ -286,6 +304,20 @@ public final class WriteBatch {
         if (!keyspaces.isEmpty() && keyspaces.get(0).store() != store) {
             throw new IllegalArgumentException(
                     "batch: it writes into a key space of another store, or of another opening");
+        }
+    }
+
+    /** An error unless all writes go into one key space. */
+    void checkInto(Writable keyspace) {
+        boolean isDefault = keyspace == keyspace.store();
+        boolean isAll = isDefault
+                ? keyspaces.isEmpty()
+                : keyspaces.size() == 1
+                        && keyspaces.get(0) == keyspace
+                        && writes.bytes()[0] == INTO_KEYSPACE;
+        if (!isAll && !isEmpty()) {
+            throw new IllegalArgumentException(
+                    "batch: it writes into another key space than " + keyspace.name());
         }
     }
 

@@ -54,6 +54,61 @@ final class BatchTest {
     }
 
     @Test
+    void batchesAreLoadedInAnyOrder() {
+        Keyspace words = store.keyspace("words");
+        words.put(key(5), bytes("old"));
+        words.put(key(7), bytes("stays"));
+        WriteBatch batch = new WriteBatch();
+        for (int number = 9_999; number >= 0; number--) {
+            if (number != 7) {
+                batch.put(words, key(number * 31 % 10_000), bytes("first"));
+            }
+        }
+        batch.put(words, key(3), bytes("last")).delete(words, key(5)).delete(words, key(4));
+        batch.put(words, key(4), bytes("again"));
+        assertEquals(9_998, words.ingestBatch(batch));
+        assertTrue(batch.isEmpty() && batch.size() == 0);
+        assertNull(words.get(key(5)));
+        assertEquals("last", text(words.get(key(3))));
+        assertEquals("again", text(words.get(key(4))));
+        assertEquals("first", text(words.get(key(9_999))));
+        assertEquals(9_998, texts(words.iterator()).size());
+        assertNull(store.firstRow());
+        assertEquals(0, words.ingestBatch(batch));
+        assertEquals(1, store.ingestBatch(batch.put(key(1), bytes("default"))));
+        store.close();
+        store = Store.open(folder.resolve("store"));
+        assertNull(store.keyspace("words").get(key(5)));
+        assertEquals("last", text(store.keyspace("words").get(key(3))));
+        assertEquals("default", text(store.get(key(1))));
+    }
+
+    @Test
+    void otherBatchesAreNotLoaded() {
+        Keyspace one = store.keyspace("one");
+        Keyspace two = store.keyspace("two");
+        List<WriteBatch> wrong =
+                List.of(
+                        new WriteBatch().put(two, key(1), bytes("x")),
+                        new WriteBatch().put(key(1), bytes("x")),
+                        new WriteBatch().put(key(1), bytes("x")).put(one, key(1), bytes("x")),
+                        new WriteBatch().put(one, key(1), bytes("x")).put(two, key(1), bytes("x")),
+                        new WriteBatch().put(one, key(1), bytes("x")).put(key(1), bytes("x")),
+                        new WriteBatch().put(one, key(1), bytes("x")).merge(one, key(2), key(1)),
+                        new WriteBatch().deleteRange(one, key(1), key(2)),
+                        new WriteBatch().onlyIf(one, key(1), null).put(one, key(1), bytes("x")));
+        for (WriteBatch batch : wrong) {
+            int bytes = batch.sizeBytes();
+            assertThrows(IllegalArgumentException.class, () -> one.ingestBatch(batch));
+            assertEquals(bytes, batch.sizeBytes());
+        }
+        assertThrows(NullPointerException.class, () -> one.ingestBatch(null));
+        for (Writable each : List.of(one, two, store)) {
+            assertNull(each.firstRow());
+        }
+    }
+
+    @Test
     void batchesGoOverKeyspaces() {
         Keyspace one = store.keyspace("one");
         Keyspace two = store.keyspace("two");

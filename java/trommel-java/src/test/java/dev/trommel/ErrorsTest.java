@@ -112,6 +112,7 @@ final class ErrorsTest {
         isNamed("key", () -> store.fetchAdd(null, 1));
         isNamed("change", () -> store.update(some, null));
         isNamed("rows", () -> store.ingest(null));
+        isNamed("batch", () -> store.ingestBatch(null));
         isNamed("name", () -> store.keyspace(null));
         isNamed("name", () -> store.openKeyspace(null));
         isNamed("name", () -> store.dropKeyspace(null));

@@ -2,8 +2,10 @@ package dev.trommel.kafka;
 
 import dev.trommel.DiskException;
 import dev.trommel.WriteBatch;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -36,9 +38,6 @@ import org.slf4j.LoggerFactory;
 abstract class BytesStore implements StateStore {
     private static final Logger LOG = LoggerFactory.getLogger(BytesStore.class);
 
-    /** From so many bytes on restored rows are written. */
-    private static final long RESTORED_BYTES = 8L << 20;
-
     private final String name;
     private final Set<TopicPartition> changelogs = ConcurrentHashMap.newKeySet();
     private volatile boolean open;
@@ -63,6 +62,9 @@ abstract class BytesStore implements StateStore {
 
     /** Puts what a kind of store has beside rows, offset and position into a batch. */
     abstract void stageMore(WriteBatch batch);
+
+    /** Puts what rows up to now say of the time into a batch, if a kind of store has that. */
+    abstract void stageTime(WriteBatch batch);
 
     /** Whether {@link #stageMore} has something to put. */
     abstract boolean hasMore();
@@ -212,6 +214,12 @@ abstract class BytesStore implements StateStore {
         stagedOffsets = offsets;
     }
 
+    /** Puts a commit of restored rows behind them. A later one deletes what has expired. */
+    private void stageRestored(WriteBatch batch, Map<TopicPartition, Long> offsets) {
+        stageTime(batch);
+        rows.stageOffsets(batch, offsets);
+    }
+
     /** What was staged is written, and its transaction is committed. */
     final void told() {
         staged();
@@ -252,7 +260,13 @@ abstract class BytesStore implements StateStore {
             LOG.info("Store {} of task {} has no rows, and takes no offset of another kind of"
                     + " store: it is restored from {}", name, context.taskId(), offsets.keySet());
         }
-        if (!to.hasUncommitted() && !hasMore() && to.hasOffsets(kept)) {
+        boolean isChanged = to.hasUncommitted() || to.hasRestored() || hasMore();
+        if (!isChanged && to.hasOffsets(kept)) {
+            return;
+        }
+        boolean isRestoring = writer == null && !to.hasUncommitted();
+        if (isRestoring && to.defer(batch -> stageRestored(batch, kept))) {
+            to.committed(kept);
             return;
         }
         WriteBatch batch = new WriteBatch();
@@ -307,7 +321,25 @@ abstract class BytesStore implements StateStore {
                     + " restored from {}", name, context.taskId(), partition);
             beginAnew(from);
         }
-        return offset != null || from.hasStored() ? offset : (Long) StoreRows.OFFSET_UNKNOWN;
+        if (offset != null || from.hasStored()) {
+            return offset;
+        }
+        sayIfOthersHaveRows();
+        return StoreRows.OFFSET_UNKNOWN;
+    }
+
+    /** Whoever changed to these stores wants to know why all is restored. */
+    private void sayIfOthersHaveRows() {
+        // Those of key-value stores, of windows.
+        for (Path others : List.of(folder.resolve("rocksdb").resolve(name),
+                folder.resolve(name))) {
+            if (!Files.exists(others)) {
+                continue;
+            }
+            LOG.info("Store {} of task {} has no rows yet, and {} has rows of another kind of"
+                    + " store: all is restored from the changelog. That folder is for whoever goes"
+                    + " back; else it may be deleted.", name, context.taskId(), others);
+        }
     }
 
     private void beginAnew(StoreRows all) {
@@ -333,10 +365,22 @@ abstract class BytesStore implements StateStore {
         if (!open) {
             return;
         }
+        writeRestored();
         open = false;
         changelogs.forEach(changelog -> OpenStores.remove(changelog, this));
         onClose();
         rows.engine().release(space);
+    }
+
+    /** What is restored is committed, so it is kept. Without it more is restored once more. */
+    private void writeRestored() {
+        try {
+            rows.settle();
+        } catch (RuntimeException problem) {
+            LOG.error("Restored rows of store {} of task {} could not be written, and are to be"
+                    + " restored again", name, context.taskId(), problem);
+            rows.dropRestored();
+        }
     }
 
     /** More to do at opening. */
@@ -366,7 +410,7 @@ abstract class BytesStore implements StateStore {
      * @return bytes, about
      */
     public final long approximateNumUncommittedBytes() {
-        return open ? rows.uncommittedBytes() : 0;
+        return open ? rows.uncommittedBytes() + rows.restoredBytes() : 0;
     }
 
     @Override
@@ -381,14 +425,18 @@ abstract class BytesStore implements StateStore {
         public void restoreAll(Collection<KeyValue<byte[], byte[]>> records) {
             StoreRows to = rows();
             writer = null;
+            boolean isAllCommitted = !to.hasUncommitted();
             for (KeyValue<byte[], byte[]> record : records) {
                 byte[] row = record.key == null ? null : restoredRow(record.key);
-                if (row != null) {
+                if (row != null && isAllCommitted) {
+                    to.restore(row, record.value);
+                } else if (row != null) {
                     to.put(row, record.value);
                 }
             }
             applied |= !records.isEmpty();
-            if (to.uncommittedBytes() > Math.min(bufferBytes, RESTORED_BYTES)) {
+            engine().limitRestored();
+            if (to.uncommittedBytes() > bufferBytes) {
                 spill();
             }
         }

@@ -40,6 +40,9 @@ class KeyValueBytes extends BytesStore implements KeyValueStore<Bytes, byte[]> {
     final void stageMore(WriteBatch batch) {}
 
     @Override
+    final void stageTime(WriteBatch batch) {}
+
+    @Override
     final boolean hasMore() {
         return false;
     }

@@ -82,6 +82,11 @@ abstract class SegmentedBytes extends BytesStore {
             rows().stageDeletedRange(batch, RowKeys.DATA, end);
             rows().forgetUncommittedBelow(end);
         }
+        stageTime(batch);
+    }
+
+    @Override
+    final void stageTime(WriteBatch batch) {
         rows().stageMeta(batch, RowKeys.TIME, ByteBuffer.allocate(TIME_SIZE)
                 .putLong(streamTime).putInt(duplicate).array());
     }

@@ -10,11 +10,13 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
@@ -43,12 +45,17 @@ final class SharedEngine {
                 thread.setDaemon(true);
                 return thread;
             });
+    /** A task that was restored and is killed later than this does not restore again. */
+    private static final long IDLE_MILLIS = 250;
+    /** Of all stores together; the arrays that have it are half as long again at most. */
+    private static final long RESTORED_BYTES_MAX = 24L << 20;
     private static final long SWEEP_NANOS = TimeUnit.MINUTES.toNanos(1);
 
     private final Path folder;
     private final Store store;
     private final String options;
     private final Set<String> used = new HashSet<>();
+    private final Set<RestoredRows> restoring = ConcurrentHashMap.newKeySet();
     private long sweptAt;
     private int users;
     private long releases;
@@ -168,6 +175,41 @@ final class SharedEngine {
     void write(WriteBatch batch) {
         changed = true;
         store.write(batch);
+    }
+
+    /** Makes a sorted run of what a batch puts. */
+    void ingest(Keyspace into, WriteBatch batch) {
+        changed = true;
+        into.ingestBatch(batch);
+    }
+
+    /** Restored rows wait in memory from now on; if they are to be watched, until none come. */
+    void restores(RestoredRows rows, boolean isToBeWatched) {
+        restoring.add(rows);
+        if (isToBeWatched) {
+            writeWhenIdle(rows);
+        }
+    }
+
+    void restoresNoMore(RestoredRows rows) {
+        restoring.remove(rows);
+    }
+
+    private void writeWhenIdle(RestoredRows rows) {
+        long added = rows.added();
+        CLOSER.schedule(() -> {
+            if (rows.writeIfIdle(added)) {
+                writeWhenIdle(rows);
+            }
+        }, IDLE_MILLIS, TimeUnit.MILLISECONDS);
+    }
+
+    /** Writes restored rows of the store that has most of them, if all have too many. */
+    void limitRestored() {
+        if (restoring.stream().mapToLong(RestoredRows::bytes).sum() > RESTORED_BYTES_MAX) {
+            restoring.stream().max(Comparator.comparingInt(RestoredRows::bytes))
+                    .ifPresent(RestoredRows::write);
+        }
     }
 
     /** One user of a key space less; the last one of all closes the engine. */

@@ -7,6 +7,7 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Iterator;
 import java.util.Map;
+import java.util.function.Consumer;
 import org.apache.kafka.common.TopicPartition;
 
 /**
@@ -20,11 +21,13 @@ final class StoreRows {
     private final SharedEngine engine;
     private final Keyspace keyspace;
     private final Map<TopicPartition, Long> offsets = new HashMap<>();
+    private final RestoredRows restored;
     private volatile WriteBuffer buffer = new WriteBuffer();
 
     private StoreRows(SharedEngine engine, Keyspace keyspace) {
         this.engine = engine;
         this.keyspace = keyspace;
+        this.restored = new RestoredRows(engine, keyspace);
         readOffsets();
     }
 
@@ -50,7 +53,40 @@ final class StoreRows {
         return engine;
     }
 
+    /** Writes what is restored, so that it is there for whoever reads, and before other writes. */
+    void settle() {
+        if (restored.bytes() != 0) {
+            restored.write();
+        }
+    }
+
+    boolean hasRestored() {
+        return restored.bytes() != 0;
+    }
+
+    /** Bytes of restored rows that wait to be written. */
+    int restoredBytes() {
+        return restored.bytes();
+    }
+
+    /** Sets a row by the changelog; null deletes it. Requires: all writes are committed. */
+    void restore(byte[] row, byte[] value) {
+        if (restored.add(row, value)) {
+            restored.write();
+        }
+    }
+
+    /** Lets a commit of restored rows wait with them; false: they are too few. */
+    boolean defer(Consumer<WriteBatch> commit) {
+        return restored.addCommit(commit);
+    }
+
+    void dropRestored() {
+        restored.drop();
+    }
+
     byte[] get(byte[] row) {
+        settle();
         byte[] written = buffer.get(row);
         if (written == null) {
             return keyspace.get(row);
@@ -60,6 +96,7 @@ final class StoreRows {
 
     /** Rows of a range, its end not included; null if there are none. */
     RowCursor range(byte[] from, byte[] to, boolean reverse) {
+        settle();
         // The buffer first: if a commit comes between, the rows are in both, never in none.
         Iterator<Map.Entry<byte[], byte[]>> written = buffer.range(from, to, reverse);
         if (written == null && Arrays.compareUnsigned(from, to) >= 0) {
@@ -72,6 +109,7 @@ final class StoreRows {
 
     /** Sets a row; null deletes it. */
     void put(byte[] row, byte[] value) {
+        settle();
         buffer.put(row, value);
     }
 
@@ -90,6 +128,7 @@ final class StoreRows {
 
     /** Drops the whole state, committed or not, with offsets, position and stream time. */
     void dropAll() {
+        dropRestored();
         WriteBatch batch = new WriteBatch();
         batch.deleteRange(keyspace, RowKeys.STATE, RowKeys.DATA_END);
         engine.write(batch);
@@ -103,12 +142,14 @@ final class StoreRows {
 
     /** About how many rows there are, deleted ones that are not committed among them. */
     long approximateCount() {
+        settle();
         return keyspace.approximateCount(RowKeys.DATA, RowKeys.DATA_END).estimate()
                 + buffer.size();
     }
 
     /** Whether the key space has a row of data. */
     boolean hasStored() {
+        settle();
         Rows rows = keyspace.rangeOrNull(RowKeys.DATA, RowKeys.DATA_END, false);
         if (rows != null) {
             rows.close();
@@ -118,6 +159,7 @@ final class StoreRows {
 
     /** The segment of the first row of the key space; -1 if it has none. */
     long firstSegment() {
+        settle();
         Rows rows = keyspace.rangeOrNull(RowKeys.DATA, RowKeys.DATA_END, false);
         if (rows == null) {
             return -1;
@@ -143,8 +185,9 @@ final class StoreRows {
                         && one.getValue().equals(offsets.get(one.getKey())));
     }
 
-    /** Puts all that is not committed into a batch. */
+    /** Puts all that is not committed into a batch. What is restored is written before it. */
     void stageRows(WriteBatch batch) {
+        settle();
         for (Map.Entry<byte[], byte[]> row : buffer.all()) {
             if (row.getValue() == WriteBuffer.DELETED) {
                 batch.delete(keyspace, row.getKey());

@@ -1,6 +1,7 @@
 package dev.trommel.kafka;
 
 import java.io.IOException;
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -11,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
 /**
@@ -18,7 +20,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * thread. Both have a cache of the same size, which all stores of the instance share.
  *
  * <p>Arguments, as {@code name=value}: folder, keys (numbers with commas between them), records (of
- * each steady load), rounds, teller (hook or runtime), loads and engines (names with commas).
+ * each steady load), rounds, teller (hook or runtime), loads and engines (names with commas),
+ * restored (numbers of keys).
  */
 final class Comparison {
     private static final int PARTITIONS = 2;
@@ -79,6 +82,9 @@ final class Comparison {
                 restart(engine, count, records);
             }
         }
+        for (String keys : words(given.get("restored"))) {
+            restored(words(given.get("engines")), Integer.parseInt(keys));
+        }
         System.out.println("\n| what | stores | | |\n|---|---|---|---|");
         table.forEach(System.out::println);
     }
@@ -87,8 +93,15 @@ final class Comparison {
         return Stream.of(text.split(",")).filter(word -> !word.isEmpty()).toList();
     }
 
+    /** What the stores of an engine are called. */
+    private String stores(String engine) {
+        boolean isTransactional = engine.equals("rocksdb") && teller.equals("runtime");
+        return isTransactional ? "rocksdb, transactional" : engine;
+    }
+
     private void row(String what, String engine, String format, Object... numbers) {
-        String line = "| " + what + " | " + engine + " | " + String.format(format, numbers) + " |";
+        String line = "| " + what + " | " + stores(engine) + " | "
+                + String.format(format, numbers) + " |";
         System.out.println(line);
         table.add(line);
     }
@@ -112,6 +125,20 @@ final class Comparison {
     private void send(String topic, int from, int to, int keys) {
         sendAll(from, to, (producer, number) -> producer.send(
                 new ProducerRecord<>(topic, key(number, keys), "value-of-some-bytes")));
+    }
+
+    /** A changelog as a count of so many keys has it, each of them once. */
+    private void sendChangelog(String topic, int keys) {
+        byte[] value = ByteBuffer.allocate(Long.BYTES).putLong(1).array();
+        try (KafkaProducer<String, byte[]> producer = new KafkaProducer<>(Map.of(
+                "bootstrap.servers", cluster.servers(), "linger.ms", 20, "batch.size", 16 << 10),
+                new StringSerializer(), new ByteArraySerializer())) {
+            for (int number = 0; number < keys; number++) {
+                producer.send(new ProducerRecord<>(
+                        topic, number % PARTITIONS, key(number, keys), value));
+            }
+            producer.flush();
+        }
     }
 
     private void sendSteady(String load, String input, int records) {
@@ -279,6 +306,42 @@ final class Comparison {
                         + " second, %.0f MB written", running, restored, restored / running,
                 writtenMegabytes(third));
         third.end(60);
+    }
+
+    /**
+     * All stores restore one changelog, which was written as such, and are killed under load then:
+     * so there may be many keys.
+     */
+    private void restored(List<String> engines, int keys) throws Exception {
+        String application = "restored-" + keys;
+        String input = "input-" + application;
+        String changelog = application + "-KSTREAM-AGGREGATE-STATE-STORE-0000000001-changelog";
+        cluster.createTopics(List.of(input, changelog), PARTITIONS);
+        sendChangelog(changelog, keys);
+        int sent = keys;
+        for (String engine : engines) {
+            String what = String.format("%,d keys of a changelog", keys);
+            ChildProcess first = instance(engine, application, "count", input);
+            double running = awaitRunning(first);
+            long restored = first.last("RESTORED");
+            row(what + ", restored", engine, "%.1f s to RUNNING, %,.0f records a second | %.1f us"
+                            + " of CPU each, %.0f MB written, peak %.0f MB of memory", running,
+                    restored / running, cpuSeconds(first) / restored * 1e6,
+                    writtenMegabytes(first), peakMegabytes(first));
+            send(input, sent, sent + LAST, keys);
+            sent += LAST;
+            awaitProcessed(first, LAST / 3);
+            first.kill();
+            ChildProcess second = instance(engine, application, "count", input);
+            running = awaitRunning(second);
+            row(what + ", restart after kill -9", engine, "%.1f s to RUNNING | %,d records"
+                    + " replayed", running, second.last("RESTORED"));
+            awaitAllProcessed(second);
+            second.end(60);
+            row(what + ", state", engine, "%.0f MB on disk | ended as one ends it",
+                    diskMegabytes(application));
+            delete(application);
+        }
     }
 
     private void delete(String application) throws IOException {

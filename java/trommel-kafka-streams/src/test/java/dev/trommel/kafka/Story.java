@@ -12,6 +12,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
@@ -25,6 +26,8 @@ import org.apache.kafka.common.serialization.StringSerializer;
  * the truth after each.
  *
  * <pre>
+ * changed    from the default stores to ours on the same folder, and back, twice
+ * mixed      a task has a store of ours and a default one; it is killed under load
  * killed     an instance is killed under load and starts on its old folder: nothing is replayed
  * between    it dies between the transaction's commit and the stores': a little is replayed
  * takeover   of two instances one is killed; the other goes on; the first one comes back
@@ -39,6 +42,12 @@ final class Story {
     static final String COUNTS = "counts";
     static final String WINDOWED_COUNTS = "windowed-counts";
     static final String TABLE_CHANGES = "table-changes";
+    static final String MIXED_COUNTS = "mixed-counts";
+    static final String MIXED_WINDOWED_COUNTS = "mixed-windowed-counts";
+
+    private static final List<String> OUTPUTS = List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES);
+    private static final List<String> MIXED_OUTPUTS =
+            List.of(MIXED_COUNTS, MIXED_WINDOWED_COUNTS);
 
     private static final int PARTITIONS = 2;
     private static final int KEYS = 5_000;
@@ -66,10 +75,13 @@ final class Story {
         Path folder = Files.createDirectories(Path.of(arguments[0])).toAbsolutePath();
         Story story = new Story(folder, arguments[1]);
         try {
-            story.cluster.createTopics(
-                    List.of(INPUT, TABLE, COUNTS, WINDOWED_COUNTS, TABLE_CHANGES), PARTITIONS);
+            story.cluster.createTopics(List.of(INPUT, TABLE), PARTITIONS);
+            story.cluster.createTopics(OUTPUTS, PARTITIONS);
+            story.cluster.createTopics(MIXED_OUTPUTS, PARTITIONS);
             story.say("broker and topics are there");
-            try (Truth truth = new Truth(story.server)) {
+            try (Truth truth = new Truth(story.server, OUTPUTS)) {
+                story.changed(truth);
+                story.mixed();
                 story.killed(truth);
                 story.between(truth);
                 story.takeover(truth);
@@ -87,10 +99,17 @@ final class Story {
     }
 
     private ChildProcess instance(String name, int commitsUntilDeath) throws IOException {
+        return instance(name, "stores=trommel", "state.dir=" + folder.resolve("state-" + name),
+                "dies=" + commitsUntilDeath);
+    }
+
+    /** What is given stands behind what all instances have. */
+    private ChildProcess instance(String name, String... given) throws IOException {
+        List<String> arguments = new ArrayList<>(List.of("topology=story", "teller=" + teller,
+                "bootstrap.servers=" + server, "group.instance.id=" + name));
+        arguments.addAll(List.of(given));
         return ChildProcess.start(folder.resolve("instance-" + name + "-" + instances++ + ".log"),
-                256, StreamsInstance.class, "topology=story", "stores=trommel",
-                "teller=" + teller, "dies=" + commitsUntilDeath, "bootstrap.servers=" + server,
-                "state.dir=" + folder.resolve("state-" + name), "group.instance.id=" + name);
+                256, StreamsInstance.class, arguments.toArray(String[]::new));
     }
 
     /** Waits until an instance has done so many records since it started. */
@@ -102,6 +121,51 @@ final class Story {
 
     private static void awaitRunning(ChildProcess instance) throws InterruptedException {
         instance.await("running", WAIT_SECONDS, () -> instance.said("RUNNING"));
+    }
+
+    /** Whoever changes stores restores what they do not have from changelogs, and loses nothing. */
+    private void changed(Truth truth) throws Exception {
+        String state = "state.dir=" + folder.resolve("state-changed");
+        List<String> before = new ArrayList<>();
+        for (String stores : List.of("rocksdb", "trommel", "rocksdb", "trommel")) {
+            ChildProcess instance = instance("a", "stores=" + stores, state);
+            awaitRunning(instance);
+            long restored = instance.last("RESTORED");
+            try (Load load = new Load(server)) {
+                awaitProcessed(instance, 2_000);
+                load.stop();
+                truth.await(load.sent());
+            }
+            say("changed to " + stores + " behind " + before + ": " + restored
+                    + " records restored, outputs exact");
+            require(restored > 0 || before.isEmpty(), "what they do not have is restored",
+                    instance);
+            if (before.equals(List.of("rocksdb"))) {
+                require(instance.output().contains("rows of another kind of store"),
+                        "the log says why all is restored", instance);
+            }
+            instance.end(30);
+            before.add(stores);
+        }
+    }
+
+    /** An application of its own, which reads the input from its beginning. */
+    private void mixed() throws Exception {
+        String[] given = {"stores=rocksdb", "topology=mixed", "application.id=mixed",
+                "state.dir=" + folder.resolve("state-mixed")};
+        ChildProcess first = instance("a", given);
+        awaitRunning(first);
+        try (Truth truth = new Truth(server, MIXED_OUTPUTS); Load load = new Load(server)) {
+            awaitProcessed(first, 10_000);
+            first.kill();
+            ChildProcess second = instance("a", given);
+            awaitRunning(second);
+            load.stop();
+            truth.await(load.sent());
+            say("mixed: killed -9 under load, " + second.last("RESTORED")
+                    + " records restored, outputs exact");
+            second.end(30);
+        }
     }
 
     /**
@@ -161,7 +225,7 @@ final class Story {
             awaitProcessed(other, 2_000);
             int before = other.count("RUNNING");
             Map<TopicPartition, Long> ends = cluster.committedEnds("-changelog");
-            ends.putAll(cluster.committedEnds(TABLE));
+            ends.putAll(processedOfTable());
             first.kill();
             say("killed -9 one of two, under load");
             other.await("the tasks of the other", WAIT_SECONDS,
@@ -183,6 +247,20 @@ final class Story {
         }
     }
 
+    /** What the application has processed of the table's topic, which may have more. */
+    private Map<TopicPartition, Long> processedOfTable() throws Exception {
+        Map<TopicPartition, Long> processed = new HashMap<>();
+        try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
+            admin.listConsumerGroupOffsets("story").partitionsToOffsetAndMetadata()
+                    .get(WAIT_SECONDS, TimeUnit.SECONDS).forEach((partition, offset) -> {
+                        if (partition.topic().equals(TABLE) && offset != null) {
+                            processed.put(partition, offset.offset());
+                        }
+                    });
+        }
+        return processed;
+    }
+
     /** Kafka Streams deletes folders of tasks that were fenced: rows stay all the same. */
     private void halted(Truth truth) throws Exception {
         ChildProcess first = instance("a", 0);
@@ -193,7 +271,7 @@ final class Story {
             awaitProcessed(first, 2_000);
             awaitProcessed(other, 2_000);
             Map<TopicPartition, Long> ends = cluster.committedEnds("-changelog");
-            ends.putAll(cluster.committedEnds(TABLE));
+            ends.putAll(processedOfTable());
             int before = other.count("RUNNING");
             int ownBefore = first.count("RUNNING");
             String said = first.output();
@@ -297,15 +375,17 @@ final class Story {
     /** What outputs are to be: counts of each key go up by one; changes of the table ascend. */
     private static final class Truth implements AutoCloseable {
         private final KafkaConsumer<String, String> consumer;
+        private final List<String> outputs;
         private final Map<String, Map<String, Long>> last = new HashMap<>();
         private final Map<String, Long> seen = new HashMap<>();
 
-        Truth(String server) {
+        Truth(String server, List<String> outputs) {
+            this.outputs = outputs;
             consumer = new KafkaConsumer<>(Map.of("bootstrap.servers", server,
                     "isolation.level", "read_committed", "auto.offset.reset", "earliest",
                     "group.id", "truth"), new StringDeserializer(), new StringDeserializer());
             List<TopicPartition> all = new ArrayList<>();
-            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+            for (String topic : outputs) {
                 for (int number = 0; number < PARTITIONS; number++) {
                     all.add(new TopicPartition(topic, number));
                 }
@@ -326,7 +406,7 @@ final class Story {
         }
 
         private boolean haveAll(long records) {
-            for (String topic : List.of(COUNTS, WINDOWED_COUNTS, TABLE_CHANGES)) {
+            for (String topic : outputs) {
                 if (seen.getOrDefault(topic, 0L) < records) {
                     return false;
                 }

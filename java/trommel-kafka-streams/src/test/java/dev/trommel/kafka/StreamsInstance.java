@@ -149,8 +149,9 @@ final class StreamsInstance {
     private static KafkaClientSupplier clients(Map<String, String> given, LoopTimes times) {
         int dies = Integer.parseInt(given.getOrDefault("dies", "0"));
         KafkaClientSupplier mortal = new MortalClients(dies, times);
-        boolean isHooked = given.get("teller").equals("hook")
-                && given.get("stores").equals("trommel");
+        boolean isOurs = given.get("stores").equals("trommel")
+                || given.get("topology").equals("mixed");
+        boolean isHooked = given.get("teller").equals("hook") && isOurs;
         return isHooked ? new TrommelClientSupplier(mortal) : mortal;
     }
 

@@ -70,7 +70,11 @@ final class TaskContext implements StateStoreContext {
     }
 
     void restore(byte[] key, byte[] value) {
-        restoring.restoreAll(List.of(KeyValue.pair(key, value)));
+        restore(List.of(KeyValue.pair(key, value)));
+    }
+
+    void restore(List<KeyValue<byte[], byte[]>> records) {
+        restoring.restoreAll(records);
     }
 
     Path folder() {

@@ -21,6 +21,7 @@ final class Topologies {
                 new StreamsBuilder(new TopologyConfig(new StreamsConfig(config)));
         switch (name) {
             case "story" -> story(builder);
+            case "mixed" -> mixed(builder);
             case "torture" -> torture(builder);
             case "count" -> builder.stream(config.getProperty("input")).groupByKey().count();
             case "windowed" -> builder.stream(config.getProperty("input")).groupByKey()
@@ -40,6 +41,17 @@ final class Topologies {
                 .to(Story.WINDOWED_COUNTS);
         builder.<String, String>table(Story.TABLE, Materialized.as("names"))
                 .toStream().to(Story.TABLE_CHANGES);
+    }
+
+    /** One task with a store of ours, chosen by itself, and one of the configuration. */
+    private static void mixed(StreamsBuilder builder) {
+        var input = builder.<String, String>stream(Story.INPUT).groupByKey();
+        input.count(Materialized.as(TrommelStores.timestampedKeyValueStore("ours")))
+                .toStream().mapValues(String::valueOf).to(Story.MIXED_COUNTS);
+        input.windowedBy(TimeWindows.ofSizeWithNoGrace(Duration.ofHours(1)))
+                .count(Materialized.as("theirs"))
+                .toStream((window, count) -> window.key()).mapValues(String::valueOf)
+                .to(Story.MIXED_WINDOWED_COUNTS);
     }
 
     /** A join whose state is small. */

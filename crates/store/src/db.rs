@@ -34,6 +34,7 @@ mod owner;
 mod single_keys;
 mod snapshot;
 mod transaction;
+mod unsorted;
 
 pub use keyspace::Keyspace;
 use owner::Owner;

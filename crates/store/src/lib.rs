@@ -24,7 +24,7 @@
 //! | write | [`Db::put`], [`Db::write`] with a [`Batch`], [`Db::delete_range`], [`Db::put_ttl`] |
 //! | add to values without reading them | [`Db::merge`], [`Options::merge_operator`] |
 //! | read what a batch would do | [`IndexedBatch`] |
-//! | load sorted entries | [`Db::ingest`] |
+//! | load sorted entries, or many in any order | [`Db::ingest`], [`Db::ingest_unsorted`] |
 //! | write and read values of any length | [`Db::put_reader`], [`Db::get_reader`] |
 //! | read keys | [`Db::get`], [`Db::multi_get`], [`Db::queue`] for many reads under way at once |
 //! | read ranges | [`Db::range`], [`Db::prefix`], [`Db::may_contain_range`] |
@@ -92,6 +92,7 @@
 //! [`Db::get`]: Keyspace::get
 //! [`Db::get_reader`]: Keyspace::get_reader
 //! [`Db::ingest`]: Keyspace::ingest
+//! [`Db::ingest_unsorted`]: Keyspace::ingest_unsorted
 //! [`Db::may_contain_range`]: Keyspace::may_contain_range
 //! [`Db::merge`]: Keyspace::merge
 //! [`Db::multi_get`]: Keyspace::multi_get
@@ -158,6 +159,11 @@ pub mod merge_operators {
 /// What a store accepts at most.
 pub mod limits {
     pub use crate::entries::entry::{BATCH_BYTES_MAX, KEY_BYTES_MAX, VALUE_BYTES_MAX, WRITE_BYTES};
+}
+
+/// Loading of entries in any order: [`Db::ingest_unsorted`](crate::Keyspace::ingest_unsorted).
+pub mod sorting {
+    pub use crate::files::sort::{OnSorting, SortOptions, SortProgress, SortStage};
 }
 
 /// Values of options, and the list of all of them.

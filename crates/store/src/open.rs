@@ -18,7 +18,7 @@ use crate::files::log_check::live_logs;
 use crate::files::log_replay::{Replayed, ReplayedLog, replay_logs};
 use crate::files::manifest::{FORMAT_VERSION, MANIFEST_NAME, Manifest, READ_VERSIONS};
 use crate::files::names::{
-    LOCK_NAME, file_number, free_number, image_name, table_name, value_name, wal_name,
+    LOCK_NAME, file_number, free_number, image_name, is_spill, table_name, value_name, wal_name,
 };
 use crate::files::store_folder::{FolderLock, is_beginning, lock_folder, manifest_missing};
 use crate::files::wal::Predecessor;
@@ -193,14 +193,16 @@ fn orphans<'n>(
     let images: HashSet<u64> = trees().flat_map(|it| &it.images).map(|image| image.file).collect();
     let is_dead = |name: &&String| {
         let dead_log = |number| **name == wal_name(number) && !logs.contains(&number);
-        file_number(name).is_some_and(|number| {
-            dead_log(number)
-                || name.ends_with(".wal.new")
-                || name.ends_with(".value.new")
-                || (**name == value_name(number) && !values.contains(&number))
-                || (**name == table_name(number) && !live.contains(*name))
-                || (**name == image_name(number) && !images.contains(&number))
-        })
+        // Sorts remove their files' names when they have opened them, if the system can.
+        is_spill(name)
+            || file_number(name).is_some_and(|number| {
+                dead_log(number)
+                    || name.ends_with(".wal.new")
+                    || name.ends_with(".value.new")
+                    || (**name == value_name(number) && !values.contains(&number))
+                    || (**name == table_name(number) && !live.contains(*name))
+                    || (**name == image_name(number) && !images.contains(&number))
+            })
     };
     names.iter().filter(is_dead).collect()
 }

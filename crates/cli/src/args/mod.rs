@@ -7,6 +7,7 @@ pub(crate) mod key;
 pub(crate) mod policy;
 pub(crate) mod range;
 pub(crate) mod record;
+pub(crate) mod sort;
 pub(crate) mod store;
 pub(crate) mod store_options;
 pub(crate) mod stream_form;

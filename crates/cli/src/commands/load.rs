@@ -9,23 +9,26 @@ use clap::{Args, ValueEnum};
 use indicatif::ProgressBar;
 use serde_json::json;
 use trommel::GuardKind;
+use trommel::sorting::SortOptions;
 use trommel_lab::{BadText, RunRecorder, TextLayout, TextRecords};
 
 use crate::args::record::RecordArgs;
+use crate::args::sort::SortArgs;
 use crate::args::store::{OpenStore, StoreArgs};
 use crate::args::watch::WatchArgs;
 use crate::commands::batches::{BATCH_ENTRIES, Batches, Kept, rate};
 use crate::output::keytext::show;
-use crate::output::progress::byte_bar;
+use crate::output::progress::{byte_bar, show_sorting};
 use crate::output::table::{counted, whole};
 use crate::process::failure::{Failure, Outcome, Status};
 use crate::process::message::warning;
 use crate::watch::watcher::{Watcher, watched};
 
-pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; what is sorted already, as one run\n  \
+pub(crate) const EXAMPLES: &str = "Examples: one key per line; a table with names and values; as one run: what is sorted, and what is not\n  \
     trommel load --db words /usr/share/dict/words\n  \
     trommel load --db cities --format csv --header --key-column 2 --value-column 3 cities.csv\n  \
-    LC_ALL=C sort -u keys | trommel load --db sorted --ingest -\n\n\
+    LC_ALL=C sort -u keys | trommel load --db sorted --ingest -\n  \
+    trommel load --db many --sort --sort-memory 1GiB keys\n\n\
     Recorded, and played back:\n  \
     trommel load --db words /usr/share/dict/words --write-buffer 64KiB --size-ratio 4 --record run.jsonl --record-key sieve\n  \
     trommel replay words.html --run run.jsonl";
@@ -50,6 +53,8 @@ pub(crate) struct LoadArgs {
     /// and memory. If they do not, nothing is loaded.
     #[arg(long)]
     pub(crate) ingest: bool,
+    #[command(flatten)]
+    pub(crate) sort: SortArgs,
     /// Skip the first line (tsv, csv).
     #[arg(long)]
     pub(crate) header: bool,
@@ -216,9 +221,10 @@ impl Load<'_> {
         if arguments.header {
             self.records.skip_line().map_err(|bad| self.failure(&bad))?;
         }
-        match arguments.ingest {
-            true => self.ingest(bar)?,
-            false => self.run(bar)?,
+        match (arguments.sort.options(), arguments.ingest) {
+            (Some(options), _) => self.sort(&options, bar)?,
+            (None, true) => self.ingest(bar)?,
+            (None, false) => self.run(bar)?,
         }
         Ok(self.db.flush()?)
     }
@@ -275,6 +281,25 @@ impl Load<'_> {
         });
         let ingested = self.db.try_ingest(entries)?;
         kept.add(ingested);
+        Ok(())
+    }
+
+    /// Sorts all entries and makes one run of them. On a bad line nothing is loaded.
+    fn sort(&mut self, options: &SortOptions, bar: &ProgressBar) -> Result<(), Failure> {
+        let (file, kept, records) = (self.file, self.kept, &mut self.records);
+        let mut count = 0u64;
+        let entries = std::iter::from_fn(|| {
+            count += 1;
+            if count.is_multiple_of(BATCH_ENTRIES as u64) {
+                bar.set_position(records.bytes_read());
+                bar.set_message(format!("{} keys", whole(count)));
+            }
+            let record = records.next_record().map_err(|bad| failure(file, &bad, kept));
+            Some(record.transpose()?.map(|record| (record.key, record.value)))
+        });
+        let mut tell = show_sorting(bar);
+        let loaded = self.db.try_ingest_unsorted(entries, options, &mut tell)?;
+        kept.add(loaded);
         Ok(())
     }
 

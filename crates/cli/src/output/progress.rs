@@ -6,6 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use trommel::sorting::{SortProgress, SortStage};
 use trommel_lab::Progress;
 
 /// A bar for each stage of a measurement. Draws nothing if standard error is no terminal.
@@ -57,13 +58,14 @@ impl Drop for StageBar {
 /// A bar over the bytes of a file, short enough for 80 columns. If the size is unknown, it is a
 /// count of bytes.
 pub(crate) fn byte_bar(total: Option<u64>) -> ProgressBar {
+    let bar = total.map_or_else(ProgressBar::new_spinner, ProgressBar::new);
+    bar.with_style(style(byte_template(total)))
+}
+
+fn byte_template(total: Option<u64>) -> &'static str {
     match total {
-        Some(total) => {
-            let template = "loading [{bar:16}] {bytes}/{total_bytes}  {msg}  {eta} left";
-            ProgressBar::new(total).with_style(style(template))
-        }
-        None => ProgressBar::new_spinner()
-            .with_style(style("loading {bytes}  {bytes_per_sec}  {msg}  {elapsed}")),
+        Some(_) => "loading [{bar:16}] {bytes}/{total_bytes}  {msg}  {eta} left",
+        None => "loading {bytes}  {bytes_per_sec}  {msg}  {elapsed}",
     }
 }
 
@@ -78,10 +80,37 @@ pub(crate) fn scan_bar() -> ProgressBar {
     ProgressBar::new_spinner().with_style(style("{human_pos} entries  {per_sec}  {elapsed}"))
 }
 
+const COUNT_TEMPLATE: &str = "{msg} [{bar:30}] {human_pos} of {human_len}  {per_sec}  {eta} left";
+
 /// A count of entries on their way, of about so many.
 pub(crate) fn count_bar(doing: &'static str, total: u64) -> ProgressBar {
-    let template = "{msg} [{bar:30}] {human_pos} of {human_len}  {per_sec}  {eta} left";
-    ProgressBar::new(total).with_style(style(template)).with_message(doing)
+    ProgressBar::new(total).with_style(style(COUNT_TEMPLATE)).with_message(doing)
+}
+
+/// Shows how far a sort has come that takes its entries from what the bar is over. Never stops it.
+pub(crate) fn show_sorting(bar: &ProgressBar) -> impl FnMut(SortProgress) -> ControlFlow<()> {
+    let (input_bytes, mut shown) = (bar.length(), SortStage::Reading);
+    move |SortProgress { stage, done, total, .. }| {
+        let is_new = std::mem::replace(&mut shown, stage) != stage;
+        let doing = match stage {
+            SortStage::Merging => "merging sorted files",
+            SortStage::Writing => "merging into the store",
+            _ => {
+                if is_new {
+                    bar.set_style(style(byte_template(input_bytes)));
+                    input_bytes.into_iter().for_each(|bytes| bar.set_length(bytes));
+                }
+                return ControlFlow::Continue(());
+            }
+        };
+        if is_new {
+            bar.set_style(style(COUNT_TEMPLATE));
+            bar.set_message(doing);
+        }
+        bar.set_length(total);
+        bar.set_position(done);
+        ControlFlow::Continue(())
+    }
 }
 
 /// A bar over the steps of a call of the store, as the call tells them.

@@ -20,6 +20,7 @@ mod reading;
 mod replay;
 mod show;
 mod signals;
+mod sorting;
 mod stress;
 mod stress_threads;
 mod tools;

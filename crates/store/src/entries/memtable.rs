@@ -101,6 +101,20 @@ impl Memtable {
         }
     }
 
+    /// Adds entries one after the other; it takes less time for many than for one. Requires: as for
+    /// each.
+    pub(crate) fn insert_all(&self, entries: &[Entry<'_>]) {
+        let are_plain = || entries.iter().all(|entry| entry.kind != Kind::DeleteRange);
+        if entries.len() == 1 || !self.ranges.is_empty() || !are_plain() {
+            for &Entry { key, sequence, kind, value } in entries {
+                self.insert(key, sequence, kind, value);
+            }
+            return;
+        }
+        entries.iter().for_each(|entry| self.bloom.add(entry.key));
+        self.list.insert_all(entries);
+    }
+
     /// The newest entry of `key` with a sequence number of at most `at`, or the deletion of a range
     /// around it that is newer.
     #[inline]
@@ -171,7 +185,7 @@ impl Memtable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::entries::cursor::checks::{any_entries, any_moves, follows, sorted};
+    use crate::entries::cursor::checks::{any_entries, any_moves, entry, follows, sorted};
     use crate::entries::memtable_bloom::ENTRY_BYTES;
     use crate::sync::{AtomicU64, Ordering};
     use proptest::prelude::*;
@@ -186,9 +200,11 @@ mod tests {
             let list = sorted(distinct.clone());
             prop_assert_eq!(list.len(), order.len());
             let memtable = Arc::new(Memtable::new(1 << 10));
-            for (key, sequence, kind, value) in &distinct {
+            let (alone, together) = distinct.split_at(distinct.len() / 3);
+            for (key, sequence, kind, value) in alone {
                 memtable.insert(key, Sequence(*sequence), *kind, value);
             }
+            memtable.insert_all(&together.iter().map(entry).collect::<Vec<_>>());
             prop_assert_eq!(memtable.len(), list.len());
             follows(&mut memtable.cursor(), &list, &moves);
             for (key, sequence, ..) in &list {

@@ -21,6 +21,7 @@ pub(crate) mod read_ahead;
 pub(crate) mod record;
 pub(crate) mod run;
 pub(crate) mod run_table;
+pub(crate) mod sort;
 pub(crate) mod store_folder;
 pub(crate) mod table;
 pub(crate) mod table_search;

@@ -1,6 +1,6 @@
 //! The names of a store's files.
 //! ```text
-//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter  000010.value
+//! MANIFEST  LOCK  000007.wal  000008.table  000009.filter  000010.value    000011.sort
 //! (the manifest's own names are in manifest.rs)
 //! ```
 //! Invariant: a number belongs to one file, whatever its kind.
@@ -30,6 +30,20 @@ pub(crate) fn image_name(file: u64) -> String {
 pub(crate) fn value_name(file: u64) -> String {
     format!("{file:06}.value")
 }
+
+/// The name of a file that a sort has spilled rows into.
+pub(crate) fn spill_name(number: u64) -> String {
+    format!("{number:06}{SPILL_END}")
+}
+
+/// Whether a file was a sort's. It is no file of a store: nothing refers to it.
+pub(crate) fn is_spill(name: &str) -> bool {
+    let number = name.strip_suffix(SPILL_END);
+    number.is_some_and(|number| number.parse::<u64>().is_ok_and(|it| spill_name(it) == name))
+}
+
+/// What the names of such files end with.
+const SPILL_END: &str = ".sort";
 
 /// A number that no file has, by its name or by the layout. A stray file with a huge number, which
 /// no store reaches, is ignored.
@@ -64,5 +78,8 @@ mod tests {
         assert_eq!(file_number("000012.wal.new"), Some(12));
         assert_eq!(file_number(&format!("{}.table", u64::MAX)), None);
         assert_eq!(file_number("12.txt"), None);
+        assert_eq!(file_number(&spill_name(12)), None);
+        assert!(is_spill(&spill_name(12)) && is_spill("1234567.sort"));
+        assert!(!["12.sort", "+00012.sort", "a.sort", ".sort"].into_iter().any(is_spill));
     }
 }

@@ -227,11 +227,16 @@ pub(crate) fn hole_bytes_above(
 
 /// A file that grows at its end.
 pub trait Append: Send {
-    /// Appends bytes. Readers may see them only after `sync`. After an error the end of the file is
-    /// unknown: append no more to it.
+    /// Appends bytes. Readers may see them only after `sync` or `publish`. After an error the end
+    /// of the file is unknown: append no more to it.
     fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
     /// Makes everything that was appended durable.
     fn sync(&mut self) -> io::Result<()>;
+    /// Lets readers see everything that was appended. It need not be durable: for files that a
+    /// crash may take.
+    fn publish(&mut self) -> io::Result<()> {
+        self.sync()
+    }
     /// A handle that syncs the file while its writer appends. None: only the writer can sync. Then
     /// a log whose writer is stalled is synced when the writer continues.
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {

@@ -15,11 +15,50 @@ use trommel_filters::KeyList;
 use crate::entries::entry::{Entry, KEY_BYTES_MAX, Kind, Sequence, VALUE_BYTES_MAX};
 use crate::entries::tombstones::RangeTombstones;
 use crate::error::{Error, Result};
+use crate::files::sort::Sorted;
 use crate::files::value_file::ValueFile;
 use crate::sync::Arc;
 use crate::tree::run_writer::RunWriter;
 use crate::write::engine::Engine;
 use crate::write::flush::{NewRun, Written, install};
+
+/// Key and value. None: there is no next entry.
+type Lent<'e> = Option<(&'e [u8], &'e [u8])>;
+
+/// Entries, one after the other: each is there until the next one is asked for.
+pub(crate) trait Entries<E> {
+    /// How many there are at least.
+    fn len_min(&self) -> u64;
+    /// The next one.
+    fn next(&mut self) -> std::result::Result<Lent<'_>, E>;
+}
+
+/// Those of an iterator, and the one that was given last.
+struct Given<I, T>(I, Option<T>);
+
+impl<I, K: AsRef<[u8]>, V: AsRef<[u8]>, E> Entries<E> for Given<I, (K, V)>
+where
+    I: Iterator<Item = std::result::Result<(K, V), E>>,
+{
+    fn len_min(&self) -> u64 {
+        self.0.size_hint().0 as u64
+    }
+
+    fn next(&mut self) -> std::result::Result<Lent<'_>, E> {
+        self.1 = self.0.next().transpose()?;
+        Ok(self.1.as_ref().map(|(key, value)| (key.as_ref(), value.as_ref())))
+    }
+}
+
+impl Entries<Error> for Sorted<'_, '_> {
+    fn len_min(&self) -> u64 {
+        self.rows_max()
+    }
+
+    fn next(&mut self) -> Result<Lent<'_>> {
+        Sorted::next(self)
+    }
+}
 
 /// Makes a run of entries whose keys ascend. How many there were.
 pub(crate) fn ingest<E: From<Error>>(
@@ -30,6 +69,22 @@ pub(crate) fn ingest<E: From<Error>>(
     if entries.peek().is_none() {
         return Ok(0);
     }
+    ingest_all(engine, Given(entries, None))
+}
+
+/// Makes a run of what was sorted. How many entries there were.
+pub(crate) fn ingest_sorted(engine: &Engine, sorted: Sorted<'_, '_>) -> Result<u64> {
+    if sorted.rows_max() == 0 {
+        return Ok(0);
+    }
+    ingest_all(engine, sorted)
+}
+
+/// Requires: there is one.
+fn ingest_all<E: From<Error>>(
+    engine: &Engine,
+    entries: impl Entries<E>,
+) -> std::result::Result<u64, E> {
     let (entries, bytes) = engine.commit.write_apart(engine, |sequence| {
         let (written, bytes) = write_run(engine, sequence, entries)?;
         let flush = engine.installer().take_flush();
@@ -56,19 +111,17 @@ pub(crate) fn ingest<E: From<Error>>(
 fn write_run<E: From<Error>>(
     engine: &Engine,
     sequence: Sequence,
-    entries: impl Iterator<Item = std::result::Result<(impl AsRef<[u8]>, impl AsRef<[u8]>), E>>,
+    mut entries: impl Entries<E>,
 ) -> std::result::Result<(Written, u64), E> {
     let takes_keys = engine.current.hold().guard.takes_flushed_keys();
-    let bits = engine.filter_bits(&[], entries.size_hint().0 as u64);
+    let bits = engine.filter_bits(&[], entries.len_min());
     let writer = RunWriter::new(&engine.table_files, RangeTombstones::default());
     let mut writer = writer.with_filter_bits(bits);
     let (mut keys, mut bytes) = (KeyList::default(), 0);
     let mut before: Option<Vec<u8>> = None;
     // They are held until the tables hold them.
     let mut held: Vec<Arc<ValueFile>> = Vec::new();
-    for entry in entries {
-        let (key, value) = entry?;
-        let (key, value) = (key.as_ref(), value.as_ref());
+    while let Some((key, value)) = entries.next()? {
         check(before.as_deref(), key, value)?;
         if engine.is_apart(value) {
             let (at, file) = engine.table_files.values.put(value)?;

@@ -26,4 +26,5 @@ mod space;
 mod sync_interval;
 mod transactions;
 mod unlogged;
+mod unsorted;
 mod versions;

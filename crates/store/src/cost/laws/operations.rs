@@ -276,6 +276,10 @@ pub(super) const WHOLE: &[Operation] = &[
         let entries = (0..100).map(|n| (key(b'x', n), VALUE));
         assert_eq!(world.db().ingest(entries).expect("loads"), 100);
     }),
+    ("ingest_unsorted", |world, _| {
+        let entries = (0..100).map(|n| (key(b'x', n * 37 % 100), VALUE));
+        assert_eq!(world.db().ingest_unsorted(entries, &Default::default()).expect("loads"), 100);
+    }),
     ("compact_with_progress", |world, _| {
         world.db().compact_with_progress(&mut unheard).expect("merges");
     }),
@@ -385,13 +389,22 @@ fn every_operation_is_in_the_lists() {
         include_str!("../../db/single_keys.rs"),
         include_str!("../../db/snapshot.rs"),
         include_str!("../../db/transaction.rs"),
+        include_str!("../../db/unsorted.rs"),
         include_str!("../../read/scan.rs"),
         include_str!("../../read/queue.rs"),
         include_str!("../../tree/tree_view.rs"),
     ];
     // They tell what they were made with, or are what one that is here calls, or is called by.
-    let others =
-        ["expiry_after", "path", "name", "sequence", "try_ingest", "open_with", "keys_only"];
+    let others = [
+        "expiry_after",
+        "path",
+        "name",
+        "sequence",
+        "try_ingest",
+        "try_ingest_unsorted",
+        "open_with",
+        "keys_only",
+    ];
     let here = include_str!("operations.rs");
     let by = |before: &str, name: &str, after: &str| here.contains(&[before, name, after].concat());
     let is_measured = |name: &&str| {
@@ -435,6 +448,7 @@ fn every_operation_is_in_the_document() {
         ("", of_keyspaces),
         ("Batch::", keyspaces_of_batches),
         ("", include_str!("../../db/single_keys.rs")),
+        ("", include_str!("../../db/unsorted.rs")),
         ("Snapshot::", include_str!("../../db/snapshot.rs")),
         ("Transaction::", of_transactions),
         ("TransactionScan::", of_their_scans),

@@ -8,13 +8,16 @@
 
 use std::ptr;
 
-use super::{HEIGHT_MAX, Node, SkipList};
+use super::{HEIGHT_MAX, Node, SkipList, ask_for};
 use crate::cost;
 use crate::entries::cursor::{Cursor, Reads};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
 use crate::error::Result;
 use crate::sync::{Arc, Ordering as Memory};
+
+/// Where links of so many levels lead is loaded ahead.
+const LEVELS_AHEAD: usize = if cfg!(any(loom, shuttle)) { 0 } else { 3 };
 
 /// A value in a list, which it keeps alive.
 #[derive(Clone)]
@@ -102,6 +105,11 @@ impl Cursor for ListCursor {
         cost::step();
         if !self.node.is_null() {
             self.node = self.list.link(self.node, 0).load(Memory::Acquire);
+            // A walk over many nodes waits for few of them: some were asked for long before.
+            let height = if self.node.is_null() { 0 } else { self.list.height_of(self.node) };
+            for level in 0..height.min(LEVELS_AHEAD) {
+                ask_for(self.list.link(self.node, level).load(Memory::Relaxed));
+            }
         }
         Ok(())
     }

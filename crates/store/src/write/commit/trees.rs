@@ -9,8 +9,10 @@
 
 use std::collections::BTreeMap;
 
+use smallvec::SmallVec;
+
 use crate::entries::batch::Batch;
-use crate::entries::entry::{Kind, Sequence};
+use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::keyspace_id::KeyspaceId;
 use crate::entries::memtable::Memtable;
 use crate::entries::value_ref::ref_in;
@@ -266,38 +268,60 @@ impl<'e> Touched<'e> {
 
     /// Puts writes, with their sequence numbers, into memtables.
     pub(super) fn insert<'w>(&self, writes: impl Iterator<Item = NumberedWrite<'w>>) {
-        let mut current: Option<Filling<'_>> = None;
+        let mut current: Option<Filling<'_, 'w>> = None;
         for ((keyspace, kind, key, value), sequence) in writes {
             let filling = match &mut current {
                 Some(filling) if filling.engine.keyspace == keyspace => filling,
                 // What it took before is counted when it goes.
-                other => other.insert(self.filling(keyspace)),
+                other => {
+                    other.iter_mut().for_each(Filling::put_taken);
+                    other.insert(self.filling(keyspace))
+                }
             };
             if kind.is_apart() {
                 filling.hold_value(kind, value);
             }
-            filling.memtable.insert(key, Sequence(sequence), kind, value);
+            filling.take(Entry { key, sequence: Sequence(sequence), kind, value });
         }
+        current.iter_mut().for_each(Filling::put_taken);
     }
 
     /// The memtable that takes writes of a key space. Requires: it is one of them.
-    fn filling(&self, keyspace: KeyspaceId) -> Filling<'_> {
+    fn filling<'w>(&self, keyspace: KeyspaceId) -> Filling<'_, 'w> {
         let engine = self.engine_of(keyspace);
         let now = engine.current.pin();
         if engine.has_log() {
             now.active.note_first_log(&engine.logs, engine.keyspace);
         }
-        Filling { engine, memtable: Arc::clone(&now.active.memtable) }
+        Filling { engine, memtable: Arc::clone(&now.active.memtable), taken: SmallVec::new() }
     }
 }
 
+/// So many entries are put into a memtable at once.
+const TOGETHER: usize = 16;
+
 /// A memtable that takes writes. Dropped: what it takes of memory for writes is counted.
-struct Filling<'e> {
+struct Filling<'e, 'w> {
     engine: &'e Engine,
     memtable: Arc<Memtable>,
+    /// What it has not put there yet.
+    taken: SmallVec<[Entry<'w>; TOGETHER]>,
 }
 
-impl Filling<'_> {
+impl<'w> Filling<'_, 'w> {
+    #[inline]
+    fn take(&mut self, entry: Entry<'w>) {
+        self.taken.push(entry);
+        if self.taken.len() == TOGETHER {
+            self.put_taken();
+        }
+    }
+
+    fn put_taken(&mut self) {
+        self.memtable.insert_all(&self.taken);
+        self.taken.clear();
+    }
+
     /// The memtable holds the file of a value that its next entry refers to. Requires: who writes
     /// it holds the file meanwhile.
     #[cold]
@@ -310,7 +334,7 @@ impl Filling<'_> {
     }
 }
 
-impl Drop for Filling<'_> {
+impl Drop for Filling<'_, '_> {
     fn drop(&mut self) {
         if let Some(memory) = self.engine.memory() {
             memory.note_active(self.memtable.size_bytes());

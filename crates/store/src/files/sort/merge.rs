@@ -1,0 +1,119 @@
+//! Sorted rows of many sources as one row after the other.
+//! ```text
+//! spill 0   a=1      c=1              oldest
+//! spill 1       b=2  c=2
+//! rows               c=3  d=3         newest     ->   a=1 b=2 c=3 d=3
+//! ```
+//! Invariant: sources are in the order of the input, so of rows with one key the newest source has
+//! the last one, which is given; the others are passed over.
+
+use std::cmp::Ordering;
+
+use super::rows::SortedRows;
+use super::spill::SpillCursor;
+use crate::entries::cursor_heap::CursorHeap;
+use crate::entries::keys::key_head;
+use crate::error::Result;
+
+/// Where sorted rows come from.
+pub(super) enum Source {
+    Spill(SpillCursor),
+    Rows(SortedRows),
+}
+
+impl Source {
+    fn next_row(&mut self) -> Result<bool> {
+        match self {
+            Source::Spill(spill) => spill.next_row(),
+            Source::Rows(rows) => Ok(rows.next_row()),
+        }
+    }
+
+    #[inline]
+    fn row(&self) -> (&[u8], &[u8]) {
+        match self {
+            Source::Spill(spill) => spill.row(),
+            Source::Rows(rows) => rows.row(),
+        }
+    }
+}
+
+struct Input {
+    source: Source,
+    /// Later in the input: larger.
+    age: usize,
+}
+
+impl Input {
+    fn order(one: &Input, other: &Input) -> Ordering {
+        let keys = one.source.row().0.cmp(other.source.row().0);
+        keys.then_with(|| other.age.cmp(&one.age))
+    }
+
+    /// The head of its key behind so many bytes, after it has moved. None: it has ended.
+    fn move_on(&mut self, prefix: usize) -> Result<Option<u64>> {
+        Ok(self.source.next_row()?.then(|| key_head(&self.source.row().0[prefix..])))
+    }
+}
+
+/// The rows of all sources, in the order of keys, each key once.
+pub(super) struct Merge {
+    heap: CursorHeap<Box<Input>>,
+    prefix: usize,
+    /// Whether the top one was given.
+    was_given: bool,
+    given_key: Vec<u8>,
+    /// Rows that were given or passed over.
+    passed: u64,
+}
+
+impl Merge {
+    /// Sources in the order of the input. Requires: all keys begin with the same `prefix` bytes.
+    pub(super) fn new(sources: Vec<Source>, prefix: usize) -> Result<Merge> {
+        let mut heap = CursorHeap::new(Ordering::Less);
+        for (age, source) in sources.into_iter().enumerate() {
+            let mut input = Box::new(Input { source, age });
+            if let Some(head) = input.move_on(prefix)? {
+                heap.push(head, input, |one, other| Input::order(one, other));
+            }
+        }
+        Ok(Merge { heap, prefix, was_given: false, given_key: Vec::new(), passed: 0 })
+    }
+
+    /// The next row. None: there is none. After an error it cannot go on.
+    pub(super) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        if std::mem::replace(&mut self.was_given, true) {
+            self.pass_given()?;
+        }
+        Ok(self.heap.top().map(|(_, input)| input.source.row()))
+    }
+
+    /// Rows that were given or passed over so far.
+    pub(super) fn passed(&self) -> u64 {
+        self.passed
+    }
+
+    /// Moves behind all rows with the key that was given.
+    fn pass_given(&mut self) -> Result<()> {
+        let Some((given_head, input)) = self.heap.top() else { return Ok(()) };
+        let given_head = *given_head;
+        input.source.row().0.clone_into(&mut self.given_key);
+        self.pass_top()?;
+        while let Some((head, input)) = self.heap.top()
+            && *head == given_head
+            && input.source.row().0 == self.given_key
+        {
+            self.pass_top()?;
+        }
+        Ok(())
+    }
+
+    /// Requires: there is a top one.
+    fn pass_top(&mut self) -> Result<()> {
+        let prefix = self.prefix;
+        let head = self.heap.top_mut().expect("it is there").move_on(prefix)?;
+        self.heap.settle_top(head, |one, other| Input::order(one, other));
+        self.passed += 1;
+        Ok(())
+    }
+}

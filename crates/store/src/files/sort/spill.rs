@@ -1,0 +1,301 @@
+//! Sorted rows that had no room in memory: a file without a name.
+//! ```text
+//! block   body's length u32 | checksum of what follows u32 | form u8 | body (compression.rs)
+//! body    rows: key and value, each with its length as a varint
+//! ```
+//! Invariants: the name is removed as soon as the file is open, so that a killed process leaves
+//! nothing; where the system cannot do that, with the last use of the file. Only the process that
+//! wrote a file reads it: its format has no version. A row never crosses blocks.
+
+use std::path::PathBuf;
+
+use trommel_filters::Reader;
+
+use crate::entries::checksum::crc32c;
+use crate::entries::compression::{Compression, Packer, Unreadable, unpack};
+use crate::entries::entry::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use crate::error::{Error, Result};
+use crate::files::names::spill_name;
+use crate::storage::open_folder::OpenFolder;
+use crate::storage::traits::{Append, ReadAt};
+use crate::sync::Arc;
+
+const HEAD_BYTES: usize = 9;
+const FORM_AT: usize = 8;
+/// Longer blocks, of one long value, are written as they are.
+const PACKED_BYTES_MAX: usize = 4 << 20;
+/// After a block that did not shrink so many are written as they are.
+const BLOCKS_UNTRIED: u32 = 31;
+/// The longest body of a block, whatever its size was to be.
+const BODY_BYTES_MAX: u64 = (KEY_BYTES_MAX + VALUE_BYTES_MAX + PACKED_BYTES_MAX) as u64;
+
+/// How much is written and read at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpillShape {
+    /// A block ends with the row that reaches so many bytes. Requires: at most
+    /// `PACKED_BYTES_MAX` - 32.
+    pub(super) block_bytes: usize,
+    /// Bytes of one write or read, about.
+    pub(super) window_bytes: usize,
+}
+
+/// Where files of a sort are made.
+pub(super) struct SpillPlace {
+    pub(super) folder: OpenFolder,
+    /// Gives each number once.
+    pub(super) new_number: Box<dyn Fn() -> u64>,
+    pub(super) shape: SpillShape,
+}
+
+/// The name of a file, until it is removed.
+struct Named {
+    folder: OpenFolder,
+    name: Option<String>,
+}
+
+impl Named {
+    fn remove(&mut self) {
+        if let Some(name) = self.name.take()
+            && self.folder.remove(&name).is_err()
+        {
+            self.name = Some(name);
+        }
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        self.remove();
+    }
+}
+
+/// A file of sorted rows.
+pub(super) struct Spill {
+    path: PathBuf,
+    file: Arc<dyn ReadAt>,
+    _named: Named,
+    /// Its length.
+    pub(super) bytes: u64,
+    pub(super) rows: u64,
+}
+
+/// Writes rows that ascend.
+pub(super) struct SpillWriter {
+    path: PathBuf,
+    // Closed before the name is removed for good: some systems need that.
+    out: Box<dyn Append>,
+    file: Arc<dyn ReadAt>,
+    named: Named,
+    shape: SpillShape,
+    packer: Packer,
+    /// Blocks that are not packed, whatever they hold.
+    untried: u32,
+    block: Vec<u8>,
+    /// Whole blocks that are not written yet.
+    pending: Vec<u8>,
+    bytes: u64,
+    rows: u64,
+}
+
+impl SpillWriter {
+    pub(super) fn create(place: &SpillPlace) -> Result<Self> {
+        let folder = &place.folder;
+        let (name, out) = loop {
+            let name = spill_name((place.new_number)());
+            match folder.create(&name) {
+                // Another store's sort is in the same folder.
+                Err(error) if error.is_name_taken() => {}
+                created => break (name, created?),
+            }
+        };
+        let path = folder.path_of(&name);
+        let mut named = Named { folder: folder.clone(), name: Some(name.clone()) };
+        let file = folder.open_file(&name)?;
+        named.remove();
+        Ok(SpillWriter {
+            path,
+            out,
+            file,
+            named,
+            shape: place.shape,
+            packer: Packer::new(Compression::Lz4, None),
+            untried: 0,
+            block: Vec::new(),
+            pending: Vec::new(),
+            bytes: 0,
+            rows: 0,
+        })
+    }
+
+    /// Adds a row. Requires: its key is behind the one before.
+    pub(super) fn add(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        for part in [key, value] {
+            push_varint(part.len(), &mut self.block);
+            self.block.extend_from_slice(part);
+        }
+        self.rows += 1;
+        if self.block.len() >= self.shape.block_bytes { self.end_block() } else { Ok(()) }
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        let start = self.pending.len();
+        self.pending.extend_from_slice(&[0; HEAD_BYTES]);
+        let tries = self.untried == 0 && self.block.len() <= PACKED_BYTES_MAX;
+        let form = match tries {
+            true => self.packer.pack(&self.block, &mut self.pending),
+            false => {
+                self.pending.extend_from_slice(&self.block);
+                PLAIN
+            }
+        };
+        self.untried = match (tries, form) {
+            (true, PLAIN) => BLOCKS_UNTRIED,
+            _ => self.untried.saturating_sub(1),
+        };
+        self.block.clear();
+        let body_bytes = (self.pending.len() - start - HEAD_BYTES) as u32;
+        self.pending[start + FORM_AT] = form;
+        let checksum = crc32c(&self.pending[start + FORM_AT..]);
+        self.pending[start..start + 4].copy_from_slice(&body_bytes.to_le_bytes());
+        self.pending[start + 4..start + 8].copy_from_slice(&checksum.to_le_bytes());
+        if self.pending.len() >= self.shape.window_bytes { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<()> {
+        self.out.append(&self.pending).map_err(Error::io(&self.path))?;
+        self.bytes += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> Result<Spill> {
+        if !self.block.is_empty() {
+            self.end_block()?;
+        }
+        self.write()?;
+        self.out.publish().map_err(Error::io(&self.path))?;
+        let SpillWriter { path, file, named, bytes, rows, .. } = self;
+        Ok(Spill { path, file, _named: named, bytes, rows })
+    }
+}
+
+/// The form of what is not packed.
+const PLAIN: u8 = 0;
+
+fn push_varint(mut value: usize, out: &mut Vec<u8>) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// A walk over the rows of a file.
+pub(super) struct SpillCursor {
+    spill: Spill,
+    window_bytes: usize,
+    /// A part of the file; what is before `taken` was read.
+    window: Vec<u8>,
+    taken: usize,
+    /// Where in the file the window ends.
+    read: u64,
+    block: Vec<u8>,
+    /// Where in the block the next row begins, and the present row's key and value end.
+    next: usize,
+    key: (usize, usize),
+    value: usize,
+}
+
+impl SpillCursor {
+    /// Before the first row.
+    pub(super) fn new(spill: Spill, shape: SpillShape) -> Self {
+        SpillCursor {
+            spill,
+            window_bytes: shape.window_bytes,
+            window: Vec::new(),
+            taken: 0,
+            read: 0,
+            block: Vec::new(),
+            next: 0,
+            key: (0, 0),
+            value: 0,
+        }
+    }
+
+    /// To the next row. False: there is none.
+    pub(super) fn next_row(&mut self) -> Result<bool> {
+        if self.next == self.block.len() && !self.next_block()? {
+            return Ok(false);
+        }
+        let mut input = Reader::new(&self.block[self.next..]);
+        let lengths = input.string().and_then(|key| Ok((key.len(), input.at(), input.string()?)));
+        let Ok((key_len, key_end, value)) = lengths else {
+            return Err(self.damaged("a row that goes beyond its block"));
+        };
+        let key_end = self.next + key_end;
+        self.key = (key_end - key_len, key_end);
+        self.next += input.at();
+        self.value = self.next - value.len();
+        Ok(true)
+    }
+
+    /// Key and value. Requires: at a row.
+    #[inline]
+    pub(super) fn row(&self) -> (&[u8], &[u8]) {
+        (&self.block[self.key.0..self.key.1], &self.block[self.value..self.next])
+    }
+
+    /// Reads a block. False: the file ends.
+    fn next_block(&mut self) -> Result<bool> {
+        (self.next, self.key, self.value) = (0, (0, 0), 0);
+        self.block.clear();
+        if self.taken == self.window.len() && self.read == self.spill.bytes {
+            return Ok(false);
+        }
+        let head = self.ahead(HEAD_BYTES)?;
+        let number = |at: usize| u32::from_le_bytes(head[at..at + 4].try_into().expect("four"));
+        let (body_bytes, checksum) = (number(0) as usize, number(4));
+        let mut block = std::mem::take(&mut self.block);
+        let checked = &self.ahead(HEAD_BYTES + body_bytes)?[FORM_AT..];
+        let unpacked = match crc32c(checked) == checksum {
+            true => unpack((checked[0], &checked[1..]), None, BODY_BYTES_MAX, |bytes| {
+                block.extend_from_slice(bytes);
+                Ok(())
+            }),
+            false => Err(Unreadable::Damaged("a block does not have its checksum")),
+        };
+        if let Err(Unreadable::Damaged(what) | Unreadable::Lacks(what)) = unpacked {
+            return Err(self.damaged(what));
+        }
+        self.taken += HEAD_BYTES + body_bytes;
+        self.block = block;
+        Ok(!self.block.is_empty())
+    }
+
+    /// The next bytes of the file, so many.
+    fn ahead(&mut self, bytes: usize) -> Result<&[u8]> {
+        let has = self.window.len() - self.taken;
+        if has < bytes {
+            let left = self.spill.bytes - self.read;
+            let more = (bytes - has).max(self.window_bytes) as u64;
+            let more = more.min(left) as usize;
+            if has + more < bytes {
+                return Err(self.damaged("it ends within a block"));
+            }
+            self.window.drain(..self.taken);
+            self.taken = 0;
+            self.window.resize(has + more, 0);
+            let read = self.spill.file.read_at(self.read, &mut self.window[has..]);
+            read.map_err(Error::io(&self.spill.path))?;
+            self.read += more as u64;
+            // It says nothing of the read.
+            let _ = self.spill.file.will_read(self.read, self.window_bytes as u64);
+        }
+        Ok(&self.window[self.taken..][..bytes])
+    }
+
+    fn damaged(&self, what: &str) -> Error {
+        let at = self.read - (self.window.len() - self.taken) as u64;
+        Error::corrupt(&self.spill.path, at, what)
+    }
+}

@@ -269,22 +269,20 @@ abstract class BytesStore implements StateStore {
             to.committed(kept);
             return;
         }
-        WriteBatch batch = new WriteBatch();
-        stage(batch, kept);
-        if (isWritten(batch)) {
-            staged();
-        }
+        writeCommit(kept);
     }
 
     /**
-     * Writes a commit. False: the disk refused, and all goes with the next commit, as long as it
-     * is not too much. Kafka Streams does not get over what a commit throws while it restores: its
-     * thread for that may die, and tasks wait for it in vain, for minutes.
+     * Writes a commit. What the disk refuses goes with the next one, as long as it is not too much.
+     * Kafka Streams does not get over what a commit throws while it restores: its thread for that
+     * may die, and tasks wait for it in vain, for minutes.
      */
-    private boolean isWritten(WriteBatch batch) {
+    private void writeCommit(Map<TopicPartition, Long> offsets) {
         try {
+            WriteBatch batch = new WriteBatch();
+            stage(batch, offsets);
             engine().write(batch);
-            return true;
+            staged();
         } catch (DiskException refused) {
             if (rows.uncommittedBytes() > bufferBytes) {
                 throw refused;
@@ -292,7 +290,6 @@ abstract class BytesStore implements StateStore {
             LOG.error("A commit of store {} of task {} could not be written; it is tried again with"
                     + " the next one. Until then a restart replays what it had. {}", name,
                     context.taskId(), refused.getMessage());
-            return false;
         }
     }
 
@@ -435,7 +432,7 @@ abstract class BytesStore implements StateStore {
                 }
             }
             applied |= !records.isEmpty();
-            engine().limitRestored();
+            to.limitRestored();
             if (to.uncommittedBytes() > bufferBytes) {
                 spill();
             }

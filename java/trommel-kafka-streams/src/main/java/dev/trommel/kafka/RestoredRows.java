@@ -22,7 +22,7 @@ import org.slf4j.LoggerFactory;
  */
 final class RestoredRows {
     private static final int ARRAY_BYTES = 16 << 20;
-    /** As much as fits into the array with a row more. */
+    /** As much as fits into the array with what comes at once. */
     private static final int FULL_BYTES = 15 << 20;
     /** So much becomes a run; less would make too many of them. */
     private static final int RUN_BYTES_MIN = 2 << 20;
@@ -55,15 +55,19 @@ final class RestoredRows {
         return added;
     }
 
-    /** Sets a row; null deletes it. True: there is as much as there should be. */
-    synchronized boolean add(byte[] row, byte[] value) {
+    /** Whether there is as much as there should be. */
+    boolean isFull() {
+        return bytes >= FULL_BYTES;
+    }
+
+    /** Sets a row; null deletes it. */
+    synchronized void add(byte[] row, byte[] value) {
         if (value == null) {
             batch.delete(keyspace, row);
         } else {
             batch.put(keyspace, row, value);
         }
         more();
-        return bytes >= FULL_BYTES;
     }
 
     private void more() {
@@ -115,8 +119,8 @@ final class RestoredRows {
             isWatched = false;
             return false;
         } catch (RuntimeException problem) {
-            LOG.error("Restored rows could not be written to {}; it is tried again.", engine,
-                    problem);
+            LOG.error("Restored rows could not be written to {}; it is tried again. {}", engine,
+                    problem.toString());
             return true;
         }
     }

@@ -49,6 +49,8 @@ final class SharedEngine {
     private static final long IDLE_MILLIS = 250;
     /** Of all stores together; the arrays that have it are half as long again at most. */
     private static final long RESTORED_BYTES_MAX = 24L << 20;
+    /** Of all stores together, while the disk refuses them. */
+    private static final long REFUSED_BYTES_MAX = 64L << 20;
     private static final long SWEEP_NANOS = TimeUnit.MINUTES.toNanos(1);
 
     private final Path folder;
@@ -204,12 +206,32 @@ final class SharedEngine {
         }, IDLE_MILLIS, TimeUnit.MILLISECONDS);
     }
 
-    /** Writes restored rows of the store that has most of them, if all have too many. */
-    void limitRestored() {
-        if (restoring.stream().mapToLong(RestoredRows::bytes).sum() > RESTORED_BYTES_MAX) {
-            restoring.stream().max(Comparator.comparingInt(RestoredRows::bytes))
-                    .ifPresent(RestoredRows::write);
+    /** Writes rows that were restored, if there are too many of these, or of all stores. */
+    void limitRestored(RestoredRows rows) {
+        if (rows.isFull()) {
+            writeRestored(rows);
         }
+        if (restoredBytes() > RESTORED_BYTES_MAX) {
+            restoring.stream().max(Comparator.comparingInt(RestoredRows::bytes))
+                    .ifPresent(this::writeRestored);
+        }
+    }
+
+    /** What the disk refuses is tried again when more comes, until memory is at its end, too. */
+    private void writeRestored(RestoredRows rows) {
+        try {
+            rows.write();
+        } catch (DiskException refused) {
+            if (restoredBytes() > REFUSED_BYTES_MAX) {
+                throw refused;
+            }
+            LOG.error("Restored rows could not be written to {}; it is tried again. {}", folder,
+                    refused.getMessage());
+        }
+    }
+
+    private long restoredBytes() {
+        return restoring.stream().mapToLong(RestoredRows::bytes).sum();
     }
 
     /** One user of a key space less; the last one of all closes the engine. */

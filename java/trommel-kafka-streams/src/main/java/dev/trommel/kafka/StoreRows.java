@@ -71,9 +71,12 @@ final class StoreRows {
 
     /** Sets a row by the changelog; null deletes it. Requires: all writes are committed. */
     void restore(byte[] row, byte[] value) {
-        if (restored.add(row, value)) {
-            restored.write();
-        }
+        restored.add(row, value);
+    }
+
+    /** Writes restored rows, if there are too many in memory. */
+    void limitRestored() {
+        engine.limitRestored(restored);
     }
 
     /** Lets a commit of restored rows wait with them; false: they are too few. */

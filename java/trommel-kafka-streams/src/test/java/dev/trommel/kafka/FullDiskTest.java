@@ -28,6 +28,7 @@ class FullDiskTest {
     @TempDir
     Path folder;
     private Path state;
+    private TaskContext context;
     private final Random random = new Random(7);
 
     private static boolean run(String... command) throws IOException, InterruptedException {
@@ -40,7 +41,7 @@ class FullDiskTest {
     void mount() throws Exception {
         Path place = Files.createDirectory(folder.resolve("small"));
         boolean isMounted = Files.exists(Path.of("/proc/self/mounts"))
-                && run("mount", "-t", "tmpfs", "-o", "size=16m", "trommel", place.toString());
+                && run("mount", "-t", "tmpfs", "-o", "size=64m", "trommel", place.toString());
         assumeTrue(isMounted, "no small file system can be mounted");
         state = place;
     }
@@ -53,9 +54,10 @@ class FullDiskTest {
     }
 
     private KeyValueBytes open() {
+        context = new TaskContext(state).with("processing.guarantee", "exactly_once_v2")
+                .with(TrommelConfig.BUFFER_BYTES, 4 * VALUE_BYTES);
         KeyValueBytes store = new KeyValueBytes("store");
-        store.init(new TaskContext(state).with("processing.guarantee", "exactly_once_v2")
-                .with(TrommelConfig.BUFFER_BYTES, 4 * VALUE_BYTES), store);
+        store.init(context, store);
         return store;
     }
 
@@ -110,6 +112,33 @@ class FullDiskTest {
         assertEquals(3L, store.committedOffset(CHANGELOG));
         assertArrayEquals(first, store.get(key(1)));
         assertArrayEquals(second, store.get(key(2)));
+        store.close();
+    }
+
+    /** So that the thread of the runtime that restores lives on. */
+    @Test
+    void restoredRowsThatTheDiskRefusesAreWrittenWhenThereIsRoom() throws IOException {
+        KeyValueBytes store = open();
+        store.committedOffset(CHANGELOG);
+        context.restore(key(0).get(), value());
+        store.commit(Map.of(CHANGELOG, 1L));
+        Path filling = fill();
+        byte[] large = new byte[4 << 20];
+        random.nextBytes(large);
+        for (int number = 1; number < 6; number++) {
+            context.restore(key(number).get(), large);
+            store.commit(Map.of(CHANGELOG, 1L + number));
+        }
+        context.restore(key(6).get(), value());
+        store.commit(Map.of(CHANGELOG, 7L));
+        Files.delete(filling);
+        store.commit(Map.of(CHANGELOG, 8L));
+        store.close();
+        store = open();
+        assertEquals(8L, store.committedOffset(CHANGELOG));
+        assertArrayEquals(large, store.get(key(1)));
+        assertArrayEquals(large, store.get(key(5)));
+        assertEquals(VALUE_BYTES, store.get(key(6)).length);
         store.close();
     }
 

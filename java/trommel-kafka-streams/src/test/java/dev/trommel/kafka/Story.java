@@ -80,12 +80,16 @@ final class Story {
             story.cluster.createTopics(MIXED_OUTPUTS, PARTITIONS);
             story.say("broker and topics are there");
             try (Truth truth = new Truth(story.server, OUTPUTS)) {
-                story.changed(truth);
-                story.mixed();
+                // Once is enough for what both versions do alike.
+                boolean isWhole = story.teller.equals("hook");
+                if (isWhole) {
+                    story.changed(truth);
+                    story.mixed();
+                }
                 story.killed(truth);
                 story.between(truth);
                 story.takeover(truth);
-                if (story.teller.equals("hook")) {
+                if (isWhole) {
                     story.halted(truth);
                 }
             }

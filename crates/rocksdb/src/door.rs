@@ -35,7 +35,7 @@ const ROOM_LEAST: usize = in_tests(1 << 6, 1 << 13);
 /// A full list has at most such a part of the filter's keys, or this many.
 const ROOM_PART: u64 = 16;
 const ROOM_SMALL: usize = in_tests(1 << 7, 1 << 14);
-const ROOM_MOST: usize = 1 << 18;
+const ROOM_MOST: usize = 1 << 15;
 /// Bytes of a key, as long as none has come.
 const KEY_BYTES: usize = 16;
 /// Full lists that wait for the worker. More: it cannot keep up.
@@ -47,8 +47,10 @@ const LISTS_UNASKED: u32 = 2;
 /// Questions that wake it: a part of the keys, so that a scan costs about what they did.
 const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;
-/// The filter is built anew when its overlay has so many times the keys of its base.
-const OVERLAY_TIMES: u64 = 3;
+/// The filter is built anew when its overlay has so many times the keys of its base. It errs little
+/// more often by then; that of text errs more the less of its keys the base has.
+const OVERLAY_TIMES: u64 = 15;
+const OVERLAY_TIMES_OF_TEXT: u64 = 3;
 const OVERLAY_LEAST: u64 = in_tests(1 << 8, 1 << 14) as u64;
 /// Or when so many questions were passed on for nothing, as a part of its keys.
 const WASTE_PART: u64 = 4;
@@ -456,7 +458,8 @@ impl Door {
     /// Whether a scan would make the filter better by more than it costs.
     fn is_worn(&self, view: &View) -> bool {
         let Some(filter) = &view.filter else { return false };
-        let is_full = filter.added >= (OVERLAY_TIMES * filter.scanned).max(OVERLAY_LEAST);
+        let times = if filter.is_of_text() { OVERLAY_TIMES_OF_TEXT } else { OVERLAY_TIMES };
+        let is_full = filter.added >= (times * filter.scanned).max(OVERLAY_LEAST);
         let waste_max = (filter.keys() / WASTE_PART).max(WASTE_LEAST);
         let has_deletes = self.has_deletes.load(Ordering::Relaxed);
         is_full || has_deletes && self.counts.wasted() >= waste_max

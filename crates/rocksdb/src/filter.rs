@@ -16,7 +16,7 @@ use trommel_filters::{
     Shape,
 };
 
-use crate::hashes::Hashes;
+use crate::hashes::{Hashes, TOGETHER};
 use crate::keys::SortedKeys;
 use crate::view::hash_of;
 
@@ -75,6 +75,11 @@ impl Filter {
         Filter { part, marks, hashes: None, positions, since, scanned, added }
     }
 
+    /// Whether most of the keys that were scanned are text.
+    pub(crate) fn is_of_text(&self) -> bool {
+        self.hashes.is_some()
+    }
+
     pub(crate) fn part(&self) -> &Part {
         &self.part
     }
@@ -99,7 +104,7 @@ impl Filter {
         let mut inserter = self.part.inserter(ROUND, &Shape::of_round(ROUND, ROUND, 10));
         keys.iter().for_each(|key| inserter.push(key));
         if let Some(hashes) = &self.hashes {
-            keys.iter().for_each(|key| hashes.add(hash_of(key)));
+            hashes.add_all(keys.iter().map(hash_of));
         }
         let added = self.added + keys.len() as u64;
         Filter { part: inserter.finish(), added, ..self.clone() }
@@ -137,6 +142,8 @@ pub(crate) struct Building {
     pushed: u64,
     marks: SortedKeys,
     hashes: Option<Hashes>,
+    /// Hashes that wait to be added.
+    waiting: Vec<u64>,
     last: Option<Vec<u8>>,
 }
 
@@ -153,6 +160,7 @@ impl Building {
             expected: keys,
             pushed: 0,
             marks: SortedKeys::default(),
+            waiting: Vec::with_capacity(TOGETHER),
             last: None,
         }
     }
@@ -166,15 +174,26 @@ impl Building {
         if self.pushed.is_multiple_of((self.expected / MARKS as u64).max(1)) {
             self.marks.push(key);
         }
-        self.hashes.iter().for_each(|hashes| hashes.add(hash_of(key)));
+        if self.hashes.is_some() {
+            self.waiting.push(hash_of(key));
+            if self.waiting.len() == TOGETHER {
+                self.add_waiting();
+            }
+        }
         self.pushed += 1;
         let last = self.last.get_or_insert_default();
         last.clear();
         last.extend_from_slice(key);
     }
 
+    fn add_waiting(&mut self) {
+        let waiting = self.waiting.drain(..);
+        self.hashes.iter().for_each(|hashes| hashes.add_all(waiting.as_slice().iter().copied()));
+    }
+
     /// The filter of the keys that were pushed.
-    pub(crate) fn finish(self, since: u64) -> Filter {
+    pub(crate) fn finish(mut self, since: u64) -> Filter {
+        self.add_waiting();
         let part = self.builder.finish(ROUND);
         Filter::of_parts(part, self.marks, (self.pushed, 0), since).with_hashes(self.hashes)
     }

@@ -8,6 +8,31 @@ use trommel_filters::hash::scaled;
 
 use crate::recent::zeros;
 
+/// Hashes that are added together.
+pub(crate) const TOGETHER: usize = 16;
+
+/// Bits of a word that are to be set.
+pub(crate) struct Place<'w> {
+    word: &'w AtomicU64,
+    missing: u64,
+}
+
+impl<'w> Place<'w> {
+    /// Reads the word, so that it is near when the bits are set.
+    #[inline]
+    pub(crate) fn of(word: &'w AtomicU64, bits: u64) -> Place<'w> {
+        Place { word, missing: bits & !word.load(Ordering::Relaxed) }
+    }
+
+    /// Sets the bits.
+    #[inline]
+    pub(crate) fn set(&self) {
+        if self.missing != 0 {
+            self.word.fetch_or(self.missing, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A Bloom filter whose bits of a key lie in one word.
 pub(crate) struct Hashes(Box<[AtomicU64]>);
 
@@ -27,9 +52,22 @@ impl Hashes {
         self.0.iter().map(|word| word.load(Ordering::Relaxed))
     }
 
-    /// Requires: there are bits.
-    pub(crate) fn add(&self, hash: u64) {
-        self.0[scaled(hash, self.0.len())].fetch_or(mask_of(hash), Ordering::Relaxed);
+    /// Adds hashes some at a time: their words lie far apart, and are waited for together.
+    pub(crate) fn add_all(&self, mut hashes: impl Iterator<Item = u64>) {
+        loop {
+            let places: [_; TOGETHER] =
+                std::array::from_fn(|_| hashes.next().map(|hash| self.place(hash)));
+            places.iter().flatten().for_each(Place::set);
+            if places.last().is_none_or(Option::is_none) {
+                return;
+            }
+        }
+    }
+
+    /// Where a hash is added. Requires: there are bits.
+    #[inline]
+    pub(crate) fn place(&self, hash: u64) -> Place<'_> {
+        Place::of(&self.0[scaled(hash, self.0.len())], mask_of(hash))
     }
 
     /// False: it was not added. Requires: there are bits.

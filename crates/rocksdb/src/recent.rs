@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use trommel_filters::KeyPositions;
 use trommel_filters::hash::scaled;
 
-use crate::hashes::Hashes;
+use crate::hashes::{Hashes, Place};
 use crate::keys::SortedKeys;
 
 /// Of the cursor.
@@ -26,9 +26,9 @@ const WORDS: u64 = ONE_KEY - 1;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// Bits of the hashes for each key: some three keys come to a word.
-const HASH_BITS: usize = 24;
+const HASH_BITS: usize = 16;
 /// Bits of the line for each key: when all are noted, a short range meets one in a hundred.
-const LINE_BITS: usize = 128;
+const LINE_BITS: usize = 32;
 /// Words of the line that one question looks through. A longer range has a key, most likely.
 const LINE_WORDS_MAX: usize = 4096;
 
@@ -119,8 +119,12 @@ impl Recent {
             return if self.is_closed() { Noted::Full } else { Noted::Yes };
         }
         let words = 1 + key.len().div_ceil(WORD_BYTES);
+        // Both words come from afar: they are asked for before either is waited for.
+        let line = self.line.as_ref().map(|line| line.place(key));
+        let of_hash = self.hashes.place(hash);
         let Some(at) = self.take_place(words) else { return Noted::Full };
-        self.set_bits(key, hash);
+        of_hash.set();
+        line.iter().for_each(Place::set);
         let place = &self.arena[at..at + words];
         place[0].store(key.len() as u64, Ordering::Relaxed);
         let (whole, rest) = key.as_chunks::<WORD_BYTES>();
@@ -149,14 +153,6 @@ impl Recent {
                 Ok(_) => return Some(at),
                 Err(other) => cursor = other,
             }
-        }
-    }
-
-    fn set_bits(&self, key: &[u8], hash: u64) {
-        self.hashes.add(hash);
-        if let Some(line) = &self.line {
-            let bit = line.bit(key);
-            line.bits[bit / 64].fetch_or(1 << (bit % 64), Ordering::Relaxed);
         }
     }
 
@@ -227,6 +223,11 @@ impl Recent {
 impl Line {
     fn bit(&self, key: &[u8]) -> usize {
         scaled(self.positions.position(key), self.bits.len() * 64)
+    }
+
+    fn place(&self, key: &[u8]) -> Place<'_> {
+        let bit = self.bit(key);
+        Place::of(&self.bits[bit / 64], 1 << (bit % 64))
     }
 
     fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {

@@ -84,6 +84,8 @@ fn a_write_in_flight_is_found_right_after_the_scan() {
     assert!(db.get(b"on its way").expect("read").is_some());
 }
 
+const PUTS_AT_ONCE: usize = 5000;
+
 /// Keys are noted and written while a scan, whose snapshot is older, goes on.
 #[test]
 fn keys_that_come_during_a_scan_are_found() {
@@ -92,11 +94,17 @@ fn keys_that_come_during_a_scan_are_found() {
     for round in 0..20 {
         wait(&db);
         let scans = db.door_state().scans;
-        db.shared().doors()[0].want_scan();
+        let door = &db.shared().doors()[0];
+        door.want_scan();
         let mut at = 0;
         while db.door_state().scans == scans {
             db.put(format!("round {round:02} {at:05}"), b"value").expect("written");
             at += 1;
+            if at > PUTS_AT_ONCE {
+                // A worker that cannot keep up gives the scan up, and wants to be woken.
+                door.wake();
+                std::thread::sleep(Duration::from_millis(1));
+            }
         }
         wait(&db);
         for at in 0..at {

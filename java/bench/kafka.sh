@@ -4,7 +4,8 @@
 # [--kafka oldest|newest]
 # It listens on 127.0.0.1 alone. Restart, recovery and steady counts with N keys each; loads of RECORDS in turns.
 # --restored: a changelog of N keys is written as such and restored, and a restart measured, alone: 30 million take 10
-# minutes. --kafka newest: the default stores are transactional there. An empty text leaves a part out.
+# minutes. --kafka newest: the default stores are transactional there. An empty text leaves a part out. One more engine:
+# trommel-unlogged, ours with trommel.log=false.
 # CARGO_TARGET_DIR: where everything is made. MAVEN: the command mvn. LIBRARY: the native library, if it is made.
 set -euo pipefail
 cd "$(dirname "$0")/../.."

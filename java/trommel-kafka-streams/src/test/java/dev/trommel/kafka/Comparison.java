@@ -30,6 +30,8 @@ final class Comparison {
     private static final int WAIT_SECONDS = 3_600;
     /** Records among which it is killed. */
     private static final int LAST = 100_000;
+    /** Our stores without the engine's log. */
+    private static final String UNLOGGED = "trommel-unlogged";
     private static final int CACHE_MEBIBYTES = 32;
 
     /** What a process did meanwhile. */
@@ -161,8 +163,10 @@ final class Comparison {
 
     private ChildProcess instance(String engine, String application, String load, String input)
             throws IOException {
+        boolean isUnlogged = engine.equals(UNLOGGED);
         return ChildProcess.start(folder.resolve("instance-" + started++ + ".log"), 512,
-                StreamsInstance.class, "topology=" + load, "stores=" + engine,
+                StreamsInstance.class, "topology=" + load,
+                "stores=" + (isUnlogged ? "trommel" : engine), "trommel.log=" + !isUnlogged,
                 "teller=" + teller, "every=100", "bootstrap.servers=" + cluster.servers(),
                 "application.id=" + application, "input=" + input,
                 "state.dir=" + folder.resolve("state"), "group.instance.id=one",

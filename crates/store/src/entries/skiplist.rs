@@ -81,10 +81,14 @@ struct Arena {
     free: *mut u8,
     free_bytes: usize,
     random: u64,
-    /// The entry that was added last; null: none was. And, level by level, the last node that is
-    /// not behind it.
-    last: *mut Node,
-    last_splice: Splice,
+    /// None: nothing was added. (Most lists of many key spaces are empty.)
+    last: Option<Box<Last>>,
+}
+
+/// The entry that was added last, and level by level the last node that is not behind it.
+struct Last {
+    node: *mut Node,
+    splice: Splice,
 }
 
 /// A node for each level, or null: the list's own tower.
@@ -163,18 +167,8 @@ impl SkipList {
         let chunk_bytes_max = (expected_bytes / 16).clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX);
         let chunk_bytes_max = chunk_bytes_max.next_multiple_of(ALIGN);
         let (chunks, free, free_bytes) = (Vec::new(), ptr::null_mut(), 0);
-        let (last, last_splice) = (ptr::null_mut(), [ptr::null_mut(); HEIGHT_MAX]);
-        let all_bytes = 0;
-        let arena = Arena {
-            chunk_bytes_max,
-            all_bytes,
-            chunks,
-            free,
-            free_bytes,
-            random,
-            last,
-            last_splice,
-        };
+        let (all_bytes, last) = (0, None);
+        let arena = Arena { chunk_bytes_max, all_bytes, chunks, free, free_bytes, random, last };
         SkipList {
             towers: Default::default(),
             newest: Default::default(),
@@ -231,12 +225,10 @@ impl SkipList {
     #[inline]
     fn splice_behind_last(&self, arena: &Arena, entry: &Entry<'_>) -> Option<Splice> {
         let (head, key, at) = (key_head(entry.key), entry.key, entry.sequence);
-        if arena.last.is_null() || !self.is_before(arena.last, head, key, at) {
-            return None;
-        }
-        let after = self.link(arena.last, 0).load(Memory::Relaxed);
+        let last = arena.last.as_ref().filter(|last| self.is_before(last.node, head, key, at))?;
+        let after = self.link(last.node, 0).load(Memory::Relaxed);
         let fits = after.is_null() || !self.is_before(after, head, key, at);
-        fits.then_some(arena.last_splice)
+        fits.then_some(last.splice)
     }
 
     /// Nodes before each of these entries, those of each level. The searches go side by side: while
@@ -316,7 +308,11 @@ impl SkipList {
             self.mark(splice, entry.sequence, &changed);
         }
         splice[..height].fill(node);
-        (arena.last, arena.last_splice) = (node, *splice);
+        let last = Last { node, splice: *splice };
+        match &mut arena.last {
+            Some(known) => **known = last,
+            none => *none = Some(Box::new(last)),
+        }
         self.len.fetch_add(1, Memory::Relaxed);
         self.size_bytes.fetch_add(size, Memory::Relaxed);
     }

@@ -77,7 +77,7 @@ mod loom_models {
     }
 
     /// See `the_seed_makes_the_second_node_tall`.
-    const TALL_SECOND: u64 = 7;
+    const TALL_SECOND: u64 = 34;
 
     #[test]
     fn the_seed_makes_the_second_node_tall() {

@@ -12,6 +12,8 @@ pub(crate) enum Point {
     Entered,
     /// The worker has opened another list of recent keys, and has not taken its snapshot yet.
     Rolled,
+    /// The worker has scanned some keys, and goes on.
+    Scanning,
     /// The worker has scanned, and has not published yet.
     Scanned,
     /// A reader knows the view, and has not asked it yet.

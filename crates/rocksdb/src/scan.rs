@@ -13,6 +13,7 @@ use crate::db::RocksDb;
 use crate::door::{Door, Plan};
 use crate::filter::{Building, Filter};
 use crate::keys::{SortedKeys, cut};
+use crate::pause::{self, Point};
 use crate::worker::Stop;
 
 /// Bytes of keys that are held in memory, so that one reading serves the sample, too.
@@ -83,6 +84,7 @@ fn take(
         rows.next();
         count += 1;
         if count.is_multiple_of(KEYS_BETWEEN) {
+            pause::at(Point::Scanning);
             check()?;
         }
         if !goes_on {

@@ -25,9 +25,10 @@ const ONE_KEY: u64 = 1 << KEYS_AT;
 const WORDS: u64 = ONE_KEY - 1;
 const WORD_BYTES: usize = size_of::<u64>();
 
-/// Bits of the hashes for each key: some three keys come to a word.
+/// Bits of the hashes for each key: four keys come to a word.
 const HASH_BITS: usize = 16;
-/// Bits of the line for each key: when all are noted, a short range meets one in a hundred.
+/// Bits of the line for each key: when all are noted, a short range meets one in thirty. More would
+/// have writers wait longer for memory.
 const LINE_BITS: usize = 32;
 /// Words of the line that one question looks through. A longer range has a key, most likely.
 const LINE_WORDS_MAX: usize = 4096;

@@ -61,6 +61,15 @@ class FullDiskTest {
         return store;
     }
 
+    /** With a row, at the offset 1. */
+    private KeyValueBytes openWithACommit() {
+        KeyValueBytes store = open();
+        store.committedOffset(CHANGELOG);
+        store.put(key(0), value());
+        store.commit(Map.of(CHANGELOG, 1L));
+        return store;
+    }
+
     /** All but a few bytes of the disk. */
     private Path fill() throws IOException {
         Path filling = state.resolve("filling");
@@ -92,10 +101,7 @@ class FullDiskTest {
 
     @Test
     void aCommitThatTheDiskRefusesGoesWithTheNextOne() throws IOException {
-        KeyValueBytes store = open();
-        store.committedOffset(CHANGELOG);
-        store.put(key(0), value());
-        store.commit(Map.of(CHANGELOG, 1L));
+        KeyValueBytes store = openWithACommit();
         Path filling = fill();
         byte[] first = value();
         store.put(key(1), first);
@@ -144,10 +150,7 @@ class FullDiskTest {
 
     @Test
     void whatCannotBeCommittedDoesNotGrowWithoutEnd() throws IOException {
-        KeyValueBytes store = open();
-        store.committedOffset(CHANGELOG);
-        store.put(key(0), value());
-        store.commit(Map.of(CHANGELOG, 1L));
+        KeyValueBytes store = openWithACommit();
         Path filling = fill();
         assertThrows(DiskException.class, () -> {
             for (int number = 1; number < 100; number++) {

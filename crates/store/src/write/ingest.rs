@@ -27,8 +27,8 @@ type Lent<'e> = Option<(&'e [u8], &'e [u8])>;
 
 /// Entries, one after the other: each is there until the next one is asked for.
 pub(crate) trait Entries<E> {
-    /// How many there are at least.
-    fn len_min(&self) -> u64;
+    /// About how many there are.
+    fn len_about(&self) -> u64;
     /// The next one.
     fn next(&mut self) -> std::result::Result<Lent<'_>, E>;
 }
@@ -40,7 +40,7 @@ impl<I, K: AsRef<[u8]>, V: AsRef<[u8]>, E> Entries<E> for Given<I, (K, V)>
 where
     I: Iterator<Item = std::result::Result<(K, V), E>>,
 {
-    fn len_min(&self) -> u64 {
+    fn len_about(&self) -> u64 {
         self.0.size_hint().0 as u64
     }
 
@@ -51,7 +51,7 @@ where
 }
 
 impl Entries<Error> for Sorted<'_, '_> {
-    fn len_min(&self) -> u64 {
+    fn len_about(&self) -> u64 {
         self.rows_max()
     }
 
@@ -114,7 +114,7 @@ fn write_run<E: From<Error>>(
     mut entries: impl Entries<E>,
 ) -> std::result::Result<(Written, u64), E> {
     let takes_keys = engine.current.hold().guard.takes_flushed_keys();
-    let bits = engine.filter_bits(&[], entries.len_min());
+    let bits = engine.filter_bits(&[], entries.len_about());
     let writer = RunWriter::new(&engine.table_files, RangeTombstones::default());
     let mut writer = writer.with_filter_bits(bits);
     let (mut keys, mut bytes) = (KeyList::default(), 0);

@@ -121,6 +121,39 @@ fn reads(db: &Db, rows: u32) {
     assert_eq!(db.snapshot().range(..).rev().filter(Result::is_ok).count(), rows as usize);
 }
 
+/// The tables in the folder are as large as those of the tree.
+fn has_no_other_tables(disk: &Memory, db: &Db) -> bool {
+    let live = db.stats().expect("open").table_bytes();
+    let names = disk.list(Path::new("db")).expect("lists");
+    let files = names.iter().filter(|name| name.ends_with(".table"));
+    let bytes = files.map(|name| disk.file(Path::new("db").join(name)));
+    bytes.map(|bytes| bytes.map_or(0, |b| b.len() as u64)).sum::<u64>() == live
+}
+
+#[test]
+fn a_table_that_could_not_be_removed_when_it_was_given_up_is_removed_later() {
+    let (disk, is_refusing) = (Memory::new(), Arc::<AtomicBool>::default());
+    let refuses = Arc::clone(&is_refusing);
+    let door = Door::refusing(&disk, move |operation, path| {
+        let of_table = path.extension().is_some_and(|it| it == "table");
+        let is_refused = of_table && ["sync", "remove"].contains(&operation);
+        match is_refused && refuses.load(Ordering::Relaxed) {
+            true => Err(io::Error::from_raw_os_error(30)),
+            false => Ok(()),
+        }
+    });
+    let environment = Environment::new().storage(Arc::new(door));
+    let options = options(SyncPolicy::Always, Background::Stepped);
+    let db = Db::open_with("db", options, environment).expect("opens");
+    db.put("key", "value").expect("writes");
+    is_refusing.store(true, Ordering::Relaxed);
+    says_why(&db.flush().expect_err("its table is not durable"), Path::new("db"));
+    assert!(!has_no_other_tables(&disk, &db), "it could not be removed");
+    is_refusing.store(false, Ordering::Relaxed);
+    db.flush().expect("the disk takes it now");
+    assert!(has_no_other_tables(&disk, &db), "the first attempt's table has stayed");
+}
+
 #[test]
 fn a_store_goes_on_when_its_file_system_can_be_written_again() {
     for background in [Background::Stepped, Background::Threads(2)] {
@@ -156,15 +189,8 @@ fn a_store_goes_on_when_its_file_system_can_be_written_again() {
             db.compact().expect("merges");
             reads(&db, 600);
             assert_eq!(db.stats().expect("open").failure, None);
-            let is_table = |name: &String| name.ends_with(".table");
-            until("no files that are left over", || {
-                // Another merge may have begun meanwhile.
-                let live = db.stats().expect("open").table_bytes();
-                let names = disk.list(Path::new("db")).expect("lists");
-                let files = names.iter().filter(|name| is_table(name));
-                let bytes = files.map(|name| disk.file(Path::new("db").join(name)));
-                bytes.map(|bytes| bytes.map_or(0, |b| b.len() as u64)).sum::<u64>() == live
-            });
+            // Another merge may have begun meanwhile.
+            until("no files that are left over", || has_no_other_tables(&disk, &db));
             db.close().expect("closes");
             let db = Db::open_with("db", options, environment).expect("opens");
             reads(&db, 600);

@@ -48,6 +48,7 @@ use crate::tools::repair_tables::{Mended, mend};
 use crate::tools::repair_untangle::{Untangled, untangle};
 use crate::tools::repair_values::lost_in_logs;
 use crate::tree::guard_image;
+use crate::tree::obsolete_files::Obsolete;
 use crate::tree::run_writer::RunOutput;
 use crate::tree::table_files::TableFiles;
 
@@ -108,7 +109,8 @@ pub fn repair_with_progress(
     match repair.run(&manifest) {
         Ok(()) => Ok(repair.report),
         Err(error) => {
-            repair.written.iter().for_each(|&file| repair.table_files.discard(file));
+            let written = repair.written.iter().map(|&file| Obsolete::Table(file));
+            written.for_each(|file| repair.table_files.discard(file));
             Err(error)
         }
     }

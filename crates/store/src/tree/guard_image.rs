@@ -31,6 +31,7 @@ use crate::storage::open_folder::OpenFolder;
 use crate::storage::pauses::PausePoint;
 use crate::storage::traits::{hole_bytes_above, zeroed};
 use crate::sync::Arc;
+use crate::tree::obsolete_files::Obsolete;
 use crate::tree::open_tree::OpenTree;
 use crate::tree::table_files::{DamagedFilter, TableFiles};
 use crate::tree::version::Version;
@@ -108,10 +109,9 @@ fn write_file(table_files: &TableFiles, file: u64, bytes: &[u8]) -> Result<()> {
         out.sync()?;
         table_files.folder.handle().sync()
     };
-    write().map_err(Error::io(table_files.folder.path_of(&name))).inspect_err(|_| {
-        // What cannot be removed is removed when the store is opened: no edit names it.
-        let _ = table_files.folder.remove(&name);
-    })
+    let written = write().map_err(Error::io(table_files.folder.path_of(&name)));
+    // No edit names it.
+    written.inspect_err(|_| table_files.discard(Obsolete::Image(file)))
 }
 
 /// The most bytes of holes in an image. Its file may have the right length though little was

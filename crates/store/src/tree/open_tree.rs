@@ -211,13 +211,11 @@ impl OpenTree {
     pub(crate) fn sweep(&self) -> bool {
         let values = self.sweep_values();
         let free = self.leaving.free();
-        let is_gone = |file: &Obsolete| {
-            let removed = self.table_files.folder.remove(&file.name());
-            removed.map_or_else(|error| error.kind() == std::io::ErrorKind::NotFound, |()| true)
-        };
+        let is_gone = |file: &Obsolete| self.table_files.remove(*file);
         let gone: HashSet<Obsolete> = free.iter().copied().filter(is_gone).collect();
         self.leaving.forget(&gone);
-        values || free.iter().any(|file| !gone.contains(file))
+        let left_over = self.table_files.sweep_left_over();
+        values || left_over || free.iter().any(|file| !gone.contains(file))
     }
 
     /// Removes value files that nobody holds. True: as above. Requires: all trees of the store are

@@ -26,6 +26,7 @@ use crate::files::value_file::ValueFile;
 use crate::plan::layout::TableRecord;
 use crate::storage::io_mode::Access;
 use crate::sync::Arc;
+use crate::tree::obsolete_files::Obsolete;
 use crate::tree::table_files::TableFiles;
 
 /// Bytes of values that one step of a merge moves, about.
@@ -289,7 +290,7 @@ impl RunWriter {
 impl Drop for RunWriter {
     /// A run that failed half-way leaves no files: retries on a full disk would make it fuller.
     fn drop(&mut self) {
-        self.files.iter().for_each(|&file| self.table_files.discard(file));
+        self.files.iter().for_each(|&file| self.table_files.discard(Obsolete::Table(file)));
     }
 }
 
@@ -318,7 +319,7 @@ pub(crate) fn whole_table(
 impl RunOutput {
     /// Removes its tables. Requires: nothing names them.
     pub(crate) fn abandon(&self, table_files: &TableFiles) {
-        self.tables.iter().for_each(|(file, _)| table_files.discard(*file));
+        self.tables.iter().for_each(|(file, _)| table_files.discard(Obsolete::Table(*file)));
     }
 
     /// The tables as the manifest knows them. `span`: the flushes of a table, by the sequence

@@ -15,7 +15,6 @@ use crate::entries::keyspace_id::KeyspaceId;
 use crate::error::{Error, Result};
 use crate::files::cache::CacheShare;
 use crate::files::cached_values::CachedValues;
-use crate::files::names::table_name;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
 use crate::files::value_files::{StoreValues, ValueFiles};
@@ -26,7 +25,8 @@ use crate::storage::exhausted::share_of_process;
 use crate::storage::io_mode::IoStats;
 use crate::storage::open_files::OpenFiles;
 use crate::storage::open_folder::OpenFolder;
-use crate::sync::{Arc, AtomicU64, Ordering};
+use crate::sync::{Arc, AtomicU64, Mutex, Ordering, lock};
+use crate::tree::obsolete_files::Obsolete;
 
 /// Where tables live and how they are written.
 pub(crate) struct TableFiles {
@@ -45,6 +45,8 @@ pub(crate) struct TableFiles {
     /// What gets have read of them lately.
     pub(crate) cached_values: CachedValues,
     next_file: Arc<AtomicU64>,
+    /// Files that nothing names and that could not be removed.
+    left_over: Mutex<Vec<Obsolete>>,
 }
 
 fn values_of(store: Arc<StoreValues>, keyspace: KeyspaceId, options: &Options) -> ValueFiles {
@@ -85,6 +87,7 @@ impl TableFiles {
             values,
             cached_values,
             next_file,
+            left_over: Mutex::default(),
         }
     }
 
@@ -102,6 +105,7 @@ impl TableFiles {
             questions: Questions::new(options),
             values: values_of(Arc::clone(&self.values.store), keyspace, options),
             next_file: Arc::clone(&self.next_file),
+            left_over: Mutex::default(),
         }
     }
 
@@ -133,10 +137,29 @@ impl TableFiles {
         Ok(())
     }
 
-    /// Removes a table that nothing names. What stays is removed when the store is opened.
-    pub(crate) fn discard(&self, file: u64) {
+    /// Removes a file that nothing names: now, or with one of the sweeps to come.
+    pub(crate) fn discard(&self, file: Obsolete) {
         // It is called while others panic, perhaps; and a storage that panics has failed.
-        let _ = catch_unwind(AssertUnwindSafe(|| self.folder.remove(&table_name(file))));
+        let is_gone = catch_unwind(AssertUnwindSafe(|| self.remove(file))).unwrap_or(false);
+        if !is_gone {
+            lock(&self.left_over).push(file);
+        }
+    }
+
+    /// True: a file is not there any more.
+    pub(crate) fn remove(&self, file: Obsolete) -> bool {
+        let removed = self.folder.remove(&file.name());
+        removed.map_or_else(|error| error.kind() == ErrorKind::NotFound, |()| true)
+    }
+
+    /// Removes what could not be removed before. True: some is still there.
+    pub(crate) fn sweep_left_over(&self) -> bool {
+        // Another sweep, meanwhile, has nothing to do.
+        let files = std::mem::take(&mut *lock(&self.left_over));
+        let stay: Vec<_> = files.into_iter().filter(|&file| !self.remove(file)).collect();
+        let some_stay = !stay.is_empty();
+        lock(&self.left_over).extend(stay);
+        some_stay
     }
 
     pub(crate) fn open_table(&self, file: u64) -> Result<Arc<Table>> {

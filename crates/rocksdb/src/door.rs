@@ -28,7 +28,7 @@ use crate::options::DoorOptions;
 use crate::options_file::Rules;
 use crate::pause::{self, Point, Rule};
 use crate::recent::{Flight, Noted, Recent, Room};
-use crate::view::{Asked, View, hash_of};
+use crate::view::{Asked, View};
 
 /// The first list of recent keys, and one after a quiet time.
 const ROOM_LEAST: usize = in_tests(1 << 6, 1 << 13);
@@ -127,9 +127,10 @@ pub(crate) struct Plan {
 /// A write on its way: its keys stay noted until a scan has surely seen them.
 pub(crate) struct Ticket<D: Deref<Target = Door>> {
     door: D,
-    now: Option<Arc<Recent>>,
-    /// Lists that were full.
-    before: Vec<Arc<Recent>>,
+    /// The view in whose current list it noted last.
+    now: Option<Guard<Arc<View>>>,
+    /// Those whose lists were full.
+    before: Vec<Guard<Arc<View>>>,
 }
 
 impl Door {
@@ -332,37 +333,35 @@ impl<D: Deref<Target = Door>> Ticket<D> {
     /// seen them.
     pub(crate) fn lapse(door: D) -> Ticket<D> {
         let mut ticket = Ticket { door, now: None, before: Vec::new() };
-        let recent = {
+        let view = {
             let mut state = ticket.door.state();
             if state.phase != Phase::Shut && !pause::is_broken(Rule::Lapses) {
                 ticket.door.forget(&mut state, Phase::Wanted(None));
             }
             // Under the lock: no scan begins before the ticket is counted.
-            let recent = Arc::clone(ticket.door.look().current());
-            recent.enter();
-            recent
+            let view = ticket.door.look();
+            view.current().enter();
+            view
         };
-        ticket.now = Some(recent);
+        ticket.now = Some(view);
         ticket.door.bell.ring();
         ticket
     }
 
     fn enter_current(&mut self) {
-        let recent = Arc::clone(self.door.look().current());
-        recent.enter();
-        self.before.extend(self.now.replace(recent));
+        let view = self.door.look();
+        view.current().enter();
+        self.before.extend(self.now.replace(view));
     }
 
     /// Notes a key that is about to be written.
     pub(crate) fn note(&mut self, key: &[u8]) {
         let key = cut(key);
-        let hash = hash_of(key);
         while let Some(now) = &self.now {
-            if now.note(key, hash) == Noted::Yes {
+            if now.current().note(key) == Noted::Yes {
                 return;
             }
-            let full = Arc::clone(now);
-            self.door.replace(&full);
+            self.door.replace(now.current());
             // The old list stays entered: keys that it has are on their way, too.
             self.enter_current();
         }
@@ -371,7 +370,7 @@ impl<D: Deref<Target = Door>> Ticket<D> {
 
 impl<D: Deref<Target = Door>> Drop for Ticket<D> {
     fn drop(&mut self) {
-        self.now.iter().chain(&self.before).for_each(|recent| recent.leave());
+        self.now.iter().chain(&self.before).for_each(|view| view.current().leave());
     }
 }
 

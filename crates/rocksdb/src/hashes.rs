@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use trommel_filters::hash::scaled;
 
-use crate::recent::zeros;
+use crate::arena::zeros;
 
 /// Hashes that are added together.
 pub(crate) const TOGETHER: usize = 16;

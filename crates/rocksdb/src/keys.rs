@@ -1,17 +1,16 @@
 //! Keys as filters take them: cut, sorted, in one allocation.
 //! ```text
-//! arena  | length | bytes | length | bytes |      as they came
+//! bytes  as they came
 //! order  (first 8 bytes as a number, place in the arena), sorted
 //! ```
 //! Invariant: cutting keeps order, so what lies between two keys lies between the two cut ones.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use trommel_filters::KeyList;
+
+use crate::arena::{Arena, ReadKey};
 
 /// What a filter sees of a key: the bytes behind tell it nothing.
 pub(crate) const KEY_BYTES_MAX: usize = 512;
-const WORD_BYTES: usize = size_of::<u64>();
 
 /// What a filter sees of a key.
 pub(crate) fn cut(key: &[u8]) -> &[u8] {
@@ -26,21 +25,25 @@ pub(crate) struct SortedKeys {
 }
 
 impl SortedKeys {
-    /// Of an arena with `count` keys.
-    pub(crate) fn of(arena: &[AtomicU64], count: usize) -> SortedKeys {
+    /// Of the first words of an arena, which have `count` keys. Waits for writers that have a place
+    /// and have not written to it yet, which takes them some nanoseconds.
+    pub(crate) fn of(arena: &Arena, words: usize, count: usize) -> SortedKeys {
         let (mut bytes, mut order) = (Vec::new(), Vec::with_capacity(count));
-        bytes.reserve_exact(size_of_val(arena));
-        let mut at = 0;
-        while at < arena.len() {
-            let len = arena[at].load(Ordering::Relaxed) as usize;
-            let words = len.div_ceil(WORD_BYTES);
+        bytes.reserve_exact(Arena::bytes_of(words));
+        let (mut at, mut read) = (0, ReadKey::new());
+        while at < words {
+            let Some(next) = arena.read(at, &mut read) else {
+                std::thread::yield_now();
+                continue;
+            };
             let start = bytes.len();
-            for word in &arena[at + 1..at + 1 + words] {
-                bytes.extend_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
-            }
-            let head = bytes[start..].first_chunk().map_or(0, |head| u64::from_be_bytes(*head));
-            order.push((head, start as u32, len as u32));
-            at += 1 + words;
+            bytes.extend_from_slice(read.bytes());
+            let mut head = [0; 8];
+            let head_len = read.bytes().len().min(head.len());
+            head[..head_len].copy_from_slice(&read.bytes()[..head_len]);
+            let head = u64::from_be_bytes(head);
+            order.push((head, start as u32, read.bytes().len() as u32));
+            at = next;
         }
         let key = |(_, start, len): &(u64, u32, u32)| {
             let start = *start as usize;

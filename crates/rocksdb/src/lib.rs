@@ -28,6 +28,7 @@
 //! All writes go through it. Invariant: the door answers "nothing" only where RocksDB would find
 //! nothing; whatever it is not sure of, RocksDB is asked.
 
+mod arena;
 mod batch;
 mod bell;
 mod counts;
@@ -38,6 +39,7 @@ mod filter;
 mod habit;
 mod hashes;
 mod image;
+mod index;
 mod ingest;
 mod iterator;
 mod keys;

@@ -1,21 +1,21 @@
 //! Keys of writes that the filter does not have yet: written by many threads at once, read by all.
 //! ```text
 //! cursor   closed? | keys | words of the arena that are taken     one number: a place is one step
-//! arena    | length | bytes | length | bytes | ...                what the filter is given later
-//! hashes   a word of 64 bits for each key: four of its bits       "may it have this key?"
-//! line     a bit for each stretch of the line of positions    "may it have a key of this range?"
+//! arena    | length | bytes | length | bytes | 0 ...              what the filter is given later
+//! index    what readers ask; the arena's keys are put on it some together, by who comes by
 //! flight   writes whose keys are here and that are not done
 //! ```
-//! Invariant: a key that was noted is denied by neither hashes nor line. Once it is closed, no key
-//! is noted; once it is settled, the arena has all keys.
+//! Invariant: a key that was noted is not denied. Once it is closed, no key is noted; once it is
+//! settled, the arena has all keys.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use trommel_filters::KeyPositions;
-use trommel_filters::hash::scaled;
 
-use crate::hashes::{Hashes, Place};
+use crate::arena::Arena;
+use crate::index::Index;
 use crate::keys::SortedKeys;
 
 /// Of the cursor.
@@ -23,38 +23,27 @@ const CLOSED: u64 = 1 << 63;
 const KEYS_AT: u32 = 40;
 const ONE_KEY: u64 = 1 << KEYS_AT;
 const WORDS: u64 = ONE_KEY - 1;
-const WORD_BYTES: usize = size_of::<u64>();
 
-/// Bits of the hashes for each key: four keys come to a word.
-const HASH_BITS: usize = 16;
-/// Bits of the line for each key: when all are noted, a short range meets one in thirty. More would
-/// have writers wait longer for memory.
-const LINE_BITS: usize = 32;
-/// Words of the line that one question looks through. A longer range has a key, most likely.
-const LINE_WORDS_MAX: usize = 4096;
+/// Keys that a writer leaves to others before it puts them on the index. The words of the index come
+/// from afar: for many keys they are waited for together. Readers pay for what is left.
+const LEFT_MAX: usize = 128;
 
 /// Keys that were noted since the one before.
 pub(crate) struct Recent {
     /// Counts them: later ones have larger numbers.
     pub(crate) age: u64,
     cursor: AtomicU64,
-    /// Words of the arena that are written.
-    written: AtomicU64,
     flight: Arc<Flight>,
     keys_max: usize,
-    arena: Box<[AtomicU64]>,
-    hashes: Hashes,
-    line: Option<Line>,
+    arena: Arena,
+    index: Index,
+    /// Words of the arena whose keys are on the index.
+    indexed: AtomicU64,
 }
 
 /// Counts writes that began and are not done.
 #[derive(Default)]
 pub(crate) struct Flight(AtomicU64);
-
-struct Line {
-    positions: Arc<KeyPositions>,
-    bits: Box<[AtomicU64]>,
-}
 
 /// How many keys may be noted, and how long they are expected to be.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,17 +70,15 @@ impl Flight {
 impl Recent {
     /// Without a key. Ranges are answered if there is a line to put keys on.
     pub(crate) fn new(age: u64, room: Room, positions: Option<Arc<KeyPositions>>) -> Recent {
-        let words_of_key = 1 + room.key_bytes.div_ceil(WORD_BYTES);
-        let line = |positions| Line { positions, bits: zeros(room.keys * LINE_BITS / 64) };
+        let words = room.keys * Arena::words_of(room.key_bytes);
         Recent {
             age,
             cursor: AtomicU64::new(0),
-            written: AtomicU64::new(0),
             flight: Arc::default(),
             keys_max: room.keys,
-            arena: zeros(room.keys * words_of_key),
-            hashes: Hashes::new(room.keys * HASH_BITS),
-            line: positions.map(line),
+            arena: Arena::new(words),
+            index: Index::new(room.keys, positions),
+            indexed: AtomicU64::new(0),
         }
     }
 
@@ -115,33 +102,21 @@ impl Recent {
     }
 
     /// Notes a key. Requires: the write has entered, and is not issued yet.
-    pub(crate) fn note(&self, key: &[u8], hash: u64) -> Noted {
+    pub(crate) fn note(&self, key: &[u8]) -> Noted {
         if self.keys_max == 0 {
             return if self.is_closed() { Noted::Full } else { Noted::Yes };
         }
-        let words = 1 + key.len().div_ceil(WORD_BYTES);
-        // Both words come from afar: they are asked for before either is waited for.
-        let line = self.line.as_ref().map(|line| line.place(key));
-        let of_hash = self.hashes.place(hash);
-        let Some(at) = self.take_place(words) else { return Noted::Full };
-        of_hash.set();
-        line.iter().for_each(Place::set);
-        let place = &self.arena[at..at + words];
-        place[0].store(key.len() as u64, Ordering::Relaxed);
-        let (whole, rest) = key.as_chunks::<WORD_BYTES>();
-        for (place, word) in place[1..].iter().zip(whole) {
-            place.store(u64::from_le_bytes(*word), Ordering::Relaxed);
+        let words = Arena::words_of(key.len());
+        let Some((at, before)) = self.take_place(words) else { return Noted::Full };
+        self.arena.write(at, key);
+        if (before + 1).is_multiple_of(LEFT_MAX) {
+            self.index_all();
         }
-        if !rest.is_empty() {
-            let mut word = [0; WORD_BYTES];
-            word[..rest.len()].copy_from_slice(rest);
-            place[words - 1].store(u64::from_le_bytes(word), Ordering::Relaxed);
-        }
-        self.written.fetch_add(words as u64, Ordering::Release);
         Noted::Yes
     }
 
-    fn take_place(&self, words: usize) -> Option<usize> {
+    /// A place in the arena, and the keys noted before.
+    fn take_place(&self, words: usize) -> Option<(usize, usize)> {
         let mut cursor = self.cursor.load(Ordering::Relaxed);
         loop {
             let (keys, at) = (keys_of(cursor), (cursor & WORDS) as usize);
@@ -151,7 +126,7 @@ impl Recent {
             let next = cursor + ONE_KEY + words as u64;
             let order = (Ordering::SeqCst, Ordering::Relaxed);
             match self.cursor.compare_exchange_weak(cursor, next, order.0, order.1) {
-                Ok(_) => return Some(at),
+                Ok(_) => return Some((at, keys)),
                 Err(other) => cursor = other,
             }
         }
@@ -184,7 +159,7 @@ impl Recent {
     /// The mean length of its keys, rounded up to words; none: `otherwise`.
     pub(crate) fn key_bytes(&self, otherwise: usize) -> usize {
         let (keys, words) = (self.len(), (self.cursor.load(Ordering::Relaxed) & WORDS) as usize);
-        words.checked_div(keys).map_or(otherwise, |words| words * WORD_BYTES)
+        words.checked_div(keys).map_or(otherwise, Arena::bytes_of)
     }
 
     /// False: the key was not noted.
@@ -192,7 +167,7 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        self.hashes.may_have(hash)
+        !self.index_all() || self.index.may_have(hash)
     }
 
     /// False: no key from `lower` to `upper` was noted. Both are included.
@@ -200,7 +175,24 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        self.line.as_ref().is_none_or(|line| line.may_overlap(lower, upper))
+        !self.index_all() || self.index.may_overlap(lower, upper)
+    }
+
+    /// Puts all keys on the index. False: some are not there, as a writer has a place and has not
+    /// written to it yet.
+    #[inline]
+    fn index_all(&self) -> bool {
+        let taken = (self.cursor.load(Ordering::Acquire) & WORDS) as usize;
+        let indexed = self.indexed.load(Ordering::Acquire) as usize;
+        indexed >= taken || self.index_words(indexed..taken)
+    }
+
+    /// Several threads may do so at once: a key is put on the index as well twice.
+    #[cold]
+    fn index_words(&self, words: Range<usize>) -> bool {
+        let done = self.index.add_all(&self.arena, words.clone());
+        self.indexed.fetch_max(done as u64, Ordering::Release);
+        done == words.end
     }
 
     /// All keys, sorted, each once. Requires: it is closed. Waits for writers that have a place and
@@ -208,41 +200,12 @@ impl Recent {
     pub(crate) fn sorted(&self) -> SortedKeys {
         debug_assert!(self.is_closed(), "keys may still come");
         let all = self.cursor.load(Ordering::SeqCst) & WORDS;
-        while self.written.load(Ordering::Acquire) < all {
-            std::thread::yield_now();
-        }
-        SortedKeys::of(&self.arena[..all as usize], self.len())
+        SortedKeys::of(&self.arena, all as usize, self.len())
     }
 
     /// The bytes that it takes.
     pub(crate) fn size_bytes(&self) -> usize {
-        let line = self.line.as_ref().map_or(0, |line| size_of_val(&*line.bits));
-        size_of_val(&*self.arena) + self.hashes.size_bytes() + line
-    }
-}
-
-impl Line {
-    fn bit(&self, key: &[u8]) -> usize {
-        scaled(self.positions.position(key), self.bits.len() * 64)
-    }
-
-    fn place(&self, key: &[u8]) -> Place<'_> {
-        let bit = self.bit(key);
-        Place::of(&self.bits[bit / 64], 1 << (bit % 64))
-    }
-
-    fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
-        let (first, last) = (self.bit(lower), self.bit(upper));
-        let (from, to) = (first / 64, last / 64);
-        if to - from > LINE_WORDS_MAX {
-            return true;
-        }
-        let word = |at: usize| self.bits[at].load(Ordering::Relaxed);
-        let (head, tail) = (u64::MAX << (first % 64), u64::MAX >> (63 - last % 64));
-        if from == to {
-            return word(from) & head & tail != 0;
-        }
-        word(from) & head != 0 || word(to) & tail != 0 || (from + 1..to).any(|at| word(at) != 0)
+        self.arena.size_bytes() + self.index.size_bytes()
     }
 }
 
@@ -250,6 +213,109 @@ fn keys_of(cursor: u64) -> usize {
     ((cursor & !CLOSED) >> KEYS_AT) as usize
 }
 
-pub(crate) fn zeros(count: usize) -> Box<[AtomicU64]> {
-    (0..count).map(|_| AtomicU64::new(0)).collect()
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use trommel_filters::KeySample;
+
+    use super::*;
+    use crate::view::hash_of;
+
+    const ROOM: Room = Room { keys: 1 << 14, key_bytes: 8 };
+
+    fn recent() -> Recent {
+        let keys: Vec<[u8; 8]> = (0..1000).map(|at| spread(at * 16)).collect();
+        let mut sorted: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
+        sorted.sort_unstable();
+        let sample = KeySample::evenly(sorted.len(), |at| sorted[at]);
+        let positions = KeyPositions::of(&sample, 1000, sorted.iter().copied());
+        Recent::new(0, ROOM, Some(Arc::new(positions)))
+    }
+
+    fn spread(at: u64) -> [u8; 8] {
+        at.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()
+    }
+
+    fn may_have(recent: &Recent, key: &[u8]) -> [bool; 2] {
+        [recent.may_contain(hash_of(key)), recent.may_overlap(key, key)]
+    }
+
+    #[test]
+    fn noted_keys_of_all_lengths_are_not_denied_and_others_are() {
+        let recent = recent();
+        let keys: Vec<Vec<u8>> =
+            (0..600).map(|at| spread(at as u64).repeat(64)[..at % 512].to_vec()).collect();
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(recent.note(key), Noted::Yes);
+            if at % 7 == 0 {
+                assert_eq!(may_have(&recent, key), [true; 2], "{at}");
+            }
+        }
+        for (at, key) in keys.iter().enumerate() {
+            assert_eq!(may_have(&recent, key), [true; 2], "{at}");
+        }
+        let others = (1000..2000).map(|at| may_have(&recent, &spread(at)));
+        let [keys, ranges] = others.fold([0; 2], |sum, may| [0, 1].map(|i| sum[i] + may[i] as u32));
+        assert!(keys < 50 && ranges < 200, "{keys} {ranges}");
+    }
+
+    #[test]
+    fn nothing_is_denied_while_a_writer_has_a_place_and_has_not_written_to_it() {
+        let recent = recent();
+        recent.note(b"before");
+        assert_eq!(may_have(&recent, b"absent")[0], false);
+        let (at, _) = recent.take_place(2).expect("there is room");
+        recent.note(b"behind");
+        for key in [&b"before"[..], b"behind", b"absent"] {
+            assert_eq!(may_have(&recent, key), [true; 2]);
+        }
+        recent.arena.write(at, b"there");
+        for key in [&b"before"[..], b"there", b"behind"] {
+            assert_eq!(may_have(&recent, key), [true; 2]);
+        }
+        assert_eq!(may_have(&recent, b"absent")[0], false);
+    }
+
+    #[test]
+    fn keys_are_not_denied_once_they_are_noted_whoever_writes_and_reads_beside() {
+        let recent = recent();
+        let is_done = AtomicBool::new(false);
+        let noted: Vec<AtomicU64> = (0..4).map(|_| AtomicU64::new(0)).collect();
+        let key = |thread: u64, at: u64| spread(thread << 32 | at);
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4_u64)
+                .map(|thread| {
+                    let (recent, noted) = (&recent, &noted[thread as usize]);
+                    scope.spawn(move || {
+                        for at in 0..ROOM.keys as u64 / 4 {
+                            assert_eq!(recent.note(&key(thread, at)), Noted::Yes);
+                            noted.store(at + 1, Ordering::Release);
+                        }
+                    })
+                })
+                .collect();
+            for reader in 0..2 {
+                let (recent, noted, is_done) = (&recent, &noted, &is_done);
+                scope.spawn(move || {
+                    let mut asked = reader;
+                    while !is_done.load(Ordering::Relaxed) {
+                        asked += 1;
+                        let thread = asked % 4;
+                        let count = noted[thread as usize].load(Ordering::Acquire);
+                        if count > 0 {
+                            // The newest one, or any.
+                            let at = if asked & 4 == 0 { count - 1 } else { asked % count };
+                            assert_eq!(may_have(recent, &key(thread, at)), [true; 2]);
+                        }
+                    }
+                });
+            }
+            let written: Vec<_> = writers.into_iter().map(|writer| writer.join()).collect();
+            is_done.store(true, Ordering::Relaxed);
+            assert!(written.iter().all(Result::is_ok));
+        });
+        recent.close();
+        assert_eq!(recent.sorted().len(), ROOM.keys);
+    }
 }

@@ -18,6 +18,8 @@ use super::sample::KeySample;
 
 /// Marks that are kept: their search stays in the nearest caches.
 const MARKS_MAX: usize = 1023;
+/// First bits of a word by which marks are looked up: a few marks share them, mostly.
+const INDEX_BITS: u32 = 10;
 const WORD_BYTES: usize = size_of::<u64>();
 
 /// A mark, and how positions grow behind it.
@@ -35,6 +37,8 @@ pub struct KeyPositions {
     /// What words of keys leave out, where there is no model.
     prefix: Box<[u8]>,
     words: Box<[u64]>,
+    /// How many of `words` have less than these first bits, and one behind the last.
+    index: Box<[u16]>,
     /// That before each of `words`, and one behind the last.
     marks: Box<[Mark]>,
     /// Positions from one mark to the next.
@@ -56,6 +60,7 @@ impl KeyPositions {
             model,
             prefix: prefix.into(),
             words: Box::default(),
+            index: Box::default(),
             marks: Box::default(),
             apart: 0,
         };
@@ -69,14 +74,17 @@ impl KeyPositions {
         let between = starts
             .zip(ends)
             .map(|(word, end)| Mark { word, slope: apart as f64 / (end - word).max(1) as f64 });
-        KeyPositions { marks: between.collect(), words, apart, ..named }
+        let index = index_of(&words);
+        KeyPositions { marks: between.collect(), words, index, apart, ..named }
     }
 
     /// Where a key lies. Takes some tens of nanoseconds, for text a few for each of its bytes.
     #[inline]
     pub fn position(&self, key: &[u8]) -> u64 {
         let word = self.word(key);
-        let before = self.words.partition_point(|mark| *mark <= word);
+        let first_bits = (word >> (u64::BITS - INDEX_BITS)) as usize;
+        let [from, to] = [0, 1].map(|more| usize::from(self.index[first_bits + more]));
+        let before = from + self.words[from..to].partition_point(|mark| *mark <= word);
         let mark = self.marks[before];
         let behind = (word - mark.word) as f64 * mark.slope;
         before as u64 * self.apart + (behind as u64).min(self.apart - 1)
@@ -97,8 +105,16 @@ impl KeyPositions {
     /// The bytes that it takes, about.
     pub fn size_bytes(&self) -> usize {
         let model = self.model.as_ref().map_or(0, TextModel::size_bytes);
-        model + size_of_val(&*self.words) + size_of_val(&*self.marks) + self.prefix.len()
+        let index = size_of_val(&*self.index);
+        model + size_of_val(&*self.words) + index + size_of_val(&*self.marks) + self.prefix.len()
     }
+}
+
+fn index_of(words: &[u64]) -> Box<[u16]> {
+    let lacks = |first_bits: u64| {
+        words.partition_point(|mark| mark >> (u64::BITS - INDEX_BITS) < first_bits) as u16
+    };
+    (0..=1 << INDEX_BITS).map(lacks).collect()
 }
 
 /// The first bytes as a number, continued with zeros.

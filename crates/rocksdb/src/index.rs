@@ -1,0 +1,107 @@
+//! What readers ask about recent keys: bits that many threads set and read at once.
+//! ```text
+//! hashes   a word of 64 bits for each key: four of its bits       "may it have this key?"
+//! line     a bit for each stretch of the line of positions    "may it have a key of this range?"
+//! ```
+//! Invariant: a key that was added is denied by neither hashes nor line.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use trommel_filters::KeyPositions;
+use trommel_filters::hash::scaled;
+
+use crate::arena::{Arena, ReadKey, zeros};
+use crate::hashes::{Hashes, Place, TOGETHER};
+use crate::view::hash_of;
+
+/// Bits of the hashes for each key: four keys come to a word.
+const HASH_BITS: usize = 16;
+/// Bits of the line for each key: when all are noted, a short range meets one in thirty. More would
+/// take more of the caches.
+const LINE_BITS: usize = 32;
+/// Words of the line that one question looks through. A longer range has a key, most likely.
+const LINE_WORDS_MAX: usize = 4096;
+
+/// Hashes and places of keys.
+pub(crate) struct Index {
+    hashes: Hashes,
+    line: Option<Line>,
+}
+
+struct Line {
+    positions: Arc<KeyPositions>,
+    bits: Box<[AtomicU64]>,
+}
+
+impl Index {
+    /// For so many keys. Ranges are answered if there is a line to put keys on.
+    pub(crate) fn new(keys: usize, positions: Option<Arc<KeyPositions>>) -> Index {
+        let line = |positions| Line { positions, bits: zeros(keys * LINE_BITS / 64) };
+        Index { hashes: Hashes::new(keys * HASH_BITS), line: positions.map(line) }
+    }
+
+    /// Adds the keys of a piece of an arena, up to the first that is not written yet: the place of
+    /// that one, or the end.
+    pub(crate) fn add_all(&self, arena: &Arena, words: Range<usize>) -> usize {
+        let (mut at, mut is_written, mut read) = (words.start, true, ReadKey::new());
+        while is_written && at < words.end {
+            // Words of the index come from afar: some are asked for before any is waited for.
+            let places: [_; TOGETHER] = std::array::from_fn(|_| {
+                is_written = is_written && at < words.end;
+                let next = is_written.then(|| arena.read(at, &mut read)).flatten();
+                is_written = next.is_some();
+                at = next?;
+                let line = self.line.as_ref().map(|line| line.place(read.bytes()));
+                Some((self.hashes.place(hash_of(read.bytes())), line))
+            });
+            for (of_hash, line) in places.iter().flatten() {
+                of_hash.set();
+                line.iter().for_each(Place::set);
+            }
+        }
+        at
+    }
+
+    /// False: the key with that hash was not added. Requires: there is room for keys.
+    pub(crate) fn may_have(&self, hash: u64) -> bool {
+        self.hashes.may_have(hash)
+    }
+
+    /// False: no key from `lower` to `upper` was added. Both are included.
+    pub(crate) fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
+        self.line.as_ref().is_none_or(|line| line.may_overlap(lower, upper))
+    }
+
+    /// The bytes that it takes.
+    pub(crate) fn size_bytes(&self) -> usize {
+        let line = self.line.as_ref().map_or(0, |line| size_of_val(&*line.bits));
+        self.hashes.size_bytes() + line
+    }
+}
+
+impl Line {
+    fn bit(&self, key: &[u8]) -> usize {
+        scaled(self.positions.position(key), self.bits.len() * 64)
+    }
+
+    fn place(&self, key: &[u8]) -> Place<'_> {
+        let bit = self.bit(key);
+        Place::of(&self.bits[bit / 64], 1 << (bit % 64))
+    }
+
+    fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
+        let (first, last) = (self.bit(lower), self.bit(upper));
+        let (from, to) = (first / 64, last / 64);
+        if to - from > LINE_WORDS_MAX {
+            return true;
+        }
+        let word = |at: usize| self.bits[at].load(Ordering::Relaxed);
+        let (head, tail) = (u64::MAX << (first % 64), u64::MAX >> (63 - last % 64));
+        if from == to {
+            return word(from) & head & tail != 0;
+        }
+        word(from) & head != 0 || word(to) & tail != 0 || (from + 1..to).any(|at| word(at) != 0)
+    }
+}

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use crate::experiment::claim::{Wanted, has};
+use crate::experiment::law::laws;
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
 use crate::median::median;
@@ -44,6 +45,9 @@ pub(crate) struct FigurePlan {
     /// x.
     order: Option<String>,
     panel: Option<String>,
+    /// Whether a law is told of each curve: how y grows with x.
+    #[serde(default)]
+    law: bool,
     #[serde(default, rename = "where")]
     wanted: Wanted,
 }
@@ -126,6 +130,8 @@ pub struct Figure {
     pub curve_names: Vec<String>,
     /// The pictures. Empty: there are no rows for it.
     pub panels: Vec<Panel>,
+    /// Of each curve, how it grows: the power law nearest to its points. Empty: none is asked for.
+    pub laws: Vec<String>,
 }
 
 /// One picture of a figure.
@@ -191,11 +197,12 @@ impl Figure {
 impl FigurePlan {
     /// What is wrong with it.
     pub(crate) fn check(&self) -> Result<(), String> {
-        match (self.mark, self.y_scale) {
-            (Mark::Bars, AxisScale::Log) => Err(format!(
-                "figure \"{}\": a bar begins at zero, which a log axis has not: mark = \"points\"",
-                self.title
-            )),
+        let wrong = |what: &str| Err(format!("figure \"{}\": {what}", self.title));
+        match (self.mark, self.y_scale, self.law) {
+            (Mark::Bars, AxisScale::Log, _) => {
+                wrong("a bar begins at zero, which a log axis has not: mark = \"points\"")
+            }
+            (Mark::Bars, _, true) => wrong("bars have names on the x axis, and no law"),
             _ => Ok(()),
         }
     }
@@ -227,7 +234,7 @@ impl FigurePlan {
             });
             Panel { curves: curves.filter(|curve| !curve.points.is_empty()).collect(), title }
         });
-        Figure {
+        let mut figure = Figure {
             title: self.title.clone(),
             mark: self.mark,
             x_label: self.x_label.clone(),
@@ -237,7 +244,12 @@ impl FigurePlan {
             panels: panels.collect(),
             x_names,
             curve_names,
+            laws: Vec::new(),
+        };
+        if self.law {
+            figure.laws = laws(&figure);
         }
+        figure
     }
 
     /// The points of one row: one for each measure that it has.

@@ -159,6 +159,9 @@ fn figure_text(figure: &Figure) -> String {
     };
     let mut text =
         format!("<figure>\n<h3>{title}</h3>\n{picture}\n<details><summary>numbers</summary>\n");
+    for law in &figure.laws {
+        text.push_str(&format!("<p class=\"note\">{}</p>\n", escaped(law)));
+    }
     for panel in &figure.panels {
         text.push_str(&format!(
             "<div class=\"scroll\"><table>\n<caption class=\"note\">{}</caption>\n",

@@ -2,7 +2,7 @@
 //! ```text
 //! how many claims hold
 //! claims that do not hold, and those without measurements     one table each, with reasons
-//! each plan: its source, one figure, the claims that hold     claims once, figures as files
+//! each plan: its source, one figure, laws, the claims that hold   claims once, figures as files
 //! ```
 //! Invariant: every claim has one row, and every figure that is linked is among `figure_files`.
 
@@ -81,6 +81,7 @@ fn chapter(study: &Study) -> String {
     if let Some(figure) = figure_file(study) {
         text.push_str(&format!("\n![{}]({FIGURES_FOLDER}/{})\n", figure.title, figure.name));
     }
+    text.push_str(&laws(study));
     let claims = study.claims();
     let holds = claims.iter().filter(|(_, outcome)| outcome.verdict == Verdict::Holds);
     let rows: String = holds.map(|(claim, outcome)| line(&cells(claim, outcome))).collect();
@@ -88,6 +89,19 @@ fn chapter(study: &Study) -> String {
         text.push_str(&format!("\n{}{rows}", head(&["claim", "by", "measured", "claimed"])));
     }
     text
+}
+
+/// How what its figures show grows.
+fn laws(study: &Study) -> String {
+    let figures = study.figures();
+    let laws = figures.iter().flat_map(|figure| {
+        figure.laws.iter().map(|law| line(&[figure.title.clone(), law.clone()]))
+    });
+    let rows: String = laws.collect();
+    match rows.is_empty() {
+        true => rows,
+        false => format!("\n{}{rows}", head(&["measured", "grows as"])),
+    }
 }
 
 /// A claim, its source, what was measured, and what was claimed.

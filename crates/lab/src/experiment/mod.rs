@@ -19,6 +19,7 @@ mod csv;
 mod figure;
 mod html;
 mod interval;
+mod law;
 mod machine;
 mod markdown;
 mod number;

@@ -27,6 +27,7 @@ fn figure(mark: Mark, y_scale: AxisScale, panels: usize, curves: usize, has_name
         x_names: has_names.then_some(x_names),
         curve_names: NAMES[..curves].iter().map(|name| name.to_string()).collect(),
         panels: (0..panels).map(panel).collect(),
+        laws: Vec::new(),
     }
 }
 

@@ -41,3 +41,22 @@ fn a_throughput_latency_curve_is_joined_by_clients() {
     let unordered = row(&[("rate", 1.0), ("time", 1.0)]);
     assert_eq!(points("order = \"clients\"", &[unordered]), []);
 }
+
+#[test]
+fn a_law_is_told_of_each_curve_that_has_one_if_it_is_asked_for() {
+    let plan = |more: &str| -> FigurePlan {
+        let plan = format!(
+            "title = \"t\"\nx = \"keys\"\nx_label = \"keys\"\ny_label = \"y\"\n{more}\n\
+             [y]\nmiss = \"miss\"\nhit = \"hit\""
+        );
+        toml::from_str(&plan).expect("a figure")
+    };
+    let rows: Vec<Row> = [1e6, 1e7, 1e8]
+        .map(|keys: f64| row(&[("keys", keys), ("miss", 2.0), ("hit", keys.sqrt())]))
+        .to_vec();
+    let told = plan("law = true\nseries = [\"measure\"]").figure(&rows).laws;
+    let [miss, hit] = ["miss: 2 × (keys / 1M)^0.00", "hit: 1000 × (keys / 1M)^0.50"];
+    assert_eq!(told, [miss, hit].map(|law| format!("{law}, within 0 %")));
+    assert!(plan("").figure(&rows).laws.is_empty());
+    assert!(plan("law = true\nmark = \"bars\"").check().is_err());
+}

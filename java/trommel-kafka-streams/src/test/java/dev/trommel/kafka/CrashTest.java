@@ -1,6 +1,7 @@
 package dev.trommel.kafka;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -81,7 +82,12 @@ class CrashTest {
             }
             return offset;
         } finally {
+            // An engine that was written to is closed with its last store, and merges no more when
+            // its folder is deleted.
+            put(store, COMMITS);
+            store.commit(Map.of(Commits.CHANGELOG, COMMITS));
             store.close();
+            assertFalse(SharedEngine.isOpen(state.resolve(context.applicationId())));
         }
     }
 

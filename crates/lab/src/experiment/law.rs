@@ -1,0 +1,120 @@
+//! Laws: how what a curve shows grows with x.
+//! ```text
+//! y = factor * (x / unit)^exponent      a straight line, where both axes are by powers of ten
+//! ```
+//! The line is that of least squares between logarithms. Invariant: a law tells how far its points
+//! are from it.
+
+use crate::experiment::figure::Figure;
+use crate::experiment::number::{readable, tick};
+
+/// Points that a law needs: through any two goes a line.
+const POINTS_LEAST: usize = 3;
+
+/// A power law through the points of a curve.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Law {
+    /// y at `unit`.
+    factor: f64,
+    exponent: f64,
+    /// The x that others are measured by: the power of ten at or below the least one.
+    unit: f64,
+    /// How far the farthest point is from it, as a part of what the law says.
+    error: f64,
+}
+
+impl Law {
+    /// The law of some points. None: they are too few, at one place, or not all above zero.
+    pub(crate) fn of(points: &[(f64, f64)]) -> Option<Law> {
+        let is_above_zero = points.iter().all(|(x, y)| *x > 0.0 && *y > 0.0);
+        if points.len() < POINTS_LEAST || !is_above_zero {
+            return None;
+        }
+        let least = points.iter().map(|point| point.0).fold(f64::INFINITY, f64::min);
+        let unit = 10_f64.powf(least.log10().floor());
+        let logs: Vec<(f64, f64)> = points.iter().map(|(x, y)| ((x / unit).ln(), y.ln())).collect();
+        let count = logs.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| logs.iter().map(of).sum::<f64>() / count;
+        let (x, y) = (mean(|log| log.0), mean(|log| log.1));
+        let spread: f64 = logs.iter().map(|log| (log.0 - x).powi(2)).sum();
+        let along: f64 = logs.iter().map(|log| (log.0 - x) * (log.1 - y)).sum();
+        if spread == 0.0 {
+            return None;
+        }
+        let exponent = along / spread;
+        let law = Law { factor: (y - exponent * x).exp(), exponent, unit, error: 0.0 };
+        let errors = points.iter().map(|(x, y)| (y / law.at(*x) - 1.0).abs());
+        Some(Law { error: errors.fold(0.0, f64::max), ..law })
+    }
+
+    /// What it says of an x.
+    fn at(&self, x: f64) -> f64 {
+        self.factor * (x / self.unit).powf(self.exponent)
+    }
+
+    /// As people read it: `x` is the name of x.
+    fn told(&self, x: &str) -> String {
+        format!(
+            "{} × ({x} / {})^{:.2}, within {:.0} %",
+            readable(self.factor),
+            tick(self.unit),
+            self.exponent,
+            self.error * 100.0
+        )
+    }
+}
+
+/// The laws of a figure's curves, with their names; of curves that have none, nothing. Where x is a
+/// name there are none.
+pub(crate) fn laws(figure: &Figure) -> Vec<String> {
+    if figure.x_names.is_some() {
+        return Vec::new();
+    }
+    let curves = figure.panels.iter().flat_map(|panel| {
+        panel.curves.iter().map(|curve| (&panel.title, &figure.curve_names[curve.name], curve))
+    });
+    let told = curves.filter_map(|(panel, name, curve)| {
+        let law = Law::of(&curve.points)?.told(&figure.x_label);
+        let names: Vec<&str> = [panel, name]
+            .iter()
+            .map(|name| name.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
+        Some(match names.is_empty() {
+            true => law,
+            false => format!("{}: {law}", names.join(", ")),
+        })
+    });
+    told.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_of_a_power_law_give_it_and_no_error() {
+        let points: Vec<(f64, f64)> =
+            [2e6, 3e6, 1e7, 5e8].iter().map(|x: &f64| (*x, 3.0 * (x / 1e6).powf(0.25))).collect();
+        let law = Law::of(&points).expect("there are enough");
+        assert!((law.factor - 3.0).abs() < 1e-9 && (law.exponent - 0.25).abs() < 1e-9, "{law:?}");
+        assert!(law.unit == 1e6 && law.error < 1e-9, "{law:?}");
+        assert_eq!(law.told("keys"), "3 × (keys / 1M)^0.25, within 0 %");
+    }
+
+    #[test]
+    fn a_law_tells_how_far_its_farthest_point_is() {
+        let law = Law::of(&[(1.0, 10.0), (10.0, 10.0), (100.0, 20.0)]).expect("there are enough");
+        // The line's slope is log10(2) / 2; the middle one lies below it.
+        assert!((law.exponent - 0.150_515).abs() < 1e-5, "{law:?}");
+        let middle = 1.0 - 10.0 / law.at(10.0);
+        assert!((law.error - middle).abs() < 1e-9 && middle > 0.2, "{law:?} {middle}");
+    }
+
+    #[test]
+    fn what_gives_no_line_has_no_law() {
+        assert_eq!(Law::of(&[(1.0, 1.0), (2.0, 2.0)]), None);
+        assert_eq!(Law::of(&[(1.0, 1.0), (2.0, 0.0), (3.0, 1.0)]), None);
+        assert_eq!(Law::of(&[(1.0, 1.0), (1.0, 2.0), (1.0, 3.0)]), None);
+    }
+}

@@ -147,6 +147,9 @@ fn as_text(stats: &Stats) -> String {
     }
     row("guard memory", bytes(guard.memory_bytes));
     row("guard bits per key", format!("{:.2}", guard.bits_per_key));
+    if let Some((least, most)) = guard.part_bits {
+        row("bits per key that parts should have", format!("{least:.1} to {most:.1}"));
+    }
     if stats.filter_recovery != FilterRecovery::Nothing {
         let (came_from, seconds) = (&stats.filter_recovery, guard.open_seconds);
         row("filter at open", format!("{came_from} ({seconds:.2} s)"));

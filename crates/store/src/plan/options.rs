@@ -77,6 +77,13 @@ options! {
     guard: GuardKind = GuardKind::Grf, "a guard's name";
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     bits_per_key: f64 = 12.0, "1 to 64" if |it| (1.0..=64.0).contains(it);
+    /// The most memory that the guard `grf` of a key space settles at, in bytes. 0: no limit but
+    /// `bits_per_key`, which no part of the filter exceeds. Where memory does not do for that, parts
+    /// that are asked less in vain get fewer bits, down to 3. Merges build parts so, and a part that
+    /// has other bits than it should is built anew in the background, one at a time. An opening
+    /// takes parts as they were kept, and they shrink then. Less: more needless reads of what is
+    /// asked seldom. A sample of at most 8192 asked keys is in memory for it.
+    filter_memory: u64 = 0, "any number";
     /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per
     /// key for small runs, fewer for large ones. The average is `bits_per_key` just before a merge
     /// into the last level, and at most that at other times. A get of an absent key then reads
@@ -409,6 +416,12 @@ impl OptionValues {
     /// The policy with the ratio of every level.
     pub(crate) fn schedule(&self) -> Schedule<'_> {
         Schedule { policy: &self.policy, size_ratio: self.size_ratio }
+    }
+
+    /// The bytes that parts of a global filter share by what is asked of them. None: each has as
+    /// many bits for a key as any other.
+    pub(crate) fn part_memory(&self) -> Option<u64> {
+        Some(self.filter_memory).filter(|&bytes| bytes > 0 && self.guard == GuardKind::Grf)
     }
 
     /// How tables are read and written, if the storage can do it.

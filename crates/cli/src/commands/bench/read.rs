@@ -27,7 +27,7 @@ use crate::watch::watcher::Listener;
 pub(crate) struct BenchReadArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
+    /// When runs merge. One of lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     pub(crate) policy: trommel::Policy,
     /// L: how many levels the tree has; 1 gives one run.
@@ -47,12 +47,12 @@ pub(crate) struct BenchReadArgs {
     /// Bytes after which a run goes on in another file.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) table_bytes: Option<usize>,
-    /// Bytes of a partition of the last level, of which each has a part of a global range filter.
+    /// Bytes of a partition. Each partition of the last level has a part of a global range filter.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) partition_bytes: Option<usize>,
-    /// Memory of grf when it is asked, in bytes or per cent of the whole (50%): parts that are asked
-    /// less get fewer bits. The store is loaded without a limit, and what is measured is asked
-    /// once before.
+    /// Memory of grf when it is asked. In bytes, or per cent of what it takes (50%): parts that are
+    /// asked less get fewer bits. The store is loaded without a limit, and all questions are asked
+    /// once before they are measured.
     #[arg(long, value_name = "SIZE", value_parser = filter_memory)]
     pub(crate) filter_memory: Option<FilterMemory>,
     /// Read and write tables past the operating system's cache. (What is measured first is read

@@ -45,8 +45,8 @@ impl Drop for FlushStep<'_> {
 }
 
 impl Engine {
-    /// Runs one step of a flush if one is due, else one of a merge, else one of a part that gets other
-    /// bits. False: nothing is due.
+    /// Runs one step of a flush if one is due, else one of a merge, else one of a part that gets
+    /// other bits. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
         self.seal_if_asked();

@@ -143,9 +143,9 @@ fn filter_memory(text: &str) -> Result<FilterMemory, String> {
     let Some(number) = text.strip_suffix('%') else {
         return byte_count(text).map(|bytes| FilterMemory::Bytes(bytes as u64));
     };
-    let share = number.parse().ok().filter(|share| (0.0..=100.0).contains(share));
-    let share = share.ok_or_else(|| format!("'{text}' is no share like 50%"))?;
-    Ok(FilterMemory::Share(share / 100.0))
+    let share = number.parse().ok().filter(|share: &f64| (0.0..=100.0).contains(share));
+    let share = share.map(|share| FilterMemory::Share(share / 100.0));
+    share.ok_or_else(|| format!("'{text}' is no share like 50%"))
 }
 
 /// Reads the name of a kind of question.

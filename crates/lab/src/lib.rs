@@ -86,7 +86,7 @@ pub use transfer::{
     BadStream, StreamEnd, StreamEntry, StreamForm, StreamReader, StreamWriter, escaped, json_bytes,
     unescaped,
 };
-pub use tree_plan::TreePlan;
+pub use tree_plan::{FilterMemory, PartsPlan, TreePlan};
 pub use trommel::options::Compression;
 pub use trommel_filters::Fingerprints;
 pub use trommel_filters::bits::key_bits::after_all_with;

@@ -44,10 +44,40 @@ pub struct TreePlan {
     pub direct: bool,
     /// Bytes after which a run goes on in another file; None: the store's default.
     pub table_bytes: Option<u64>,
+    /// The parts of a global filter.
+    pub parts: PartsPlan,
     /// Seed of the order in which keys are written.
     pub seed: u64,
     /// Whether flushes and merges wait until the disk has what they wrote.
     pub synced: bool,
+}
+
+/// The parts of a global filter, each of a partition of the last level.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PartsPlan {
+    /// Bytes of a partition; None: the store's default.
+    pub partition_bytes: Option<u64>,
+    /// What they take when the store is opened again, after it was loaded. None: what they took.
+    pub filter_memory: Option<FilterMemory>,
+}
+
+/// Memory of a filter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FilterMemory {
+    /// So many bytes.
+    Bytes(u64),
+    /// A share of what it takes without a limit.
+    Share(f64),
+}
+
+impl FilterMemory {
+    /// The bytes, where it takes so many without a limit: at least one.
+    pub(crate) fn bytes(self, whole: u64) -> u64 {
+        match self {
+            FilterMemory::Bytes(bytes) => bytes.max(1),
+            FilterMemory::Share(share) => ((whole as f64 * share) as u64).max(1),
+        }
+    }
 }
 
 const LEVELS_MAX: u32 = 12;
@@ -147,6 +177,7 @@ mod tests {
             block_cache_bytes: None,
             direct: false,
             table_bytes: None,
+            parts: PartsPlan::default(),
             seed: 1,
             synced: false,
         }

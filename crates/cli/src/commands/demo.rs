@@ -8,8 +8,8 @@ use trommel::options::FilterTuning;
 use trommel::{GuardKind, Policy};
 use trommel_guards::{ElasticOptions, kinds};
 use trommel_lab::{
-    Dist, FileFormat, Kind, Measured, ReadPlan, ReadReport, ReadWorkload, Skew, TreePlan,
-    bench_read,
+    Dist, FileFormat, Kind, Measured, PartsPlan, ReadPlan, ReadReport, ReadWorkload, Skew,
+    TreePlan, bench_read,
 };
 
 use crate::commands::bench::read::verdict;
@@ -67,6 +67,7 @@ pub(crate) fn run(arguments: &DemoArgs, json: bool, out: &mut dyn Write) -> Outc
             block_cache_bytes: None,
             direct: false,
             table_bytes: None,
+            parts: PartsPlan::default(),
             seed: 42,
             synced: false,
         },

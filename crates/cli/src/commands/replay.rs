@@ -59,7 +59,7 @@ pub(crate) struct ReplayArgs {
     /// T: units that a level takes before it is emptied.
     #[arg(long, value_name = "T", default_value_t = 4)]
     size_ratio: u32,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
+    /// When runs merge. One of lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAME", value_parser = crate::args::policy::policy, default_value = "lazy-leveling")]
     policy: Policy,
     /// How many memtables are flushed.

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use trommel::GuardKind;
 use trommel::options::DirectIo;
-use trommel::stats::{FileStats, FilterRecovery, IoStats, ObsoleteStats, Stats};
+use trommel::stats::{FileStats, FilterRecovery, GuardStats, IoStats, ObsoleteStats, Stats};
 
 use crate::args::store::StoreArgs;
 use crate::output::partitions::partitions_json;
@@ -118,6 +118,13 @@ fn taken_text(stats: &Stats, through: u64) -> String {
     stats.first_unflushed.map_or("none".into(), |_| format!("behind {}", whole(through)))
 }
 
+/// Bits per key of all, and if parts share memory, the least and the most that one was made with.
+fn bits_text(guard: &GuardStats) -> String {
+    let of_parts =
+        guard.part_bits.map(|(least, most)| format!(" (parts: {least:.1} to {most:.1})"));
+    format!("{:.2}{}", guard.bits_per_key, of_parts.unwrap_or_default())
+}
+
 fn as_text(stats: &Stats) -> String {
     let guard = &stats.guard;
     let mut table = TextTable::new(1, &["", ""]);
@@ -146,7 +153,7 @@ fn as_text(stats: &Stats) -> String {
         row("new filters", tuning.clone());
     }
     row("guard memory", bytes(guard.memory_bytes));
-    row("guard bits per key", format!("{:.2}", guard.bits_per_key));
+    row("guard bits per key", bits_text(guard));
     if stats.filter_recovery != FilterRecovery::Nothing {
         let (came_from, seconds) = (&stats.filter_recovery, guard.open_seconds);
         row("filter at open", format!("{came_from} ({seconds:.2} s)"));

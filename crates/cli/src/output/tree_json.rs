@@ -95,6 +95,7 @@ pub(crate) fn guard_json(stats: &Stats) -> Value {
         "unregistered": guard.unregistered,
         "tuning": guard.tuning,
         "locator": locator,
+        "part_bits": guard.part_bits,
     });
     extend(&mut all, others);
     all

@@ -48,7 +48,7 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
     let flush_bytes = (key_count / flushes as usize + 1 + deleted) * entry_bytes;
     let defaults = Options::default();
     let table_bytes = plan.table_bytes.unwrap_or(defaults.table_bytes);
-    defaults
+    Options::default()
         .size_ratio(plan.size_ratio)
         .policy(plan.policy.clone())
         .write_buffer_bytes((2 * flush_bytes).max(WRITE_BUFFER_LEAST))
@@ -62,6 +62,7 @@ fn options(plan: &TreePlan, guard: GuardKind, content: &Content<'_>, flushes: u6
         .background(Background::Stepped)
         .filter(plan.filter.clone().with(plan.elastic.clone()))
         .table_bytes(table_bytes)
+        .partition_bytes(plan.parts.partition_bytes.unwrap_or(defaults.partition_bytes))
         .learn_questions(false)
 }
 
@@ -77,7 +78,8 @@ pub(crate) fn load(
     progress: &mut dyn Progress,
 ) -> Result<Loaded> {
     let flushes = plan.flush_count().ok_or_else(|| LabError::Plan("too many flushes".into()))?;
-    let db = open(folder, plan, options(plan, guard, &content, flushes))?;
+    let options = options(plan, guard, &content, flushes);
+    let db = open(folder, plan, options.clone())?;
     let key_count = content.keys.len() + content.newer.map_or(0, SortedKeys::len);
     progress.stage(&format!("loading, {guard}"), key_count as u64);
     let seconds = match content.newer {
@@ -98,6 +100,10 @@ pub(crate) fn load(
         seconds_of_all: vec![seconds],
         ops_per_s_rounds: vec![key_count as f64 / seconds],
     };
+    let Some(memory) = plan.parts.filter_memory else { return Ok(Loaded { db, report }) };
+    db.close()?;
+    let limit = memory.bytes(stats.guard.memory_bytes);
+    let db = open(folder, plan, options.filter_memory(limit))?;
     Ok(Loaded { db, report })
 }
 

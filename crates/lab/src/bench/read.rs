@@ -147,6 +147,10 @@ pub fn bench_read(plan: &ReadPlan, progress: &mut dyn Progress) -> Result<Vec<Me
     progress.advance(1);
     let mut sides = load_sides(plan, &stored, &readers, progress)?;
     check_answers(&mut sides, &readers, keys.stored(), plan.tree.value_bytes, progress)?;
+    if plan.tree.parts.filter_memory.is_some() {
+        // By now it is known what is asked.
+        sides.iter().try_for_each(|side| side.db.settle())?;
+    }
     measure_times(&mut sides, &readers, plan.threads, progress)?;
     if Kind::ALL.iter().all(|kind| plan.kinds.contains(kind)) {
         measure_counts(&mut sides, &counts, plan.workload.deleted.is_some())?;

@@ -57,7 +57,7 @@ use crate::median::median;
 use crate::progress::Progress;
 use crate::questions::queries::{Kind, Queries};
 use crate::questions::unanswered::Ask;
-use crate::tree_plan::TreePlan;
+use crate::tree_plan::{PartsPlan, TreePlan};
 
 /// What to compare. The field names are an interface: a process that has other engines is given
 /// this as JSON.
@@ -287,6 +287,7 @@ impl ComparePlan {
             elastic: ElasticOptions::default(),
             block_cache_bytes: self.block_cache_bytes,
             table_bytes: None,
+            parts: PartsPlan::default(),
             seed: self.seed,
             synced: true,
             direct: false,

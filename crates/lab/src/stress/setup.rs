@@ -60,6 +60,7 @@ pub(crate) fn options(seed: u64) -> Options {
         .value_garbage_share([0.05, 0.2, 0.5, 0.9][rng.place(4)])
         .value_move_oldest([0.0, 0.0, 0.5, 1.0][rng.place(4)])
         .value_file_bytes([4 << 10, 16 << 10, 64 << 10][rng.place(3)])
+        .filter_memory([0, 1, 500, 3000][rng.place(4)])
 }
 
 /// Each way to pack blocks.
@@ -143,6 +144,7 @@ pub(crate) fn tell(options: &Options) -> String {
         guard.table_filter().and_then(|kind| kind.tuning_text(&options.filter)).unwrap_or_default();
     format!(
         "guard {guard} {tuning}, {bits_per_key} bits per key (monkey: {monkey}), {point_bits} of them for points, size ratio {size_ratio}, after {ratios:?}, runs {inner_runs:?} and {last_runs} (delayed: {delay_merges}), write buffer {write_buffer_bytes}, \
-         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, of the last level {last}, dictionaries of {dictionary}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}, values apart from {value_threshold} bytes on, in files of {value_file_bytes}, with garbage of {value_garbage_share}, the oldest {old} moved"
+         blocks of {block_bytes}, tables of {table_bytes}, cache {block_cache_bytes}, compression {compression}, of the last level {last}, dictionaries of {dictionary}, sync {sync:?}, {granularity} merges, {merges} at once in pieces of {merge_piece_bytes}, partitions of {partition_bytes}, files open: {files}, eager tombstones: {eager}, values apart from {value_threshold} bytes on, in files of {value_file_bytes}, with garbage of {value_garbage_share}, the oldest {old} moved, filter memory {}",
+        options.filter_memory
     )
 }

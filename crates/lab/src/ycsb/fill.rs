@@ -19,7 +19,7 @@ use crate::bench::fit_bits::{self, Fit};
 use crate::compare::{Contender, Engine, Peer, PeerSettings, open_new, remove};
 use crate::error::{LabError, Result};
 use crate::progress::Progress;
-use crate::tree_plan::TreePlan;
+use crate::tree_plan::{PartsPlan, TreePlan};
 use crate::ycsb::YcsbPlan;
 use crate::ycsb::records::{Records, set_stamp};
 use crate::ycsb::stamps::Stamps;
@@ -130,6 +130,7 @@ impl<'p> PlannedTrees<'p> {
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,
             table_bytes: None,
+            parts: PartsPlan::default(),
             seed: plan.stores.seed,
             synced: true,
             direct: plan.direct,

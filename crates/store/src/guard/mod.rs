@@ -9,6 +9,7 @@
 //! Invariant: a table that is left out surely holds no entry for the query. The guard lives inside
 //! the version that it describes.
 
+pub(crate) mod allotment;
 pub(crate) mod base_ages;
 pub(crate) mod elastic;
 pub(crate) mod elastic_stats;

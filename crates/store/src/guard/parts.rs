@@ -68,9 +68,20 @@ impl Parts {
         Parts { places, ages: BaseAges::known_from(next) }
     }
 
-    /// The options that every part was made with.
+    /// The options that every part was made with, but for bits that memory divides among them.
     pub(crate) fn options(&self) -> &GrfOptions {
         self.places[0].part.options()
+    }
+
+    /// Where each part begins, and the part, in key order.
+    pub(crate) fn each(&self) -> impl ExactSizeIterator<Item = (&[u8], &Part)> {
+        self.places.iter().map(|place| (&*place.lower, &*place.part))
+    }
+
+    /// The least and the most bits per key that a part was made with.
+    pub(crate) fn least_and_most_bits(&self) -> (f64, f64) {
+        let bits = self.each().map(|(_, part)| part.options().bits_per_key);
+        bits.fold((f64::MAX, 0.0), |(least, most), bits| (least.min(bits), most.max(bits)))
     }
 
     /// What the part takes that covers a key.
@@ -263,7 +274,7 @@ impl Parts {
 
     /// The place of the part that covers a key.
     #[inline]
-    fn place_of(&self, key: &[u8]) -> usize {
+    pub(crate) fn place_of(&self, key: &[u8]) -> usize {
         self.places.partition_point(|place| *place.lower <= *key).saturating_sub(1)
     }
 }

@@ -6,7 +6,9 @@
 //! ```
 //! Invariant: every entry of the runs in the part's range is in it.
 
-use trommel_filters::{FlushNumber, GrfOptions, KeyList, Part, PartBuilder, Shape};
+use trommel_filters::{
+    Asked, FlushNumber, GrfOptions, KeyList, Part, PartBuilder, Questions, Shape,
+};
 
 use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
@@ -67,29 +69,37 @@ fn base_of(oldest: &PlacedRun, bounds: &KeyBounds) -> Result<[Option<Arc<Run>>; 
     Ok([base, newer_tables].map(|tables| Run::new(tables).map(Arc::new)))
 }
 
-/// The part of one partition, read from the runs.
+/// What a part is made for, beside its keys.
+#[derive(Default)]
+pub(crate) struct MadeFor {
+    pub(crate) asked: Asked,
+    pub(crate) questions: Questions,
+}
+
+/// The part of one partition, read from the runs. Codes are widened as `shape` says.
 pub(crate) fn rebuild_part(
     options: &Options,
-    grf: &GrfOptions,
+    (grf, made_for): (&GrfOptions, &MadeFor),
     (layout, runs): (&Layout, &[PlacedRun]),
-    bounds: &KeyBounds,
+    (bounds, shape): (&KeyBounds, &Shape),
 ) -> Result<Part> {
     let Some((oldest, newer)) = runs.split_last() else { return Ok(Part::empty(grf)) };
     let share = layout.runs.split_last().and_then(|(oldest, newer)| {
         let size = FlushSize::of_tree(layout, newer, options.division().granularity);
         size.overlay_share(oldest.entries(), &options.schedule())
     });
-    let mut builder = part_builder(grf, share);
+    let mut builder = part_builder(grf, share).asked(made_for.asked);
     let [base, newer_tables] = base_of(oldest, bounds)?;
     if let Some(run) = base {
-        builder = builder.with_sample(&sample_of_run(&run)?, run.entry_count());
+        let (sample, keys) = (sample_of_run(&run)?, run.entry_count());
+        builder = builder.with_sample(&sample, keys);
+        builder = builder.with_questions(&made_for.questions, &sample, keys);
         for_each_key(&run, |key| builder.push(key))?;
     }
     let newer =
         newer.iter().rev().map(|placed| placed.run.clip(bounds)).filter_map(Result::transpose);
     let overlay = newer_tables.map(Ok).into_iter().chain(newer);
-    let shape = layout.shape_within(bounds);
     overlay.into_iter().try_fold(builder.finish(OLDEST_RUN), |part, run| {
-        insert_run(&part, &run?, (layout, &shape), FlushNumber(0))
+        insert_run(&part, &run?, (layout, shape), FlushNumber(0))
     })
 }

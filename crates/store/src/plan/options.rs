@@ -77,6 +77,15 @@ options! {
     guard: GuardKind = GuardKind::Grf, "a guard's name";
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     bits_per_key: f64 = 12.0, "1 to 64" if |it| (1.0..=64.0).contains(it);
+    /// Memory that `grf` settles at, in bytes. It is of each key space by itself, and of no other
+    /// guard. 0: no limit but `bits_per_key`, which no part of the filter exceeds. Where memory
+    /// does not do for that, parts that are asked less in vain get fewer bits, down to 3. Merges
+    /// build parts so, and a part that should have other bits is built anew in the background, one
+    /// at a time. An opening takes parts as their images are, and they shrink then. The more
+    /// partitions ([`partition_bytes`](OptionValues::partition_bytes)), the better it follows what
+    /// is asked. Less: more needless reads of what is asked seldom. A sample of at most 8192 asked
+    /// keys is in memory for it.
+    filter_memory: u64 = 0, "any number";
     /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per
     /// key for small runs, fewer for large ones. The average is `bits_per_key` just before a merge
     /// into the last level, and at most that at other times. A get of an absent key then reads
@@ -87,11 +96,11 @@ options! {
     /// filter says "maybe" for absent keys that are close to stored ones. Ranges pay for them. 0 to
     /// 16. With 0, `grf` chooses for each part: some where keys are text and mostly `get` asks.
     point_bits: u8 = 0, "0 to 16" if |it| *it <= 16;
-    /// Whether questions that find nothing decide how the global range filter divides its bits,
-    /// whenever it is built anew. Stretches of keys that are asked more have more of them. Where
-    /// `get` asks for keys close behind stored ones, and for text, some are of hashes; without it,
-    /// three of five questions are expected to be `get`. A sample of at most 2048 keys is in memory
-    /// for it, and some are in images.
+    /// Whether questions that find nothing decide how `grf` divides its bits, whenever it is built
+    /// anew. Stretches of keys that are asked more have more of them. Where `get` asks for keys
+    /// close behind stored ones, and for text, some are of hashes; without it, three of five
+    /// questions are expected to be `get`. A sample of at most 2048 keys is in memory for it, and
+    /// some are in images.
     learn_questions: bool = true, "true or false";
     /// Bytes of entries in one block. A read takes whole blocks. More: less memory for fence
     /// pointers, better compression, more bytes per read.
@@ -409,6 +418,12 @@ impl OptionValues {
     /// The policy with the ratio of every level.
     pub(crate) fn schedule(&self) -> Schedule<'_> {
         Schedule { policy: &self.policy, size_ratio: self.size_ratio }
+    }
+
+    /// The bytes that parts of a global filter share by what is asked of them. None: each has as
+    /// many bits for a key as any other.
+    pub(crate) fn part_memory(&self) -> Option<u64> {
+        Some(self.filter_memory).filter(|&bytes| bytes > 0 && self.guard == GuardKind::Grf)
     }
 
     /// How tables are read and written, if the storage can do it.

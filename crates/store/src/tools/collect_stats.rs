@@ -158,6 +158,7 @@ fn guard_stats(tree: &OpenTree, version: &Version) -> GuardStats {
         kind: options.guard,
         bits_per_key: if entries == 0 { 0.0 } else { memory_bytes as f64 * 8.0 / entries as f64 },
         memory_bytes,
+        part_bits: options.part_memory().and(version.guard.parts()).map(Parts::least_and_most_bits),
         base_bytes: part.base_bytes,
         overlay_bytes: part.overlay_bytes,
         base_entries: part.base_entries,

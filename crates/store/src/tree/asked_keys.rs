@@ -14,6 +14,7 @@ use crate::guard::parts::Parts;
 use crate::plan::guard_kind::GuardKind;
 use crate::plan::options::Options;
 use crate::sync::{AtomicU64, Mutex, Ordering, lock, try_lock};
+use crate::tree::asked_lately::AskedLately;
 
 /// The most keys that are kept, and the bytes of all.
 const KEPT_MAX: usize = 2 * Questions::MAX;
@@ -27,6 +28,8 @@ pub(crate) struct AskedKeys {
     /// Questions that are counted here.
     counted: AtomicU64,
     kept: Mutex<Kept>,
+    /// None: the memory of parts is not divided by what is asked.
+    lately: Option<AskedLately>,
 }
 
 /// Keys one behind the other. Its memory grows to what it may be in a few steps: trees of which
@@ -92,6 +95,7 @@ impl AskedKeys {
             below: AtomicU64::new(if is_on { u64::MAX } else { 0 }),
             counted: AtomicU64::new(0),
             kept: Mutex::new(Kept::default()),
+            lately: options.part_memory().map(|_| AskedLately::default()),
         }
     }
 
@@ -100,6 +104,9 @@ impl AskedKeys {
     pub(crate) fn note_point(&self, key: &[u8], before: u64) {
         if self.takes(before) {
             self.keep(key, true);
+        }
+        if let Some(lately) = &self.lately {
+            lately.note(key, mixed(before));
         }
     }
 
@@ -110,9 +117,21 @@ impl AskedKeys {
 
     /// A scan has found nothing within bounds.
     pub(crate) fn note_range(&self, bounds: &KeyBounds) {
-        if self.is_on() && self.takes(self.count(1)) {
+        if !self.is_on() && self.lately.is_none() {
+            return;
+        }
+        let before = self.count(1);
+        if self.takes(before) {
             self.keep(&bounds.from, false);
         }
+        if let Some(lately) = &self.lately {
+            lately.note(&bounds.from, mixed(before));
+        }
+    }
+
+    /// Some of the last questions. None: nobody needs them.
+    pub(crate) fn lately(&self) -> Option<&AskedLately> {
+        self.lately.as_ref()
     }
 
     fn is_on(&self) -> bool {

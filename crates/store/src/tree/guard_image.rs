@@ -21,9 +21,10 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::error::{Error, Result};
 use crate::files::names::image_name;
 use crate::files::run::Run;
+use crate::guard::allotment::even_bits;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::parts::Parts;
-use crate::guard::rebuild::{insert_run, rebuild_part};
+use crate::guard::rebuild::{MadeFor, insert_run, rebuild_part};
 use crate::guard::{Guard, locator};
 use crate::plan::layout::{ImageRecord, Layout, TableRecord};
 use crate::storage::exhausted::with_room;
@@ -39,6 +40,19 @@ use crate::tree::version::Version;
 /// Writes images of the newest version's parts that have keys of a range, and makes the manifest
 /// name them. A part whose image has all flushes is skipped. A failure leaves the store as it is.
 pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
+    write_those(tree, range, |layout, bounds| !is_known(layout, bounds))
+}
+
+/// As above, of all these parts: they were made anew of the same tables.
+pub(crate) fn write_anew(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
+    write_those(tree, range, |_, _| true)
+}
+
+fn write_those(
+    tree: &OpenTree,
+    range: &KeyBounds,
+    is_wanted: impl Fn(&Layout, &KeyBounds) -> bool,
+) -> Result<()> {
     let version = tree.current.hold();
     let Some(parts) = version.guard.parts().cloned() else { return Ok(()) };
     let layout = Arc::clone(&version.layout);
@@ -46,7 +60,8 @@ pub(crate) fn write(tree: &OpenTree, range: &KeyBounds) -> Result<()> {
     drop(version);
     let mut records = Vec::new();
     let written = parts.within(range).try_for_each(|(bounds, part)| {
-        let Some(record) = record_of(&layout, &bounds, part) else { return Ok(()) };
+        let record = record_of(&layout, &bounds, part).filter(|_| is_wanted(&layout, &bounds));
+        let Some(record) = record else { return Ok(()) };
         let questions = tree.asked_keys.known(part, &bounds);
         write_part(tree, part, &questions, record).map(|record| records.push(record))
     });
@@ -83,21 +98,26 @@ fn has_base(part: &Part, tables: &[TableRecord]) -> bool {
     tables.iter().all(|table| table.span.lo() == first && part.base_end() > first)
 }
 
-/// What the manifest is to say about a part of a version, but for the file. None: no tables stand
-/// for its base, or there is an image that knows as much.
-fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
-    let (watermark, files) = (layout.next_flush, layout.base_files(bounds));
+/// Whether there is an image of a part that knows all of its keys.
+fn is_known(layout: &Layout, bounds: &KeyBounds) -> bool {
+    let files = layout.base_files(bounds);
     let known = image_of(layout, bounds).filter(|image| image.tables == files);
-    let (_, newer) = layout.runs.split_last()?;
-    let knows_all = |image: &ImageRecord| {
+    let newer = layout.runs.split_last().map_or(&[][..], |(_, newer)| newer);
+    known.is_some_and(|image| {
         let mut newer = newer.iter().flat_map(|run| run.within(bounds));
         newer.all(|table| table.span.hi() <= image.watermark)
-    };
-    if !has_base(part, layout.base_tables(bounds)) || known.is_some_and(knows_all) {
+    })
+}
+
+/// What the manifest is to say about a part of a version, but for the file. None: no tables stand
+/// for its base.
+fn record_of(layout: &Layout, bounds: &KeyBounds, part: &Part) -> Option<ImageRecord> {
+    let (watermark, tables) = (layout.next_flush, layout.base_files(bounds));
+    if layout.runs.is_empty() || !has_base(part, layout.base_tables(bounds)) {
         return None;
     }
     let lower = bounds.from.clone();
-    Some(ImageRecord { lower, file: 0, bytes: 0, checksum: 0, watermark, tables: files })
+    Some(ImageRecord { lower, file: 0, bytes: 0, checksum: 0, watermark, tables })
 }
 
 /// Writes an image's file, durably. On a failure nothing stays of it.
@@ -193,7 +213,7 @@ pub(crate) fn recover(table_files: &TableFiles, version: &Version) -> Result<Rec
             Ok(Recovered::sound(Guard::Locator(Arc::new(guard)), recovery))
         }
         Guard::Global(parts) if !version.runs.is_empty() => {
-            recover_parts(table_files, version, (parts.options(), None))
+            recover_parts(table_files, version, (&Wanted::of(table_files, version, parts), None))
         }
         guard => Ok(Recovered::sound(guard.clone(), FilterRecovery::Nothing)),
     }
@@ -210,8 +230,9 @@ pub(crate) fn follow(
         (Guard::Global(parts), Guard::Global(known))
             if !version.runs.is_empty() && !old.runs.is_empty() =>
         {
-            let known = (known.options() == parts.options()).then_some((old, known));
-            recover_parts(table_files, version, (parts.options(), known))
+            let wanted = Wanted::of(table_files, version, parts);
+            let known = wanted.is_met_by(known.options()).then_some((old, known));
+            recover_parts(table_files, version, (&wanted, known))
         }
         (Guard::Locator(_), known @ Guard::Locator(_))
             if version.layout.runs == old.layout.runs =>
@@ -219,6 +240,33 @@ pub(crate) fn follow(
             Ok(Recovered::sound(known.clone(), FilterRecovery::Nothing))
         }
         _ => recover(table_files, version),
+    }
+}
+
+/// What parts are to be like in a store that is opened.
+struct Wanted {
+    options: GrfOptions,
+    /// Parts have bits by what is asked of them.
+    is_divided: bool,
+}
+
+impl Wanted {
+    /// Of a version whose parts are still empty.
+    fn of(table_files: &TableFiles, version: &Version, empty: &Parts) -> Self {
+        let (mut options, limit) = (*empty.options(), table_files.options.part_memory());
+        if let Some(limit) = limit {
+            let entries = version.layout.runs.iter().map(|run| run.entries()).sum();
+            options.bits_per_key = even_bits(limit, entries, options.bits_per_key);
+        }
+        Wanted { options, is_divided: limit.is_some() }
+    }
+
+    fn is_met_by(&self, options: &GrfOptions) -> bool {
+        let bits_per_key = match self.is_divided {
+            true => options.bits_per_key,
+            false => self.options.bits_per_key,
+        };
+        *options == GrfOptions { bits_per_key, ..self.options }
     }
 }
 
@@ -239,7 +287,7 @@ fn known_part<'o>(
 fn recover_parts(
     table_files: &TableFiles,
     version: &Version,
-    (wanted, old): (&GrfOptions, Option<(&Version, &Parts)>),
+    (wanted, old): (&Wanted, Option<(&Version, &Parts)>),
 ) -> Result<Recovered> {
     let (mut parts, mut damage, mut rebuilt, mut replayed_tables) = (Vec::new(), Vec::new(), 0, 0);
     let mut first_why = None;
@@ -264,9 +312,9 @@ fn recover_parts(
                     .extend(damaged.map(|(image, what)| DamagedFilter { file: image.file, what }));
                 rebuild_part(
                     &table_files.options,
-                    wanted,
+                    (&wanted.options, &MadeFor::default()),
                     (&version.layout, &version.runs),
-                    &bounds,
+                    (&bounds, &version.layout.shape_within(&bounds)),
                 )?
             }
         };
@@ -292,7 +340,7 @@ fn usable_image<'v>(
     table_files: &TableFiles,
     version: &'v Version,
     bounds: &KeyBounds,
-    wanted: &GrfOptions,
+    wanted: &Wanted,
 ) -> std::result::Result<(Part, &'v ImageRecord), Unusable> {
     let Some(record) = image_of(&version.layout, bounds) else {
         return Err(Unusable::unfit("there is no image"));
@@ -305,7 +353,7 @@ fn usable_image<'v>(
         let path = table_files.folder.path_of(&image_name(record.file));
         Unusable::unreadable(Error::corrupt(path, wrong.at as u64, wrong.what))
     })?;
-    if part.options() != wanted {
+    if !wanted.is_met_by(part.options()) {
         return Err(Unusable::unfit("the image was made with other options"));
     }
     if !has_base(&part, version.layout.base_tables(bounds)) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod asked_keys;
+pub(crate) mod asked_lately;
 pub(crate) mod found_chain;
 pub(crate) mod guard_image;
 pub(crate) mod latency;

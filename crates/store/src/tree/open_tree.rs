@@ -21,9 +21,11 @@ use crate::files::manifest::Manifest;
 use crate::files::names::value_name;
 use crate::files::table::Table;
 use crate::guard::Guard;
+use crate::guard::allotment::Allotment;
 use crate::guard::elastic::Elastic;
 use crate::guard::filter_recovery::FilterRecovery;
 use crate::guard::monkey::filter_bits;
+use crate::guard::parts::Parts;
 use crate::plan::layout::{Edit, ImageRecord, Layout};
 use crate::plan::store_layout::StoreEdit;
 use crate::shared::environment::Environment;
@@ -162,6 +164,13 @@ impl OpenTree {
     /// the options say.
     pub(crate) fn filter_bits(&self, inputs: &[u64], entries: u64) -> Option<f64> {
         filter_bits(&self.table_files.options, &self.current.hold().runs, inputs, entries)
+    }
+
+    /// The bits that parts should have by what was asked lately. None: the options say it.
+    pub(crate) fn allotment(&self, parts: &Parts) -> Option<Allotment> {
+        let options = &self.table_files.options;
+        let (limit, lately) = (options.part_memory()?, self.asked_keys.lately()?);
+        Some(Allotment::of(parts, &lately.counts(parts), limit, options.bits_per_key))
     }
 
     pub(crate) fn installer(&self) -> MutexGuard<'_, Installer> {

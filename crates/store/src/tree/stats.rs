@@ -226,6 +226,10 @@ pub struct GuardStats {
     pub base_bytes: u64,
     /// Of a global filter: memory for what was flushed since.
     pub overlay_bytes: u64,
+    /// Of a filter whose parts share
+    /// [`filter_memory`](crate::options::OptionValues::filter_memory): the least and the most bits
+    /// per key that a part was made with.
+    pub part_bits: Option<(f64, f64)>,
     /// Of a global filter: keys of the last level.
     pub base_entries: u64,
     /// Of a global filter: entries flushed since.

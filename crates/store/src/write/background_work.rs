@@ -2,6 +2,7 @@
 //! ```text
 //! flush    seal, if memory for writes is short -> a step of a flush -> the next | a pause
 //! merge    failed merges whose pause is over -> a step of a merge   -> the next | a pause
+//!          no merge is due -> a step of a part that gets other bits
 //! keep     remove files -> sync the log, if its oldest write is almost too old  -> a pause
 //!                       -> an empty group behind the last one, if nobody writes
 //! ```
@@ -86,6 +87,7 @@ impl Engine {
         } else {
             match self.merge_step(None) {
                 Ok(true) => Next::Now,
+                Ok(false) if self.refit_step() => Next::Now,
                 Ok(false) => Next::WhenCalled,
                 Err(failed) => {
                     let mut work = lock(&self.work);
@@ -93,7 +95,7 @@ impl Engine {
                 }
             }
         };
-        next.at_latest(retry)
+        next.at_latest(retry).at_latest(self.next_refit_look())
     }
 
     /// Failed merges may be tried again whose pause is over, or whose failure was forgotten. The

@@ -37,7 +37,7 @@ use crate::tree::version::Version;
 use crate::write::locator_merge::LocatorMerge;
 use crate::write::merge_inputs::{MergeInputs, only_table, tombstones_of};
 use crate::write::older_runs::OlderRuns;
-use crate::write::parts_builder::{Expected, PartsBuilder};
+use crate::write::parts_builder::{Expected, PartOptions, PartsBuilder};
 use crate::write::split_merge::{SubmergeRange, divided, undivided};
 use crate::write::submerge::MergeOutput;
 
@@ -95,7 +95,9 @@ impl MergePlan {
                 asked: asked(tree, parts, &job),
                 questions: tree.asked_keys.take(parts, &job.range),
             };
-            Ok(PartsBuilder::new(parts.options(), share, expected, &job.range.from))
+            let options = *parts.options();
+            let options = PartOptions { options, allotment: tree.allotment(parts) };
+            Ok(PartsBuilder::new(options, share, expected, &job.range.from))
         });
         let parts = parts.transpose()?;
         let recodes = global.is_some_and(|p| p.options().run_codes == RunCodes::Huffman);

@@ -17,6 +17,8 @@ pub(crate) mod merge_scheduler;
 pub(crate) mod older_runs;
 pub(crate) mod open_merges;
 pub(crate) mod parts_builder;
+pub(crate) mod refit;
+pub(crate) mod refit_scheduler;
 pub(crate) mod split_merge;
 pub(crate) mod submerge;
 pub(crate) mod work;

@@ -17,6 +17,7 @@ use crate::entries::key_bounds::KeyBounds;
 use crate::error::Result;
 use crate::files::distinct_keys::Keys;
 use crate::files::placed_run::PlacedRun;
+use crate::guard::allotment::Allotment;
 use crate::guard::rebuild::{OLDEST_RUN, insert_run, part_builder};
 use crate::plan::flush_size::OverlayShare;
 use crate::sync::{AtomicUsize, Mutex, Ordering, lock};
@@ -37,7 +38,7 @@ pub(crate) struct PartsBuilder {
 }
 
 struct Building {
-    options: GrfOptions,
+    options: PartOptions,
     overlay_share: Option<OverlayShare>,
     expected: Expected,
     /// Parts that are built, and where they begin.
@@ -48,6 +49,21 @@ struct Building {
     /// Submerges that ended before their turn.
     ended: Vec<SubmergeKeys>,
     peak_bytes: usize,
+}
+
+/// The options of parts, by where they begin.
+pub(crate) struct PartOptions {
+    pub(crate) options: GrfOptions,
+    /// Decides about their bits. None: the options do.
+    pub(crate) allotment: Option<Allotment>,
+}
+
+impl PartOptions {
+    fn at(&self, lower: &[u8]) -> GrfOptions {
+        let allotted = self.allotment.as_ref().map(|allotment| allotment.bits_at(lower));
+        let bits_per_key = allotted.unwrap_or(self.options.bits_per_key);
+        GrfOptions { bits_per_key, ..self.options }
+    }
 }
 
 /// What is known of a part before it is built.
@@ -112,14 +128,14 @@ impl PartsBuilder {
     /// `overlay_share`: the share of all entries that runs above the last level will have; None:
     /// that is not known.
     pub(crate) fn new(
-        options: &GrfOptions,
+        options: PartOptions,
         overlay_share: Option<OverlayShare>,
         expected: Expected,
         from: &[u8],
     ) -> Self {
-        let builder = expected.prepare(part_builder(options, overlay_share));
+        let builder = expected.prepare(part_builder(&options.at(from), overlay_share));
         let building = Building {
-            options: *options,
+            options,
             overlay_share,
             expected,
             done: Vec::new(),
@@ -171,7 +187,7 @@ impl Building {
 
     /// Ends a part; the next one begins at `lower`.
     fn cut(&mut self, lower: &[u8]) {
-        let next = part_builder(&self.options, self.overlay_share);
+        let next = part_builder(&self.options.at(lower), self.overlay_share);
         let next = self.expected.prepare(next);
         let builder = std::mem::replace(&mut self.builder, next);
         self.peak_bytes = self.peak_bytes.max(self.done_bytes() + builder.peak_bytes());

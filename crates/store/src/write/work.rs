@@ -2,6 +2,7 @@
 //! ```text
 //! flush     at most one: its task, the thread that runs it, its last failure
 //! merges    those that are open
+//! refit     at most one: a part of the filter that gets other bits
 //! ```
 //! Invariant: a thread that holds its lock sees all work that is under way.
 
@@ -12,12 +13,14 @@ use crate::shared::worker_pool::{RETRY_FIRST, RETRY_LONGEST};
 use crate::sync::ThreadId;
 use crate::write::flush::FlushTask;
 use crate::write::open_merges::OpenMerges;
+use crate::write::refit::RefitWork;
 
 /// What is being done, and what went wrong.
 #[derive(Default)]
 pub(crate) struct Work {
     pub(super) flush: FlushWork,
     pub(crate) merges: OpenMerges,
+    pub(super) refit: RefitWork,
     /// The threads that run a step of a merge.
     pub(crate) merging: Vec<ThreadId>,
     /// Everything is to be merged into one run.

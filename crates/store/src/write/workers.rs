@@ -45,11 +45,12 @@ impl Drop for FlushStep<'_> {
 }
 
 impl Engine {
-    /// Runs one step of a flush if one is due, else one of a merge. False: nothing is due.
+    /// Runs one step of a flush if one is due, else one of a merge, else one of a part that gets
+    /// other bits. False: nothing is due.
     pub(crate) fn step(&self) -> Result<bool> {
         self.sweep();
         self.seal_if_asked();
-        Ok(self.flush_step()? || self.lone_merge_step(None)?)
+        Ok(self.flush_step()? || self.lone_merge_step(None)? || self.refit_step())
     }
 
     /// One step of the work that `choice` picks among all that can be gone on with now. False:
@@ -60,11 +61,13 @@ impl Engine {
         let work = lock(&self.work);
         let flushes = usize::from(self.is_wanted(WorkKind::Flush, &work));
         let merges = self.merge_choices(&work);
+        let refits = usize::from(self.is_refit_due(&work));
         drop(work);
-        match choice.checked_rem(flushes + merges) {
+        match choice.checked_rem(flushes + merges + refits) {
             None => Ok(false),
             Some(nth) if nth < flushes => self.flush_step(),
-            Some(nth) => self.lone_merge_step(Some(nth - flushes)),
+            Some(nth) if nth < flushes + merges => self.lone_merge_step(Some(nth - flushes)),
+            Some(_) => Ok(self.refit_step()),
         }
     }
 
@@ -146,7 +149,7 @@ impl Engine {
     /// there is none, and nothing is due.
     fn others_went_on(&self) -> bool {
         let (work, own) = (lock(&self.work), current().id());
-        let at_work = || work.flush.busy.iter().chain(&work.merging);
+        let at_work = || work.flush.busy.iter().chain(&work.merging).chain(&work.refit.busy);
         if at_work().any(|thread| *thread == own) {
             return false;
         }
@@ -165,7 +168,7 @@ impl Engine {
     pub(crate) fn is_wanted(&self, kind: WorkKind, work: &Work) -> bool {
         match kind {
             WorkKind::Flush => work.flush.busy.is_none() && self.is_flush_due(work),
-            WorkKind::Merge => self.merge_choices(work) > 0,
+            WorkKind::Merge => self.merge_choices(work) > 0 || self.is_refit_due(work),
             WorkKind::Keep => false,
         }
     }
@@ -444,6 +447,7 @@ impl Engine {
     pub(crate) fn abandon_work(&self) {
         let mut work = lock(&self.work);
         let (flush, merges) = (work.flush.task.take(), work.merges.close_all());
+        work.refit.task = None;
         drop(work);
         if let Some(task) = flush {
             task.abandon(self);

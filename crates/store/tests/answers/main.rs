@@ -6,6 +6,7 @@ mod shapes;
 mod cached;
 mod count;
 mod elastic;
+mod filter_memory;
 mod filter_tuning;
 mod image;
 mod knob;

@@ -67,6 +67,7 @@ pub(crate) fn rows() -> Vec<Row> {
         write_buffer_bytes,
         guard,
         bits_per_key,
+        filter_memory,
         monkey,
         point_bits,
         filter,
@@ -110,6 +111,7 @@ pub(crate) fn rows() -> Vec<Row> {
         session_rows(sync, create_if_missing),
         log_rows(max_log_bytes, kept_log_bytes, transaction_memory),
         lock_rows(lock_timeout),
+        filter_memory_rows(filter_memory),
         policy_rows(policy),
         elastic_rows(filter.get()),
         filter_rows(&filter),
@@ -301,6 +303,11 @@ fn log_rows(max_log_bytes: u64, kept_log_bytes: u64, transaction_memory: u64) ->
             o.transaction_memory(v)
         }),
     ]
+}
+
+fn filter_memory_rows(filter_memory: u64) -> Vec<Row> {
+    let any = vec![0, 1, u64::MAX];
+    vec![row("filter_memory", small(), filter_memory, any, vec![], |o, v| o.filter_memory(v))]
 }
 
 fn question_rows(learn_questions: bool, time_calls: bool) -> Vec<Row> {

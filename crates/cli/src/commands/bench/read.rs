@@ -4,7 +4,9 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
-use trommel_lab::{Ask, DeletedBy, Deletion, Dist, Kind, ReadWorkload, Skew};
+use trommel_lab::{
+    Ask, DeletedBy, Deletion, Dist, FilterMemory, Kind, PartsPlan, ReadWorkload, Skew,
+};
 use trommel_lab::{
     ManyReport, Measured, PipelinedReport, ReadPlan, ReadReport, TreePlan, TurnsReport, bench_read,
 };
@@ -25,7 +27,7 @@ use crate::watch::watcher::Listener;
 pub(crate) struct BenchReadArgs {
     #[command(flatten)]
     pub(crate) workload: WorkloadArgs,
-    /// When runs merge: lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
+    /// When runs merge. One of lazy-leveling, leveling, tiering, rocksdb, levelled-from:LEVEL.
     #[arg(long, value_name = "NAME", value_parser = policy, default_value = "lazy-leveling")]
     pub(crate) policy: trommel::Policy,
     /// L: how many levels the tree has; 1 gives one run.
@@ -45,6 +47,14 @@ pub(crate) struct BenchReadArgs {
     /// Bytes after which a run goes on in another file.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) table_bytes: Option<usize>,
+    /// Bytes of a partition. Each partition of the last level has a part of a global range filter.
+    #[arg(long, value_name = "BYTES", value_parser = byte_count)]
+    pub(crate) partition_bytes: Option<usize>,
+    /// Memory of grf when it is asked. In bytes, or per cent of what it takes (50%): parts that are
+    /// asked less get fewer bits. The store is loaded without a limit, and all questions are asked
+    /// once before they are measured.
+    #[arg(long, value_name = "SIZE", value_parser = filter_memory)]
+    pub(crate) filter_memory: Option<FilterMemory>,
     /// Read and write tables past the operating system's cache. (What is measured first is read
     /// into the block cache alone.)
     #[arg(long)]
@@ -111,6 +121,11 @@ pub(crate) struct BenchReadArgs {
 }
 
 impl BenchReadArgs {
+    fn parts(&self) -> PartsPlan {
+        let partition_bytes = self.partition_bytes.map(|bytes| bytes as u64);
+        PartsPlan { partition_bytes, filter_memory: self.filter_memory }
+    }
+
     /// What is special about keys and questions.
     pub(crate) fn special(&self) -> ReadWorkload {
         let by = self.deleted_by;
@@ -121,6 +136,16 @@ impl BenchReadArgs {
             empty_shares: self.empty.clone(),
         }
     }
+}
+
+/// Reads a number of bytes, or a share like 50%.
+fn filter_memory(text: &str) -> Result<FilterMemory, String> {
+    let Some(number) = text.strip_suffix('%') else {
+        return byte_count(text).map(|bytes| FilterMemory::Bytes(bytes as u64));
+    };
+    let share = number.parse().ok().filter(|share: &f64| (0.0..=100.0).contains(share));
+    let share = share.map(|share| FilterMemory::Share(share / 100.0));
+    share.ok_or_else(|| format!("'{text}' is no share like 50%"))
 }
 
 /// Reads the name of a kind of question.
@@ -160,6 +185,7 @@ pub(crate) fn run(arguments: &BenchReadArgs, json: bool, out: &mut dyn Write) ->
             block_cache_bytes: arguments.block_cache,
             direct: arguments.direct,
             table_bytes: arguments.table_bytes.map(|bytes| bytes as u64),
+            parts: arguments.parts(),
             seed: workload.seed,
             synced: !arguments.no_sync,
         },

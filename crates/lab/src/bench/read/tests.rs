@@ -6,6 +6,7 @@ use trommel_guards::ElasticOptions;
 use super::*;
 use crate::progress::Silent;
 use crate::questions::read_workload::{DeletedBy, Deletion};
+use crate::tree_plan::{FilterMemory, PartsPlan};
 
 fn plan(folder: &Path) -> ReadPlan {
     ReadPlan {
@@ -26,6 +27,7 @@ fn plan(folder: &Path) -> ReadPlan {
             elastic: ElasticOptions::default(),
             block_cache_bytes: None,
             table_bytes: None,
+            parts: PartsPlan::default(),
             direct: false,
             seed: 1,
             synced: false,
@@ -118,6 +120,32 @@ fn guards_take_what_was_asked_for_or_say_that_they_cannot() {
         assert_eq!(report.false_negatives, 0, "{}", report.guard);
     }
     assert!(!none.report.unfit && none.report.bits_setting.is_none());
+}
+
+#[test]
+fn a_filter_with_less_memory_says_maybe_where_little_is_asked() {
+    let guards = vec![GuardKind::Grf];
+    let measured = |filter_memory| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut plan = ReadPlan { guards: guards.clone(), loads: 1, ..plan(folder.path()) };
+        (plan.keys, plan.dist, plan.skew) = (Some(40_000), Dist::Uniform, Skew::Zipf(0.99));
+        (plan.kinds, plan.queries) = (vec![Kind::PointMiss], 20_000);
+        plan.tree.parts = PartsPlan { partition_bytes: Some(64 << 10), filter_memory };
+        let measured = bench_read(&plan, &mut Silent).expect("measured").swap_remove(0);
+        assert_eq!(measured.report.false_negatives, 0);
+        measured
+    };
+    let whole = measured(None);
+    let bytes = whole.stats.guard.memory_bytes;
+    assert!(whole.stats.partitions.len() > 10 && whole.stats.guard.part_bits.is_none());
+    for half in [FilterMemory::Share(0.5), FilterMemory::Bytes(bytes / 2)] {
+        let Measured { report, stats } = measured(Some(half));
+        assert!(stats.guard.memory_bytes <= bytes / 2, "{:?}", stats.guard);
+        let (least, most) = stats.guard.part_bits.expect("parts share memory");
+        assert!(least < 6.0 && most > 8.0 && most <= 12.0, "{least} to {most}");
+        assert!(report.point_miss.false_positive_rate > 0.01, "{:?}", report.point_miss);
+        assert!(report.point_miss.false_positive_rate < 0.16, "{:?}", report.point_miss);
+    }
 }
 
 #[test]

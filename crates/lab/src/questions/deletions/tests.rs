@@ -9,7 +9,7 @@ use crate::bench::load::load;
 use crate::keys::dist::{Dist, FileFormat};
 use crate::progress::Silent;
 use crate::questions::read_workload::{Deletion, ReadWorkload, Stored};
-use crate::tree_plan::TreePlan;
+use crate::tree_plan::{PartsPlan, TreePlan};
 
 fn tree(size_ratio: u32, levels: u32) -> TreePlan {
     TreePlan {
@@ -26,6 +26,7 @@ fn tree(size_ratio: u32, levels: u32) -> TreePlan {
         block_cache_bytes: None,
         direct: false,
         table_bytes: None,
+        parts: PartsPlan::default(),
         seed: 1,
         synced: false,
     }

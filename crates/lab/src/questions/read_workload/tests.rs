@@ -5,6 +5,7 @@ use trommel::options::FilterTuning;
 use trommel_guards::ElasticOptions;
 
 use super::*;
+use crate::tree_plan::PartsPlan;
 
 fn tree() -> TreePlan {
     TreePlan {
@@ -21,6 +22,7 @@ fn tree() -> TreePlan {
         block_cache_bytes: None,
         direct: false,
         table_bytes: None,
+        parts: PartsPlan::default(),
         seed: 1,
         synced: false,
     }

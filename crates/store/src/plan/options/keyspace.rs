@@ -77,6 +77,7 @@ setters! {
     write_buffer_bytes: usize,
     guard: GuardKind,
     bits_per_key: f64,
+    filter_memory: u64,
     monkey: bool,
     point_bits: u8,
     learn_questions: bool,

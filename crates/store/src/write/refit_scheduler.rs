@@ -1,0 +1,107 @@
+//! When a part of the filter is built anew that should have other bits.
+//! ```text
+//! look -> no part is worth it: again when more was asked, flushed or merged
+//!   ^  '-> build -> install
+//!   '------ pause ------'
+//! ```
+//! In stepped mode there are no pauses. Invariants: one part at a time. A failure is told, and
+//! leaves the part as it is.
+
+use std::time::Duration;
+
+use crate::plan::background::Background;
+use crate::shared::worker_pool::RETRY_LONGEST;
+use crate::sync::{current, lock, now};
+use crate::write::engine::Engine;
+use crate::write::refit::{Refit, RefitWork, Seen};
+use crate::write::work::Work;
+
+/// So many more questions are noted before parts are looked at again.
+const LOOK_EACH: u64 = 1024;
+/// Threads look so often at most. They are not called for questions.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// Of the time of the thread that does it, building takes one part in so many.
+const TIME_SHARE: u32 = 10;
+
+/// A step that this thread runs. Dropped, by a panic too: another step may follow.
+struct RefitStep<'c> {
+    engine: &'c Engine,
+    task: Option<Refit>,
+    found_nothing: Option<Seen>,
+    pause: Option<Duration>,
+}
+
+impl Drop for RefitStep<'_> {
+    fn drop(&mut self) {
+        let mut work = lock(&self.engine.work);
+        let is_stepped = self.engine.table_files.options.background == Background::Stepped;
+        work.refit = RefitWork {
+            task: self.task.take(),
+            busy: None,
+            found_nothing: self.found_nothing,
+            // Steps depend on nothing but what came before them.
+            not_before: self.pause.filter(|_| !is_stepped).map(|pause| now() + pause),
+        };
+        drop(work);
+        self.engine.work_has_changed();
+    }
+}
+
+impl Engine {
+    /// One step: builds a part, or installs it. False: no part is worth it, or another thread is at
+    /// it. A failure is told, and stops nothing: the part stays as it is.
+    pub(crate) fn refit_step(&self) -> bool {
+        let mut work = lock(&self.work);
+        if !self.is_refit_due(&work) {
+            return false;
+        }
+        work.refit.busy = Some(current().id());
+        let (task, start) = (work.refit.task.take(), now());
+        drop(work);
+        let mut step = RefitStep { engine: self, task: None, found_nothing: None, pause: None };
+        let seen = self.seen();
+        let done = match task {
+            Some(task) => task.install(self).map(|()| true),
+            None => Refit::build(self).map(|built| {
+                step.task = built;
+                step.task.is_some()
+            }),
+        };
+        let Ok(has_done) = done.inspect_err(|error| self.env.tell_failure("a filter", error))
+        else {
+            (step.found_nothing, step.pause) = (seen, Some(RETRY_LONGEST));
+            return true;
+        };
+        match &step.task {
+            Some(built) => {
+                let bytes = built.base_bytes(&self.current.pin());
+                self.rate_limiter.spend(bytes, self.env.clock.now());
+            }
+            None if has_done => step.pause = Some((now() - start) * (TIME_SHARE - 1)),
+            None => (step.found_nothing, step.pause) = (seen, Some(LOOK_AGAIN)),
+        }
+        has_done
+    }
+
+    /// Whether a part is being built, or parts are to be looked at.
+    pub(crate) fn is_refit_due(&self, work: &Work) -> bool {
+        let RefitWork { task, busy, found_nothing, .. } = &work.refit;
+        if self.asked_keys.lately().is_none() || busy.is_some() {
+            return false;
+        }
+        task.is_some() || (work.refit.pause_left().is_none() && *found_nothing != self.seen())
+    }
+
+    /// When a thread looks again. None: there is nothing to look at, ever.
+    pub(crate) fn next_refit_look(&self) -> Option<Duration> {
+        self.asked_keys.lately()?;
+        Some(lock(&self.work).refit.pause_left().unwrap_or(LOOK_AGAIN))
+    }
+
+    fn seen(&self) -> Option<Seen> {
+        let questions = self.asked_keys.lately()?.noted() / LOOK_EACH;
+        let now = self.current.pin();
+        let (flushes, merge_epoch) = (now.layout.next_flush.0, now.merge_epoch);
+        Some(Seen { questions, flushes, merge_epoch })
+    }
+}

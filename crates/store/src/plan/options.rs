@@ -77,14 +77,14 @@ options! {
     guard: GuardKind = GuardKind::Grf, "a guard's name";
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     bits_per_key: f64 = 12.0, "1 to 64" if |it| (1.0..=64.0).contains(it);
-    /// Memory that `grf` settles at, in bytes. It is of each key space by itself, and of no other
-    /// guard. 0: no limit but `bits_per_key`, which no part of the filter exceeds. Where memory
-    /// does not do for that, parts that are asked less in vain get fewer bits, down to 3. Merges
-    /// build parts so, and a part that should have other bits is built anew in the background, one
-    /// at a time. An opening takes parts as their images are, and they shrink then. The more
-    /// partitions ([`partition_bytes`](OptionValues::partition_bytes)), the better it follows what
-    /// is asked. Less: more needless reads of what is asked seldom. A sample of at most 8192 asked
-    /// keys is in memory for it.
+    /// Bytes that `grf` settles at. They are of each key space by itself, and of no other guard. 0:
+    /// no limit but `bits_per_key`, which no part of the filter exceeds. Where memory does not do
+    /// for that, parts that are asked less in vain get fewer bits, down to 3. Merges build parts
+    /// so, and a part that should have other bits is built anew in the background, one at a time.
+    /// An opening takes parts as their images are, and they shrink then. The more partitions
+    /// ([`partition_bytes`](OptionValues::partition_bytes)), the better it follows what is asked.
+    /// Less: more needless reads of what is asked seldom. A sample of at most 8192 asked keys is in
+    /// memory for it.
     filter_memory: u64 = 0, "any number";
     /// Whether the runs of the tree share the guard's memory as Monkey divides it: more bits per
     /// key for small runs, fewer for large ones. The average is `bits_per_key` just before a merge

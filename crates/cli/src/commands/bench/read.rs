@@ -50,8 +50,8 @@ pub(crate) struct BenchReadArgs {
     /// Bytes of a partition. Each partition of the last level has a part of a global range filter.
     #[arg(long, value_name = "BYTES", value_parser = byte_count)]
     pub(crate) partition_bytes: Option<usize>,
-    /// Memory of grf when it is asked. In bytes, or per cent of what it takes (50%): parts that are
-    /// asked less get fewer bits. The store is loaded without a limit, and all questions are asked
+    /// Memory of grf. In bytes, or per cent of what it takes (50%): parts that are asked less get
+    /// fewer bits. The store is loaded without a limit, and all questions are asked
     /// once before they are measured.
     #[arg(long, value_name = "SIZE", value_parser = filter_memory)]
     pub(crate) filter_memory: Option<FilterMemory>,

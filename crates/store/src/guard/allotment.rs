@@ -229,8 +229,8 @@ mod tests {
     // None of the others has much to give.
     #[test]
     fn many_parts_make_room_for_one() {
-        let limit = 40 * 1000 * 6 / 8;
-        let even = settled(vec![part(1000, 0); 40], limit);
+        let limit = 10 * 1000 * 6 / 8;
+        let even = settled(vec![part(1000, 0); 10], limit);
         let mut asked = even.clone();
         asked[7].asked = 8000;
         let settled = settled(asked, limit);

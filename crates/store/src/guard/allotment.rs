@@ -113,7 +113,8 @@ fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
     };
     let hottest = heats.iter().copied().fold(f64::MIN, f64::max);
     let coldest = heats.iter().copied().fold(f64::MAX, f64::min);
-    let (mut low, mut high) = (least - hottest, bits_per_key - coldest);
+    // Beyond the levels at which all have the least and the most, so that these are exact.
+    let (mut low, mut high) = (least - hottest - 1.0, bits_per_key - coldest + 1.0);
     if fits(high) {
         low = high;
     }

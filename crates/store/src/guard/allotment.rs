@@ -24,8 +24,8 @@ const EXPECTED_EACH: f64 = 4.0;
 const ANYWHERE: f64 = 0.02;
 /// A part is built anew if it then gains or loses so many bits.
 const WORTH_BITS: f64 = 1.0;
-/// The same where all parts take too much.
-const WORTH_BITS_OF_TOO_MANY: f64 = 0.1;
+/// The same of a part that loses bits where all take too much, or another one needs them.
+const WORTH_BITS_IF_NEEDED: f64 = 0.1;
 /// Halvings of the interval that the level is in: beyond what any bit can tell.
 const HALVINGS: usize = 60;
 
@@ -113,7 +113,8 @@ fn allot(parts: &[PartUse], limit: u64, bits_per_key: f64) -> Vec<f64> {
     };
     let hottest = heats.iter().copied().fold(f64::MIN, f64::max);
     let coldest = heats.iter().copied().fold(f64::MAX, f64::min);
-    let (mut low, mut high) = (least - hottest, bits_per_key - coldest);
+    // Beyond the levels at which all have the least and the most, so that these are exact.
+    let (mut low, mut high) = (least - hottest - 1.0, bits_per_key - coldest + 1.0);
     if fits(high) {
         low = high;
     }
@@ -137,15 +138,18 @@ fn heats(parts: &[PartUse]) -> Vec<f64> {
 /// The part that should be built anew next, with these bits. Those that free memory come first.
 fn next_change(parts: &[PartUse], bits: &[f64], limit: u64) -> Option<usize> {
     let free = limit as f64 - parts.iter().map(PartUse::planned_bytes).sum::<f64>();
-    let worth = if free < 0.0 { WORTH_BITS_OF_TOO_MANY } else { WORTH_BITS };
     let gained = |place: usize| bits[place] - parts[place].bits;
     let bytes = |place: usize| gained(place) * parts[place].keys as f64 / 8.0;
-    let has_keys = |place: &usize| parts[*place].keys > 0;
     let by_bytes = |one: &usize, other: &usize| bytes(*one).total_cmp(&bytes(*other));
-    let shrinking = (0..parts.len()).filter(has_keys).filter(|&place| gained(place) <= -worth);
-    let growing = (0..parts.len()).filter(has_keys).filter(|&place| gained(place) >= worth);
-    let growing = growing.filter(|&place| bytes(place) <= free);
-    shrinking.min_by(by_bytes).or_else(|| growing.max_by(by_bytes))
+    let all = || (0..parts.len()).filter(|&place| parts[place].keys > 0);
+    let shrinks = |worth: f64| all().filter(|&place| gained(place) <= -worth).min_by(by_bytes);
+    if free < 0.0 {
+        return shrinks(WORTH_BITS_IF_NEEDED);
+    }
+    let growing = || all().filter(|&place| gained(place) >= WORTH_BITS);
+    let grows = || growing().filter(|&place| bytes(place) <= free).max_by(by_bytes);
+    let makes_room = || growing().next().and_then(|_| shrinks(WORTH_BITS_IF_NEEDED));
+    shrinks(WORTH_BITS).or_else(grows).or_else(makes_room)
 }
 
 #[cfg(test)]
@@ -221,6 +225,19 @@ mod tests {
         let turned = [PartUse { asked: 100, ..half[0] }, PartUse { asked: 50_000, ..half[1] }];
         let turned = settled(turned.to_vec(), all / 2);
         assert!(turned[1].bits > turned[0].bits + 4.0, "{turned:?}");
+    }
+
+    // None of the others has much to give.
+    #[test]
+    fn many_parts_make_room_for_one() {
+        let limit = 10 * 1000 * 6 / 8;
+        let even = settled(vec![part(1000, 0); 10], limit);
+        let mut asked = even.clone();
+        asked[7].asked = 8000;
+        let settled = settled(asked, limit);
+        assert!(settled[7].bits > even[7].bits + 4.0, "{} bits", settled[7].bits);
+        assert!(even.iter().zip(&settled).all(|(even, now)| now.bits > even.bits - 1.0));
+        assert!(settled.iter().map(PartUse::planned_bytes).sum::<f64>() <= limit as f64);
     }
 
     proptest! {

@@ -179,6 +179,8 @@ fn memory_is_set_and_taken_back_at_an_opening() {
     }
     let db = open(&disk, options(whole / 2));
     assert!(db.stats().expect("open").guard.built_at_open);
+    assert!(memory(&db) <= whole * 2 / 3, "{} of {whole}", memory(&db));
+    db.settle().expect("builds parts");
     assert!(memory(&db) <= whole / 2, "{} of {whole}", memory(&db));
     check_answers(&db, &map);
 }

@@ -28,6 +28,7 @@ use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
 use crate::read::lookup::{PointQuery, count_reads};
+use crate::read::scan_cursor::ScanCursor;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
@@ -150,13 +151,14 @@ impl Side {
         blocks: Option<Arc<Fetched>>,
     ) -> Result<Self> {
         let runs_reached = !version.runs.is_empty();
+        let sources = Sources::new(direction, version.runs.len() + version.sealed.len() + 1);
         let deleted = ScanDeleted::new(Arc::clone(&version), at);
         let mut side = Side {
             version: HeldVersion::new(version, Holder::Scan),
             at,
             direction,
             blocks,
-            sources: Sources::new(direction),
+            sources,
             waiting: Vec::new(),
             guard: Lazy::Done,
             approaches: Approach::ALL.iter(),
@@ -192,7 +194,7 @@ impl Side {
         for (number, (memtable, greatest)) in active.chain(sealed).enumerate() {
             if !memtable.is_empty() {
                 let age = Age { memtable: Some(number), greatest };
-                self.add_source(Box::new(memtable.cursor()), None, age, bounds)?;
+                self.add_source(ScanCursor::Memtable(memtable.cursor()), None, age, bounds)?;
             }
         }
         Ok(())
@@ -265,7 +267,7 @@ impl Side {
             Some(cursor) => {
                 let greatest = self.version.runs.iter().map(|placed| placed.run.greatest()).max();
                 let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
-                self.add_source(Box::new(cursor), None, age, bounds)?;
+                self.add_source(ScanCursor::View(Box::new(cursor)), None, age, bounds)?;
             }
             None => self.ask_runs(&Asked::Locator { guard, codes }, bounds, range)?,
         }
@@ -305,13 +307,13 @@ impl Side {
             Cow::Owned(KeyBounds { from: from.to_vec(), to: bounds.to.clone() })
         });
         let cursor = run.cursor().with_blocks(self.blocks.clone());
-        self.add_source(Box::new(cursor), Some(run), age, bounds)
+        self.add_source(ScanCursor::Run(Box::new(cursor)), Some(run), age, bounds)
     }
 
     /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
     fn add_source(
         &mut self,
-        mut cursor: Box<dyn Cursor + Send>,
+        mut cursor: ScanCursor,
         run: Option<&Arc<Run>>,
         age: Age,
         bounds: &KeyBounds,

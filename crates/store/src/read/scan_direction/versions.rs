@@ -11,6 +11,7 @@
 //! says.
 
 use super::{Direction, Side};
+use crate::entries::cursor::Cursor;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::value::Value;
 use crate::error::Result;

@@ -226,7 +226,7 @@ impl Block {
 
     /// The entry at `place`. None: the block ends there. Requires: an entry is there, or the
     /// block's end.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<Parsed> {
         let view = self.view();
         (place.head < view.parts.values_at as usize).then(|| view.entry(place))

@@ -7,6 +7,8 @@
 
 use std::ops::Range;
 
+use trommel_filters::prefetch_lines;
+
 use crate::entries::block::{Block, EntryOffsets, Parsed, Sought};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
@@ -18,6 +20,9 @@ pub(crate) struct BlockCursor {
     at: EntryOffsets,
     parsed: Option<Parsed>,
 }
+
+/// Cache lines of values that are asked for where a seek ends.
+const VALUE_LINES: usize = 2;
 
 /// The key of the entry in hand, which changes from some byte on.
 #[derive(Default)]
@@ -86,6 +91,8 @@ impl BlockCursor {
         if let Some(Sought { entry, .. }) = found {
             self.key.go_on_far(0, &key[..entry.shared]);
             self.key.go_on(entry.shared, self.block.raw(), entry.key_at..entry.next.head);
+            // Most scans give it out, after entries of other blocks.
+            prefetch_lines(self.block.raw(), entry.value_at, VALUE_LINES);
         }
     }
 

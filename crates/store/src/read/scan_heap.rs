@@ -13,6 +13,7 @@ use crate::entries::cursor::Cursor;
 use crate::entries::cursor_heap::{CursorHeap, head, order};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::key_head;
+use crate::entries::value::Value;
 use crate::error::Error;
 use crate::files::run::Run;
 use crate::read::scan_cursor::ScanCursor;
@@ -77,6 +78,15 @@ impl Sources {
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         self.list[*self.heap.top()?].cursor.entry()
+    }
+
+    /// A handle on its value. None is next: an empty one.
+    #[inline]
+    pub(crate) fn value(&self) -> Value {
+        match self.heap.top() {
+            Some(top) => self.list[*top].cursor.value(),
+            None => Value::empty(),
+        }
     }
 
     /// The source that has it.

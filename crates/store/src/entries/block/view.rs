@@ -319,7 +319,7 @@ impl<'a> View<'a> {
     }
 
     /// The entry at `place`. Requires: an entry is there.
-    #[inline]
+    #[inline(always)]
     pub(super) fn entry(self, place: EntryOffsets) -> Parsed {
         self.parsed(self.head(place))
     }
@@ -335,7 +335,7 @@ impl<'a> View<'a> {
         head.sequence(self.bytes).expect(WALKED)
     }
 
-    #[inline]
+    #[inline(always)]
     fn parsed(self, head: Head) -> Parsed {
         head.parsed(self.bytes).expect(WALKED)
     }

@@ -229,7 +229,10 @@ impl Block {
     #[inline(always)]
     pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<Parsed> {
         let view = self.view();
-        (place.head < view.parts.values_at as usize).then(|| view.entry(place))
+        if place.head >= view.parts.values_at as usize {
+            return None;
+        }
+        Some(view.entry(place))
     }
 
     /// Bytes of the block, as its entries name them.

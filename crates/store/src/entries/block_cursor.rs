@@ -158,7 +158,7 @@ impl BlockCursor {
     }
 
     /// A handle on the entry's value. Past either end: an empty one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         let Some(Parsed { value_at, next, .. }) = self.parsed else { return Value::empty() };
         Value::in_block(self.block.clone(), value_at..next.value)

@@ -375,9 +375,12 @@ impl Cursor for RunCursor {
         self.place.as_ref().is_some_and(Cursor::ends_key_and_block)
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&self) -> Value {
-        self.place.as_ref().map(Cursor::value).unwrap_or_default()
+        match &self.place {
+            Some(place) => place.value(),
+            None => Value::empty(),
+        }
     }
 
     fn reads(&mut self) -> Reads {

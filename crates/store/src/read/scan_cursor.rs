@@ -81,7 +81,9 @@ impl Cursor for ScanCursor {
         of_each!(self, cursor => cursor.ends_key_and_block())
     }
 
-    #[inline]
+    // A value that is written in a call is read in pieces of another size behind it, for which a
+    // processor waits.
+    #[inline(always)]
     fn value(&self) -> Value {
         of_each!(self, cursor => cursor.value())
     }

@@ -334,7 +334,7 @@ impl Side {
     }
 
     /// The value of the key that was found last. Requires: it was not taken yet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_value(&mut self) -> Value {
         match self.value.take() {
             Some(value) => value,

@@ -81,7 +81,7 @@ impl Sources {
     }
 
     /// A handle on its value. None is next: an empty one.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         match self.heap.top() {
             Some(top) => self.list[*top].cursor.value(),

@@ -250,9 +250,12 @@ impl Cursor for TableCursor {
         key.is_some_and(|key| !self.table.continues(self.number, key))
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&self) -> Value {
-        self.place.as_ref().map(BlockCursor::value).unwrap_or_default()
+        match &self.place {
+            Some(place) => place.value(),
+            None => Value::empty(),
+        }
     }
 
     fn reads(&mut self) -> Reads {

@@ -224,16 +224,15 @@ impl Block {
         self.view().restart_before_place(place)
     }
 
-    /// The entry at `place`, and the end of its key that it does not share. None: the block ends
-    /// there. Requires: an entry is there, or the block's end.
-    #[inline]
-    pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<(Parsed, &[u8])> {
+    /// The entry at `place`. None: the block ends there. Requires: an entry is there, or the
+    /// block's end.
+    #[inline(always)]
+    pub(crate) fn entry_at(&self, place: EntryOffsets) -> Option<Parsed> {
         let view = self.view();
         if place.head >= view.parts.values_at as usize {
             return None;
         }
-        let entry = view.entry(place);
-        Some((entry, &view.bytes[entry.key_at..entry.next.head]))
+        Some(view.entry(place))
     }
 
     /// Bytes of the block, as its entries name them.
@@ -243,6 +242,7 @@ impl Block {
     }
 
     /// All of its bytes.
+    #[inline]
     pub(crate) fn raw(&self) -> &[u8] {
         &self.memory.slice
     }

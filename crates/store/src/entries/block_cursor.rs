@@ -5,6 +5,10 @@
 //! ```
 //! Invariant: `key` is the whole key of the entry at `at`; at the block's end there is no entry.
 
+use std::ops::Range;
+
+use trommel_filters::prefetch_lines;
+
 use crate::entries::block::{Block, EntryOffsets, Parsed, Sought};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::value::Value;
@@ -12,15 +16,60 @@ use crate::entries::value::Value;
 /// A place in a block: at an entry, or past either end.
 pub(crate) struct BlockCursor {
     block: Block,
-    key: Vec<u8>,
+    key: KeyInHand,
     at: EntryOffsets,
     parsed: Option<Parsed>,
+}
+
+/// Cache lines of values that are asked for where a seek ends.
+const VALUE_LINES: usize = 2;
+
+/// The key of the entry in hand, which changes from some byte on.
+#[derive(Default)]
+struct KeyInHand {
+    /// More than the key, so that its end may be written in pieces of a fixed size.
+    memory: Vec<u8>,
+    len: usize,
+}
+
+/// Most ends of keys that differ from the key before are no longer.
+const PIECE: usize = 16;
+/// Memory is asked for with room for more: most keys of a block then need no other.
+const KEY_BYTES: usize = 48;
+
+impl KeyInHand {
+    #[inline]
+    fn as_slice(&self) -> &[u8] {
+        &self.memory[..self.len]
+    }
+
+    /// Keeps the first `shared` bytes and goes on with bytes of a block. Requires: it has so many.
+    #[inline]
+    fn go_on(&mut self, shared: usize, block: &[u8], end: Range<usize>) {
+        let piece = block.get(end.start..).and_then(<[u8]>::first_chunk::<PIECE>);
+        let room = self.memory.get_mut(shared..).and_then(<[u8]>::first_chunk_mut::<PIECE>);
+        match (piece, room) {
+            // What follows the end is copied with it: for a known length no loop is needed.
+            (Some(piece), Some(room)) if end.len() <= PIECE => *room = *piece,
+            _ => return self.go_on_far(shared, &block[end]),
+        }
+        self.len = shared + end.len();
+    }
+
+    #[inline(never)]
+    fn go_on_far(&mut self, shared: usize, end: &[u8]) {
+        self.memory.truncate(shared);
+        self.memory.reserve(end.len() + KEY_BYTES);
+        self.memory.extend_from_slice(end);
+        self.len = self.memory.len();
+        self.memory.resize(self.len + PIECE, 0);
+    }
 }
 
 impl BlockCursor {
     /// Past the end of `block`.
     pub(crate) fn new(block: Block) -> Self {
-        BlockCursor { at: block.end(), block, key: Vec::new(), parsed: None }
+        BlockCursor { at: block.end(), block, key: KeyInHand::default(), parsed: None }
     }
 
     /// Moves to another block, past its end, keeping the memory.
@@ -40,9 +89,10 @@ impl BlockCursor {
         self.at = found.map_or(self.block.end(), |found| found.place);
         self.parsed = found.map(|found| found.entry);
         if let Some(Sought { entry, .. }) = found {
-            self.key.clear();
-            self.key.extend_from_slice(&key[..entry.shared]);
-            self.key.extend_from_slice(self.block.bytes(entry.key_at..entry.next.head));
+            self.key.go_on_far(0, &key[..entry.shared]);
+            self.key.go_on(entry.shared, self.block.raw(), entry.key_at..entry.next.head);
+            // Most scans give it out, after entries of other blocks.
+            prefetch_lines(self.block.raw(), entry.value_at, VALUE_LINES);
         }
     }
 
@@ -68,6 +118,7 @@ impl BlockCursor {
     }
 
     /// To the entry after. At the last one: past the end.
+    #[inline]
     pub(crate) fn next(&mut self) {
         if let Some(parsed) = self.parsed {
             self.step_to(parsed.next);
@@ -92,7 +143,7 @@ impl BlockCursor {
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
         let Parsed { sequence, kind, value_at, next, .. } = self.parsed?;
         let value = self.block.bytes(value_at..next.value);
-        Some(Entry { key: &self.key, sequence, kind, value })
+        Some(Entry { key: self.key.as_slice(), sequence, kind, value })
     }
 
     /// False: past either end.
@@ -107,6 +158,7 @@ impl BlockCursor {
     }
 
     /// A handle on the entry's value. Past either end: an empty one.
+    #[inline(always)]
     pub(crate) fn value(&self) -> Value {
         let Some(Parsed { value_at, next, .. }) = self.parsed else { return Value::empty() };
         Value::in_block(self.block.clone(), value_at..next.value)
@@ -114,25 +166,23 @@ impl BlockCursor {
 
     /// How many entries of the block come before the place.
     pub(crate) fn nth(&self) -> u64 {
-        let next = |place: &EntryOffsets| Some(self.block.entry_at(*place)?.0.next);
+        let next = |place: &EntryOffsets| Some(self.block.entry_at(*place)?.next);
         let places = std::iter::successors(Some(self.block.first()), next);
         places.take_while(|place| *place != self.at).count() as u64
     }
 
-    /// Requires: a restart is at `restart`.
+    /// Requires: a restart is at `restart`. It shares nothing with the key before.
     fn jump(&mut self, restart: EntryOffsets) {
-        self.key.clear();
         self.step_to(restart);
     }
 
-    /// Requires: `at` is where the present entry ends, or a restart and no key.
+    /// Requires: `at` is where the present entry ends, or a restart.
+    #[inline]
     fn step_to(&mut self, at: EntryOffsets) {
         self.at = at;
-        let found = self.block.entry_at(at);
-        self.parsed = found.map(|(parsed, _)| parsed);
-        if let Some((parsed, key_end)) = found {
-            self.key.truncate(parsed.shared);
-            self.key.extend_from_slice(key_end);
+        self.parsed = self.block.entry_at(at);
+        if let Some(Parsed { shared, key_at, next, .. }) = self.parsed {
+            self.key.go_on(shared, self.block.raw(), key_at..next.head);
         }
     }
 }

@@ -20,11 +20,13 @@ pub(crate) type AnyCursor = Box<dyn Cursor + Send>;
 pub(crate) struct CursorHeap<T> {
     /// Less: the least entry is on top. Greater: the greatest one.
     next: Ordering,
+    /// What heads are changed by, so that the one on top has the least: no bit, or all of them.
+    flip: u64,
     heap: Vec<(u64, T)>,
 }
 
 /// The order of the entries that two cursors are at.
-pub(crate) fn order(one: &AnyCursor, other: &AnyCursor) -> Ordering {
+pub(crate) fn order<C: Cursor + ?Sized>(one: &C, other: &C) -> Ordering {
     match (one.entry(), other.entry()) {
         (Some(one), Some(other)) => one.order(&other),
         _ => Ordering::Equal,
@@ -33,29 +35,41 @@ pub(crate) fn order(one: &AnyCursor, other: &AnyCursor) -> Ordering {
 
 /// The head of the key that a cursor is at.
 #[inline]
-pub(crate) fn head(cursor: &AnyCursor) -> Option<u64> {
+pub(crate) fn head<C: Cursor + ?Sized>(cursor: &C) -> Option<u64> {
     cursor.entry().map(|entry| key_head(entry.key))
 }
 
 impl<T> CursorHeap<T> {
     pub(crate) fn new(next: Ordering) -> Self {
-        CursorHeap { next, heap: Vec::new() }
+        Self::with_capacity(next, 0)
+    }
+
+    /// With room for so many.
+    pub(crate) fn with_capacity(next: Ordering, most: usize) -> Self {
+        let flip = if next == Ordering::Less { 0 } else { u64::MAX };
+        CursorHeap { next, flip, heap: Vec::with_capacity(most) }
     }
 
     /// Adds what is at a key with this head. `ties`, here and below: the order of entries.
     pub(crate) fn push(&mut self, head: u64, item: T, ties: impl Fn(&T, &T) -> Ordering) {
         let mut place = self.heap.len();
-        self.heap.push((head, item));
+        self.heap.push((head ^ self.flip, item));
         while place > 0 && self.is_before(place, (place - 1) / 2, &ties) {
             self.heap.swap(place, (place - 1) / 2);
             place = (place - 1) / 2;
         }
     }
 
-    /// What is at the next entry, and the head of its key.
+    /// What is at the next entry.
     #[inline]
-    pub(crate) fn top(&self) -> Option<&(u64, T)> {
-        self.heap.first()
+    pub(crate) fn top(&self) -> Option<&T> {
+        self.heap.first().map(|(_, item)| item)
+    }
+
+    /// The head of its key.
+    #[inline]
+    pub(crate) fn top_head(&self) -> Option<u64> {
+        self.heap.first().map(|(head, _)| head ^ self.flip)
     }
 
     #[inline]
@@ -78,27 +92,32 @@ impl<T> CursorHeap<T> {
     ) -> Option<T> {
         let ended = match head {
             Some(head) => {
-                self.heap[0].0 = head;
+                self.heap[0].0 = head ^ self.flip;
                 None
             }
             None => Some(self.heap.swap_remove(0).1),
         };
-        let mut place = 0;
-        loop {
-            let children = 2 * place + 1..self.heap.len().min(2 * place + 3);
-            let next = children.reduce(|a, b| if self.is_before(b, a, &ties) { b } else { a });
-            let Some(next) = next.filter(|next| self.is_before(*next, place, &ties)) else {
-                return ended;
-            };
-            self.heap.swap(place, next);
-            place = next;
+        let (mut place, mut child) = (0, 1);
+        while child < self.heap.len() {
+            let has_sibling = child + 1 < self.heap.len();
+            // A number that is added, not a branch: which one is next is as good as random.
+            child += usize::from(has_sibling && self.is_before(child + 1, child, &ties));
+            if !self.is_before(child, place, &ties) {
+                break;
+            }
+            self.heap.swap(place, child);
+            (place, child) = (child, 2 * child + 1);
         }
+        ended
     }
 
     #[inline]
     fn is_before(&self, one: usize, other: usize, ties: impl Fn(&T, &T) -> Ordering) -> bool {
         cost::step();
         let ((one_head, one), (other_head, other)) = (&self.heap[one], &self.heap[other]);
-        one_head.cmp(other_head).then_with(|| ties(one, other)) == self.next
+        if one_head == other_head {
+            return ties(one, other) == self.next;
+        }
+        one_head < other_head
     }
 }

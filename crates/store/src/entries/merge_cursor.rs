@@ -28,7 +28,7 @@ pub(crate) struct MergeCursor {
 
 impl Input {
     fn order(&self, other: &Input) -> Ordering {
-        order(&self.cursor, &other.cursor).then_with(|| self.place.cmp(&other.place))
+        order(&*self.cursor, &*other.cursor).then_with(|| self.place.cmp(&other.place))
     }
 }
 
@@ -40,7 +40,7 @@ impl MergeCursor {
         for (place, mut cursor) in inputs.into_iter().enumerate() {
             cursor.seek_first()?;
             let mut input = Input { cursor, place };
-            match head(&input.cursor) {
+            match head(&*input.cursor) {
                 Some(head) => merged.heap.push(head, input, Input::order),
                 None => merged.reads += input.cursor.reads(),
             }
@@ -58,20 +58,20 @@ impl MergeCursor {
     /// The entry. None: past the end of all.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        self.heap.top()?.1.cursor.entry()
+        self.heap.top()?.cursor.entry()
     }
 
     /// Which input the entry is of. Past the end of all: none, 0.
     #[inline]
     pub(crate) fn input(&self) -> usize {
-        self.heap.top().map_or(0, |(_, input)| input.place)
+        self.heap.top().map_or(0, |input| input.place)
     }
 
     /// To the entry after. Past the end it stays. After an error the merge cannot go on.
     pub(crate) fn next(&mut self) -> Result<()> {
         let Some(top) = self.heap.top_mut() else { return Ok(()) };
         top.cursor.next()?;
-        let head = head(&top.cursor);
+        let head = head(&*top.cursor);
         if let Some(mut ended) = self.heap.settle_top(head, Input::order) {
             self.reads += ended.cursor.reads();
         }
@@ -115,7 +115,7 @@ mod tests {
             let mut merged = MergeCursor::new(inputs.collect()).unwrap();
             for owned in &list {
                 prop_assert_eq!(merged.entry(), Some(entry(owned)));
-                prop_assert_eq!(merged.heap.top().unwrap().1.cursor.value(), owned.3.clone());
+                prop_assert_eq!(merged.heap.top().unwrap().cursor.value(), owned.3.clone());
                 merged.next().unwrap();
             }
             prop_assert_eq!(merged.entry(), None);

@@ -276,6 +276,7 @@ impl RunCursor {
     }
 
     /// Past the end of a table: to the first entry of the tables after it, if there is one.
+    #[inline(never)]
     fn on_to_next_table(&mut self) -> Result<()> {
         while !self.is_at_entry() && self.number + 1 < self.run.tables.len() {
             self.enter(self.number + 1).seek_first()?;
@@ -352,10 +353,11 @@ impl Cursor for RunCursor {
         self.back_to_table_before()
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         let Some(place) = &mut self.place else { return Ok(()) };
         place.next()?;
-        self.on_to_next_table()
+        if place.is_at_entry() { Ok(()) } else { self.on_to_next_table() }
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -373,8 +375,12 @@ impl Cursor for RunCursor {
         self.place.as_ref().is_some_and(Cursor::ends_key_and_block)
     }
 
+    #[inline(always)]
     fn value(&self) -> Value {
-        self.place.as_ref().map(Cursor::value).unwrap_or_default()
+        match &self.place {
+            Some(place) => place.value(),
+            None => Value::empty(),
+        }
     }
 
     fn reads(&mut self) -> Reads {

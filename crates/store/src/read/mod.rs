@@ -12,6 +12,7 @@ pub(crate) mod queue;
 pub(crate) mod queue_get;
 pub(crate) mod queue_range;
 pub(crate) mod scan;
+pub(crate) mod scan_cursor;
 pub(crate) mod scan_direction;
 pub(crate) mod scan_heap;
 pub(crate) mod scan_lazy;

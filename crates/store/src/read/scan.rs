@@ -141,19 +141,25 @@ impl Scan {
 
     /// Moves on: the entry, whose key is at that end of the bounds.
     pub(crate) fn step_lent(&mut self, direction: Direction) -> Option<Result<(&[u8], Value)>> {
-        let value = self.step(direction)?;
+        match self.step(direction) {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(error) => return Some(Err(error)),
+        }
+        let value = self.sides[direction as usize].as_mut()?.take_value();
         let key = match direction {
             // The bound is the key after it: the key and a zero.
             Direction::Forward => self.bounds.from.strip_suffix(&[0]).unwrap_or_default(),
             Direction::Backward => self.bounds.to.as_deref().unwrap_or_default(),
         };
-        Some(value.map(|value| (key, value)))
+        Some(Ok((key, value)))
     }
 
-    /// Moves on: the value, and its key at that end of the bounds.
-    fn step(&mut self, direction: Direction) -> Option<Result<Value>> {
+    /// Moves on: its side has the value then, and that end of the bounds the key. False: there is
+    /// none.
+    fn step(&mut self, direction: Direction) -> Result<bool> {
         if self.ended || self.bounds.closed().is_none() {
-            return None;
+            return Ok(false);
         }
         let is_first = self.kind.is_none();
         let is_timed = is_first && self.tree.timing().is_some();
@@ -161,15 +167,15 @@ impl Scan {
             Some(tree) => tree.counters.seeks.time(tree.timing(), || self.try_step(direction)),
             None => self.try_step(direction),
         };
-        if is_first && matches!(result, Ok(None)) {
+        if is_first && matches!(result, Ok(false)) {
             self.tree.table_files.questions.note_nothing(&self.bounds);
             self.tree.asked_keys.note_range(&self.bounds);
         }
-        self.ended = !matches!(result, Ok(Some(_)));
-        result.transpose()
+        self.ended = !matches!(result, Ok(true));
+        result
     }
 
-    fn try_step(&mut self, direction: Direction) -> Result<Option<Value>> {
+    fn try_step(&mut self, direction: Direction) -> Result<bool> {
         self.tree.check_open()?;
         // A scan counts as closed if it has a bound at the far end of its first step.
         let bounded = direction.far(&self.bounds).is_some();
@@ -190,12 +196,13 @@ impl Scan {
                 side.insert(if self.keys_only { new.keys_only() } else { new })
             }
         };
-        let Some(found) = side.step(&self.bounds, &self.tree)? else { return Ok(None) };
+        let found = side.step(&self.bounds, &self.tree)?;
         match direction {
+            _ if !found => {}
             Direction::Forward => self.bounds.pass_front(side.key()),
             Direction::Backward => self.bounds.pass_back(side.key()),
         }
-        Ok(Some(found))
+        Ok(found)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::guard::locator::LocatorGuard;
 use crate::guard::parts::{Parts, PartsCursor};
 use crate::guard::{Answer, Guard};
 use crate::read::lookup::{PointQuery, count_reads};
+use crate::read::scan_cursor::ScanCursor;
 use crate::read::scan_heap::{Age, Source, Sources};
 use crate::read::scan_lazy::{self, Asked, Sorted, WaitingRuns};
 use crate::read::scan_tombstones::ScanDeleted;
@@ -101,6 +102,10 @@ pub(crate) struct Side {
     /// Its entries were not passed yet: the one behind them may be in a block that is not asked
     /// for.
     holds_key: bool,
+    /// The value of the key that was found last, until it is taken. None: it is that of the next
+    /// entry, which is the key's. A value that is handed from call to call would be written and
+    /// read again in pieces at each of them, and a processor waits for that.
+    value: Option<Value>,
     probes: u64,
     runs_reached: bool,
     /// What was read below operands, and of value files.
@@ -150,13 +155,14 @@ impl Side {
         blocks: Option<Arc<Fetched>>,
     ) -> Result<Self> {
         let runs_reached = !version.runs.is_empty();
+        let sources = Sources::new(direction, version.runs.len() + version.sealed.len() + 1);
         let deleted = ScanDeleted::new(Arc::clone(&version), at);
         let mut side = Side {
             version: HeldVersion::new(version, Holder::Scan),
             at,
             direction,
             blocks,
-            sources: Sources::new(direction),
+            sources,
             waiting: Vec::new(),
             guard: Lazy::Done,
             approaches: Approach::ALL.iter(),
@@ -164,6 +170,7 @@ impl Side {
             key: Vec::new(),
             begun: false,
             holds_key: false,
+            value: None,
             probes: 0,
             runs_reached,
             of_operands: QueryStats::default(),
@@ -192,7 +199,7 @@ impl Side {
         for (number, (memtable, greatest)) in active.chain(sealed).enumerate() {
             if !memtable.is_empty() {
                 let age = Age { memtable: Some(number), greatest };
-                self.add_source(Box::new(memtable.cursor()), None, age, bounds)?;
+                self.add_source(ScanCursor::Memtable(memtable.cursor()), None, age, bounds)?;
             }
         }
         Ok(())
@@ -265,7 +272,7 @@ impl Side {
             Some(cursor) => {
                 let greatest = self.version.runs.iter().map(|placed| placed.run.greatest()).max();
                 let age = Age { memtable: None, greatest: greatest.unwrap_or(Sequence::MAX) };
-                self.add_source(Box::new(cursor), None, age, bounds)?;
+                self.add_source(ScanCursor::View(Box::new(cursor)), None, age, bounds)?;
             }
             None => self.ask_runs(&Asked::Locator { guard, codes }, bounds, range)?,
         }
@@ -305,13 +312,13 @@ impl Side {
             Cow::Owned(KeyBounds { from: from.to_vec(), to: bounds.to.clone() })
         });
         let cursor = run.cursor().with_blocks(self.blocks.clone());
-        self.add_source(Box::new(cursor), Some(run), age, bounds)
+        self.add_source(ScanCursor::Run(Box::new(cursor)), Some(run), age, bounds)
     }
 
     /// Adds what no run or one run has; a cursor that is one over all runs says so itself.
     fn add_source(
         &mut self,
-        mut cursor: Box<dyn Cursor + Send>,
+        mut cursor: ScanCursor,
         run: Option<&Arc<Run>>,
         age: Age,
         bounds: &KeyBounds,
@@ -326,11 +333,22 @@ impl Side {
         Ok(())
     }
 
-    /// What the next key has within the bounds that is not deleted and has not expired: its value,
-    /// or, as is noted then, where that is. Where keys alone are asked for, it may be anything.
-    fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
+    /// The value of the key that was found last. Requires: it was not taken yet.
+    #[inline(always)]
+    pub(crate) fn take_value(&mut self) -> Value {
+        match self.value.take() {
+            Some(value) => value,
+            None => self.sources.value(),
+        }
+    }
+
+    /// Goes to the next key within the bounds that is not deleted and has not expired. False: there
+    /// is none. Its value, or, as is noted then, where that is, may be taken. Where keys alone are
+    /// asked for, that may be anything.
+    fn find(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
         // Runs that are positioned behind a deleted key begin behind it.
         let mut behind: Option<Box<KeyBounds>> = None;
+        self.value = None;
         loop {
             let bounds = behind.as_deref().unwrap_or(bounds);
             if !matches!(self.guard, Lazy::Done) {
@@ -339,27 +357,23 @@ impl Side {
             self.pass_key()?;
             self.position_waiting(bounds)?;
             let Some(Entry { key, sequence, kind, .. }) = self.sources.entry() else {
-                return Ok(None);
+                return Ok(false);
             };
             let outside = match self.direction {
                 Direction::Forward => bounds.to.as_deref().is_some_and(|end| key >= end),
                 Direction::Backward => key < bounds.from.as_slice(),
             };
             if outside {
-                return Ok(None);
+                return Ok(false);
             }
             if self.begun && !self.direction.is_after(key, &self.key) {
                 return Err(self.sources.disorder(&self.key, &self.version));
             }
             self.begun = true;
             key.clone_into(&mut self.key);
-            let found = match self.newest_visible(sequence, kind)? {
-                Some((Kind::Put, value)) => return Ok(Some(value)),
-                Some((kind, stored)) => self.unusual(kind, stored, tree)?,
-                None => None,
-            };
-            if found.is_some() {
-                return Ok(found);
+            let is_seen = self.sees_first_entry(sequence);
+            if is_seen && kind == Kind::Put || self.find_unusual(is_seen.then_some(kind), tree)? {
+                return Ok(true);
             }
             if !matches!(self.guard, Lazy::Done) {
                 behind = Some(self.behind_key(bounds));
@@ -377,8 +391,20 @@ impl Side {
         })
     }
 
-    /// What a key has whose newest entry is not a plain value.
+    /// Notes what the key in hand has, if its first entry is not a plain value that counts. `first`:
+    /// the kind of that entry, if it counts. False: the key has nothing.
     #[inline(never)]
+    fn find_unusual(&mut self, first: Option<Kind>, tree: &OpenTree) -> Result<bool> {
+        let newest = match first {
+            Some(kind) => Some((kind, self.sources.value())),
+            None => self.newest_visible()?,
+        };
+        let Some((kind, stored)) = newest else { return Ok(false) };
+        self.value = self.unusual(kind, stored, tree)?;
+        Ok(self.value.is_some())
+    }
+
+    /// What a key has whose newest entry is of this kind.
     fn unusual(&mut self, kind: Kind, stored: Value, tree: &OpenTree) -> Result<Option<Value>> {
         let unexpired = |value: Value| value.unless_expired(&*tree.env.clock);
         match kind {

@@ -9,11 +9,14 @@
 use std::cmp::Ordering;
 use std::path::PathBuf;
 
-use crate::entries::cursor_heap::{AnyCursor, CursorHeap, head, order};
+use crate::entries::cursor::Cursor;
+use crate::entries::cursor_heap::{CursorHeap, head, order};
 use crate::entries::entry::{Entry, Sequence};
 use crate::entries::keys::key_head;
+use crate::entries::value::Value;
 use crate::error::Error;
 use crate::files::run::Run;
+use crate::read::scan_cursor::ScanCursor;
 use crate::read::scan_direction::Direction;
 use crate::sync::Arc;
 use crate::tree::version::Version;
@@ -30,7 +33,7 @@ pub(crate) struct Age {
 
 /// A cursor over what a memtable, a run or all runs have.
 pub(crate) struct Source {
-    pub(crate) cursor: AnyCursor,
+    pub(crate) cursor: ScanCursor,
     /// None: a memtable's, or one of all runs.
     pub(crate) run: Option<Arc<Run>>,
     /// Whether it is one of all runs, which has but one entry of each key.
@@ -48,12 +51,13 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    pub(crate) fn new(direction: Direction) -> Self {
+    /// `most`: about how many there may be.
+    pub(crate) fn new(direction: Direction, most: usize) -> Self {
         let next = match direction {
             Direction::Forward => Ordering::Less,
             Direction::Backward => Ordering::Greater,
         };
-        Sources { list: Vec::new(), heap: CursorHeap::new(next) }
+        Sources { list: Vec::with_capacity(most), heap: CursorHeap::with_capacity(next, most) }
     }
 
     /// Adds a source whose cursor is positioned.
@@ -73,24 +77,34 @@ impl Sources {
     /// The next entry in the scan's direction.
     #[inline]
     pub(crate) fn entry(&self) -> Option<Entry<'_>> {
-        self.list[self.heap.top()?.1].cursor.entry()
+        self.list[*self.heap.top()?].cursor.entry()
+    }
+
+    /// A handle on its value. None is next: an empty one.
+    #[inline(always)]
+    pub(crate) fn value(&self) -> Value {
+        match self.heap.top() {
+            Some(top) => self.list[*top].cursor.value(),
+            None => Value::empty(),
+        }
     }
 
     /// The source that has it.
     #[inline]
     pub(crate) fn top(&mut self) -> Option<&mut Source> {
-        Some(&mut self.list[self.heap.top()?.1])
+        Some(&mut self.list[*self.heap.top()?])
     }
 
     /// Its number, in the order in which sources were added.
+    #[inline]
     pub(crate) fn top_number(&self) -> Option<usize> {
-        Some(self.heap.top()?.1)
+        self.heap.top().copied()
     }
 
     /// Whether the next entry is of `key`.
     #[inline]
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
-        self.heap.top().is_some_and(|(head, _)| *head == key_head(key))
+        self.heap.top_head() == Some(key_head(key))
             && self.entry().is_some_and(|entry| entry.key == key)
     }
 
@@ -99,7 +113,7 @@ impl Sources {
     pub(crate) fn ends_key_and_block(&self, key: &[u8]) -> bool {
         let cursor = |number: &usize| &self.list[*number].cursor;
         let mut others = self.heap.after_top().map(cursor);
-        self.heap.top().is_some_and(|(_, top)| cursor(top).ends_key_and_block())
+        self.heap.top().is_some_and(|top| cursor(top).ends_key_and_block())
             && !others.any(|other| other.entry().is_some_and(|entry| entry.key == key))
     }
 
@@ -108,7 +122,7 @@ impl Sources {
     #[cold]
     pub(crate) fn disorder(&self, before: &[u8], version: &Version) -> Error {
         let key = self.entry().map(|entry| entry.key).unwrap_or_default();
-        let run = self.heap.top().and_then(|(_, top)| self.list[*top].run.as_deref());
+        let run = self.heap.top().and_then(|top| self.list[*top].run.as_deref());
         // Memtables are in order; what goes through all runs is told by the first.
         let run = run.or_else(|| Some(&*version.runs.first()?.run));
         let path = run.map_or_else(PathBuf::new, |run| {
@@ -119,8 +133,9 @@ impl Sources {
     }
 
     /// Puts the top source in order after its cursor has moved.
+    #[inline]
     pub(crate) fn settle_top(&mut self) {
-        let head = self.heap.top().and_then(|(_, top)| head(&self.list[*top].cursor));
+        let head = self.heap.top().and_then(|top| head(&self.list[*top].cursor));
         self.heap.settle_top(head, ties(&self.list));
     }
 }

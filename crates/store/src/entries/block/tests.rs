@@ -244,3 +244,27 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    // Sequence numbers of every length, and of blocks' ends: what is read a word at a time is what
+    // was written byte by byte.
+    #[test]
+    fn sequence_numbers_of_any_length_are_read(
+        bits in prop::collection::vec((0u32..61, any::<u64>()), 1..40),
+    ) {
+        let list: Vec<Owned> = (0u8..)
+            .zip(&bits)
+            .map(|(key, (bits, number))| {
+                (vec![key], number & ((1u64 << bits) - 1), Kind::Put, Vec::new())
+            })
+            .collect();
+        let block = Block::new(&build(&list)).unwrap();
+        let mut cursor = BlockCursor::new(block);
+        cursor.seek_first();
+        for owned in &list {
+            prop_assert_eq!(cursor.entry(), Some(entry(owned)));
+            cursor.next();
+        }
+        prop_assert_eq!(cursor.entry(), None);
+    }
+}

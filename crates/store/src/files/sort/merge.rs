@@ -85,7 +85,7 @@ impl Merge {
         if std::mem::replace(&mut self.was_given, true) {
             self.pass_given()?;
         }
-        Ok(self.heap.top().map(|(_, input)| input.source.row()))
+        Ok(self.heap.top().map(|input| input.source.row()))
     }
 
     /// Rows that were given or passed over so far.
@@ -95,12 +95,12 @@ impl Merge {
 
     /// Moves behind all rows with the key that was given.
     fn pass_given(&mut self) -> Result<()> {
-        let Some((given_head, input)) = self.heap.top() else { return Ok(()) };
-        let given_head = *given_head;
+        let given_head = self.heap.top_head();
+        let Some(input) = self.heap.top() else { return Ok(()) };
         input.source.row().0.clone_into(&mut self.given_key);
         self.pass_top()?;
-        while let Some((head, input)) = self.heap.top()
-            && *head == given_head
+        while let Some(input) = self.heap.top()
+            && self.heap.top_head() == given_head
             && input.source.row().0 == self.given_key
         {
             self.pass_top()?;

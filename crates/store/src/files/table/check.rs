@@ -94,7 +94,8 @@ fn require(holds: bool, what: Wrong) -> Result<(), Wrong> {
 /// relies on that: otherwise it would miss entries that a scan finds.
 fn shares_all(block: &Block) -> bool {
     let (mut key, mut place) = (Vec::new(), block.first());
-    while let Some((entry, end)) = block.entry_at(place) {
+    while let Some(entry) = block.entry_at(place) {
+        let end = block.bytes(entry.key_at..entry.next.head);
         let could_share_more = key.get(entry.shared).is_some_and(|next| end.first() == Some(next));
         if entry.shared > 0 && could_share_more {
             return false;

@@ -147,6 +147,7 @@ impl TableCursor {
     }
 
     /// Past the end of a block: to the first entry after it, if there is one within the bounds.
+    #[inline(never)]
     fn on_to_next_block(&mut self) -> Result<()> {
         if !self.is_at_entry() && self.number + 1 < self.table.block_count() {
             self.load(self.number + 1)?.seek_first();
@@ -219,10 +220,15 @@ impl Cursor for TableCursor {
         Ok(())
     }
 
+    #[inline]
     fn next(&mut self) -> Result<()> {
         let Some(place) = &mut self.place else { return Ok(()) };
         place.next();
-        self.on_to_next_block()
+        // Most entries are in the block at hand, and of tables that are not trimmed.
+        match place.is_at_entry() && self.bounds.is_none() {
+            true => Ok(()),
+            false => self.on_to_next_block(),
+        }
     }
 
     fn prev(&mut self) -> Result<()> {
@@ -244,8 +250,12 @@ impl Cursor for TableCursor {
         key.is_some_and(|key| !self.table.continues(self.number, key))
     }
 
+    #[inline(always)]
     fn value(&self) -> Value {
-        self.place.as_ref().map(BlockCursor::value).unwrap_or_default()
+        match &self.place {
+            Some(place) => place.value(),
+            None => Value::empty(),
+        }
     }
 
     fn reads(&mut self) -> Reads {

@@ -26,9 +26,10 @@ impl Side {
         given.unwrap_or(&self.key)
     }
 
-    /// The value of the next key within the bounds that is not deleted and has not expired.
+    /// Goes to the next key within the bounds that is not deleted and has not expired, whose value
+    /// may be taken then. False: there is none.
     #[inline]
-    pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
+    pub(crate) fn step(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
         if self.ahead.is_some() || self.keys_only {
             return self.step_otherwise(bounds, tree);
         }
@@ -36,11 +37,12 @@ impl Side {
     }
 
     #[cold]
-    fn step_otherwise(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {
-        match self.keys_only {
-            true => Ok(self.find(bounds, tree)?.map(|_| Value::empty())),
-            false => self.step_among_values(bounds, tree),
-        }
+    fn step_otherwise(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<bool> {
+        self.value = match self.keys_only {
+            true => self.find(bounds, tree)?.then(Value::empty),
+            false => self.step_among_values(bounds, tree)?,
+        };
+        Ok(self.value.is_some())
     }
 
     /// The value of the first reference that is found; each later one as it is, and that is noted.
@@ -58,9 +60,11 @@ impl Side {
     }
 
     fn find_any(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Found>> {
-        let found = self.find(bounds, tree)?;
+        if !self.find(bounds, tree)? {
+            return Ok(None);
+        }
         let of = if std::mem::take(&mut self.is_apart) { Found::Apart } else { Found::Here };
-        Ok(found.map(of))
+        Ok(Some(of(self.take_value())))
     }
 
     fn step_among_values(&mut self, bounds: &KeyBounds, tree: &OpenTree) -> Result<Option<Value>> {

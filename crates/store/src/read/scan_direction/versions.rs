@@ -11,6 +11,7 @@
 //! says.
 
 use super::{Direction, Side};
+use crate::entries::cursor::Cursor;
 use crate::entries::entry::{Entry, Kind, Sequence};
 use crate::entries::value::Value;
 use crate::error::Result;
@@ -41,28 +42,30 @@ impl Passed {
 }
 
 impl Side {
-    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was
-    /// deleted later. Passes all entries of the key. Requires: the next entry is of this key, and
-    /// has this sequence number and kind.
+    /// Whether the next entry, which is the first of the key in hand and has this sequence number,
+    /// is what the key has. Forward, newer entries of a key come first: the others need not be
+    /// looked at for this one.
     #[inline]
-    pub(super) fn newest_visible(
-        &mut self,
-        first: Sequence,
-        kind: Kind,
-    ) -> Result<Option<(Kind, Value)>> {
+    pub(super) fn sees_first_entry(&mut self, first: Sequence) -> bool {
+        if self.direction != Direction::Forward || first > self.at {
+            return false;
+        }
+        let deleted = self.deleted.covering_tombstone(&self.key);
+        let is_hidden = deleted.is_some_and(|deleted| first < deleted);
+        match self.sources.top() {
+            Some(source) if !source.is_view && !is_hidden => {
+                (source.useful, self.holds_key) = (true, true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The newest entry of the key in hand that the scan sees, unless it is in a range that was
+    /// deleted later. Passes all entries of the key. Requires: the next entry is of this key.
+    pub(super) fn newest_visible(&mut self) -> Result<Option<(Kind, Value)>> {
         let deleted = self.deleted.covering_tombstone(&self.key);
         let is_hidden = |sequence: Sequence| deleted.is_some_and(|deleted| sequence < deleted);
-        // Forward, newer entries of a key come first: the others need not be looked at for this
-        // one.
-        if self.direction == Direction::Forward
-            && let Some(source) = self.sources.top()
-            && !source.is_view
-            && first <= self.at
-            && !is_hidden(first)
-        {
-            (source.useful, self.holds_key) = (true, true);
-            return Ok(Some((kind, source.cursor.value())));
-        }
         let (mut newest, mut passed): (Newest, _) = (None, Passed::default());
         let mut view_passed = false;
         while let Some(source) = self.sources.top() {

@@ -24,8 +24,8 @@ const KEYS_AT: u32 = 40;
 const ONE_KEY: u64 = 1 << KEYS_AT;
 const WORDS: u64 = ONE_KEY - 1;
 
-/// Keys that a writer leaves to others before it puts them on the index. The words of the index come
-/// from afar: for many keys they are waited for together. Readers pay for what is left.
+/// Keys that a writer leaves to others before it puts them on the index. Its words come from afar:
+/// for many keys they are waited for together. Readers pay for what is left.
 const LEFT_MAX: usize = 128;
 
 /// Keys that were noted since the one before.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error as _};
 
 use crate::experiment::claim::{Wanted, has};
-use crate::experiment::law::laws;
+use crate::experiment::law::Law;
 use crate::experiment::number::readable;
 use crate::experiment::rows::{Row, Scalar};
 use crate::median::median;
@@ -170,6 +170,26 @@ impl Figure {
         self.y_scale == AxisScale::Log && points.any(|point| point.1 <= 0.0)
     }
 
+    /// The laws of its curves, with their names; of curves that have none, nothing. Where x is a
+    /// name there are none.
+    fn laws_of_curves(&self) -> Vec<String> {
+        if self.x_names.is_some() {
+            return Vec::new();
+        }
+        let curves =
+            self.panels.iter().flat_map(|panel| panel.curves.iter().map(move |one| (panel, one)));
+        let told = curves.filter_map(|(panel, curve)| {
+            let law = Law::of(&curve.points)?.told(&self.x_label);
+            let names = [&panel.title, &self.curve_names[curve.name]].map(String::as_str);
+            let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
+            Some(match names.is_empty() {
+                true => law,
+                false => format!("{}: {law}", names.join(", ")),
+            })
+        });
+        told.collect()
+    }
+
     /// The points of a panel as a table: x, then a column for each curve. The first row is the
     /// heading.
     pub fn table(&self, panel: &Panel) -> Vec<Vec<String>> {
@@ -247,7 +267,7 @@ impl FigurePlan {
             laws: Vec::new(),
         };
         if self.law {
-            figure.laws = laws(&figure);
+            figure.laws = figure.laws_of_curves();
         }
         figure
     }

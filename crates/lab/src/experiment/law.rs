@@ -5,7 +5,6 @@
 //! The line is that of least squares between logarithms. Invariant: a law tells how far its points
 //! are from it.
 
-use crate::experiment::figure::Figure;
 use crate::experiment::number::{readable, tick};
 
 /// Points that a law needs: through any two goes a line.
@@ -53,7 +52,7 @@ impl Law {
     }
 
     /// As people read it: `x` is the name of x.
-    fn told(&self, x: &str) -> String {
+    pub(crate) fn told(&self, x: &str) -> String {
         format!(
             "{} × ({x} / {})^{:.2}, within {:.0} %",
             readable(self.factor),
@@ -62,30 +61,6 @@ impl Law {
             self.error * 100.0
         )
     }
-}
-
-/// The laws of a figure's curves, with their names; of curves that have none, nothing. Where x is a
-/// name there are none.
-pub(crate) fn laws(figure: &Figure) -> Vec<String> {
-    if figure.x_names.is_some() {
-        return Vec::new();
-    }
-    let curves = figure.panels.iter().flat_map(|panel| {
-        panel.curves.iter().map(|curve| (&panel.title, &figure.curve_names[curve.name], curve))
-    });
-    let told = curves.filter_map(|(panel, name, curve)| {
-        let law = Law::of(&curve.points)?.told(&figure.x_label);
-        let names: Vec<&str> = [panel, name]
-            .iter()
-            .map(|name| name.as_str())
-            .filter(|name| !name.is_empty())
-            .collect();
-        Some(match names.is_empty() {
-            true => law,
-            false => format!("{}: {law}", names.join(", ")),
-        })
-    });
-    told.collect()
 }
 
 #[cfg(test)]

@@ -391,8 +391,8 @@ impl Side {
         })
     }
 
-    /// Notes what the key in hand has, if its first entry is not a plain value that counts. `first`:
-    /// the kind of that entry, if it counts. False: the key has nothing.
+    /// Notes what the key in hand has, if its first entry is not a plain value that counts.
+    /// `first`: the kind of that entry, if it counts. False: the key has nothing.
     #[inline(never)]
     fn find_unusual(&mut self, first: Option<Kind>, tree: &OpenTree) -> Result<bool> {
         let newest = match first {

@@ -29,7 +29,7 @@ pub(crate) struct AskedKeys {
     counted: AtomicU64,
     kept: Mutex<Kept>,
     /// None: the memory of parts is not divided by what is asked.
-    lately: Option<AskedLately>,
+    lately: Option<Box<AskedLately>>,
 }
 
 /// Keys one behind the other. Its memory grows to what it may be in a few steps: trees of which
@@ -95,7 +95,7 @@ impl AskedKeys {
             below: AtomicU64::new(if is_on { u64::MAX } else { 0 }),
             counted: AtomicU64::new(0),
             kept: Mutex::new(Kept::default()),
-            lately: options.part_memory().map(|_| AskedLately::default()),
+            lately: options.part_memory().map(|_| Box::default()),
         }
     }
 
@@ -131,7 +131,7 @@ impl AskedKeys {
 
     /// Some of the last questions. None: nobody needs them.
     pub(crate) fn lately(&self) -> Option<&AskedLately> {
-        self.lately.as_ref()
+        self.lately.as_deref()
     }
 
     fn is_on(&self) -> bool {

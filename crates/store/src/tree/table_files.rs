@@ -45,8 +45,8 @@ pub(crate) struct TableFiles {
     /// What gets have read of them lately.
     pub(crate) cached_values: CachedValues,
     next_file: Arc<AtomicU64>,
-    /// Files that nothing names and that could not be removed.
-    left_over: Mutex<Vec<Obsolete>>,
+    /// Files of the store that nothing names and that could not be removed.
+    left_over: Arc<Mutex<Vec<Obsolete>>>,
 }
 
 fn values_of(store: Arc<StoreValues>, keyspace: KeyspaceId, options: &Options) -> ValueFiles {
@@ -87,7 +87,7 @@ impl TableFiles {
             values,
             cached_values,
             next_file,
-            left_over: Mutex::default(),
+            left_over: Arc::default(),
         }
     }
 
@@ -105,7 +105,7 @@ impl TableFiles {
             questions: Questions::new(options),
             values: values_of(Arc::clone(&self.values.store), keyspace, options),
             next_file: Arc::clone(&self.next_file),
-            left_over: Mutex::default(),
+            left_over: Arc::clone(&self.left_over),
         }
     }
 

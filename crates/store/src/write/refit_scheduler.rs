@@ -35,13 +35,13 @@ impl Drop for RefitStep<'_> {
     fn drop(&mut self) {
         let mut work = lock(&self.engine.work);
         let is_stepped = self.engine.table_files.options.background == Background::Stepped;
-        work.refit = RefitWork {
+        work.refit = Some(Box::new(RefitWork {
             task: self.task.take(),
             busy: None,
             found_nothing: self.found_nothing,
             // Steps depend on nothing but what came before them.
             not_before: self.pause.filter(|_| !is_stepped).map(|pause| now() + pause),
-        };
+        }));
         drop(work);
         self.engine.work_has_changed();
     }
@@ -55,8 +55,9 @@ impl Engine {
         if !self.is_refit_due(&work) {
             return false;
         }
-        work.refit.busy = Some(current().id());
-        let (task, start) = (work.refit.task.take(), now());
+        let refit = work.refit.get_or_insert_default();
+        refit.busy = Some(current().id());
+        let (task, start) = (refit.task.take(), now());
         drop(work);
         let mut step = RefitStep { engine: self, task: None, found_nothing: None, pause: None };
         let seen = self.seen();
@@ -85,17 +86,19 @@ impl Engine {
 
     /// Whether a part is being built, or parts are to be looked at.
     pub(crate) fn is_refit_due(&self, work: &Work) -> bool {
-        let RefitWork { task, busy, found_nothing, .. } = &work.refit;
-        if self.asked_keys.lately().is_none() || busy.is_some() {
+        if self.asked_keys.lately().is_none() {
             return false;
         }
-        task.is_some() || (work.refit.pause_left().is_none() && *found_nothing != self.seen())
+        let Some(refit) = work.refit.as_deref() else { return true };
+        let is_to_look = || refit.pause_left().is_none() && refit.found_nothing != self.seen();
+        refit.busy.is_none() && (refit.task.is_some() || is_to_look())
     }
 
     /// When a thread looks again. None: there is nothing to look at, ever.
     pub(crate) fn next_refit_look(&self) -> Option<Duration> {
         self.asked_keys.lately()?;
-        Some(lock(&self.work).refit.pause_left().unwrap_or(LOOK_AGAIN))
+        let work = lock(&self.work);
+        Some(work.refit.as_deref().and_then(RefitWork::pause_left).unwrap_or(LOOK_AGAIN))
     }
 
     fn seen(&self) -> Option<Seen> {

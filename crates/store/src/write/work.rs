@@ -20,7 +20,8 @@ use crate::write::refit::RefitWork;
 pub(crate) struct Work {
     pub(super) flush: FlushWork,
     pub(crate) merges: OpenMerges,
-    pub(super) refit: RefitWork,
+    /// None: no part was looked at yet, as in most key spaces.
+    pub(super) refit: Option<Box<RefitWork>>,
     /// The threads that run a step of a merge.
     pub(crate) merging: Vec<ThreadId>,
     /// Everything is to be merged into one run.

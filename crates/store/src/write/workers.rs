@@ -149,7 +149,8 @@ impl Engine {
     /// there is none, and nothing is due.
     fn others_went_on(&self) -> bool {
         let (work, own) = (lock(&self.work), current().id());
-        let at_work = || work.flush.busy.iter().chain(&work.merging).chain(&work.refit.busy);
+        let refitting = || work.refit.iter().filter_map(|refit| refit.busy.as_ref());
+        let at_work = || work.flush.busy.iter().chain(&work.merging).chain(refitting());
         if at_work().any(|thread| *thread == own) {
             return false;
         }
@@ -447,8 +448,10 @@ impl Engine {
     pub(crate) fn abandon_work(&self) {
         let mut work = lock(&self.work);
         let (flush, merges) = (work.flush.task.take(), work.merges.close_all());
-        work.refit.task = None;
+        let refit = work.refit.as_mut().and_then(|refit| refit.task.take());
         drop(work);
+        // It has written nothing.
+        drop(refit);
         if let Some(task) = flush {
             task.abandon(self);
         }

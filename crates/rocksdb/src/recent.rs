@@ -264,7 +264,7 @@ mod tests {
     fn nothing_is_denied_while_a_writer_has_a_place_and_has_not_written_to_it() {
         let recent = recent();
         recent.note(b"before");
-        assert_eq!(may_have(&recent, b"absent")[0], false);
+        assert!(!may_have(&recent, b"absent")[0]);
         let (at, _) = recent.take_place(2).expect("there is room");
         recent.note(b"behind");
         for key in [&b"before"[..], b"behind", b"absent"] {
@@ -274,7 +274,7 @@ mod tests {
         for key in [&b"before"[..], b"there", b"behind"] {
             assert_eq!(may_have(&recent, key), [true; 2]);
         }
-        assert_eq!(may_have(&recent, b"absent")[0], false);
+        assert!(!may_have(&recent, b"absent")[0]);
     }
 
     #[test]

@@ -77,7 +77,7 @@ options! {
     guard: GuardKind = GuardKind::Grf, "a guard's name";
     /// Memory of the guard, in bits per key. More: fewer needless reads.
     bits_per_key: f64 = 12.0, "1 to 64" if |it| (1.0..=64.0).contains(it);
-    /// Bytes that `grf` settles at. They are of each key space by itself, and of no other guard. 0:
+    /// Bytes `grf` settles at. They are of each key space by itself, and of no other guard. 0:
     /// no limit but `bits_per_key`, which no part of the filter exceeds. Where memory does not do
     /// for that, parts that are asked less in vain get fewer bits, down to 3. Merges build parts
     /// so, and a part that should have other bits is built anew in the background, one at a time.

@@ -35,7 +35,7 @@ const ROOM_LEAST: usize = in_tests(1 << 6, 1 << 13);
 /// A full list has at most such a part of the filter's keys, or this many.
 const ROOM_PART: u64 = 16;
 const ROOM_SMALL: usize = in_tests(1 << 7, 1 << 14);
-/// Longer ones would not stay near the processor, and writers wait for them.
+/// Longer ones would not stay near the processor, and would take more memory.
 const ROOM_MOST: usize = 1 << 15;
 /// Bytes of a key, as long as none has come.
 const KEY_BYTES: usize = 16;

@@ -45,8 +45,9 @@ impl FolderWrapper for UnsyncedFolder {
     }
 
     // Its writes may use the cache of the operating system: they are not measured.
-    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
-        Ok(Box::new(UnsyncedFile(self.0.create(name)?)))
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
+        let access = Access { direct: false, ..access };
+        Ok(Box::new(UnsyncedFile(self.0.create_with(name, access)?)))
     }
 
     fn make_folder(&self, name: &str) -> io::Result<Arc<dyn Folder>> {

@@ -61,6 +61,7 @@ pub(crate) fn options(seed: u64) -> Options {
         .value_move_oldest([0.0, 0.0, 0.5, 1.0][rng.place(4)])
         .value_file_bytes([4 << 10, 16 << 10, 64 << 10][rng.place(3)])
         .filter_memory([0, 1, 500, 3000][rng.place(4)])
+        .mapped_log(rng.below(2) == 0)
 }
 
 /// Each way to pack blocks.

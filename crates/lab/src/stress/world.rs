@@ -136,6 +136,7 @@ impl<'k> World<'k> {
     /// cut then.
     fn create(&mut self, setup: u64) -> Checked<()> {
         let mut rng = Rng::new(setup);
+        self.disk.map_files(true);
         if rng.below(4) == 0 {
             let (after, lasts) = (rng.below(24), rng.below(2) == 0);
             self.arm(&Failure { after, kind: Fault::Io, lasts });

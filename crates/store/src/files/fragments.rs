@@ -30,8 +30,9 @@ pub(crate) enum Fragment<T> {
         /// No valid record starts in these bytes.
         is_gap: bool,
     },
-    /// The end of the file, without a record. A crash may have left it, and so may damage.
-    Torn { bytes: Range<u64> },
+    /// The end of the file, without a record. A crash may have left it, and so may damage. Zeros: a
+    /// log's may have been allocated ahead, and never written.
+    Torn { bytes: Range<u64>, are_zeros: bool },
 }
 
 impl<T> Fragment<T> {
@@ -41,11 +42,17 @@ impl<T> Fragment<T> {
         Fragment::Damaged { bytes, what, entries: None, is_gap: false }
     }
 
+    /// The end of a file from `start` on.
+    fn torn(file: &[u8], start: usize) -> Self {
+        let are_zeros = file[start..].iter().all(|&byte| byte == 0);
+        Fragment::Torn { bytes: start as u64..file.len() as u64, are_zeros }
+    }
+
     /// Where it begins.
     pub(crate) fn offset(&self) -> u64 {
         match self {
             Fragment::Whole { offset, .. } => *offset,
-            Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => bytes.start,
+            Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes, .. } => bytes.start,
         }
     }
 }
@@ -99,7 +106,7 @@ pub(crate) fn log_fragments_that_count(
     });
     if let Some((place, start)) = torn {
         fragments.truncate(place);
-        fragments.push(Fragment::Torn { bytes: start..bytes.len() as u64 });
+        fragments.push(Fragment::torn(bytes, start as usize));
     }
     fragments
 }
@@ -117,7 +124,7 @@ fn start_of<T>(bytes: &[u8], header: &[u8]) -> (Option<Fragment<T>>, usize) {
         return (None, right);
     }
     if bytes[right..].iter().all(|&byte| byte == 0) {
-        return (Some(Fragment::Torn { bytes: 0..bytes.len() as u64 }), bytes.len());
+        return (Some(Fragment::torn(bytes, 0)), bytes.len());
     }
     let (bytes, entries) = (right as u64..bytes.len().min(header.len()) as u64, Some(0));
     let what = "the header of another kind of file, or of another version".into();
@@ -138,10 +145,10 @@ fn fragments<'a, T>(
         }
         let Some(payload) = record_at(bytes, offset, salt) else {
             at = next_record(bytes, offset + 1, salt).unwrap_or(bytes.len());
-            let gap = offset as u64..at as u64;
             if at == bytes.len() {
-                return Some(Fragment::Torn { bytes: gap });
+                return Some(Fragment::torn(bytes, offset));
             }
+            let gap = offset as u64..at as u64;
             let what = format!("no valid record up to byte {at}");
             return Some(Fragment::Damaged { bytes: gap, what, entries: None, is_gap: true });
         };
@@ -163,6 +170,7 @@ mod tests {
     use crate::entries::keyspace_id::KeyspaceId;
     use crate::files::names::wal_name;
     use crate::files::wal::Wal;
+    use crate::storage::io_mode::Access;
     use crate::storage::memory::Memory;
     use crate::storage::open_folder::OpenFolder;
     use crate::storage::traits::Storage;
@@ -174,7 +182,7 @@ mod tests {
         disk.create_dir(dir).expect("makes the folder");
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let folder = OpenFolder::on(&disk, dir);
-        let mut log = Wal::create(&folder, 7, none).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 7, none).expect("creates");
         for first in 1..5 {
             let entry = (KeyspaceId::DEFAULT, Kind::Put, &b"key"[..], &b"value"[..]);
             log.append(Sequence(first), 1, std::iter::once((entry, first))).expect("appends");
@@ -214,7 +222,7 @@ mod tests {
             assert_eq!(firsts(&fragments), kept, "byte {byte}");
             let named = fragments.iter().any(|fragment| match fragment {
                 Fragment::Whole { .. } => false,
-                Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes } => {
+                Fragment::Damaged { bytes, .. } | Fragment::Torn { bytes, .. } => {
                     bytes.contains(&(byte as u64))
                 }
             });

@@ -495,12 +495,12 @@ mod tests {
         let disk = Memory::new();
         let folder = folder(&disk);
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
-        let mut log = Wal::create(&folder, 7, none).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 7, none).expect("creates");
         append(&mut log, 1, &[(0, "a"), (3, "a"), (0, "b")]).expect("appends");
         append(&mut log, 4, &[(3, "b"), (9, "of one that was dropped")]).expect("appends");
         log.sync_alone().expect("syncs");
         let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes(), last: None };
-        let mut log = Wal::create(&folder, 8, before).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 8, before).expect("creates");
         append(&mut log, 6, &[(0, "c"), (3, "c")]).expect("appends");
         let all = replay(&disk, &two_trees([0, 0]), 1 << 20).expect("replays");
         assert_eq!(memtables(&all, 0), [(7, vec![1, 3, 6])]);
@@ -525,7 +525,7 @@ mod tests {
             let disk = Memory::new();
             let folder = folder(&disk);
             let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
-            let mut log = Wal::create(&folder, 7, none).expect("creates");
+            let mut log = Wal::create((&folder, Access::default()), 7, none).expect("creates");
             append(&mut log, 1, &[(0, "a"), (3, "a")]).expect("appends");
             log.sync_alone().expect("syncs");
             let before = Predecessor { wal: 7, valid_bytes: log.valid_bytes(), last: None };
@@ -539,7 +539,8 @@ mod tests {
                 (KeyspaceId(keyspace), Arc::new(memtable))
             };
             let active = [memtables_of(0, [1, 3]), memtables_of(3, [2, 4])];
-            let mut log = Wal::create_from(&folder, 9, before, &active).expect("creates");
+            let mut log = Wal::create_from((&folder, Access::default()), 9, before, &active)
+                .expect("creates");
             append(&mut log, 5, &[(3, "c")]).expect("appends");
             let mut layout = two_trees([0, 0]);
             if !has_earlier {
@@ -559,11 +560,11 @@ mod tests {
         let folder = folder(&disk);
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         // Log 7 had number 1 of tree 3, and is gone.
-        let mut log = Wal::create(&folder, 8, none).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 8, none).expect("creates");
         append(&mut log, 5, &[(0, "a"), (3, "later")]).expect("appends");
         log.sync_alone().expect("syncs");
         let before = Predecessor { wal: 8, valid_bytes: log.valid_bytes(), last: None };
-        let mut log = Wal::create(&folder, 9, before).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 9, before).expect("creates");
         append(&mut log, 7, &[(0, "b")]).expect("appends");
         let memtable = Memtable::new(1 << 16);
         for (number, key) in [(1, "first"), (6, "later")] {
@@ -583,7 +584,7 @@ mod tests {
     fn two_writes_with_one_number_are_damage() {
         let disk = Memory::new();
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
-        let mut log = Wal::create(&folder(&disk), 8, none).expect("creates");
+        let mut log = Wal::create((&folder(&disk), Access::default()), 8, none).expect("creates");
         append(&mut log, 5, &[(0, "a"), (0, "b")]).expect("appends");
         let memtable = Memtable::new(1 << 16);
         memtable.insert(b"c", Sequence(5), Kind::DeleteRange, b"d");
@@ -600,7 +601,7 @@ mod tests {
         let disk = Memory::new();
         let none = Predecessor { wal: 0, valid_bytes: 0, last: None };
         let folder = folder(&disk);
-        let mut log = Wal::create(&folder, 7, none).expect("creates");
+        let mut log = Wal::create((&folder, Access::default()), 7, none).expect("creates");
         for (first, goes_on) in [(5, true), (6, true), (6, false)] {
             append(&mut log, first, &[(0, "key")]).expect("appends");
             let read = replay(&disk, &StoreLayout::default(), 1 << 20);

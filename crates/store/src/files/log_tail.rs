@@ -45,6 +45,8 @@ pub(crate) struct Read {
     pub(crate) to: u64,
     /// Whether there was a group that the reader did not take.
     pub(crate) was_stopped: bool,
+    /// Where the log's whole groups end, whether they count or not.
+    pub(crate) whole: u64,
 }
 
 impl LogTail {
@@ -99,11 +101,6 @@ impl Stretch {
         self.number
     }
 
-    /// The bytes of its log now, whatever they are.
-    pub(crate) fn log_bytes(&self, folder: &OpenFolder) -> Result<u64> {
-        self.file.size().map_err(Error::io(folder.path_of(&wal_name(self.number))))
-    }
-
     /// Reads the groups that count. `sure`: what was written up to this number was not refused.
     pub(crate) fn read(
         &self,
@@ -113,15 +110,15 @@ impl Stretch {
     ) -> Result<Read> {
         let path = &*folder.path_of(&wal_name(self.number));
         let file = || Arc::clone(&self.file);
-        let end = match self.end {
-            Some(end) => end,
-            None => counted_end(folder, (self.number, file()), self.from, sure)?,
+        let Ends { counted: end, whole } = match self.end {
+            Some(end) => Ends { counted: end, whole: end },
+            None => ends(folder, (self.number, file()), self.from, sure)?,
         };
         if end <= self.from {
-            return Ok(Read { to: self.from, was_stopped: false });
+            return Ok(Read { to: self.from, was_stopped: false, whole });
         }
         let to = wal::read_between((file(), path), self.number, (self.from, end), f)?;
-        Ok(Read { to, was_stopped: to < end })
+        Ok(Read { to, was_stopped: to < end, whole })
     }
 }
 
@@ -139,7 +136,7 @@ pub(crate) fn all_live(
     while let Some(&newest) = numbers.last() {
         let file = folder.open_file(&wal_name(newest))?;
         let first = HEADER_SIZE as u64;
-        let end = counted_end(folder, (newest, file), first, sure)?;
+        let end = ends(folder, (newest, file), first, sure)?.counted;
         if end > first {
             return Ok((numbers.into_iter().map(wal_name).collect(), Some(end)));
         }
@@ -152,13 +149,19 @@ pub(crate) fn all_live(
     Ok((Vec::new(), None))
 }
 
-/// Where the groups of the newest log end that count.
-fn counted_end(
+/// Where the groups of the newest log end: those that count, and all that are whole. (Its file may
+/// be longer.)
+struct Ends {
+    counted: u64,
+    whole: u64,
+}
+
+fn ends(
     folder: &OpenFolder,
     (number, file): (u64, Arc<dyn ReadAt>),
     from: u64,
     sure: Sequence,
-) -> Result<u64> {
+) -> Result<Ends> {
     let path = &*folder.path_of(&wal_name(number));
     let mut records = Records::of(file, path, number)?;
     let (mut at, mut end) = (from, from);
@@ -174,5 +177,5 @@ fn counted_end(
         end = if counts { next } else { at };
         at = next;
     }
-    Ok(end)
+    Ok(Ends { counted: end, whole: at })
 }

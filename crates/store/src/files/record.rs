@@ -177,9 +177,16 @@ pub(crate) fn read_records(
     }
     let mut at = header_len;
     while at < source.size() {
-        let Some(payload) = source.record(at)? else {
-            return bad_record(path, &mut source, at, durable);
-        };
+        if source.record(at)?.is_none()
+            && let Some(later) = proven_after(&mut source, at, durable)?
+        {
+            // Its writer may have completed it since it was read.
+            source.forget();
+            if source.record(at)?.is_none() {
+                return Err(no_record(path, at, later));
+            }
+        }
+        let Some(payload) = source.record(at)? else { return Ok(at) };
         f(at, payload)?;
         at += record_size(payload.len());
     }
@@ -270,25 +277,28 @@ fn wrong_header(
 ) -> Result<u64> {
     let right = found.iter().zip(expected).take_while(|(found, wanted)| found == wanted).count();
     let is_lost = found[right..].iter().all(|&byte| byte == 0);
+    let right = right as u64;
     if is_lost && source.record(expected.len() as u64)?.is_none() {
-        return bad_record(path, source, right as u64, durable).map(|_| 0);
+        return match proven_after(source, right, durable)? {
+            None => Ok(0),
+            Some(later) => Err(no_record(path, right, later)),
+        };
     }
-    Err(Error::corrupt(path, right as u64, "the header of another kind of file"))
+    Err(Error::corrupt(path, right, "the header of another kind of file"))
 }
 
-fn bad_record(
-    path: &Path,
+/// Where a record is that says that the bytes at a place were durable before it. None: there is
+/// none.
+fn proven_after(
     source: &mut RecordReader<'_>,
     at: u64,
     durable: &DurableBefore<'_>,
-) -> Result<u64> {
-    match source.find(at + 1, &mut |later, payload| durable(later, payload) > at)? {
-        None => Ok(at),
-        Some(later) => {
-            let what = format!("no valid record here, but one at byte {later}");
-            Err(Error::corrupt(path, at, what))
-        }
-    }
+) -> Result<Option<u64>> {
+    source.find(at + 1, &mut |later, payload| durable(later, payload) > at)
+}
+
+fn no_record(path: &Path, at: u64, later: u64) -> Error {
+    Error::corrupt(path, at, format!("no valid record here, but one at byte {later}"))
 }
 
 /// The payload of the record at `at`. None: no valid record starts there.

@@ -20,7 +20,7 @@
 //! earlier logs have, so that those logs can go. A group is there as a whole or not at all. A log
 //! gets a successor only when all of it is durable or in tables. The successor tells its length: so
 //! a shortened log differs from one with a torn tail, and the remains of a failed write are
-//! ignored. Each group tells how many bytes of the log were durable before it. Damage to those
+//! ignored. So are zeros at its end: room that a process which did not close it had allocated. Each group tells how many bytes of the log were durable before it. Damage to those
 //! bytes is no torn tail, although a crash may also keep later pages and lose earlier ones.
 
 use std::path::{Path, PathBuf};
@@ -37,6 +37,7 @@ use crate::error::{Error, Result};
 use crate::files::names::wal_name;
 use crate::files::record::{self, RecordWriter, Records};
 use crate::files::unsynced::{LogEnd, Unsynced};
+use crate::storage::io_mode::Access;
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{Append, ReadAt};
 use crate::sync::Arc;
@@ -94,6 +95,9 @@ pub(crate) type LoggedWrite<'e> = (KeyspaceId, Kind, &'e [u8], &'e [u8]);
 /// A write with its sequence number.
 pub(crate) type NumberedWrite<'e> = (LoggedWrite<'e>, u64);
 
+/// A folder, and how logs are written in it.
+pub(crate) type LogFolder<'f> = (&'f OpenFolder, Access);
+
 /// The log that is being written.
 pub(crate) struct Wal {
     records: RecordWriter,
@@ -108,9 +112,13 @@ pub(crate) struct Wal {
 impl Wal {
     /// Creates an empty log, durably. It proves that the log before it existed, even if the
     /// manifest is damaged.
-    pub(crate) fn create(folder: &OpenFolder, number: u64, before: Predecessor) -> Result<Wal> {
+    pub(crate) fn create(
+        (folder, access): LogFolder<'_>,
+        number: u64,
+        before: Predecessor,
+    ) -> Result<Wal> {
         let name = wal_name(number);
-        let file = folder.create(&name)?;
+        let file = folder.create_with(&name, access)?;
         let made = Wal::begin(file, folder.path_of(&name), number, before).and_then(|mut wal| {
             wal.sync_alone()?;
             folder.sync().map(|()| wal)
@@ -125,7 +133,7 @@ impl Wal {
     /// Creates a log with the entries of these memtables. It gets its name when all of it is
     /// durable.
     pub(crate) fn create_from(
-        folder: &OpenFolder,
+        folder: LogFolder<'_>,
         number: u64,
         before: Predecessor,
         memtables: &[(KeyspaceId, Arc<Memtable>)],
@@ -140,22 +148,26 @@ impl Wal {
     /// Creates a log anew that was read back, with the records that it has, as far as these count.
     /// A crash may have left some of them in the system's memory alone. In the new file all are
     /// durable, at the same offsets. It gets its name then.
-    pub(crate) fn create_again(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<Wal> {
+    pub(crate) fn create_again(
+        folder: LogFolder<'_>,
+        number: u64,
+        valid_bytes: u64,
+    ) -> Result<Wal> {
         Wal::create_whole(folder, number, |file, path| {
             let mut wal = Wal::empty(file, path, number)?;
-            wal.copy_records(folder, valid_bytes)?;
+            wal.copy_records(folder.0, valid_bytes)?;
             Ok(wal)
         })
     }
 
     /// A log that gets its name when `fill` has made it durable.
     fn create_whole(
-        folder: &OpenFolder,
+        (folder, access): LogFolder<'_>,
         number: u64,
         fill: impl FnOnce(Box<dyn Append>, PathBuf) -> Result<Wal>,
     ) -> Result<Wal> {
         let (name, new) = (wal_name(number), format!("{}.new", wal_name(number)));
-        let made = folder.create_anew(&new).and_then(|file| {
+        let made = folder.create_anew_with(&new, access).and_then(|file| {
             let wal = fill(file, folder.path_of(&new))?;
             folder.rename(&new, &name)?;
             Ok(wal)

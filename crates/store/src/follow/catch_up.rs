@@ -117,12 +117,6 @@ impl Progress {
             self.show(ground, current, View::new(layout, trees, self.applied), found);
             return Ok(false);
         };
-        if let Some(newest) = stretches.last() {
-            let seen = (newest.number(), newest.log_bytes(&ground.folder)?);
-            let before = std::mem::replace(&mut self.seen, seen);
-            // It is new when all logs were read anew, and told by the edit that has led to that.
-            found.has_news |= before != seen && before != (0, 0);
-        }
         let mut trees = view.trees.clone();
         if self.is_edited {
             trees = self.edited(ground, &view, &layout)?;
@@ -137,17 +131,20 @@ impl Progress {
             whole: self.applied,
             held_back: self.manifest.held_back(),
         };
-        let mut was_stopped = false;
+        let (mut was_stopped, mut seen) = (false, self.seen);
         for (place, stretch) in stretches.iter().enumerate() {
             reading.log(place > 0);
             let read = stretch.read(&ground.folder, sure, &mut |group| reading.group(&group))?;
             self.logs.note(stretch.number(), read.to);
-            was_stopped = read.was_stopped;
+            (was_stopped, seen) = (read.was_stopped, (stretch.number(), read.whole));
             if was_stopped {
                 break;
             }
             reading.whole = reading.applied;
         }
+        // It is new when all logs were read anew, and told by the edit that has led to that.
+        let before = std::mem::replace(&mut self.seen, seen);
+        found.has_news |= before != seen && before != (0, 0);
         // What is in memtables behind the last whole batch is not known by its number.
         let is_lost = reading.applied != reading.whole;
         let applied = reading.whole.max(in_tables(&layout));

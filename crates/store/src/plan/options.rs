@@ -28,7 +28,7 @@ use crate::plan::policy::{Policy, Schedule};
 use crate::plan::registry;
 use crate::plan::run_limits::RunLimits;
 use crate::plan::sync_policy::SyncPolicy;
-use crate::storage::io_mode::{DirectIo, IoStats, Overlap};
+use crate::storage::io_mode::{Access, DirectIo, IoStats, Overlap};
 
 pub use list::OptionInfo;
 use list::options;
@@ -209,6 +209,11 @@ options! {
     /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log
     /// stays or goes as a whole. For programs with a log of their own.
     log: bool = true, "true or false";
+    /// Whether small writes go into the log through memory that is mapped to its file: on Linux,
+    /// where the file system is ext4, XFS or tmpfs. A write then needs no system call, and outlives
+    /// the process all the same. While the log is open, its file has up to 4 MiB of zeros at its
+    /// end. False: each write is a call.
+    mapped_log: bool = true, "true or false";
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";
     /// Bytes of logs from which on those that key spaces share are made fewer: what a key space
@@ -429,6 +434,11 @@ impl OptionValues {
     /// How tables are read and written, if the storage can do it.
     pub(crate) fn io(&self) -> IoStats {
         IoStats { direct: self.direct, overlap: self.overlap }
+    }
+
+    /// How logs are written, if the storage can do it.
+    pub(crate) fn log_access(&self) -> Access {
+        Access { mapped: self.mapped_log, ..Access::default() }
     }
 
     /// How merges are divided.

@@ -12,6 +12,8 @@ use crate::storage::disk::system::Dir;
 use crate::storage::disk::{DiskAppender, DiskReader};
 use crate::storage::disk_batch;
 use crate::storage::disk_direct::{DirectFile, DirectReader, DirectWriter};
+#[cfg(target_os = "linux")]
+use crate::storage::disk_mapped::MappedAppender;
 use crate::storage::io_mode::{Access, Overlap};
 use crate::storage::read_queue::ReadQueue;
 use crate::storage::traits::{Append, Folder, ReadAt, check_name};
@@ -53,7 +55,7 @@ impl Folder for DiskFolder {
 
     fn grant(&self, beside: &str, wanted: Access) -> Access {
         let direct = self.open_direct(beside, wanted, false).is_ok_and(|it| it.is_some());
-        Access { direct, overlap: disk_batch::granted(wanted.overlap) }
+        Access { direct, overlap: disk_batch::granted(wanted.overlap), mapped: false }
     }
 
     fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
@@ -61,6 +63,8 @@ impl Folder for DiskFolder {
         let behind = access.overlap != Overlap::OneByOne;
         match self.open_direct(name, access, true) {
             Ok(Some(direct)) => Ok(Box::new(DirectWriter::new(direct, buffered, behind))),
+            #[cfg(target_os = "linux")]
+            Ok(None) if access.mapped => Ok(Box::new(MappedAppender::new(buffered))),
             Ok(None) => Ok(Box::new(DiskAppender(Arc::new(buffered)))),
             Err(error) => {
                 // The name was free, so the file of that name is the one created here.

@@ -77,6 +77,9 @@ pub struct Access {
     pub direct: bool,
     /// How reads of the file overlap.
     pub overlap: Overlap,
+    /// Whether small pieces are appended through memory, without a system call for each. The file
+    /// may end in zeros until it is closed.
+    pub mapped: bool,
 }
 
 /// How several reads that are requested together overlap.
@@ -140,23 +143,28 @@ impl IoStats {
     /// Asks what files beside this one can have. Requires: the file exists.
     pub(crate) fn granted(folder: &dyn Folder, beside: &str, wanted: IoStats) -> IoStats {
         let direct = wanted.direct != DirectIo::default();
-        let granted = folder.grant(beside, Access { direct, overlap: wanted.overlap });
+        let granted =
+            folder.grant(beside, Access { direct, overlap: wanted.overlap, mapped: false });
         let direct = if granted.direct { wanted.direct } else { DirectIo::default() };
         IoStats { direct, overlap: granted.overlap }
     }
 
+    fn of(&self, direct: bool) -> Access {
+        Access { direct, overlap: self.overlap, mapped: false }
+    }
+
     /// How tables are read.
     pub(crate) fn reads(&self) -> Access {
-        Access { direct: self.direct.reads, overlap: self.overlap }
+        self.of(self.direct.reads)
     }
 
     /// How a flush writes a run, and anything else that makes one of new entries.
     pub(crate) fn flushes(&self) -> Access {
-        Access { direct: self.direct.flushes, overlap: self.overlap }
+        self.of(self.direct.flushes)
     }
 
     /// How a merge writes a run.
     pub(crate) fn merges(&self) -> Access {
-        Access { direct: self.direct.merges, overlap: self.overlap }
+        self.of(self.direct.merges)
     }
 }

@@ -49,6 +49,8 @@ impl Fault {
 #[derive(Clone, Debug, Default)]
 struct Content {
     bytes: Vec<u8>,
+    /// So many zeros at its end were allocated ahead.
+    ahead: usize,
     synced_len: usize,
     /// A sync has failed: the system gave up the bytes that were not durable then.
     sync_failed: bool,
@@ -73,6 +75,8 @@ struct MemoryState {
     handles: Handles,
     fault: Option<Armed>,
     no_space: bool,
+    /// Files that may be mapped are allocated ahead.
+    maps_files: bool,
 }
 
 /// Handles of files.
@@ -155,6 +159,12 @@ impl Memory {
         state.fault = Some(Armed { at: state.operations + n, kind, lasts });
     }
 
+    /// From now on a file that may be written through memory is allocated ahead, as on a real disk:
+    /// it ends in zeros until it is closed.
+    pub fn map_files(&self, maps: bool) {
+        self.state().maps_files = maps;
+    }
+
     /// The number of operations, failed ones included.
     pub fn operations(&self) -> u64 {
         self.state().operations
@@ -183,7 +193,7 @@ impl Memory {
     /// Puts a file in place, durably, with its folder.
     pub fn put_file(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let (path, bytes) = (path.as_ref().to_path_buf(), bytes.into());
-        let content = Content { synced_len: bytes.len(), bytes, sync_failed: false };
+        let content = Content { synced_len: bytes.len(), bytes, ..Content::default() };
         let file = Arc::new(Mutex::new(content));
         let mut state = self.state();
         if let Some(dir) = path.parent() {
@@ -215,6 +225,7 @@ impl Memory {
         let file = file.unwrap_or_else(|| panic!("{}: no such file to damage", path.display()));
         let mut content = lock_mutex(&file);
         damage(&mut content);
+        content.ahead = 0;
         content.synced_len = content.synced_len.min(content.bytes.len());
     }
 
@@ -334,11 +345,41 @@ impl Drop for MemoryHandle {
     }
 }
 
-/// A clone shares the handle.
-#[derive(Clone)]
+/// Those that only sync share the handle.
 struct MemoryAppender {
     file: File,
     counted: Arc<MemoryHandle>,
+    /// Whether it allocates ahead.
+    is_mapped: bool,
+}
+
+impl Drop for MemoryAppender {
+    fn drop(&mut self) {
+        if self.is_mapped {
+            lock_mutex(&self.file).cut();
+        }
+    }
+}
+
+/// The unit in which files are allocated ahead.
+const AHEAD_BYTES: usize = 4096;
+
+impl Content {
+    fn append(&mut self, bytes: &[u8], is_mapped: bool) {
+        self.cut();
+        self.bytes.extend_from_slice(bytes);
+        if is_mapped {
+            let len = self.bytes.len();
+            self.bytes.resize(len.next_multiple_of(AHEAD_BYTES), 0);
+            self.ahead = self.bytes.len() - len;
+        }
+    }
+
+    /// Cuts off what was allocated ahead.
+    fn cut(&mut self) {
+        let len = self.bytes.len() - std::mem::take(&mut self.ahead);
+        self.bytes.truncate(len);
+    }
 }
 
 impl Append for MemoryAppender {
@@ -349,7 +390,7 @@ impl Append for MemoryAppender {
             Ok(()) => bytes.len(),
             Err(_) => Random(state.operations).below(bytes.len() + 1),
         };
-        lock_mutex(&self.file).bytes.extend_from_slice(&bytes[..written]);
+        lock_mutex(&self.file).append(&bytes[..written], self.is_mapped);
         result
     }
 
@@ -358,7 +399,8 @@ impl Append for MemoryAppender {
     }
 
     fn syncer(&self) -> Option<Arc<dyn Syncer>> {
-        Some(Arc::new(self.clone()))
+        let (file, counted) = (Arc::clone(&self.file), Arc::clone(&self.counted));
+        Some(Arc::new(MemoryAppender { file, counted, is_mapped: false }))
     }
 }
 
@@ -368,7 +410,7 @@ impl Syncer for MemoryAppender {
         let mut content = lock_mutex(&self.file);
         content.sync_failed |= result.is_err();
         if !content.sync_failed {
-            content.synced_len = content.bytes.len();
+            content.synced_len = content.bytes.len() - content.ahead;
         }
         result
     }

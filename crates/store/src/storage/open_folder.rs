@@ -66,12 +66,17 @@ impl OpenFolder {
     /// Creates a file that gets its real name when it is complete. It replaces an incomplete file
     /// of the same name. Requires: only this store creates files of that name, one at a time.
     pub(crate) fn create_anew(&self, name: &str) -> Result<Box<dyn Append>> {
-        match self.create(name) {
+        self.create_anew_with(name, Access::default())
+    }
+
+    /// As above, with an access.
+    pub(crate) fn create_anew_with(&self, name: &str, access: Access) -> Result<Box<dyn Append>> {
+        match self.create_with(name, access) {
             Err(error) if error.is_name_taken() => {
                 // Fails if it is no file: then this store did not create it.
                 self.open_file(name)?;
                 self.handle.remove(name).map_err(self.of(name))?;
-                self.create(name)
+                self.create_with(name, access)
             }
             created => created,
         }

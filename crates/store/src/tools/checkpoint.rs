@@ -23,6 +23,7 @@ use crate::files::store_folder::{FolderLock, lock_folder};
 use crate::files::wal::{Predecessor, Wal};
 use crate::plan::layout::Layout;
 use crate::plan::store_layout::{LogNumbers, StoreLayout};
+use crate::storage::io_mode::Access;
 use crate::storage::link_or_copy::{copy_open, link_or_copy, make_folder};
 use crate::storage::open_folder::OpenFolder;
 use crate::storage::traits::{ReadAt, Storage};
@@ -281,7 +282,7 @@ fn write_log(
         return Ok(false);
     }
     made.begin(wal_name(number));
-    let mut log = Wal::create(made.folder(), number, Predecessor::none(last))?;
+    let mut log = Wal::create((made.folder(), Access::default()), number, Predecessor::none(last))?;
     log.repeat(&writes)?;
     log.sync_alone()?;
     log.mark_end(Sequence(last.0 + 1))?;

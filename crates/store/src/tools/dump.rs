@@ -322,7 +322,11 @@ fn dump_fragments<T>(
                 let lost = lost.map_or_else(String::new, |lost| format!(" ({lost} entries)"));
                 damage(tell, bytes.start, what + &lost)?;
             }
-            Fragment::Torn { bytes } => {
+            Fragment::Torn { bytes, are_zeros: true } => {
+                let len = bytes.end - bytes.start;
+                note(tell, bytes.start, format!("{len} zeros at the end, which nobody wrote"))?;
+            }
+            Fragment::Torn { bytes, .. } => {
                 let len = bytes.end - bytes.start;
                 let what = format!("{len} bytes without a valid record at the end");
                 damage(tell, bytes.start, format!("{what}: a crash may have torn them"))?;

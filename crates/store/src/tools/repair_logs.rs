@@ -172,7 +172,8 @@ impl Saver<'_> {
                 self.report.notes.push(format!("{name}: byte {offset}: {what}"));
             }
             Fragment::Damaged { what, .. } => self.lose(name, offset, what),
-            Fragment::Torn { bytes } => {
+            Fragment::Torn { are_zeros: true, .. } if counts.is_none() => {}
+            Fragment::Torn { bytes, .. } => {
                 let bytes = bytes.end - offset;
                 let what = format!("no valid record in the last {bytes} bytes");
                 if counts.is_some() {

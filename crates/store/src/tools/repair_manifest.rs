@@ -88,7 +88,7 @@ impl FoundManifest {
                     found.damage.push((bytes.start, what));
                     layout = None;
                 }
-                Fragment::Torn { bytes } => (found.is_torn, found.end) = (true, bytes.start),
+                Fragment::Torn { bytes, .. } => (found.is_torn, found.end) = (true, bytes.start),
             }
         }
         if edits == 0 {

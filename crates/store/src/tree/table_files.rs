@@ -18,6 +18,7 @@ use crate::files::cached_values::CachedValues;
 use crate::files::table::Table;
 use crate::files::table::writer::TableOptions;
 use crate::files::value_files::{StoreValues, ValueFiles};
+use crate::files::wal::LogFolder;
 use crate::guard::empty_ranges::Questions;
 use crate::plan::layout::{Layout, TableRecord};
 use crate::plan::options::Options;
@@ -89,6 +90,11 @@ impl TableFiles {
             next_file,
             left_over: Arc::default(),
         }
+    }
+
+    /// Where logs are made, and how they are written.
+    pub(crate) fn log_folder(&self) -> LogFolder<'_> {
+        (&self.folder, self.options.log_access())
     }
 
     /// As this one, for the tree of another key space.

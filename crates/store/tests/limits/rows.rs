@@ -90,6 +90,7 @@ pub(crate) fn rows() -> Vec<Row> {
         learn_questions,
         time_calls,
         max_open_files,
+        mapped_log,
         max_log_bytes,
         kept_log_bytes,
         transaction_memory,
@@ -108,7 +109,7 @@ pub(crate) fn rows() -> Vec<Row> {
         stall_rows(slow_down_runs, stop_runs, merge_bytes_per_second),
         merge_rows(merges_at_once, merge_piece_bytes, eager_tombstones, background),
         question_rows(learn_questions, time_calls),
-        session_rows(sync, create_if_missing),
+        session_rows(sync, mapped_log, create_if_missing),
         log_rows(max_log_bytes, kept_log_bytes, transaction_memory),
         lock_rows(lock_timeout),
         filter_memory_rows(filter_memory),
@@ -359,11 +360,12 @@ fn merge_rows(
     ]
 }
 
-fn session_rows(sync: SyncPolicy, create_if_missing: bool) -> Vec<Row> {
+fn session_rows(sync: SyncPolicy, mapped_log: bool, create_if_missing: bool) -> Vec<Row> {
     let times = [Duration::ZERO, Duration::from_nanos(1), Duration::MAX].map(SyncPolicy::Interval);
     let syncs = times.into_iter().chain([SyncPolicy::Always, SyncPolicy::Never]).collect();
     vec![
         row("sync", small(), sync, syncs, vec![], |o, v| o.sync(v)),
+        row("mapped_log", small(), mapped_log, vec![false, true], vec![], |o, v| o.mapped_log(v)),
         row("create_if_missing", small(), create_if_missing, vec![false, true], vec![], |o, v| {
             o.create_if_missing(v)
         }),

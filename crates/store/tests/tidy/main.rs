@@ -35,12 +35,13 @@ const ARROWS: [(&str, &[&str]); 12] = [
 ];
 
 /// The rooms for `unsafe`. (A path ends it, or begins a folder or file name.)
-const UNSAFE_ROOMS: [&str; 8] = [
+const UNSAFE_ROOMS: [&str; 9] = [
     "crates/c/src/",
     "crates/jni/src/",
     "crates/filters/src/bits/simd.rs",
     "crates/store/src/entries/memtable",
     "crates/store/src/entries/skiplist",
+    "crates/store/src/storage/disk_mapped",
     "crates/store/src/storage/io_uring",
     "crates/store/src/storage/fork_word",
     "crates/store/tests/fork",

@@ -50,6 +50,11 @@ impl<'p> RecordReader<'p> {
         Ok(&self.window[from..from + len as usize])
     }
 
+    /// Bytes are read again when they are asked for.
+    pub(super) fn forget(&mut self) {
+        self.window.clear();
+    }
+
     fn read(&mut self, at: u64, len: u64) -> Result<()> {
         self.window.clear();
         self.window.shrink_to(WINDOW_BYTES as usize);

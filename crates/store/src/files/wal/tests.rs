@@ -54,7 +54,8 @@ fn log_of(disk: &Memory, number: u64, firsts: &[u64]) -> Wal {
     disk.sync_dir(Path::new("")).unwrap();
     // One that is there from before goes.
     let _ = disk.remove(&log_path(number));
-    let mut wal = Wal::create(&OpenFolder::on(disk, DIR), number, NONE).unwrap();
+    let mut wal =
+        Wal::create((&OpenFolder::on(disk, DIR), Access::default()), number, NONE).unwrap();
     for &first in firsts {
         wal.append(Sequence(first), MIXED.len(), MIXED.iter().map(in_default).zip(first..))
             .unwrap();
@@ -272,7 +273,8 @@ fn a_memtable_is_written_back_in_the_order_of_writing() {
     }
     let before = Predecessor { wal: 6, valid_bytes: 0, last: None };
     let memtables = [(KeyspaceId::DEFAULT, Arc::new(memtable))];
-    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, before, &memtables).unwrap();
+    Wal::create_from((&OpenFolder::on(&disk, DIR), Access::default()), 7, before, &memtables)
+        .unwrap();
     let disk = disk.crash_hard();
     assert_eq!(replayed(&disk, 7, None).0, [(3, 2), (9, 2), (11, 0)]);
     assert_eq!(predecessor(&OpenFolder::on(&disk, DIR), 7).unwrap(), Some(before));
@@ -292,7 +294,8 @@ fn a_large_memtable_is_written_back_in_groups_of_bounded_length() {
     }
     memtable.insert(b"a", Sequence(51), Kind::DeleteRange, b"b");
     let memtables = [(KeyspaceId::DEFAULT, Arc::new(memtable))];
-    Wal::create_from(&OpenFolder::on(&disk, DIR), 7, NONE, &memtables).unwrap();
+    Wal::create_from((&OpenFolder::on(&disk, DIR), Access::default()), 7, NONE, &memtables)
+        .unwrap();
     let (groups, result) = replayed(&disk, 7, None);
     result.unwrap();
     let long = groups.iter().find(|(_, len)| len * VALUE_BYTES > GROUP_BYTES + 2 * VALUE_BYTES);

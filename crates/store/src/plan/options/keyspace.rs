@@ -23,13 +23,14 @@ use crate::plan::partitions::Granularity;
 use crate::plan::policy::Policy;
 
 /// Options of the whole store. But for those below they are not kept: each opening says them anew.
-const OF_STORE: [&str; 14] = [
+const OF_STORE: [&str; 15] = [
     "block_cache_bytes",
     "direct",
     "overlap",
     "merge_bytes_per_second",
     "merges_at_once",
     "max_open_files",
+    "mapped_log",
     "sync",
     "background",
     "time_calls",

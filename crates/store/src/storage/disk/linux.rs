@@ -11,6 +11,16 @@ const ALIGN_UNTOLD: usize = 4096;
 /// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
+/// File systems that write a page of a mapped file where it was allocated: none is copied on
+/// write, so that writing to allocated memory needs no more space.
+const IN_PLACE: [FsWord; 3] =
+    [0xEF53 /* ext2, ext3, ext4 */, 0x5846_5342 /* XFS */, TMPFS_MAGIC];
+
+/// Whether a file may be written through memory.
+pub(crate) fn can_map(file: &File) -> bool {
+    fstatfs(file).is_ok_and(|system| IN_PLACE.contains(&system.f_type))
+}
+
 /// Has the system read into its cache.
 pub(crate) fn will_read(file: &File, offset: u64, len: u64) -> std::io::Result<()> {
     let Some(len) = NonZeroU64::new(len) else { return Ok(()) };

@@ -104,7 +104,7 @@ fn the_disk_behaves_like_a_disk() {
     behaves_like_a_disk(&Disk, folder.path());
 }
 
-const DIRECT: Access = Access { direct: true, overlap: Overlap::Ring };
+const DIRECT: Access = Access { direct: true, overlap: Overlap::Ring, mapped: false };
 
 /// A disk whose files are all direct, as far as they can be.
 struct Direct;

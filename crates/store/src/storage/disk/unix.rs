@@ -108,7 +108,8 @@ impl Dir {
 
     /// Creates a file. `AlreadyExists`: the name is taken.
     pub(crate) fn create(&self, name: &str) -> io::Result<File> {
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        // Who writes through memory must be able to read.
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
         self.open_regular(name, flags, self.mode_of_files()?)
     }
 

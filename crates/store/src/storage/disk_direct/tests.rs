@@ -34,7 +34,7 @@ fn bytes(len: usize) -> Vec<u8> {
     (0..len).map(|at| (at * 31 + at / 251) as u8).collect()
 }
 
-const DIRECT: Access = Access { direct: true, overlap: Overlap::OneByOne };
+const DIRECT: Access = Access { direct: true, overlap: Overlap::OneByOne, mapped: false };
 
 #[test]
 fn every_place_and_length_is_read_as_it_was_written() {

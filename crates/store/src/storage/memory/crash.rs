@@ -68,7 +68,9 @@ pub(super) fn after_crash(state: &MemoryState, mut fate: Fate) -> MemoryState {
         true => (copies.of_names(&state.names), copies.of_changes(&state.changes)),
         false => (names_synced.clone(), Vec::new()),
     };
-    MemoryState { dirs, dirs_synced, names, names_synced, changes, ..MemoryState::default() }
+    let maps_files = state.maps_files;
+    let rest = MemoryState { maps_files, ..MemoryState::default() };
+    MemoryState { dirs, dirs_synced, names, names_synced, changes, ..rest }
 }
 
 /// The changes of names that survive a crash: all, none, those up to a point, or any.
@@ -129,7 +131,7 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
             }
         }
     }
-    Content { synced_len: bytes.len(), bytes, sync_failed: false }
+    Content { synced_len: bytes.len(), bytes, ..Content::default() }
 }
 
 /// Puts zeros in place of some sectors, from `start` on.

@@ -43,7 +43,7 @@ impl Folder for MemoryFolder {
         Ok(names)
     }
 
-    fn create_with(&self, name: &str, _access: Access) -> io::Result<Box<dyn Append>> {
+    fn create_with(&self, name: &str, access: Access) -> io::Result<Box<dyn Append>> {
         let path = self.path(name)?;
         let mut state = self.step(true)?;
         if state.is_taken(&path) {
@@ -52,7 +52,8 @@ impl Folder for MemoryFolder {
         let counted = Arc::new(self.disk.counted(&mut state)?);
         let file = File::default();
         state.change_names(vec![(path, Some(Arc::clone(&file)))]);
-        Ok(Box::new(MemoryAppender { file, counted }))
+        let is_mapped = access.mapped && state.maps_files;
+        Ok(Box::new(MemoryAppender { file, counted, is_mapped }))
     }
 
     fn open_with(&self, name: &str, _access: Access) -> io::Result<Arc<dyn ReadAt>> {

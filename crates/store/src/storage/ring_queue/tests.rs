@@ -28,8 +28,9 @@ impl Files {
 
     /// Of all kinds: buffered and direct, with a descriptor and without.
     fn open(&self) -> Vec<Arc<dyn ReadAt>> {
-        let open =
-            |direct, overlap| self.files.open_with("file", Access { direct, overlap }).unwrap();
+        let open = |direct, overlap| {
+            self.files.open_with("file", Access { direct, overlap, mapped: false }).unwrap()
+        };
         let memory = crate::storage::memory::Memory::new();
         memory.put_file(Path::new("file"), self.bytes.clone());
         vec![

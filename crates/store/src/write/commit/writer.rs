@@ -375,7 +375,7 @@ impl Writer {
             let memtables = self.trees.active_memtables(engine);
             // After a failure, or a panic, the file that has the name may be this one.
             self.log = Log::Unmade { number, before, replaces: true, is_needed, was_read };
-            let folder = &engine.table_files.folder;
+            let folder = engine.table_files.log_folder();
             let created = match was_read {
                 Some(bytes) => self.copy_log(engine, (number, bytes), before, &memtables),
                 None if replaces || !memtables.is_empty() => {
@@ -414,10 +414,10 @@ impl Writer {
         before: Predecessor,
         memtables: &[(KeyspaceId, Arc<Memtable>)],
     ) -> Result<Wal> {
-        let folder = &engine.table_files.folder;
+        let folder = engine.table_files.log_folder();
         let copied = Wal::create_again(folder, number, bytes);
         let is_gone = |error: &Error| {
-            error.tells_of_damage() || wal::replay(folder, number, None, &mut |_| Ok(())).is_err()
+            error.tells_of_damage() || wal::replay(folder.0, number, None, &mut |_| Ok(())).is_err()
         };
         if !copied.as_ref().is_err_and(is_gone) {
             return copied;
@@ -601,7 +601,7 @@ impl Writer {
 
     /// A log for what comes behind this one. Requires: all of this one is durable.
     fn new_log(&mut self, engine: &Engine) -> Result<Wal> {
-        let (folder, number) = (&engine.table_files.folder, engine.table_files.new_file());
+        let (folder, number) = (engine.table_files.log_folder(), engine.table_files.new_file());
         let before = self.as_predecessor(engine);
         // After a failure, or a panic, the new log may be there all the same. It says how long the
         // old one is, which must stay so.

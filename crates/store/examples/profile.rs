@@ -6,6 +6,7 @@
 //! # the same data in ten key spaces; with 0, in the default one
 //! target/release/examples/profile get-hit 100000 10
 //! target/release/examples/profile overlap 600000 DIR            past the system's cache, in turns
+//! target/release/examples/profile logs 1000000 DIR              mapped logs beside written ones
 //! # a log that is cut, in one memtable, beside two that are not
 //! target/release/examples/profile cut 1000000
 //! ```
@@ -13,12 +14,12 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use trommel::Environment;
 use trommel::options::{DirectIo, Overlap};
 use trommel::storage::Memory;
-use trommel::{Background, Db, GuardKind, Keyspace, Options, Result, SyncPolicy};
+use trommel::{Background, Batch, Db, GuardKind, Keyspace, Options, Result, SyncPolicy};
 
 const VALUE: [u8; 100] = [7; 100];
 /// Beside the large one, which has all but one of so many parts.
@@ -31,6 +32,7 @@ fn main() {
     let count = args.get(2).and_then(|count| count.parse().ok());
     let done = match (args.get(1).map(String::as_str), count, args.get(3)) {
         (Some("overlap"), Some(count), Some(dir)) => overlap(count, Path::new(dir)),
+        (Some("logs"), Some(count), Some(dir)) => logs(count, Path::new(dir)),
         (Some("cut"), Some(count), None) => cut(count),
         (Some(kind), Some(count), None) if kind.starts_with("cut-") => cut_kind(kind, count),
         (Some("spaces"), Some(count), None) => compare_spaces(count),
@@ -40,7 +42,7 @@ fn main() {
         }
         _ => panic!(
             "what: put, get-hit, get-miss, seek, seek-back, next, flush, merge, threads COUNT [SPACES]; spaces COUNT; cut COUNT; \
-             cut-writes, cut-first, cut-last, cut-get, each with -spread and -ordered too, COUNT; overlap ENTRIES DIR"
+             cut-writes, cut-first, cut-last, cut-get, each with -spread and -ordered too, COUNT; overlap ENTRIES DIR; logs COUNT DIR"
         ),
     };
     done.expect("it is done");
@@ -339,6 +341,32 @@ fn overlap(count: u64, dir: &Path) -> Result<()> {
             println!(
                 "{:>10} merge {compacted:>10.2?} scan {scanned:>10.2?} {io:?}",
                 overlap.name()
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Puts into a memtable that has room for all, and a hundredth of them with a sync each: the time
+/// of one, in nanoseconds.
+fn logs(count: u64, dir: &Path) -> Result<()> {
+    for round in 0..5 {
+        for is_mapped in [true, false] {
+            let options = options().mapped_log(is_mapped).write_buffer_bytes(4 << 30);
+            let db = Db::open(dir.join(format!("{round}-{is_mapped}")), options)?;
+            let start = (thread_ns(), Instant::now());
+            (0..count).try_for_each(|n| db.put(spread(n), VALUE))?;
+            let (of_cpu, put) = ((thread_ns() - start.0) / count, start.1.elapsed());
+            let (start, synced) = (Instant::now(), count / 100);
+            for n in 0..synced {
+                let mut batch = Batch::new();
+                batch.put(spread(n), VALUE);
+                db.write_synced(batch)?;
+            }
+            let ns = |time: Duration, count| time.as_nanos() / u128::from(count);
+            let (put, synced) = (ns(put, count), ns(start.elapsed(), synced));
+            println!(
+                "{round} mapped {is_mapped:>5}: put {put:>5} ({of_cpu} of CPU), synced {synced}"
             );
         }
     }

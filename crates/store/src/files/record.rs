@@ -170,25 +170,28 @@ pub(crate) fn read_records(
     if source.size() < header_len {
         return Ok(0);
     }
-    let found = source.bytes(0, header_len)?;
-    if found != expected_header {
-        let found = found.to_vec();
-        return wrong_header(path, &mut source, &found, expected_header, durable);
-    }
-    let mut at = header_len;
-    while at < source.size() {
-        if source.record(at)?.is_none()
-            && let Some(later) = proven_after(&mut source, at, durable)?
-        {
-            // Its writer may have completed it since it was read.
-            source.forget();
-            if source.record(at)?.is_none() {
-                return Err(no_record(path, at, later));
-            }
+    if source.bytes(0, header_len)? != expected_header {
+        // Its writer may have completed it since it was read.
+        source.forget();
+        let found = source.bytes(0, header_len)?.to_vec();
+        if found != expected_header {
+            return wrong_header(path, &mut source, &found, expected_header, durable);
         }
-        let Some(payload) = source.record(at)? else { return Ok(at) };
-        f(at, payload)?;
-        at += record_size(payload.len());
+    }
+    let (mut at, mut looked_twice_at) = (header_len, None);
+    while at < source.size() {
+        if let Some(payload) = source.record(at)? {
+            f(at, payload)?;
+            at += record_size(payload.len());
+            continue;
+        }
+        let Some(later) = proven_after(&mut source, at, durable)? else { return Ok(at) };
+        if looked_twice_at == Some(at) {
+            return Err(no_record(path, at, later));
+        }
+        // As above.
+        source.forget();
+        looked_twice_at = Some(at);
     }
     Ok(at)
 }
@@ -223,8 +226,27 @@ pub(crate) fn version_in(header: &[u8], magic: &[u8]) -> Option<u32> {
 pub(crate) fn read_header(file: &dyn ReadAt, path: &Path, len: usize) -> Result<Vec<u8>> {
     let size = file.size().map_err(Error::io(path))?;
     let mut bytes = vec![0; len.min(usize::try_from(size).unwrap_or(len))];
-    file.read_at(0, &mut bytes).map_err(Error::io(path))?;
+    read_or_zeros(file, path, 0, &mut bytes)?;
     Ok(bytes)
+}
+
+/// Fills a buffer of zeros from a file that had all of these bytes. If it is shorter by now, its
+/// writer has cut off zeros, and those stay.
+fn read_or_zeros(file: &dyn ReadAt, path: &Path, at: u64, zeros: &mut [u8]) -> Result<()> {
+    let mut read = file.read_at(at, zeros);
+    while read.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::UnexpectedEof) {
+        let left = file.size().map_err(Error::io(path))?.saturating_sub(at);
+        let len = usize::try_from(left).unwrap_or(usize::MAX);
+        if len >= zeros.len() {
+            break;
+        }
+        zeros.fill(0);
+        read = file.read_at(at, &mut zeros[..len]);
+        if read.is_ok() {
+            return Ok(());
+        }
+    }
+    read.map_err(Error::io(path))
 }
 
 /// Reads the whole file. Its data decides how much memory that takes, not its length. A hole at its
@@ -241,7 +263,7 @@ pub(crate) fn read_all(folder: &OpenFolder, name: &str) -> Result<Vec<u8>> {
         while (bytes.len() as u64) < data.end.min(size) {
             let at = bytes.len();
             grow(&mut bytes, data.end.min(size).min(at as u64 + CHUNK_BYTES), path)?;
-            file.read_at(at as u64, &mut bytes[at..]).map_err(Error::io(path))?;
+            read_or_zeros(&*file, path, at as u64, &mut bytes[at..])?;
         }
         if bytes.len() as u64 >= size {
             return Ok(bytes);

@@ -7,7 +7,9 @@
 //! Long pieces are written by calls, and so is everything where the file cannot be mapped. Copied
 //! bytes are the kernel's, as written ones are: they outlive the process, and a sync of the file
 //! makes them durable. What a window shows was allocated before: a full disk is an error of the
-//! call that allocates, and that piece is written by a call.
+//! call that allocates, and that piece is written by a call. A disk that fails is an error of the
+//! next sync, too; but if its file system gives up before, a copy raises SIGBUS, and ends the
+//! process.
 //!
 //! Invariants: a window lies within the file, which nobody else shortens. Behind the data there are
 //! zeros alone. They are cut off when the file is closed, by the process that made it.
@@ -16,6 +18,7 @@ use std::fs::File;
 use std::io;
 
 use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::retry_on_intr;
 
 use crate::storage::disk::linux;
 use crate::storage::disk::system::write_all_at;
@@ -73,7 +76,12 @@ impl MappedAppender {
         self.window = None;
         let start = self.len / PAGE * PAGE;
         let bytes = self.len.next_power_of_two().clamp(AHEAD.0, AHEAD.1);
-        fallocate(&*self.file, FallocateFlags::empty(), start, bytes)?;
+        let allocate = || fallocate(&*self.file, FallocateFlags::empty(), start, bytes);
+        if let Err(error) = retry_on_intr(allocate) {
+            // A part may be there, and take the last space of the disk.
+            self.file.set_len(self.len)?;
+            return Err(error.into());
+        }
         self.allocated = self.allocated.max(start + bytes);
         self.window = Some(Window::map(&self.file, start, bytes as usize)?);
         Ok(())
@@ -152,8 +160,8 @@ mod window {
                 return false;
             }
             // SAFETY: the place is within the mapping, by the lines above, and the file has it, as
-            // `map` requires: writing there raises no signal. Nothing else in this process points
-            // into the mapping, so `bytes` are elsewhere.
+            // `map` requires. Nothing else in this process points into the mapping, so `bytes` are
+            // elsewhere. If the file system has given up, the kernel ends the process here.
             unsafe {
                 let place = self.memory.cast::<u8>().add(at as usize);
                 copy_nonoverlapping(bytes.as_ptr(), place.as_ptr(), bytes.len());

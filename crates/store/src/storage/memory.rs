@@ -51,6 +51,8 @@ struct Content {
     bytes: Vec<u8>,
     /// So many zeros at its end were allocated ahead.
     ahead: usize,
+    /// So many were cut off, which is not durable.
+    cut: usize,
     synced_len: usize,
     /// A sync has failed: the system gave up the bytes that were not durable then.
     sync_failed: bool,
@@ -356,7 +358,9 @@ struct MemoryAppender {
 impl Drop for MemoryAppender {
     fn drop(&mut self) {
         if self.is_mapped {
-            lock_mutex(&self.file).cut();
+            let mut content = lock_mutex(&self.file);
+            content.cut = content.ahead;
+            content.cut();
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::files::fragments::{Fragment, LogRecord, log_fragments, manifest_fragm
 use crate::files::log_check::LogCounts;
 use crate::files::manifest::{MANIFEST_NAME, Manifest};
 use crate::files::names::{file_number, image_name, table_name, wal_name};
-use crate::files::record::{read_all, read_header};
+use crate::files::record::{Records, read_all, read_header};
 use crate::files::table::format::section_name;
 use crate::files::table::parts::TableParts;
 use crate::files::wal::Predecessor;
@@ -285,15 +285,38 @@ fn dump_contents(folder: &OpenFolder, name: &str, kind: FileKind, tell: &mut Tel
             Err(what) => damage(tell, offset, what),
         });
     }
-    let bytes = match read_all(folder, name) {
+    let mut bytes = match read_all(folder, name) {
         Err(Error::Corrupt { offset, what, .. }) => return damage(tell, offset, what),
         read => read?,
     };
+    if kind == FileKind::Log
+        && let Some(end) = written_meanwhile(folder, (name, number), &bytes)?
+    {
+        bytes.truncate(end as usize);
+    }
     match kind {
         FileKind::Manifest => dump_manifest(&bytes, tell),
         FileKind::Log => dump_log(&bytes, number, tell),
         FileKind::Filter | FileKind::Table | FileKind::Value => dump_filter(&bytes, tell),
     }
+}
+
+/// Where bytes of a log end that were whole when they were read: behind them there was no record,
+/// and now there is one. None: it is as it was.
+fn written_meanwhile(
+    folder: &OpenFolder,
+    (name, number): (&str, u64),
+    bytes: &[u8],
+) -> Result<Option<u64>> {
+    let doubt = log_fragments(bytes, number).find_map(|fragment| match fragment {
+        Fragment::Damaged { bytes, is_gap: true, .. } => Some(bytes.start),
+        Fragment::Torn { bytes, are_zeros: false } => Some(bytes.start),
+        _ => None,
+    });
+    let Some(at) = doubt else { return Ok(None) };
+    let path = folder.path_of(name);
+    let mut records = Records::of(folder.open_file(name)?, &path, number)?;
+    Ok(records.at(at)?.map(|_| at))
 }
 
 fn say(tell: &mut Tell<'_>, item: DumpItem<'_>) -> Dumped {
@@ -311,6 +334,7 @@ fn damage(tell: &mut Tell<'_>, offset: u64, what: impl Into<String>) -> Dumped {
 /// Tells each fragment. `whole` tells those that could be read.
 fn dump_fragments<T>(
     fragments: impl Iterator<Item = Result<Fragment<T>>>,
+    is_log: bool,
     tell: &mut Tell<'_>,
     mut whole: impl FnMut(u64, T, &mut Tell<'_>) -> Dumped,
 ) -> Dumped {
@@ -322,9 +346,10 @@ fn dump_fragments<T>(
                 let lost = lost.map_or_else(String::new, |lost| format!(" ({lost} entries)"));
                 damage(tell, bytes.start, what + &lost)?;
             }
-            Fragment::Torn { bytes, are_zeros: true } => {
+            Fragment::Torn { bytes, are_zeros: true } if is_log && bytes.start > 0 => {
                 let len = bytes.end - bytes.start;
-                note(tell, bytes.start, format!("{len} zeros at the end, which nobody wrote"))?;
+                let what = format!("{len} zeros at the end: allocated ahead, or lost in a crash");
+                note(tell, bytes.start, what)?;
             }
             Fragment::Torn { bytes, .. } => {
                 let len = bytes.end - bytes.start;
@@ -361,7 +386,7 @@ fn tell_entry(tell: &mut Tell<'_>, offset: u64, entry: &Entry<'_>) -> Dumped {
 fn dump_table(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
     table_heads(parts, tell)?;
     dump_tombstones(parts, tell)?;
-    dump_fragments(parts.blocks(), tell, |offset, (number, block, form), tell| {
+    dump_fragments(parts.blocks(), false, tell, |offset, (number, block, form), tell| {
         let (packing, bytes) = (form_name(form).unwrap_or_default(), block.raw().len());
         note(tell, offset, format!("data block {number}: {packing}, {bytes} bytes in memory"))?;
         let mut cursor = BlockCursor::new(block);
@@ -404,7 +429,7 @@ fn dump_tombstones(parts: &TableParts, tell: &mut Tell<'_>) -> Dumped {
 
 fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
     let mut counts = LogCounts::default();
-    dump_fragments(log_fragments(bytes, number).map(Ok), tell, |offset, record, tell| {
+    dump_fragments(log_fragments(bytes, number).map(Ok), true, tell, |offset, record, tell| {
         let group = match record {
             LogRecord::Predecessor(Predecessor { wal, valid_bytes, last }) => {
                 let name = wal_name(wal);
@@ -427,7 +452,7 @@ fn dump_log(bytes: &[u8], number: u64, tell: &mut Tell<'_>) -> Dumped {
 }
 
 fn dump_manifest(bytes: &[u8], tell: &mut Tell<'_>) -> Dumped {
-    dump_fragments(manifest_fragments(bytes).map(Ok), tell, |offset, edit, tell| {
+    dump_fragments(manifest_fragments(bytes).map(Ok), false, tell, |offset, edit, tell| {
         let lines = edit_lines(&edit);
         note(tell, offset, format!("edit with {} changes", lines.len()))?;
         lines.into_iter().try_for_each(|line| note(tell, offset, line))

@@ -57,13 +57,14 @@ pub(crate) fn found_chain(
     FoundChain { chain: LogChain::new(logs, last, layout.logs.unlogged), kept }
 }
 
-/// The bytes of a log, and what it says of the one before it.
+/// The bytes of a log that count, and what it says of the one before it.
 fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<(u64, Predecessor)> {
     let name = wal_name(number);
     let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));
     let bytes = file.size().map_err(Error::io(&path))?;
     match wal::beginning(&*file, &path, number)? {
-        Some(before) if bytes >= valid_bytes => Ok((bytes, before)),
+        // Behind them there may be zeros, of a process that did not end well.
+        Some(before) if bytes >= valid_bytes => Ok((valid_bytes, before)),
         _ => Err(Error::corrupt(path, bytes, "the log ends too early")),
     }
 }

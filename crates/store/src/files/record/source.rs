@@ -8,7 +8,7 @@
 
 use std::path::Path;
 
-use super::{HEAD_SIZE, MAGIC, head_of};
+use super::{HEAD_SIZE, MAGIC, head_of, read_or_zeros};
 use crate::entries::checksum;
 use crate::error::{Error, Result};
 use crate::storage::traits::ReadAt;
@@ -63,7 +63,7 @@ impl<'p> RecordReader<'p> {
         self.window.try_reserve_exact(len).map_err(|_| beyond())?;
         self.window.resize(len, 0);
         self.start = at;
-        self.file.read_at(at, &mut self.window).map_err(Error::io(self.path))
+        read_or_zeros(&*self.file, self.path, at, &mut self.window)
     }
 
     /// The payload of the record at `at`. None: no valid record starts there.

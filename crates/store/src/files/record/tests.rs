@@ -1,8 +1,10 @@
 //! Tests of records: what is torn, what is damaged, and what a hole hides.
 
 use super::*;
+use crate::storage::io_mode::Access;
 use crate::storage::memory::{Fault, Memory};
-use crate::storage::traits::Storage;
+use crate::storage::traits::{Folder, FolderWrapper, Storage, StorageWrapper};
+use crate::sync::{AtomicU64, Ordering};
 
 const HEADER: &[u8] = b"HEADv1\0\0";
 const SALT: u64 = 7;
@@ -187,4 +189,119 @@ fn the_reader_stops_when_the_caller_does() {
     let (file, path) = (folder.open_file("log").unwrap(), folder.path_of("log"));
     assert_eq!(read_header(&*file, &path, 4).unwrap(), b"HEAD");
     assert_eq!(read_header(&*file, &path, 1000).unwrap().len(), 67);
+}
+
+/// A disk whose one file is as it was for so many calls, and then as it became.
+struct Changing {
+    disk: Memory,
+    file: Arc<ChangingFile>,
+}
+
+struct ChangingFolder {
+    folder: Arc<dyn Folder>,
+    file: Arc<ChangingFile>,
+}
+
+struct ChangingFile {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    calls: AtomicU64,
+}
+
+impl StorageWrapper for Changing {
+    fn inner(&self) -> &dyn Storage {
+        &self.disk
+    }
+
+    fn open_folder(&self, dir: &Path) -> std::io::Result<Arc<dyn Folder>> {
+        let (folder, file) = (self.disk.open_folder(dir)?, Arc::clone(&self.file));
+        Ok(Arc::new(ChangingFolder { folder, file }))
+    }
+}
+
+impl FolderWrapper for ChangingFolder {
+    fn inner(&self) -> &dyn Folder {
+        &*self.folder
+    }
+
+    fn open_with(&self, _: &str, _: Access) -> std::io::Result<Arc<dyn ReadAt>> {
+        Ok(Arc::<ChangingFile>::clone(&self.file))
+    }
+}
+
+impl ChangingFile {
+    fn bytes(&self) -> &[u8] {
+        let left = self.calls.load(Ordering::SeqCst);
+        self.calls.store(left.saturating_sub(1), Ordering::SeqCst);
+        if left == 0 { &self.after } else { &self.before }
+    }
+}
+
+impl ReadAt for ChangingFile {
+    fn size(&self) -> std::io::Result<u64> {
+        Ok(self.bytes().len() as u64)
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> std::io::Result<()> {
+        let bytes = self.bytes().get(offset as usize..).and_then(|rest| rest.get(..buffer.len()));
+        let copied = bytes.map(|bytes| buffer.copy_from_slice(bytes));
+        copied.ok_or(std::io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+fn changing(before: &[u8], after: &[u8], calls: u64) -> OpenFolder {
+    let (before, after, calls) = (before.to_vec(), after.to_vec(), AtomicU64::new(calls));
+    let disk = Memory::new();
+    disk.create_dir(Path::new("db")).unwrap();
+    let file = Arc::new(ChangingFile { before, after, calls });
+    OpenFolder::open(&Changing { disk, file }, Path::new("db")).unwrap()
+}
+
+/// What is read of a file that changes after so many calls.
+fn read_changing(before: &[u8], after: &[u8], calls: u64) -> (Vec<Vec<u8>>, Result<u64>) {
+    let (folder, mut payloads) = (changing(before, after, calls), Vec::new());
+    let mut push = |_, payload: &[u8]| {
+        payloads.push(payload.to_vec());
+        Ok(())
+    };
+    let tail = read_records(&folder, "log", SALT, HEADER, &all_before, &mut push);
+    (payloads, tail)
+}
+
+// A log's writer cuts off what it had allocated ahead when it closes the log: who had asked for the
+// size before failed at the end of the file.
+#[test]
+fn zeros_that_are_cut_off_while_a_file_is_read_are_zeros_still() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let cut = disk.file("db/log").unwrap();
+    let allocated = [&cut[..], &[0; 4096]].concat();
+    for calls in 0..6 {
+        let (payloads, tail) = read_changing(&allocated, &cut, calls);
+        assert_eq!((payloads, tail.unwrap()), (THREE.map(<[u8]>::to_vec).to_vec(), 67));
+        let all = read_all(&changing(&allocated, &cut, calls), "log").unwrap();
+        assert!(all == cut || all == allocated, "{calls}: {} bytes", all.len());
+        let file = changing(&allocated, &cut, calls).open_file("log").unwrap();
+        let header = read_header(&*file, Path::new("log"), 100).unwrap();
+        assert_eq!(header[..67], cut[..]);
+    }
+}
+
+// Pages are read while a writer goes on: an older record may be seen half written, and a newer one,
+// by which all before it was durable, whole.
+#[test]
+fn a_record_that_its_writer_completes_meanwhile_is_no_damage() {
+    let disk = Memory::new();
+    write(&disk, &THREE);
+    let whole = disk.file("db/log").unwrap();
+    let (mut half, mut begun) = (whole.clone(), whole.clone());
+    half[STARTS[0] + 3..STARTS[1]].fill(0);
+    begun[3..8].fill(0);
+    let size_and_bytes = 2;
+    for before in [&half, &begun] {
+        let (payloads, tail) = read_changing(before, &whole, size_and_bytes);
+        assert_eq!((payloads, tail.unwrap()), (THREE.map(<[u8]>::to_vec).to_vec(), 67));
+        let (_, tail) = read_changing(before, before, size_and_bytes);
+        assert!(tail.unwrap_err().tells_of_damage(), "it stays damage");
+    }
 }

@@ -11,10 +11,9 @@ const ALIGN_UNTOLD: usize = 4096;
 /// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
 
-/// File systems that write a page of a mapped file where it was allocated: none is copied on
-/// write, so that writing to allocated memory needs no more space.
-const IN_PLACE: [FsWord; 3] =
-    [0xEF53 /* ext2, ext3, ext4 */, 0x5846_5342 /* XFS */, TMPFS_MAGIC];
+/// File systems that write a page of a mapped file where it was allocated, so that it needs no more
+/// space: ext4 and tmpfs. Others copy pages on write, XFS where files share them.
+const IN_PLACE: [FsWord; 2] = [0xEF53, TMPFS_MAGIC];
 
 /// Whether a file may be written through memory.
 pub(crate) fn can_map(file: &File) -> bool {

@@ -117,7 +117,7 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
         Fate::Kept => return content.clone(),
         Fate::Lost => {}
         Fate::Drawn(random) => {
-            let kept = random.below(unsynced.len() + 1);
+            let kept = random.below(unsynced.len() - content.ahead + 1);
             let torn = random.below(unsynced.len() - kept + 1);
             bytes.extend_from_slice(&unsynced[..kept]);
             match random.below(5) {
@@ -128,6 +128,9 @@ fn content_after_crash(content: &Content, fate: &mut Fate) -> Content {
                     punch_sectors(&mut bytes, content.synced_len, random);
                 }
                 _ => {}
+            }
+            if content.ahead + content.cut > 0 && random.below(2) == 0 {
+                bytes.extend(std::iter::repeat_n(0, content.ahead + content.cut));
             }
         }
     }

@@ -1,6 +1,6 @@
 """Compares Trommel with plyvel (LevelDB) and rocksdict (RocksDB), as programs in Python see them.
 
-    python bench/compare.py [--keys 1000000] [--rounds 3] [--only trommel,plyvel,rocksdict]
+    python bench/compare.py [--keys 1000000] [--rounds 3] [--only trommel,plyvel,rocksdict] [--mapped-log]
 
 Each engine runs in processes of its own, in turns. Keys are 16 random bytes, values 100; there is no
 compression, the write buffer has 16 MiB, the cache 256 MiB, the others' Bloom filters have 12 bits for
@@ -62,11 +62,17 @@ class Engine:
 
 
 class Trommel(Engine):
+    is_mapped = False
+
     def open(self, path: Path) -> None:
         import trommel
 
         self.db = trommel.open(
-            path, write_buffer_bytes=BUFFER, block_cache_bytes=CACHE, compression="none"
+            path,
+            write_buffer_bytes=BUFFER,
+            block_cache_bytes=CACHE,
+            compression="none",
+            mapped_log=self.is_mapped,
         )
 
     def put_all(self, keys: list[bytes], value: bytes) -> None:
@@ -328,7 +334,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(ENGINES), help="engines, with commas between")
     parser.add_argument("--round-of", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--mapped-log", action="store_true", help="Trommel's log is mapped")
     arguments = parser.parse_args()
+    Trommel.is_mapped = arguments.mapped_log
     if arguments.round_of:
         with tempfile.TemporaryDirectory(prefix="trommel-compare-") as folder:
             print(json.dumps(measure(arguments.round_of, arguments.keys, Path(folder))))
@@ -337,6 +345,7 @@ def main() -> int:
     for _ in range(arguments.rounds):
         for name, measured in rounds.items():
             command = [sys.executable, __file__, "--keys", str(arguments.keys), "--round-of", name]
+            command += ["--mapped-log"] * arguments.mapped_log
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             measured.append(json.loads(done.stdout))
     return 0 if table(rounds) else 1

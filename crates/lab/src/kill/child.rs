@@ -132,6 +132,7 @@ pub(super) fn options(rng: &mut Rng) -> Options {
         .value_threshold([0, 256, 256, 1024][rng.place(4)])
         .value_garbage_share([0.05, 0.3, 0.9][rng.place(3)])
         .value_file_bytes([1 << 12, 1 << 16, 1 << 20][rng.place(3)])
+        .mapped_log(rng.below(2) == 0)
 }
 
 impl Victim<'_> {

@@ -212,9 +212,9 @@ options! {
     /// Whether small writes go into the log through memory that is mapped to its file: on Linux,
     /// where the file system is ext4 or tmpfs. A write then needs no system call, and outlives the
     /// process all the same. While the log is open, its file has up to 4 MiB of zeros at its end. If
-    /// the file system gives up because its disk fails, the next write may end the process
-    /// (SIGBUS). False: each write is a call, and fails with an error then.
-    mapped_log: bool = true, "true or false";
+    /// the disk fails so that its file system gives up, or somebody shortens the log, a write may
+    /// end the process (SIGBUS). False: each write is a call, and fails with an error then.
+    mapped_log: bool = false, "true or false";
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";
     /// Bytes of logs from which on those that key spaces share are made fewer: what a key space

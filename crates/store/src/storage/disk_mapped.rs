@@ -7,9 +7,9 @@
 //! Long pieces are written by calls, and so is everything where the file cannot be mapped. Copied
 //! bytes are the kernel's, as written ones are: they outlive the process, and a sync of the file
 //! makes them durable. What a window shows was allocated before: a full disk is an error of the
-//! call that allocates, and that piece is written by a call. A disk that fails is an error of the
-//! next sync, too; but if its file system gives up before, a copy raises SIGBUS, and ends the
-//! process.
+//! call that allocates, and that piece is written by a call. But a copy into a file that somebody
+//! has shortened, or whose file system has given up, raises SIGBUS, and ends the process: so it is
+//! an option.
 //!
 //! Invariants: a window lies within the file, which nobody else shortens. Behind the data there are
 //! zeros alone. They are cut off when the file is closed, by the process that made it.

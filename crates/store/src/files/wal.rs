@@ -20,8 +20,9 @@
 //! earlier logs have, so that those logs can go. A group is there as a whole or not at all. A log
 //! gets a successor only when all of it is durable or in tables. The successor tells its length: so
 //! a shortened log differs from one with a torn tail, and the remains of a failed write are
-//! ignored. So are zeros at its end: room that a process which did not close it had allocated. Each group tells how many bytes of the log were durable before it. Damage to those
-//! bytes is no torn tail, although a crash may also keep later pages and lose earlier ones.
+//! ignored. So are zeros at its end: room that a process which did not close it had allocated. Each
+//! group tells how many bytes of the log were durable before it. Damage to those bytes is no torn
+//! tail, although a crash may also keep later pages and lose earlier ones.
 
 use std::path::{Path, PathBuf};
 

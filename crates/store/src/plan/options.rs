@@ -114,10 +114,10 @@ options! {
     /// entries, and is rewritten seldom. None: as `compression`.
     last_level_compression: Option<Compression>, Option<Compression> = None,
         "none, lz4, zstd:1 to zstd:22" if |it| it.is_none_or(Compression::is_sensible);
-    /// The largest dictionary that a merge makes for blocks that it packs with `zstd`, from a
-    /// sample of its input. It has what blocks have in common, so that each need not say it anew. A
-    /// table has one only where a part of the sample shows that it pays. In memory it takes 27 KiB
-    /// more, for each table. 0: none is made. More: smaller blocks, more memory.
+    /// The largest dictionary that a merge makes for `zstd`, from a sample of its input. It has
+    /// what blocks have in common, so that each need not say it anew. A table has one only where a
+    /// part of the sample shows that it pays. In memory it takes 27 KiB more, for each table. 0:
+    /// none is made. More: smaller blocks, more memory.
     dictionary_bytes: usize = 16 << 10, "0, or 256 to 1048576"
         if |it| *it == 0 || (256..=DICTIONARY_BYTES_MAX).contains(it);
     /// Bytes from which on a value is apart: it is written once, into a file of values, and log,
@@ -126,9 +126,8 @@ options! {
     /// more, and space comes back later.
     value_threshold: usize = 16 << 10, "0, or 256 and more"
         if |it| *it == 0 || *it >= VALUE_THRESHOLD_MIN;
-    /// The share of garbage in a file of values from which on its other values are moved: merges
-    /// into the last level write them to another file, so that it can go. Less: less disk, more is
-    /// written.
+    /// The share of garbage from which on a file's other values are moved: merges into the last
+    /// level write them to another file, so that it can go. Less: less disk, more is written.
     value_garbage_share: f64 = 0.3, "0.05 to 0.95" if |it| (0.05..=0.95).contains(it);
     /// The share of the oldest files of values whose values such merges move, whatever garbage they
     /// have. 0: age does not matter. 1: each such merge writes all its values anew. More: values
@@ -209,20 +208,20 @@ options! {
     /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log
     /// stays or goes as a whole. For programs with a log of their own.
     log: bool = true, "true or false";
-    /// Whether small writes go into the log through memory that is mapped to its file: on Linux,
-    /// where the file system is ext4 or tmpfs. A write then needs no system call, and outlives the
-    /// process all the same. While the log is open, its file has up to 4 MiB of zeros at its end. If
-    /// the disk fails so that its file system gives up, or somebody shortens the log, a write may
-    /// end the process (SIGBUS). False: each write is a call, and fails with an error then.
+    /// Whether small writes go into the log through mapped memory: on Linux, where the file system
+    /// is ext4 or tmpfs. A write then needs no system call, and outlives the process all the same.
+    /// While the log is open, its file has up to 4 MiB of zeros at its end. If the disk fails so
+    /// that its file system gives up, or somebody shortens the log, a write may end the process
+    /// (SIGBUS). False: each write is a call, and fails with an error then.
     mapped_log: bool = false, "true or false";
     /// When a write is safe on disk.
     sync: SyncPolicy = SyncPolicy::Interval(Duration::from_secs(1)), "always, never, or seconds";
-    /// Bytes of logs from which on those that key spaces share are made fewer: what a key space
-    /// that is written seldom has in old ones is written into the newest one again, or flushed. A
-    /// store with one key space has a log for each memtable, whatever this says.
+    /// Bytes of logs from which on shared ones are made fewer: what a key space that is written
+    /// seldom has in old ones is written into the newest one again, or flushed. A store with one
+    /// key space has a log for each memtable, whatever this says.
     max_log_bytes: u64 = 512 << 20, "at least 65536" if |it| *it >= 65536;
-    /// Bytes of logs that are kept for change feeds when all that they have is in tables. Each
-    /// counts as 4096 at least. The oldest go first. What is set holds for later openings, too: see
+    /// Bytes of logs that are kept for change feeds alone. Each counts as 4096 at least. The oldest
+    /// go first. What is set holds for later openings, too: see
     /// [`Db::changes_since`](crate::Db::changes_since). More: more disk, and a reader of changes
     /// may stay behind for longer before it has to begin anew.
     kept_log_bytes: u64 = 0, "any number";

@@ -208,7 +208,7 @@ options! {
     /// feeds do not tell them. Of a batch over several key spaces, what is in those with a log
     /// stays or goes as a whole. For programs with a log of their own.
     log: bool = true, "true or false";
-    /// Whether small writes go into the log through mapped memory: on Linux, where the file system
+    /// Whether small writes go into the log by mapped memory: on Linux, where the file system
     /// is ext4 or tmpfs. A write then needs no system call, and outlives the process all the same.
     /// While the log is open, its file has up to 4 MiB of zeros at its end. If the disk fails so
     /// that its file system gives up, or somebody shortens the log, a write may end the process

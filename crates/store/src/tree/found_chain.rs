@@ -48,8 +48,9 @@ pub(crate) fn found_chain(
         let known = replayed.logs.iter().find(|log| log.number == wal).map(|log| log.before);
         let found = known.or_else(|| {
             let is_there = wal < layout.logs.live && names.contains(&wal_name(wal));
-            let (bytes, found) = is_there.then(|| beginning(folder, wal, valid_bytes).ok())??;
-            kept.add_within(wal, bytes, kept_bytes).then_some(found)
+            let found = is_there.then(|| beginning(folder, wal, valid_bytes).ok())??;
+            // What its file has behind them are zeros, of a process that did not end well.
+            kept.add_within(wal, valid_bytes, kept_bytes).then_some(found)
         });
         let found = found.filter(|found| found.last <= Some(after));
         next = found.map(|found| (wal, found, ToldEnd::At(valid_bytes)));
@@ -57,14 +58,13 @@ pub(crate) fn found_chain(
     FoundChain { chain: LogChain::new(logs, last, layout.logs.unlogged), kept }
 }
 
-/// The bytes of a log that count, and what it says of the one before it.
-fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<(u64, Predecessor)> {
+/// What a log says of the one before it. An error, if it has fewer bytes than count.
+fn beginning(folder: &OpenFolder, number: u64, valid_bytes: u64) -> Result<Predecessor> {
     let name = wal_name(number);
     let (file, path) = (folder.open_file(&name)?, folder.path_of(&name));
     let bytes = file.size().map_err(Error::io(&path))?;
     match wal::beginning(&*file, &path, number)? {
-        // Behind them there may be zeros, of a process that did not end well.
-        Some(before) if bytes >= valid_bytes => Ok((valid_bytes, before)),
+        Some(before) if bytes >= valid_bytes => Ok(before),
         _ => Err(Error::corrupt(path, bytes, "the log ends too early")),
     }
 }

@@ -12,7 +12,8 @@ use trommel_filters::{
     LowerBound, Ribbon, Surf, UpperBound, read_filter,
 };
 use trommel_guards::{
-    Arf, BinaryFuse, Elastic, FingerprintFilter, PrefixBloom, Rencoder, Rosetta, Xor, kinds,
+    Arf, BinaryFuse, Elastic, FingerprintFilter, PrefixBloom, PrefixRibbon, Rencoder, Rosetta, Xor,
+    kinds,
 };
 
 pub(crate) fn body(input: &[u8]) {
@@ -91,6 +92,7 @@ fn read_plain(bytes: Vec<u8>) -> Result<Box<dyn AnyFilter>, Corrupt> {
         15 => Box::new(PrefixBloom::read(bytes)?),
         16 => Box::new(Arf::read(bytes)?),
         17 => Box::new(Elastic::read(bytes)?),
+        19 => Box::new(PrefixRibbon::read(bytes)?),
         _ => return Err(wrong(at)),
     })
 }

@@ -11,15 +11,28 @@ pub use crate::point::fuse::{BINARY_FUSE, XOR};
 pub use crate::range::arf::ARF;
 pub use crate::range::fingerprint_filter::{CELL, CODED, GAP, SNARF};
 pub use crate::range::prefix::PREFIX_BLOOM;
+pub use crate::range::prefix_ribbon::PREFIX_RIBBON;
 pub use crate::range::rencoder::RENCODER;
 pub use crate::range::rosetta::ROSETTA;
 
 /// The filters of one table that this crate has.
-pub const FURTHER: [&dyn FilterKind; 11] =
-    [BINARY_FUSE, XOR, SNARF, CELL, GAP, CODED, ROSETTA, RENCODER, PREFIX_BLOOM, ARF, ELASTIC];
+pub const FURTHER: [&dyn FilterKind; 12] = [
+    BINARY_FUSE,
+    XOR,
+    SNARF,
+    CELL,
+    GAP,
+    CODED,
+    ROSETTA,
+    RENCODER,
+    PREFIX_BLOOM,
+    PREFIX_RIBBON,
+    ARF,
+    ELASTIC,
+];
 
 /// All filters of one table.
-pub const TABLE_FILTERS: [&dyn FilterKind; 18] = [
+pub const TABLE_FILTERS: [&dyn FilterKind; 19] = [
     BLOCKED_BLOOM,
     BLOOM,
     RIBBON,
@@ -36,6 +49,7 @@ pub const TABLE_FILTERS: [&dyn FilterKind; 18] = [
     ROSETTA,
     RENCODER,
     PREFIX_BLOOM,
+    PREFIX_RIBBON,
     ARF,
     ELASTIC,
 ];

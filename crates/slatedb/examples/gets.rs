@@ -205,6 +205,8 @@ fn policies() -> Vec<(String, Policies)> {
         all.push((format!("gap {bits}"), one(TrommelFilterPolicy::gap(bits))));
         all.push((format!("coded {bits}"), one(TrommelFilterPolicy::coded(bits))));
     }
+    let levels = "12+21".parse().expect("levels");
+    all.push(("prefixes 14".into(), one(TrommelFilterPolicy::prefixes(14.0, levels))));
     all.push(("surf-real 14".into(), one(of(kinds::SURF_REAL, 14.0))));
     all.push(("rencoder 14".into(), one(of(kinds::RENCODER, 14.0))));
     all.push(("its Bloom 10, cell 10".into(), {

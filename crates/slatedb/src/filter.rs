@@ -157,6 +157,19 @@ mod tests {
     }
 
     #[test]
+    fn parts_of_keys_are_asked_for() {
+        let policy = TrommelFilterPolicy::prefixes(20.0, "5+10".parse().expect("levels"));
+        let mut builder = policy.builder();
+        builder.add_entry(&entry(b"user7time12", 1));
+        let filter = builder.build();
+        assert!(filter.might_match(&FilterQuery::prefix(Bytes::from_static(b"user7"))));
+        assert!(!filter.might_match(&FilterQuery::prefix(Bytes::from_static(b"user8"))));
+        use Bound::{Excluded, Included};
+        assert!(filter.might_match(&range(Included(b"user7time10"), Excluded(b"user7time19"))));
+        assert!(!filter.might_match(&range(Included(b"user7time20"), Excluded(b"user7time29"))));
+    }
+
+    #[test]
     fn entries_out_of_order_make_a_filter_that_denies_nothing() {
         let mut builder = TrommelFilterPolicy::gap(14.0).builder();
         ["b", "a"].iter().for_each(|key| builder.add_entry(&entry(key.as_bytes(), 1)));

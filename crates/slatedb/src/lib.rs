@@ -32,6 +32,7 @@ mod filter;
 mod policy;
 
 pub use policy::TrommelFilterPolicy;
+pub use trommel_guards::{PrefixLevel, PrefixLevels, PrefixRule};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use slatedb::{Filter, FilterBuilder, FilterPolicy};
-use trommel_filters::{FilterKind, FilterOptions};
-use trommel_guards::kinds;
+use trommel_filters::{FilterKind, FilterOptions, FilterTuning};
+use trommel_guards::{PrefixLevels, kinds};
 
 use crate::filter::{SstFilter, SstFilterBuilder};
 
@@ -20,12 +20,12 @@ const VERSION: u32 = 1;
 /// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
 /// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
 /// | [`coded`](Self::coded) | the smallest rate for its bits |
+/// | [`prefixes`](Self::prefixes) | keys of parts, as `user…time…`: a part that is not there, a short range within one that is |
 ///
-/// In each of them text stands for itself in as few bits as a model of it needs, which the SST's
+/// In each of the first three text stands for itself in as few bits as a model of it needs, which the SST's
 /// own keys make: keys that share long parts need no option.
 ///
-/// Keys of prefixes that are there, asked for in ranges that are empty, are told apart as far as
-/// bits go: [`trommel_guards::advise`] measures it with keys of yours.
+/// [`trommel_guards::advise`] measures all of them with keys of yours.
 #[derive(Clone, Debug)]
 pub struct TrommelFilterPolicy {
     name: String,
@@ -46,6 +46,21 @@ impl TrommelFilterPolicy {
     /// Gaps in codes whose lengths follow from how often they come.
     pub fn coded(bits_per_key: f64) -> TrommelFilterPolicy {
         TrommelFilterPolicy::new(FilterOptions::new(kinds::CODED, bits_per_key))
+    }
+
+    /// Ribbon filters of parts of keys. `user01234567time01234567` has the levels `12+21`: the user
+    /// and the time to a thousandth of a percent. A range is answered if it meets at most 64 parts of a
+    /// level.
+    ///
+    /// ```
+    /// # use trommel_slatedb::TrommelFilterPolicy;
+    /// let policy = TrommelFilterPolicy::prefixes(14.0, "12+21".parse()?);
+    /// let with_separators = TrommelFilterPolicy::prefixes(14.0, "sep:/+all".parse()?);
+    /// # Ok::<(), String>(())
+    /// ```
+    pub fn prefixes(bits_per_key: f64, levels: PrefixLevels) -> TrommelFilterPolicy {
+        let options = FilterOptions::new(kinds::PREFIX_RIBBON, bits_per_key);
+        TrommelFilterPolicy::new(options.tuned(FilterTuning::new().with(levels)))
     }
 
     /// Any filter of one table, see [`trommel_guards::kinds::TABLE_FILTERS`].

@@ -229,12 +229,13 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(60) })]
 
     #[test]
-    fn a_database_gives_what_a_map_gives(steps in steps(), kind in 0usize..5) {
+    fn a_database_gives_what_a_map_gives(steps in steps(), kind in 0usize..6) {
         let policies = match kind {
             0 => one(TrommelFilterPolicy::cell(14.0)),
             1 => one(TrommelFilterPolicy::gap(12.0)),
             2 => one(TrommelFilterPolicy::coded(10.0)),
             3 => one(TrommelFilterPolicy::new(FilterOptions::new(kinds::SURF_REAL, 16.0))),
+            4 => one(TrommelFilterPolicy::prefixes(16.0, "1+2+all".parse().expect("levels"))),
             _ => vec![
                 Arc::new(BloomFilterPolicy::new(10)) as Arc<dyn FilterPolicy>,
                 Arc::new(TrommelFilterPolicy::cell(10.0)),

@@ -153,6 +153,7 @@ mod tests {
             (kinds::PREFIX_BLOOM, "--prefix-rule 3"),
             (kinds::PREFIX_BLOOM, "--prefix-rule sep:/"),
             (kinds::PREFIX_BLOOM, "--prefix-rule sep:0x00"),
+            (kinds::PREFIX_RIBBON, "--prefix-levels 12+sep:/+all"),
             (kinds::ROSETTA, "--rosetta-range-bits 10 --rosetta-split single"),
             (kinds::ROSETTA, "--rosetta-range-bits 0 --rosetta-split variable"),
             (kinds::RENCODER, "--rencoder-probes 5"),

@@ -4,14 +4,16 @@
 //! rosetta             Bloom filters of the levels of a binary tree
 //! rencoder            the same levels, eight of them in a cache line
 //! prefix              a Bloom filter of keys and their prefixes
+//! prefix_ribbon       ribbon filters of prefixes of several lengths
 //! arf                 a binary tree, trained
 //! base                keys as numbers, hashed bits, the end of an image: for several of these
 //! ```
-//! Invariant: no filter here knows another one.
+//! Invariant: no filter here knows another one, but for the rule of prefixes.
 
 pub(crate) mod arf;
 mod base;
 pub(crate) mod fingerprint_filter;
 pub(crate) mod prefix;
+pub(crate) mod prefix_ribbon;
 pub(crate) mod rencoder;
 pub(crate) mod rosetta;

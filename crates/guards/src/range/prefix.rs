@@ -115,21 +115,20 @@ impl PrefixRule {
         }
     }
 
-    fn write(self, out: &mut Writer) {
-        let (tag, number) = match self {
-            PrefixRule::Fixed(len) => (0, len),
-            PrefixRule::Separator(byte) => (1, byte),
-        };
-        out.u8(tag);
-        out.u8(number);
+    /// As a file has it.
+    pub(crate) fn encode(self) -> [u8; 2] {
+        match self {
+            PrefixRule::Fixed(len) => [0, len],
+            PrefixRule::Separator(byte) => [1, byte],
+        }
     }
 
-    fn read(input: &mut Reader<'_>) -> Result<Self, Corrupt> {
-        let (tag, number) = (input.u8()?, input.u8()?);
-        match tag {
-            0 => Ok(PrefixRule::Fixed(number)),
-            1 => Ok(PrefixRule::Separator(number)),
-            _ => Err(input.corrupt("a rule of prefixes that is known")),
+    /// None: no rule is encoded so.
+    pub(crate) fn decode(encoded: [u8; 2]) -> Option<Self> {
+        match encoded {
+            [0, len] => Some(PrefixRule::Fixed(len)),
+            [1, byte] => Some(PrefixRule::Separator(byte)),
+            _ => None,
         }
     }
 }
@@ -187,7 +186,7 @@ impl TableFilterBuilder for PrefixBloomBuilder {
         let hashes = self.keys.iter().chain(&self.prefixes);
         hashes.for_each(|&hash| mark(&mut bytes, hash, probes));
         let mut fields = Writer::new();
-        self.rule.write(&mut fields);
+        self.rule.encode().into_iter().for_each(|byte| fields.u8(byte));
         fields.u8(probes as u8);
         let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         tail::seal(signature, bytes, fields.as_slice())
@@ -210,7 +209,8 @@ impl<B: AsRef<[u8]>> PrefixBloom<B> {
         let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
         let len = parts.payload.len();
         let mut input = Reader::new(parts.fields);
-        let rule = PrefixRule::read(&mut input)?;
+        let rule = PrefixRule::decode([input.u8()?, input.u8()?]);
+        let rule = rule.ok_or_else(|| input.corrupt("a rule of prefixes that is known"))?;
         let probes = u32::from(input.u8()?);
         input.end()?;
         Ok(PrefixBloom { bytes, rule, probes, len })

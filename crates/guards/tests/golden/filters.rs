@@ -6,8 +6,8 @@ use trommel_filters::{
     read_filter,
 };
 use trommel_guards::{
-    Elastic, ElasticBuilder, FingerprintFilter, FingerprintFilterBuilder, PrefixRule, RencoderPlan,
-    RosettaPlan, RosettaSplit, kinds,
+    Elastic, ElasticBuilder, FingerprintFilter, FingerprintFilterBuilder, PrefixLevels, PrefixRule,
+    RencoderPlan, RosettaPlan, RosettaSplit, kinds,
 };
 
 use super::{KEYS, hex, unhex};
@@ -321,6 +321,55 @@ fn prefix_bloom() {
         &usual.tuned(FilterTuning::new().with(prefix)),
         &KEYS,
         "b5c69a318169ea44ae77b7dac4570985dd01650c0300d4d2340d0f000100",
+    );
+}
+
+#[test]
+fn prefix_ribbon() {
+    let usual = FilterOptions::new(kinds::PREFIX_RIBBON, 40.0);
+    check(&usual, &[], "0000cea5a52813000100");
+    check_numbers(
+        &usual,
+        concat!(
+            "ea55adbc50cd7ddcdf9621349560f30744853f3cf031f146582688d4ec3f77be",
+            "c51f63a9f4701a65adc4054432905b2149fdce57a52bfb6d75971ccfb6465d3a",
+            "e34c16e1c929b05438383ba2f3b607e3e424398c6404d3800a161a9174a8ecf6",
+            "e947fe307b8a6dbb1f5117056cd2db096ed1110ea23a228a97ffd661ac751516",
+            "f009f63885ea3a76f0b1842fc7753f191f107d05ce9b84e29637860447d00f17",
+            "294422e1133c6b7517a39feec01dfbf66c7550285b9afd46519fc0a7913d2d2b",
+            "58dfe3d032c47898c5200886dfe4387f4233917e872e4988e02aca0413d5aaba",
+            "01000000000000000e6b7266e303000100e055adbc50cd7ddcdf9621349560f3",
+            "0706853f3cf031f146582688d4ec3f77becc1f63a9f4701a65adc4054432905b",
+            "211afdce57a52bfb6d75971ccfb6465d3a384c16e1c929b05438383ba2f3b607",
+            "e33e24398c6404d3800a161a9174a8ecf66847fe307b8a6dbb1f5117056cd2db",
+            "0976d1110ea23a228a97ffd661ac751516e209f63885ea3a76f0b1842fc7753f",
+            "19de107d05ce9b84e29637860447d00f17634422e1133c6b7517a39feec01dfb",
+            "f66d7550285b9afd46519fc0a7913d2d2b01000000000000000c37a8e2f10300",
+            "0100020006f10000000200d10000000700000000000001020100000600000303",
+            "0f0f23233e3e61612600e86c35f413000100",
+        ),
+    );
+    let levels: PrefixLevels = "1+sep:e+all".parse().expect("levels");
+    check(
+        &usual.tuned(FilterTuning::new().with(levels)),
+        &KEYS,
+        concat!(
+            "c155adbc50cd7ddcdf9621349560f30766853f3cf031f146582688d4ec3f77be",
+            "e41f63a9f4701a65adc4054432905b2163fdce57a52bfb6d75971ccfb6465d3a",
+            "c64c16e1c929b05438383ba2f3b607e3c824398c6404d3800a161a9174a8ecf6",
+            "e047fe307b8a6dbb1f5117056cd2db09010000000000000007d17edd0f030001",
+            "00eb55adbc50cd7ddcdf9621349560f30745853f3cf031f146582688d4ec3f77",
+            "bec71f63a9f4701a65adc4054432905b214bfdce57a52bfb6d75971ccfb6465d",
+            "3ae14c16e1c929b05438383ba2f3b607e3e424398c6404d3800a161a9174a8ec",
+            "f6eb47fe307b8a6dbb1f5117056cd2db09010000000000000007d17edd0f0300",
+            "0100ca55adbc50cd7ddcdf9621349560f307f5853f3cf031f146582688d4ec3f",
+            "77bef11f63a9f4701a65adc4054432905b21fbfdce57a52bfb6d75971ccfb646",
+            "5d3ad74c16e1c929b05438383ba2f3b607e34124398c6404d3800a161a9174a8",
+            "ecf60100000000000000060288fec30300010003000181000000016581000000",
+            "02007100000007000102030405060784000064647374ffff8369697272ffff04",
+            "65656f6f7575ffff036d6d7676ffff8365656d6dffff826565ffff026c6cffff",
+            "4d00c77d298213000100",
+        ),
     );
 }
 

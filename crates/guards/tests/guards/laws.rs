@@ -34,7 +34,7 @@ struct Maker {
 }
 
 /// Every filter there is, at several sizes: the more bits, the more of its code is used.
-const FILTERS: [Maker; 44] = [
+const FILTERS: [Maker; 46] = [
     maker(kinds::BLOCKED_BLOOM, 1.0, 8),
     maker(kinds::BLOCKED_BLOOM, 10.0, 8),
     maker(kinds::BLOCKED_BLOOM, 40.0, 8),
@@ -74,6 +74,8 @@ const FILTERS: [Maker; 44] = [
     maker(kinds::RENCODER, 24.0, 14),
     maker(kinds::PREFIX_BLOOM, 4.0, 13),
     maker(kinds::PREFIX_BLOOM, 16.0, 13),
+    maker(kinds::PREFIX_RIBBON, 4.0, 13),
+    maker(kinds::PREFIX_RIBBON, 24.0, 13),
     maker(kinds::ARF, 4.0, 16),
     maker(kinds::ARF, 14.0, 16),
     maker(kinds::ELASTIC, 1.0, 8 + 28),

@@ -24,7 +24,7 @@ use super::writer::expiry_at;
 use crate::keys::rng::Rng;
 
 const STEPS: u32 = 1200;
-const SEEDS: u64 = 10;
+const SEEDS: u64 = 6;
 /// Questions at the end, of each kind.
 const QUESTIONS: usize = 100;
 

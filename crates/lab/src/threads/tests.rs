@@ -78,7 +78,7 @@ fn a_file_that_stays_open_is_found() {
 #[test]
 fn a_thread_that_hangs_is_found_and_left_behind() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let mut plan = ThreadsPlan::new(0, 2, Duration::from_secs(60), folder.path().to_path_buf());
+    let mut plan = ThreadsPlan::new(0, 2, Duration::from_secs(15), folder.path().to_path_buf());
     // Others may be slow on a busy machine: they are told beside the one that never ends.
     plan.patience = Duration::from_secs(10);
     let failure = run(&plan, Some(Sabotage::Stuck), &mut Silent).failure.expect("it is found");

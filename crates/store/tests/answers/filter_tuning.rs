@@ -11,13 +11,14 @@ use trommel::options::{FilterTuning, SurfOptions, SurfSuffix};
 use trommel::storage::Memory;
 use trommel::{Background, Db, GuardKind, Options, SyncPolicy};
 use trommel_guards::{
-    ArfOptions, ElasticOptions, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit, kinds,
+    ArfOptions, ElasticOptions, PrefixLevels, PrefixRule, RencoderPlan, RosettaPlan, RosettaSplit,
+    kinds,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// Kinds that can be told something.
-const KINDS: [&'static dyn FilterKind; 9] = [
+const KINDS: [&'static dyn FilterKind; 10] = [
     kinds::SURF_BASE,
     kinds::SURF_HASH,
     kinds::SURF_REAL,
@@ -25,6 +26,7 @@ const KINDS: [&'static dyn FilterKind; 9] = [
     kinds::ROSETTA,
     kinds::RENCODER,
     kinds::PREFIX_BLOOM,
+    kinds::PREFIX_RIBBON,
     kinds::ARF,
     kinds::ELASTIC,
 ];
@@ -41,12 +43,18 @@ fn tunings() -> [FilterTuning; 4] {
     let bits = |hash, real| SurfSuffix::Bits { hash, real };
     let (fixed, separator) = (PrefixRule::Fixed, PrefixRule::Separator);
     let units = |units| ElasticOptions { units, sample_gets: 1, ..ElasticOptions::default() };
+    let levels = |text: &str| text.parse::<PrefixLevels>().expect("levels");
     [
         FilterTuning::default(),
-        tuning(bits(0, 0), 0, fixed(1), (0, RosettaSplit::Single), 1).with(units(1)),
+        tuning(bits(0, 0), 0, fixed(1), (0, RosettaSplit::Single), 1)
+            .with(units(1))
+            .with(levels("1+2+3+4+5+6+7+8")),
         tuning(bits(4, 9), u32::MAX, separator(b'/'), (12, RosettaSplit::Variable), 8)
-            .with(units(3)),
-        tuning(bits(32, 32), 1, fixed(255), (31, RosettaSplit::FirstCut), 4).with(units(32)),
+            .with(units(3))
+            .with(levels("sep:/+sep:0+all")),
+        tuning(bits(32, 32), 1, fixed(255), (31, RosettaSplit::FirstCut), 4)
+            .with(units(32))
+            .with(levels("7+255")),
     ]
 }
 

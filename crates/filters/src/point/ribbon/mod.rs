@@ -224,10 +224,10 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
         self.probe(hash, &mut Untraced)
     }
 
-    /// The columns of a slot, on average.
-    pub fn columns(&self) -> f64 {
-        let Columns { blocks, wide, columns } = self.columns;
-        columns as f64 + wide as f64 / blocks.max(1) as f64
+    /// As above; `trace` sees the memory that is read.
+    #[inline]
+    pub fn may_contain_hash_traced<T: Trace>(&self, hash: u64, trace: &mut T) -> bool {
+        self.probe(hash, trace)
     }
 
     #[inline]
@@ -240,6 +240,20 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
             #[inline(always)]
             move || meets_evenly(bytes, columns, hash, trace),
         )
+    }
+}
+
+impl<B> Ribbon<B> {
+    /// The same filter over other bytes, for filters that keep several in one image. Requires: they
+    /// are those that it was read from, or a copy. (Others may make a question panic.)
+    pub fn over<C>(&self, bytes: C) -> Ribbon<C> {
+        Ribbon { bytes, columns: self.columns }
+    }
+
+    /// The columns of a slot, on average.
+    pub fn columns(&self) -> f64 {
+        let Columns { blocks, wide, columns } = self.columns;
+        columns as f64 + wide as f64 / blocks.max(1) as f64
     }
 }
 

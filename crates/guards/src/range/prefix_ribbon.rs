@@ -1,0 +1,264 @@
+//! Ribbon filters of prefixes of several lengths: for keys of parts, as `user…time…`.
+//! ```text
+//! levels 12+21+all            user01234567time12345678
+//! level 0, ribbon filter of   user01234567
+//! level 1                     user01234567time12345
+//! level 2                     user01234567time12345678
+//!
+//! key              each of its prefixes there, and the whole key
+//! range            level by level, those prefixes that keys of the range have: is one there?
+//!
+//! bytes   | filter of level 0 | of level 1 | ... | fields | tail |
+//! ```
+//! A range in which nothing lies is thus denied within a present user, too, for as many bits as its
+//! prefixes take, however far apart users are. Filters of order pay for that distance. It has to be
+//! short: more than 64 prefixes of a level are "maybe". `alphabet.rs` keeps those from counting
+//! that no key can have.
+//!
+//! Rosetta (Luo et al., SIGMOD 2020) asks levels in the same way. Its levels are bits of numbers;
+//! here they are the parts that keys have, by name, and there are no others.
+//!
+//! Theory: a level with r bits for each of its prefixes lets 2^-r of the absent ones through.
+//!
+//! Invariant: each level that is kept has the prefix of every key that has one.
+
+use std::ops::Range;
+
+use trommel_filters::hash::{HashUse, hash_key};
+use trommel_filters::{
+    Corrupt, FilterKind, HashedKey, KeyRange, OutOfOrder, Reader, Ribbon, RibbonBuilder, Signature,
+    TableFilter, TableFilterBuilder, TableKind, Trace, TuningOption, Writer, read_tuning,
+};
+
+use crate::range::base::tail;
+use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX, shared_bytes};
+pub use levels::{PrefixLevel, PrefixLevels};
+use walk::Walk;
+
+mod alphabet;
+mod levels;
+mod walk;
+
+/// `prefix-ribbon`: ribbon filters of prefixes of several lengths.
+pub const PREFIX_RIBBON: &dyn FilterKind = &TableKind::new(
+    "prefix-ribbon",
+    |options| Box::new(PrefixRibbonBuilder::new(options.bits_per_key, options.tuning.get())),
+    |bytes| Ok(Box::new(PrefixRibbon::read(bytes)?)),
+)
+.with_tag(TAG)
+.with_ranges()
+.with_tuning_options(&[TuningOption {
+    name: "prefix_levels",
+    limits: "numbers of first bytes, separators, whole keys, with + between: 12+21+all, sep:/+all",
+    help: "prefix-ribbon: the parts of keys. Short ranges within one of them are answered",
+    read: |tuning, text| read_tuning(tuning, text, |own: &mut PrefixLevels, levels| *own = levels),
+    write: |tuning| tuning.get::<PrefixLevels>().to_string(),
+}]);
+
+const VERSION: u8 = 1;
+const TAG: u16 = 19;
+
+/// A level and the hashes of its prefixes.
+#[derive(Clone, Debug)]
+struct Hashes {
+    level: PrefixLevel,
+    /// Neighbours differ: keys come in order.
+    of_prefixes: Vec<u64>,
+}
+
+/// Makes such a filter.
+#[derive(Clone, Debug)]
+pub struct PrefixRibbonBuilder {
+    levels: Vec<Hashes>,
+    alphabets: AlphabetBuilder,
+    /// Of the longest prefix.
+    places: usize,
+    bits_per_key: f64,
+    keys: usize,
+}
+
+impl PrefixRibbonBuilder {
+    /// No key yet. Requires: bits per key are a number.
+    pub fn new(bits_per_key: f64, levels: PrefixLevels) -> Self {
+        assert!(!bits_per_key.is_nan(), "bits per key is not a number");
+        let hashes = |&level: &PrefixLevel| Hashes { level, of_prefixes: Vec::new() };
+        PrefixRibbonBuilder {
+            levels: levels.as_slice().iter().map(hashes).collect(),
+            alphabets: AlphabetBuilder::default(),
+            places: 0,
+            bits_per_key,
+            keys: 0,
+        }
+    }
+}
+
+impl TableFilterBuilder for PrefixRibbonBuilder {
+    /// Never fails: keys in another order only take more memory.
+    fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        self.keys += 1;
+        self.alphabets.add(key);
+        for Hashes { level, of_prefixes } in &mut self.levels {
+            let Some(prefix) = level.of(key) else { continue };
+            if *level != PrefixLevel::WholeKey {
+                self.places = self.places.max(prefix.len());
+            }
+            let hash = hash_key(prefix, HashUse::Table);
+            if of_prefixes.last() != Some(&hash) {
+                of_prefixes.push(hash);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Vec<u8> {
+        let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
+        if self.keys == 0 {
+            return tail::seal(signature, vec![], &[]);
+        }
+        let mut alphabets = Writer::new();
+        self.alphabets.finish(self.places).write(&mut alphabets);
+        let alphabets = alphabets.finish();
+        let counts: Vec<u64> = self.levels.iter().map(|it| it.of_prefixes.len() as u64).collect();
+        let asked = self.keys as f64 * self.bits_per_key.clamp(0.0, 1000.0);
+        let fields_len = 1 + LEVEL_BYTES * counts.len() + alphabets.len();
+        let frame = ((tail::FIXED_BYTES + fields_len) * 8) as f64;
+        // Small filters are larger than was asked for, rather than good for nothing.
+        let shares = levels::divide(&counts, (asked - frame).max(asked * 0.875));
+        let (mut payload, mut fields) = (Vec::new(), Writer::new());
+        fields.u8(counts.len() as u8);
+        for (Hashes { level, of_prefixes }, bits) in self.levels.into_iter().zip(shares) {
+            let image = if bits > 0.0 { ribbon(&of_prefixes, bits) } else { vec![] };
+            level.encode().into_iter().for_each(|byte| fields.u8(byte));
+            fields.u32(u32::try_from(image.len()).expect("a level has less than 4 GiB"));
+            payload.extend_from_slice(&image);
+        }
+        fields.bytes(&alphabets);
+        tail::seal(signature, payload, &fields.finish())
+    }
+}
+
+fn ribbon(hashes: &[u64], bits: f64) -> Vec<u8> {
+    let mut builder = RibbonBuilder::new(bits);
+    hashes.iter().for_each(|&hash| builder.add_hash(hash));
+    builder.finish()
+}
+
+/// What a level takes among the fields: its rule, its bytes.
+const LEVEL_BYTES: usize = 2 + 4;
+
+/// A level of a filter that was read.
+#[derive(Clone, Debug)]
+struct KeptLevel {
+    level: PrefixLevel,
+    /// None: it is not kept.
+    filter: Option<(Range<usize>, Ribbon<()>)>,
+}
+
+/// What the bytes of a filter with keys mean.
+#[derive(Clone, Debug)]
+struct Plan {
+    levels: Vec<KeptLevel>,
+    alphabets: Alphabets,
+}
+
+fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt> {
+    if fields.is_empty() && payload.is_empty() {
+        return Ok(None);
+    }
+    let mut input = Reader::new(fields);
+    let (count, mut levels, mut end) = (input.u8()?, Vec::new(), 0_usize);
+    for _ in 0..count {
+        let level = PrefixLevel::decode([input.u8()?, input.u8()?]);
+        let level = level.ok_or_else(|| input.corrupt("a level of prefixes that is known"))?;
+        let len = input.u32()? as usize;
+        let range = end..end.saturating_add(len);
+        let image = payload.get(range.clone());
+        let image = image.ok_or_else(|| input.corrupt("levels as long as the payload"))?;
+        let filter = (len > 0).then(|| Ribbon::read(image)).transpose()?;
+        end = range.end;
+        levels.push(KeptLevel { level, filter: filter.map(|filter| (range, filter.over(()))) });
+    }
+    let alphabets = Alphabets::read(&mut input)?;
+    input.end()?;
+    if end != payload.len() {
+        return Err(input.corrupt("levels as long as the payload"));
+    }
+    Ok(Some(Plan { levels, alphabets }))
+}
+
+/// Ribbon filters of prefixes over checked bytes.
+#[derive(Clone, Debug)]
+pub struct PrefixRibbon<B> {
+    bytes: B,
+    /// None: no keys.
+    plan: Option<Plan>,
+}
+
+impl<B: AsRef<[u8]>> PrefixRibbon<B> {
+    /// Checks bytes that [`PrefixRibbonBuilder`] made.
+    pub fn read(bytes: B) -> Result<Self, Corrupt> {
+        let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
+        let plan = decode_fields(parts.fields, parts.payload)?;
+        Ok(PrefixRibbon { bytes, plan })
+    }
+
+    /// Its levels, each with the bits of one of its prefixes. 0: the level was not worth them.
+    pub fn levels(&self) -> Vec<(PrefixLevel, f64)> {
+        let levels = self.plan.iter().flat_map(|plan| &plan.levels);
+        let columns = |it: &KeptLevel| it.filter.as_ref().map_or(0.0, |(_, it)| it.columns());
+        levels.map(|kept| (kept.level, columns(kept))).collect()
+    }
+
+    /// False: no key has this prefix of the level.
+    #[inline]
+    fn may_have<T: Trace>(&self, kept: &KeptLevel, hash: impl Fn() -> u64, trace: &mut T) -> bool {
+        kept.filter.as_ref().is_none_or(|(range, filter)| {
+            let bytes = &self.bytes.as_ref()[range.clone()];
+            filter.over(bytes).may_contain_hash_traced(hash(), trace)
+        })
+    }
+}
+
+impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
+    fn kind(&self) -> &'static dyn FilterKind {
+        PREFIX_RIBBON
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.bytes.as_ref()
+    }
+
+    fn may_contain_traced<T: Trace>(&self, key: &HashedKey<'_>, trace: &mut T) -> bool {
+        let Some(plan) = &self.plan else { return false };
+        plan.levels.iter().all(|kept| match kept.level {
+            PrefixLevel::WholeKey => self.may_have(kept, || key.hash(), trace),
+            prefix => prefix.of(key.key()).is_none_or(|prefix| {
+                self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)
+            }),
+        })
+    }
+
+    fn may_overlap_traced<T: Trace>(&self, range: &KeyRange<'_>, trace: &mut T) -> bool {
+        let Some(plan) = &self.plan else { return false };
+        let (lower, upper) = (range.lower(), range.upper());
+        if upper == Some(lower) {
+            return self.may_contain_traced(&HashedKey::new(lower), trace);
+        }
+        // All keys of the range begin so.
+        let shared = &lower[..upper.map_or(0, |upper| shared_bytes(lower, upper))];
+        let mut may_have = |kept: &KeptLevel, prefix: &[u8]| {
+            self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)
+        };
+        let has_prefixes = plan.levels.iter().all(|kept| match kept.level {
+            PrefixLevel::WholeKey => true,
+            prefix => prefix.of(shared).is_none_or(|prefix| may_have(kept, prefix)),
+        });
+        has_prefixes
+            && plan.alphabets.may_begin(shared)
+            && (shared.len() >= PLACES_MAX
+                || Walk::new(plan, lower, upper, &mut may_have).may_go_on(shared.len()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

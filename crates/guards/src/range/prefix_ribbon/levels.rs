@@ -1,0 +1,224 @@
+//! Of which parts of a key there is a filter, and how memory is divided among these.
+//! ```text
+//! 12+21+all     first 12 bytes, first 21 bytes, whole keys
+//! sep:/+all     all up to the first slash, whole keys
+//! ```
+//! Invariant: the texts of equal levels are equal, and are read as these levels.
+
+use std::fmt;
+use std::str::FromStr;
+
+use trommel_filters::Tuning;
+
+use crate::range::prefix::PrefixRule;
+
+/// More would share the memory so that none is of use.
+const LEVELS_MAX: usize = 8;
+/// Bits that a level's filter of an item has more than that of the next level. An absent prefix is
+/// asked for in every run, what lies behind a present one only in the runs that have it.
+const BITS_ABOVE_NEXT: f64 = 1.0;
+/// Fewer columns deny too little for their price.
+const COLUMNS_MIN: f64 = 1.0;
+/// In a file, beside what rules are encoded as.
+const WHOLE_KEY: [u8; 2] = [2, 0];
+
+/// A part of a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrefixLevel {
+    /// Its prefix, by a rule.
+    Prefix(PrefixRule),
+    /// All of it.
+    WholeKey,
+}
+
+impl PrefixLevel {
+    /// That part of a key. None: the key has no such prefix.
+    pub fn of<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+        match self {
+            PrefixLevel::Prefix(rule) => rule.prefix_of(key),
+            PrefixLevel::WholeKey => Some(key),
+        }
+    }
+
+    /// Whether a byte string is the prefix of each key that begins with it.
+    pub(super) fn is_prefix(&self, start: &[u8]) -> bool {
+        match self {
+            PrefixLevel::Prefix(rule) => rule.prefix_of(start) == Some(start),
+            PrefixLevel::WholeKey => false,
+        }
+    }
+
+    /// Whether keys that begin so may have a longer prefix.
+    pub(super) fn goes_beyond(&self, start: &[u8]) -> bool {
+        match self {
+            PrefixLevel::Prefix(rule) => rule.prefix_of(start).is_none(),
+            PrefixLevel::WholeKey => false,
+        }
+    }
+
+    fn write_text(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // It stands between levels.
+            PrefixLevel::Prefix(PrefixRule::Separator(b'+')) => out.write_str("sep:0x2b"),
+            PrefixLevel::Prefix(rule) => write!(out, "{rule}"),
+            PrefixLevel::WholeKey => out.write_str("all"),
+        }
+    }
+
+    pub(super) fn encode(self) -> [u8; 2] {
+        match self {
+            PrefixLevel::Prefix(rule) => rule.encode(),
+            PrefixLevel::WholeKey => WHOLE_KEY,
+        }
+    }
+
+    /// None: no level is encoded so.
+    pub(super) fn decode(encoded: [u8; 2]) -> Option<Self> {
+        match encoded {
+            WHOLE_KEY => Some(PrefixLevel::WholeKey),
+            rule => PrefixRule::decode(rule).map(PrefixLevel::Prefix),
+        }
+    }
+}
+
+/// The parts of keys of which there is a filter each, the shortest one first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrefixLevels(Vec<PrefixLevel>);
+
+impl PrefixLevels {
+    /// These ones. None: there are none or more than 8, or they do not become longer.
+    pub fn new(levels: Vec<PrefixLevel>) -> Option<PrefixLevels> {
+        let is_sorted = levels.windows(2).all(|pair| match (pair[0], pair[1]) {
+            (PrefixLevel::WholeKey, _) => false,
+            (
+                PrefixLevel::Prefix(PrefixRule::Fixed(shorter)),
+                PrefixLevel::Prefix(PrefixRule::Fixed(longer)),
+            ) => shorter < longer,
+            (one, other) => one != other,
+        });
+        let is_some = !levels.contains(&PrefixLevel::Prefix(PrefixRule::Fixed(0)));
+        let is_few = (1..=LEVELS_MAX).contains(&levels.len());
+        (is_sorted && is_some && is_few).then_some(PrefixLevels(levels))
+    }
+
+    /// All of them, the shortest one first.
+    pub fn as_slice(&self) -> &[PrefixLevel] {
+        &self.0
+    }
+}
+
+impl Default for PrefixLevels {
+    /// Six bytes: of numbers of eight bytes, ranges that do not cross a multiple of 65,536. And
+    /// whole keys.
+    fn default() -> Self {
+        PrefixLevels(vec![PrefixLevel::Prefix(PrefixRule::Fixed(6)), PrefixLevel::WholeKey])
+    }
+}
+
+impl Tuning for PrefixLevels {}
+
+impl fmt::Display for PrefixLevels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, level) in self.0.iter().enumerate() {
+            f.write_str(if nth == 0 { "" } else { "+" })?;
+            level.write_text(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for PrefixLevels {
+    /// What there is.
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let level = |text: &str| match text {
+            "all" => Ok(PrefixLevel::WholeKey),
+            rule => rule.parse().map(PrefixLevel::Prefix),
+        };
+        let levels = text.split('+').map(level).collect::<Result<Vec<_>, String>>()?;
+        let wrong = || "1 to 8 levels, each longer than the one before, as 12+21+all".to_string();
+        PrefixLevels::new(levels).ok_or_else(wrong)
+    }
+}
+
+/// The bits of an item of each level, which has so many of them: those that let the least through
+/// in all, for so many bits altogether. 0: the level is better not kept.
+pub(super) fn divide(items: &[u64], bits: f64) -> Vec<f64> {
+    let mut is_kept: Vec<bool> = items.iter().map(|&count| count > 0).collect();
+    loop {
+        let columns = divide_among(items, &is_kept, bits);
+        let kept = columns.iter().zip(&is_kept).enumerate().filter(|(_, (_, is_kept))| **is_kept);
+        let least = kept.min_by(|(_, (a, _)), (_, (b, _))| a.total_cmp(b));
+        match least {
+            Some((level, (columns, _))) if *columns < COLUMNS_MIN => is_kept[level] = false,
+            _ => return columns,
+        }
+    }
+}
+
+/// By Lagrange: 2^-r of a level's r bits falls as its items become fewer and its weight greater.
+fn divide_among(items: &[u64], is_kept: &[bool], bits: f64) -> Vec<f64> {
+    let above = |level: usize| {
+        let weight = BITS_ABOVE_NEXT * (items.len() - 1 - level) as f64;
+        weight - (items[level] as f64).log2()
+    };
+    let kept = || (0..items.len()).filter(|&level| is_kept[level]);
+    let total: f64 = kept().map(|level| items[level] as f64).sum();
+    let spent: f64 = kept().map(|level| items[level] as f64 * above(level)).sum();
+    let even = (bits - spent) / total;
+    let columns = |level| if is_kept[level] { even + above(level) } else { 0.0 };
+    (0..items.len()).map(columns).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_read_as_they_are_written() {
+        for text in ["6+all", "12+21", "all", "sep:/+20+all", "sep:0x2b", "sep:+", "1+255"] {
+            let Ok(levels) = text.parse::<PrefixLevels>() else {
+                assert_eq!(text, "sep:+", "it stands between levels");
+                continue;
+            };
+            assert_eq!(levels.to_string(), text);
+            for level in levels.as_slice() {
+                assert_eq!(PrefixLevel::decode(level.encode()).as_ref(), Some(level));
+            }
+        }
+        assert_eq!(PrefixLevel::decode([3, 0]), None);
+        assert_eq!(PrefixLevels::default().to_string(), "6+all");
+        for text in ["", "+", "0", "21+12", "12+12", "all+12", "x", "1+2+3+4+5+6+7+8+9", "256"] {
+            assert!(text.parse::<PrefixLevels>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn all_bits_are_divided_and_fewer_items_get_more() {
+        let items = [100, 40_000, 50_000];
+        let columns = divide(&items, 700_000.0);
+        let bits: f64 = items.iter().zip(&columns).map(|(&count, bits)| count as f64 * bits).sum();
+        assert!((bits - 700_000.0).abs() < 1.0);
+        assert!(columns[0] > columns[1] && columns[1] > columns[2], "{columns:?}");
+        // Any other division lets more through.
+        let through = |columns: &[f64]| {
+            let weights = [4.0, 2.0, 1.0];
+            columns.iter().zip(weights).map(|(bits, weight)| weight * 2f64.powf(-bits)).sum::<f64>()
+        };
+        for (from, to) in [(1, 2), (2, 1), (1, 0), (0, 1)] {
+            let mut other = columns.clone();
+            other[from] -= 0.1;
+            other[to] += 0.1 * items[from] as f64 / items[to] as f64;
+            assert!(through(&other) > through(&columns), "{from} to {to}");
+        }
+    }
+
+    #[test]
+    fn levels_that_would_get_next_to_nothing_are_not_kept() {
+        assert_eq!(divide(&[50_000, 50_000], 50_000.0 * 1.5), [1.5, 0.0]);
+        assert_eq!(divide(&[50_000], 50_000.0 * 0.5), [0.0]);
+        assert_eq!(divide(&[0, 16], 64.0), [0.0, 4.0]);
+        assert_eq!(divide(&[0, 0], 0.0), [0.0, 0.0]);
+    }
+}

@@ -1,0 +1,132 @@
+//! Asks for a range prefix by prefix.
+//! ```text
+//! user7time1298 to user7time1311, levels 9+11:     user7time ── 1 ─┬─ 2 ── 9   is "user7time12" there?
+//!                                                  └─ 3 ── ...  is "user7time13" there?
+//! ```
+//! Invariant: every key of the range that the filter has is met, or the answer is "maybe".
+
+use super::alphabet::PLACES_MAX;
+use super::levels::PrefixLevel;
+use super::{KeptLevel, Plan};
+
+/// A range that has more prefixes to ask for is "maybe": so many let one through by chance.
+const PREFIXES_MAX: u32 = 64;
+/// So is one in which more beginnings of prefixes are looked at.
+const STEPS_MAX: u32 = 512;
+
+/// On which ends of the range a prefix lies: keys that begin with it may lie beyond such an end.
+#[derive(Clone, Copy)]
+struct Ends {
+    lower: bool,
+    upper: bool,
+}
+
+/// A question for a range.
+pub(super) struct Walk<'a, F> {
+    plan: &'a Plan,
+    lower: &'a [u8],
+    upper: Option<&'a [u8]>,
+    /// Whether a level may have a prefix.
+    may_have: F,
+    /// The prefix that is looked at comes first.
+    prefix: [u8; PLACES_MAX],
+    prefixes_left: u32,
+    steps_left: u32,
+}
+
+impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
+    pub(super) fn new(
+        plan: &'a Plan,
+        lower: &'a [u8],
+        upper: Option<&'a [u8]>,
+        may_have: F,
+    ) -> Self {
+        Walk {
+            plan,
+            lower,
+            upper,
+            may_have,
+            prefix: [0; PLACES_MAX],
+            prefixes_left: PREFIXES_MAX,
+            steps_left: STEPS_MAX,
+        }
+    }
+
+    /// Whether there may be keys behind what all keys of the range begin with, so many bytes.
+    /// Requires: fewer than `PLACES_MAX`, and the levels that are not longer were asked.
+    pub(super) fn may_go_on(mut self, shared: usize) -> bool {
+        self.prefix[..shared].copy_from_slice(&self.lower[..shared]);
+        self.may_hold(shared, Ends { lower: true, upper: self.upper.is_some() })
+    }
+
+    /// Whether keys of the range may begin with the first `len` bytes of the prefix, which all
+    /// levels have that end there.
+    fn may_hold(&mut self, len: usize, on: Ends) -> bool {
+        let is_all_asked = !self.longer_levels(len);
+        let Some(alphabet) = self.plan.alphabets.at(len).filter(|_| len < PLACES_MAX) else {
+            return true;
+        };
+        let is_above_lower = !on.lower || len >= self.lower.len();
+        if is_above_lower && alphabet.ends && self.may_have_whole(len) {
+            return true;
+        }
+        let upper = self.upper.filter(|_| on.upper);
+        if upper.is_some_and(|upper| upper.len() == len) {
+            return false;
+        }
+        if is_all_asked {
+            return true;
+        }
+        let first = if is_above_lower { 0 } else { self.lower[len] };
+        let last = upper.map_or(u8::MAX, |upper| upper[len]);
+        let mut next = alphabet.next(first);
+        while let Some(byte) = next.filter(|&byte| byte <= last) {
+            self.prefix[len] = byte;
+            let ends = Ends {
+                lower: !is_above_lower && byte == first,
+                upper: upper.is_some() && byte == last,
+            };
+            if self.may_begin(len + 1, ends) {
+                return true;
+            }
+            next = byte.checked_add(1).and_then(|byte| alphabet.next(byte));
+        }
+        false
+    }
+
+    /// The same, of a prefix that its levels were not asked for.
+    fn may_begin(&mut self, len: usize, on: Ends) -> bool {
+        // Of what ends the range one key is in it, at most.
+        let is_last_key = on.upper && self.upper.is_some_and(|upper| upper.len() == len);
+        if is_last_key && !self.plan.alphabets.may_end(len) {
+            return false;
+        }
+        let Some(steps) = self.steps_left.checked_sub(1) else { return true };
+        self.steps_left = steps;
+        let plan = self.plan;
+        let mut levels = plan.levels.iter();
+        levels.all(|kept| self.may_have_prefix(kept, len)) && self.may_hold(len, on)
+    }
+
+    /// Whether a level may have the prefix, if it is one of that level.
+    fn may_have_prefix(&mut self, kept: &KeptLevel, len: usize) -> bool {
+        if !kept.level.is_prefix(&self.prefix[..len]) {
+            return true;
+        }
+        let Some(prefixes) = self.prefixes_left.checked_sub(1) else { return true };
+        self.prefixes_left = prefixes;
+        (self.may_have)(kept, &self.prefix[..len])
+    }
+
+    fn longer_levels(&self, len: usize) -> bool {
+        let kept = self.plan.levels.iter().filter(|kept| kept.filter.is_some());
+        kept.into_iter().any(|kept| kept.level.goes_beyond(&self.prefix[..len]))
+    }
+
+    /// Whether the prefix itself may be a key.
+    fn may_have_whole(&mut self, len: usize) -> bool {
+        let (plan, key) = (self.plan, &self.prefix[..len]);
+        let mut whole = plan.levels.iter().filter(|kept| kept.level == PrefixLevel::WholeKey);
+        whole.all(|kept| (self.may_have)(kept, key))
+    }
+}

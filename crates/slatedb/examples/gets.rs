@@ -1,6 +1,6 @@
 //! Prints what reads of a database with many SSTs cost, with filters of this crate and with others:
 //!
-//!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--json]
+//!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--filter NAME] [--json]
 //!
 //! The object store is in memory and counts reads (GET); indexes and filters are kept, blocks of
 //! data never. Microseconds are of a store that answers at once, of one that takes 1 ms a read, and
@@ -36,23 +36,39 @@ struct Arguments {
     keys: u64,
     ssts: u64,
     queries: u64,
+    /// What the names of filters begin with.
+    filter: String,
     json: bool,
 }
 
 impl Arguments {
     fn read() -> Result<Arguments, String> {
-        let mut read = Arguments { keys: 1_000_000, ssts: 20, queries: 1000, json: false };
+        let mut read = Arguments {
+            keys: 1_000_000,
+            ssts: 20,
+            queries: 1000,
+            filter: String::new(),
+            json: false,
+        };
         let mut given = std::env::args().skip(1);
         while let Some(name) = given.next() {
             let place = match name.as_str() {
                 "--keys" => &mut read.keys,
                 "--ssts" => &mut read.ssts,
                 "--queries" => &mut read.queries,
+                "--filter" => {
+                    read.filter = given.next().ok_or("--filter needs a name")?;
+                    continue;
+                }
                 "--json" => {
                     read.json = true;
                     continue;
                 }
-                _ => return Err(format!("{name}: --keys, --ssts, --queries and --json are known")),
+                _ => {
+                    return Err(format!(
+                        "{name}: --keys, --ssts, --queries, --filter and --json are known"
+                    ));
+                }
             };
             let value =
                 given.next().and_then(|value| value.parse().ok()).filter(|value| *value > 0);
@@ -334,7 +350,9 @@ async fn run(arguments: &Arguments) -> Result<(), slatedb::Error> {
                 "filter", "asked", "GET", "rows", "us", "+1 ms", "+10 ms"
             );
         }
-        for (name, policies) in policies() {
+        for (name, policies) in
+            policies().into_iter().filter(|(name, _)| name.starts_with(&arguments.filter))
+        {
             let store = Arc::new(CountingStore::default());
             let db = Db::builder("/db", store.clone()).with_settings(settings());
             let db = db.with_filter_policies(policies).with_db_cache(all_but_data(), 1);

@@ -20,10 +20,10 @@ const VERSION: u32 = 1;
 /// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
 /// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
 /// | [`coded`](Self::coded) | the smallest rate for its bits |
-/// | [`prefixes`](Self::prefixes) | keys of parts, as `user…time…`: a part that is not there, a short range within one that is |
+/// | [`prefixes`](Self::prefixes) | keys of parts, `user…time…`: absent parts, ranges in present ones |
 ///
-/// In each of the first three text stands for itself in as few bits as a model of it needs, which the SST's
-/// own keys make: keys that share long parts need no option.
+/// In each of the first three text stands for itself in as few bits as a model of it needs, which
+/// the SST's own keys make: keys that share long parts need no option.
 ///
 /// [`trommel_guards::advise`] measures all of them with keys of yours.
 #[derive(Clone, Debug)]
@@ -48,9 +48,8 @@ impl TrommelFilterPolicy {
         TrommelFilterPolicy::new(FilterOptions::new(kinds::CODED, bits_per_key))
     }
 
-    /// Ribbon filters of parts of keys. `user01234567time01234567` has the levels `12+21`: the user
-    /// and the time to a thousandth of a percent. A range is answered if it meets at most 64 parts of a
-    /// level.
+    /// Ribbon filters of parts of keys. For `user01234567time01234567` the levels are `12+21`: the
+    /// user, and the time by thousands. A range is answered if it meets at most 64 parts of a level.
     ///
     /// ```
     /// # use trommel_slatedb::TrommelFilterPolicy;

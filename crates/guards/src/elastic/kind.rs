@@ -84,7 +84,7 @@ const OPTIONS: &[TuningOption] = &[
     TuningOption {
         name: "elastic_life_time",
         limits: "any number, or auto: as many as there are tables",
-        help: "elastic: a table not asked for in so many counted gets may lose a unit",
+        help: "elastic: counted gets until an unasked table may lose a unit",
         read: |tuning, text| {
             read_tuning_or_auto(tuning, text, |own: &mut ElasticOptions, gets| {
                 own.life_time = gets;

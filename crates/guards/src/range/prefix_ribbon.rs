@@ -31,7 +31,7 @@ use trommel_filters::{
 };
 
 use crate::range::base::tail;
-use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX, shared_bytes};
+use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX};
 pub use levels::{PrefixLevel, PrefixLevels};
 use walk::Walk;
 
@@ -50,7 +50,7 @@ pub const PREFIX_RIBBON: &dyn FilterKind = &TableKind::new(
 .with_tuning_options(&[TuningOption {
     name: "prefix_levels",
     limits: "numbers of first bytes, separators, whole keys, with + between: 12+21+all, sep:/+all",
-    help: "prefix-ribbon: the parts of keys. Short ranges within one of them are answered",
+    help: "prefix-ribbon: parts of keys. Short ranges within one of them are answered",
     read: |tuning, text| read_tuning(tuning, text, |own: &mut PrefixLevels, levels| *own = levels),
     write: |tuning| tuning.get::<PrefixLevels>().to_string(),
 }]);
@@ -75,6 +75,8 @@ pub struct PrefixRibbonBuilder {
     places: usize,
     bits_per_key: f64,
     keys: usize,
+    /// The key that was added last, if there is one.
+    before: Vec<u8>,
 }
 
 impl PrefixRibbonBuilder {
@@ -88,6 +90,7 @@ impl PrefixRibbonBuilder {
             places: 0,
             bits_per_key,
             keys: 0,
+            before: Vec::new(),
         }
     }
 }
@@ -95,8 +98,14 @@ impl PrefixRibbonBuilder {
 impl TableFilterBuilder for PrefixRibbonBuilder {
     /// Never fails: keys in another order only take more memory.
     fn add(&mut self, key: &[u8]) -> Result<(), OutOfOrder> {
+        if self.keys > 0 && key == self.before {
+            return Ok(());
+        }
         self.keys += 1;
-        self.alphabets.add(key);
+        // Keys come in order: most of what they have was there in the one before.
+        self.alphabets.add(key, shared_bytes(key, &self.before));
+        self.before.clear();
+        self.before.extend_from_slice(key);
         for Hashes { level, of_prefixes } in &mut self.levels {
             let Some(prefix) = level.of(key) else { continue };
             if *level != PrefixLevel::WholeKey {
@@ -141,6 +150,11 @@ fn ribbon(hashes: &[u64], bits: f64) -> Vec<u8> {
     let mut builder = RibbonBuilder::new(bits);
     hashes.iter().for_each(|&hash| builder.add_hash(hash));
     builder.finish()
+}
+
+/// How many first bytes two strings share.
+fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 /// What a level takes among the fields: its rule, its bytes.

@@ -49,7 +49,7 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     TuningOption {
         name: "rosetta_range_bits",
         limits: "0 to 31",
-        help: "rosetta: for ranges of up to two to the power of so many numbers",
+        help: "rosetta: log2 of the longest range",
         read: |tuning, text| {
             read_tuning(tuning, text, |plan: &mut RosettaPlan, bits| plan.range_bits = bits)
         },
@@ -58,9 +58,9 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     TuningOption {
         name: "rosetta_split",
         limits: "single, variable, first-cut",
-        help: "rosetta: how its memory is divided over its levels. single: all to the last one. \
-               variable: the more, the more often a level is asked. first-cut: one rate, whatever \
-               level a question begins at, and the fewest probes",
+        help: "rosetta: how levels share its memory. All to the last one: single. The more, the more \
+               often a level is asked: variable. One rate, whatever level a question begins at, and \
+               the fewest probes: first-cut",
         read: |tuning, text| {
             read_tuning(tuning, text, |plan: &mut RosettaPlan, split| plan.split = split)
         },

@@ -10,8 +10,8 @@
 //! columns are chosen at random among those for which that holds for all added keys (`solve.rs`).
 //! Another key thus passes each column with a chance of a half. "Homogeneous" means that such a
 //! choice always exists: equal keys do no harm, and no seed is tried again. The price is a few
-//! slots more than keys (`slots_per_key`). (Ribbon filter: Dillinger and Walzer, arXiv 2103.02515,
-//! section 4.)
+//! slots more than keys (`slots_per_key`), and more where keys crowd by chance. (Ribbon filter:
+//! Dillinger and Walzer, arXiv 2103.02515, section 4.)
 //!
 //! Invariant: the rows of all keys that were added meet an even number of slots in each column. No
 //! blocks: nothing was added.
@@ -108,6 +108,19 @@ impl Columns {
         Columns { blocks: blocks as usize, wide, columns: average as usize }
     }
 
+    /// The share of other keys that pass all columns by chance.
+    fn rate(&self) -> f64 {
+        let wide = self.wide as f64 / self.blocks.max(1) as f64;
+        exp2(-(self.columns as f64)) * (1.0 - wide / 2.0)
+    }
+
+    /// A thirty-second more slots in as many bytes, or some fewer.
+    fn with_more_slots(&self) -> Columns {
+        let blocks = self.blocks + self.blocks.div_ceil(32);
+        let words = self.blocks * self.columns + self.wide;
+        Columns { blocks, wide: words % blocks, columns: words / blocks }
+    }
+
     fn of_block(&self, block: usize) -> usize {
         self.columns + usize::from(block < self.wide)
     }
@@ -186,9 +199,9 @@ impl TableFilterBuilder for RibbonBuilder {
         let columns = Columns::for_keys(self.hashes.len(), self.bits_per_key);
         let hashes = grouped(&self.hashes, |hash| hash);
         drop(self.hashes);
-        let mut bytes = fastest(
+        let (columns, mut bytes) = fastest(
             #[inline(always)]
-            move || solve::solve(hashes, &columns),
+            move || solve::solve(hashes, columns),
         );
         let signature = Signature { tag: TAG, version: VERSION, parameter: 0 };
         signature.sign(&columns.encode(), &mut bytes);

@@ -105,6 +105,14 @@ fn keys_without_a_prefix_are_not_lost() {
 }
 
 #[test]
+fn a_zero_behind_the_key_before_is_not_lost() {
+    let keys = [&b"ab"[..], b"ab\0", b"ab\0\0"].map(<[u8]>::to_vec);
+    let filter = filter("4+all", 30.0, &keys);
+    assert!(filter.may_overlap(&range(b"ab\0", b"ab\0\0\0")));
+    assert!(filter.may_overlap(&range(b"ab\0\0", b"ab\0\0\0")));
+}
+
+#[test]
 fn no_keys_are_denied_everything() {
     let filter = filter("6+all", 14.0, &[]);
     assert!(!filter.may_contain(b"") && !filter.may_overlap(&KeyRange::all()));

@@ -1,7 +1,8 @@
 //! Asks for a range prefix by prefix.
 //! ```text
-//! user7time1298 to user7time1311, levels 9+11:     user7time ── 1 ─┬─ 2 ── 9   is "user7time12" there?
-//!                                                  └─ 3 ── ...  is "user7time13" there?
+//! user7time1298 to user7time1311, levels 5+11:
+//! user7time1 ─┬─ 2   is "user7time12" there?
+//!             └─ 3   is "user7time13" there?
 //! ```
 //! Invariant: every key of the range that the filter has is met, or the answer is "maybe".
 

@@ -1,6 +1,8 @@
 //! Prints what reads of a database with many SSTs cost, with filters of this crate and with others:
 //!
-//!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--filter NAME] [--json]
+//!     cargo run --release --example gets [--keys 1000000] [--ssts 20] [--queries 1000] [--json]
+//!
+//! `--filter NAME` leaves out filters whose names begin otherwise.
 //!
 //! The object store is in memory and counts reads (GET); indexes and filters are kept, blocks of
 //! data never. Microseconds are of a store that answers at once, of one that takes 1 ms a read, and

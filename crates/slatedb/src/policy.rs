@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
 /// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
 /// | [`coded`](Self::coded) | the smallest rate for its bits |
-/// | [`prefixes`](Self::prefixes) | keys of parts, `user…time…`: absent parts, ranges in present ones |
+/// | [`prefixes`](Self::prefixes) | keys of parts, `user…time…`: ranges in a present part, too |
 ///
 /// In each of the first three text stands for itself in as few bits as a model of it needs, which
 /// the SST's own keys make: keys that share long parts need no option.
@@ -49,7 +49,7 @@ impl TrommelFilterPolicy {
     }
 
     /// Ribbon filters of parts of keys. For `user01234567time01234567` the levels are `12+21`: the
-    /// user, and the time by thousands. A range is answered if it meets at most 64 parts of a level.
+    /// user, and the time by thousands. Ranges are answered that meet at most 64 parts of a level.
     ///
     /// ```
     /// # use trommel_slatedb::TrommelFilterPolicy;

@@ -58,9 +58,9 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     TuningOption {
         name: "rosetta_split",
         limits: "single, variable, first-cut",
-        help: "rosetta: how levels share its memory. All to the last one: single. The more, the more \
-               often a level is asked: variable. One rate, whatever level a question begins at, and \
-               the fewest probes: first-cut",
+        help: "rosetta: how levels share its memory. All to the last one: single. The more, the \
+               more often a level is asked: variable. One rate, whatever level a question begins \
+               at, and the fewest probes: first-cut",
         read: |tuning, text| {
             read_tuning(tuning, text, |plan: &mut RosettaPlan, split| plan.split = split)
         },

@@ -49,7 +49,7 @@ impl TrommelFilterPolicy {
     }
 
     /// Ribbon filters of parts of keys. For `user01234567time01234567` the levels are `12+21`: the
-    /// user, and the time by thousands. Ranges are answered that meet at most 64 parts of a level.
+    /// user, and the time by thousands. Ranges are answered that meet at most 64 parts.
     ///
     /// ```
     /// # use trommel_slatedb::TrommelFilterPolicy;

@@ -12,7 +12,7 @@
 //! ```
 //! A range in which nothing lies is thus denied within a present user, too, for as many bits as its
 //! prefixes take, however far apart users are. Filters of order pay for that distance. It has to be
-//! short: more than 64 prefixes of a level are "maybe". `alphabet.rs` keeps those from counting
+//! short: after 64 questions to levels the answer is "maybe". `alphabet.rs` keeps those from counting
 //! that no key can have.
 //!
 //! Rosetta (Luo et al., SIGMOD 2020) asks levels in the same way. Its levels are bits of numbers;
@@ -32,6 +32,7 @@ use trommel_filters::{
 
 use crate::range::base::tail;
 use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX};
+use levels::LEVELS_MAX;
 pub use levels::{PrefixLevel, PrefixLevels};
 use walk::Walk;
 
@@ -181,6 +182,9 @@ fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt>
     }
     let mut input = Reader::new(fields);
     let (count, mut levels, mut end) = (input.u8()?, Vec::new(), 0_usize);
+    if usize::from(count) > LEVELS_MAX {
+        return Err(input.corrupt("as many levels as there may be"));
+    }
     for _ in 0..count {
         let level = PrefixLevel::decode([input.u8()?, input.u8()?]);
         let level = level.ok_or_else(|| input.corrupt("a level of prefixes that is known"))?;
@@ -212,6 +216,9 @@ impl<B: AsRef<[u8]>> PrefixRibbon<B> {
     /// Checks bytes that [`PrefixRibbonBuilder`] made.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let parts = tail::open(bytes.as_ref(), TAG, VERSION)?;
+        if parts.parameter != 0 {
+            return Err(Corrupt { at: parts.payload.len(), what: "no parameter" });
+        }
         let plan = decode_fields(parts.fields, parts.payload)?;
         Ok(PrefixRibbon { bytes, plan })
     }

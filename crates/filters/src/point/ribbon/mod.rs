@@ -114,7 +114,7 @@ impl Columns {
         exp2(-(self.columns as f64)) * (1.0 - wide / 2.0)
     }
 
-    /// A thirty-second more slots in as many bytes, or some fewer.
+    /// Slots of a thirty-second more blocks, or of one more, in as many bytes.
     fn with_more_slots(&self) -> Columns {
         let blocks = self.blocks + self.blocks.div_ceil(32);
         let words = self.blocks * self.columns + self.wide;
@@ -133,6 +133,7 @@ impl Columns {
 
     /// None: more than fit into memory.
     fn size_bytes(&self) -> Option<usize> {
+        self.blocks.checked_mul(WIDTH)?; // Slots are counted, too.
         let words = self.blocks.checked_mul(self.columns)?.checked_add(self.wide)?;
         words.checked_mul(WORD_BYTES)
     }

@@ -20,22 +20,24 @@ use crate::base::hash::scattered;
 const TRIALS_MAX: u32 = 4;
 /// The share of sums among other rows that is borne, in parts of those that pass by chance.
 const CROWDED_MAX: f64 = 0.25;
-/// Other rows that are looked at where some are sums.
-const SAMPLES: u64 = 4096;
+/// Other rows that are looked at where some are sums: of those that pass by chance so many, if that
+/// takes no more than the most.
+const SAMPLED_PASSES: f64 = 16.0;
+const SAMPLES: [u64; 2] = [4096, 1 << 16];
 
 /// Columns for keys with these hashes, and their bytes: about as many as those of `columns`.
 #[inline(always)]
-pub(super) fn solve(hashes: Vec<u64>, columns: Columns) -> (Columns, Vec<u8>) {
+pub(super) fn solve(hashes: Vec<u64>, mut columns: Columns) -> (Columns, Vec<u8>) {
     let mut best = Trial::new(&hashes, columns);
     for _ in 0..TRIALS_MAX {
         if best.crowded <= best.columns.rate() * CROWDED_MAX {
             break;
         }
-        let next = Trial::new(&hashes, best.columns.with_more_slots());
-        if next.lets_through() >= best.lets_through() {
-            break;
+        columns = columns.with_more_slots();
+        let next = Trial::new(&hashes, columns);
+        if next.lets_through() < best.lets_through() {
+            best = next;
         }
-        best = next;
     }
     drop(hashes);
     (best.columns, solved(&best.rows, &best.columns))
@@ -61,16 +63,24 @@ impl Trial {
                 None => sums += 1,
             }
         }
-        let is_sum = |nth: &u64| rest_of(Row::of(scattered(*nth), columns.blocks), &rows).is_none();
         // Equal keys are sums, too: then this costs some time.
-        let crowded = if sums == 0 { 0 } else { (0..SAMPLES).filter(is_sum).count() };
-        Trial { columns, rows, crowded: crowded as f64 / SAMPLES as f64 }
+        let crowded = if sums == 0 { 0.0 } else { crowded(&rows, &columns) };
+        Trial { columns, rows, crowded }
     }
 
     /// The share of other rows that pass all columns.
     fn lets_through(&self) -> f64 {
         self.columns.rate() + self.crowded
     }
+}
+
+/// The share of other rows that are sums of those in the slots.
+fn crowded(rows: &[u128], columns: &Columns) -> f64 {
+    let [least, most] = SAMPLES;
+    let samples = ((SAMPLED_PASSES / columns.rate()) as u64).clamp(least, most);
+    // No numbers that anybody counts from zero on.
+    let is_sum = |nth: &u64| rest_of(Row::of(scattered(!*nth), columns.blocks), rows).is_none();
+    (0..samples).filter(is_sum).count() as f64 / samples as f64
 }
 
 /// What a row is beside those in the slots: it begins at a free slot. None: it is a sum of theirs.

@@ -13,7 +13,7 @@ use trommel_filters::Tuning;
 use crate::range::prefix::PrefixRule;
 
 /// More would share the memory so that none is of use.
-const LEVELS_MAX: usize = 8;
+pub(super) const LEVELS_MAX: usize = 8;
 /// Bits that a level's filter of an item has more than that of the next level. An absent prefix is
 /// asked for in every run, what lies behind a present one only in the runs that have it.
 const BITS_ABOVE_NEXT: f64 = 1.0;
@@ -86,19 +86,20 @@ impl PrefixLevel {
 pub struct PrefixLevels(Vec<PrefixLevel>);
 
 impl PrefixLevels {
-    /// These ones. None: there are none or more than 8, or they do not become longer.
+    /// These ones. None: there are none or more than 8, one is twice there, numbers of bytes do not
+    /// grow, or whole keys are not the last.
     pub fn new(levels: Vec<PrefixLevel>) -> Option<PrefixLevels> {
-        let is_sorted = levels.windows(2).all(|pair| match (pair[0], pair[1]) {
-            (PrefixLevel::WholeKey, _) => false,
-            (
-                PrefixLevel::Prefix(PrefixRule::Fixed(shorter)),
-                PrefixLevel::Prefix(PrefixRule::Fixed(longer)),
-            ) => shorter < longer,
-            (one, other) => one != other,
+        let lens = levels.iter().filter_map(|level| match level {
+            PrefixLevel::Prefix(PrefixRule::Fixed(len)) => Some(*len),
+            _ => None,
         });
-        let is_some = !levels.contains(&PrefixLevel::Prefix(PrefixRule::Fixed(0)));
+        let do_lens_grow = [0].into_iter().chain(lens).is_sorted_by(|one, next| one < next);
+        let is_new = |nth: usize| !levels[..nth].contains(&levels[nth]);
+        let is_each_new = (0..levels.len()).all(is_new);
+        let is_whole_last = !levels.iter().rev().skip(1).any(|it| *it == PrefixLevel::WholeKey);
         let is_few = (1..=LEVELS_MAX).contains(&levels.len());
-        (is_sorted && is_some && is_few).then_some(PrefixLevels(levels))
+        let is_right = do_lens_grow && is_each_new && is_whole_last && is_few;
+        is_right.then_some(PrefixLevels(levels))
     }
 
     /// All of them, the shortest one first.
@@ -137,7 +138,8 @@ impl FromStr for PrefixLevels {
             rule => rule.parse().map(PrefixLevel::Prefix),
         };
         let levels = text.split('+').map(level).collect::<Result<Vec<_>, String>>()?;
-        let wrong = || "1 to 8 levels, each longer than the one before, as 12+21+all".to_string();
+        let wrong =
+            || "1 to 8 levels, each longer than the one before it, as 12+21+all".to_string();
         PrefixLevels::new(levels).ok_or_else(wrong)
     }
 }
@@ -189,7 +191,20 @@ mod tests {
         }
         assert_eq!(PrefixLevel::decode([3, 0]), None);
         assert_eq!(PrefixLevels::default().to_string(), "6+all");
-        for text in ["", "+", "0", "21+12", "12+12", "all+12", "x", "1+2+3+4+5+6+7+8+9", "256"] {
+        for text in [
+            "",
+            "+",
+            "0",
+            "21+12",
+            "12+12",
+            "all+12",
+            "x",
+            "1+2+3+4+5+6+7+8+9",
+            "256",
+            "21+sep:/+12",
+            "5+sep:/+5",
+            "sep:/+sep:/",
+        ] {
             assert!(text.parse::<PrefixLevels>().is_err(), "{text}");
         }
     }

@@ -10,7 +10,7 @@ use super::alphabet::PLACES_MAX;
 use super::levels::PrefixLevel;
 use super::{KeptLevel, Plan};
 
-/// A range that has more prefixes to ask for is "maybe": so many let one through by chance.
+/// A range that has more prefixes and keys to ask for is "maybe": so many let one through by chance.
 const PREFIXES_MAX: u32 = 64;
 /// So is one in which more beginnings of prefixes are looked at.
 const STEPS_MAX: u32 = 512;
@@ -111,7 +111,12 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
 
     /// Whether a level may have the prefix, if it is one of that level.
     fn may_have_prefix(&mut self, kept: &KeptLevel, len: usize) -> bool {
-        if !kept.level.is_prefix(&self.prefix[..len]) {
+        !kept.level.is_prefix(&self.prefix[..len]) || self.asked(kept, len)
+    }
+
+    /// Asks a level for the first `len` bytes of the prefix, as long as there may be questions.
+    fn asked(&mut self, kept: &KeptLevel, len: usize) -> bool {
+        if kept.filter.is_none() {
             return true;
         }
         let Some(prefixes) = self.prefixes_left.checked_sub(1) else { return true };
@@ -126,8 +131,8 @@ impl<'a, F: FnMut(&KeptLevel, &[u8]) -> bool> Walk<'a, F> {
 
     /// Whether the prefix itself may be a key.
     fn may_have_whole(&mut self, len: usize) -> bool {
-        let (plan, key) = (self.plan, &self.prefix[..len]);
-        let mut whole = plan.levels.iter().filter(|kept| kept.level == PrefixLevel::WholeKey);
-        whole.all(|kept| (self.may_have)(kept, key))
+        let plan = self.plan;
+        let mut levels = plan.levels.iter();
+        levels.all(|kept| kept.level != PrefixLevel::WholeKey || self.asked(kept, len))
     }
 }

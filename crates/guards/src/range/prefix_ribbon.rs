@@ -138,9 +138,12 @@ impl TableFilterBuilder for PrefixRibbonBuilder {
         fields.u8(counts.len() as u8);
         for (Hashes { level, of_prefixes }, bits) in self.levels.into_iter().zip(shares) {
             let image = if bits > 0.0 { ribbon(&of_prefixes, bits) } else { vec![] };
+            let (columns, trailer) = image.split_at(image.len().saturating_sub(TRAILER_BYTES));
             level.encode().into_iter().for_each(|byte| fields.u8(byte));
-            fields.u32(u32::try_from(image.len()).expect("a level has less than 4 GiB"));
-            payload.extend_from_slice(&image);
+            fields.u32(u32::try_from(columns.len()).expect("a level has less than 4 GiB"));
+            fields.u8(u8::from(!trailer.is_empty()));
+            fields.bytes(trailer);
+            payload.extend_from_slice(columns);
         }
         fields.bytes(&alphabets);
         tail::seal(signature, payload, &fields.finish())
@@ -158,8 +161,9 @@ fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// What a level takes among the fields: its rule, its bytes.
-const LEVEL_BYTES: usize = 2 + 4;
+/// What a level takes among the fields: its rule, its bytes, whether it is kept, its trailer.
+const LEVEL_BYTES: usize = 2 + 4 + 1 + TRAILER_BYTES;
+const TRAILER_BYTES: usize = Ribbon::TRAILER_BYTES;
 
 /// A level of a filter that was read.
 #[derive(Clone, Debug)]
@@ -188,11 +192,13 @@ fn decode_fields(fields: &[u8], payload: &[u8]) -> Result<Option<Plan>, Corrupt>
     for _ in 0..count {
         let level = PrefixLevel::decode([input.u8()?, input.u8()?]);
         let level = level.ok_or_else(|| input.corrupt("a level of prefixes that is known"))?;
-        let len = input.u32()? as usize;
-        let range = end..end.saturating_add(len);
-        let image = payload.get(range.clone());
-        let image = image.ok_or_else(|| input.corrupt("levels as long as the payload"))?;
-        let filter = (len > 0).then(|| Ribbon::read(image)).transpose()?;
+        let range = end..end.saturating_add(input.u32()? as usize);
+        let columns = payload.get(range.clone());
+        let columns = columns.ok_or_else(|| input.corrupt("levels as long as the payload"))?;
+        let filter = match input.u8()? {
+            0 => None,
+            _ => Some(Ribbon::read_apart(columns, input.bytes(TRAILER_BYTES)?)?),
+        };
         end = range.end;
         levels.push(KeptLevel { level, filter: filter.map(|filter| (range, filter.over(()))) });
     }

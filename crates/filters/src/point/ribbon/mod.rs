@@ -147,6 +147,17 @@ impl Columns {
         fields.finish()
     }
 
+    /// What the trailer behind so many bytes says.
+    fn read(trailer: &[u8], at: usize) -> Result<Self, Corrupt> {
+        let (fields, parameter) = Signature::fields(trailer, (TAG, VERSION), FIELDS_BYTES)
+            .map_err(|error| Corrupt { at: at + error.at, ..error })?;
+        let columns = Columns::decode(fields).map_err(|error| Corrupt { at, ..error })?;
+        if columns.size_bytes() != Some(at) || parameter != 0 {
+            return Err(Corrupt { at, what: "as many columns as there are bytes for" });
+        }
+        Ok(columns)
+    }
+
     fn decode(fields: &[u8]) -> Result<Self, Corrupt> {
         let mut input = Reader::new(fields);
         let (blocks, wide) = (input.u32()? as usize, input.u32()? as usize);
@@ -222,13 +233,15 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
     /// columns are a filter: the owner of the bytes keeps a checksum.
     pub fn read(bytes: B) -> Result<Self, Corrupt> {
         let image = bytes.as_ref();
-        let kind = (TAG, VERSION);
-        let (fields, parameter) = Signature::fields(image, kind, FIELDS_BYTES)?;
-        let at = image.len() - TRAILER_BYTES;
-        let columns = Columns::decode(fields).map_err(|error| Corrupt { at, ..error })?;
-        if columns.size_bytes() != Some(at) || parameter != 0 {
-            return Err(Corrupt { at, what: "as many columns as there are bytes for" });
-        }
+        let at = image.len().saturating_sub(TRAILER_BYTES);
+        let columns = Columns::read(&image[at..], at)?;
+        Ok(Ribbon { bytes, columns })
+    }
+
+    /// As [`read`](Self::read), of an image that was cut before its last
+    /// [`TRAILER_BYTES`](Ribbon::TRAILER_BYTES), as filters keep it that have several.
+    pub fn read_apart(bytes: B, trailer: &[u8]) -> Result<Self, Corrupt> {
+        let columns = Columns::read(trailer, bytes.as_ref().len())?;
         Ok(Ribbon { bytes, columns })
     }
 
@@ -255,6 +268,11 @@ impl<B: AsRef<[u8]>> Ribbon<B> {
             move || meets_evenly(bytes, columns, hash, trace),
         )
     }
+}
+
+impl Ribbon<()> {
+    /// Of an image, what is behind its columns.
+    pub const TRAILER_BYTES: usize = TRAILER_BYTES;
 }
 
 impl<B> Ribbon<B> {

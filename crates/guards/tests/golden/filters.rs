@@ -328,7 +328,9 @@ fn prefix_bloom() {
 fn prefix_ribbon() {
     let usual = FilterOptions::new(kinds::PREFIX_RIBBON, 40.0);
     check(&usual, &[], "0000cea5a52813000100");
-    check_numbers(&usual, concat!(
+    check_numbers(
+        &usual,
+        concat!(
             "ea55adbc50cd7ddcdf9621349560f30744853f3cf031f146582688d4ec3f77be",
             "c51f63a9f4701a65adc4054432905b2149fdce57a52bfb6d75971ccfb6465d3a",
             "e34c16e1c929b05438383ba2f3b607e3e424398c6404d3800a161a9174a8ecf6",
@@ -345,9 +347,13 @@ fn prefix_ribbon() {
             "020006e00000000101000000000000000e6b7266e3030001000200c000000001",
             "01000000000000000c37a8e2f103000100070000000000000102010000060000",
             "03030f0f23233e3e61614a00f234bb8913000100",
-        ));
+        ),
+    );
     let levels: PrefixLevels = "1+sep:e+all".parse().expect("levels");
-    check(&usual.tuned(FilterTuning::new().with(levels)), &KEYS, concat!(
+    check(
+        &usual.tuned(FilterTuning::new().with(levels)),
+        &KEYS,
+        concat!(
             "c155adbc50cd7ddcdf9621349560f30766853f3cf031f146582688d4ec3f77be",
             "e41f63a9f4701a65adc4054432905b2163fdce57a52bfb6d75971ccfb6465d3a",
             "c64c16e1c929b05438383ba2f3b607e3c824398c6404d3800a161a9174a8ecf6",
@@ -363,7 +369,8 @@ fn prefix_ribbon() {
             "060288fec30300010007000102030405060784000064647374ffff8369697272",
             "ffff0465656f6f7575ffff036d6d7676ffff8365656d6dffff826565ffff026c",
             "6cffff8300fcadfdfc13000100",
-        ));
+        ),
+    );
 }
 
 #[test]

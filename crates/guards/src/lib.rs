@@ -23,8 +23,9 @@ pub use locators::chucky::{
 pub use locators::remix::{Remix, RemixBuilder, SortedRemix, SortedRemixBuilder};
 pub use point::fuse::{BinaryFuse, BinaryFuseBuilder, Xor, XorBuilder};
 pub use range::arf::{Arf, ArfBuilder, ArfOptions};
+pub use range::base::prefix_rule::PrefixRule;
 pub use range::fingerprint_filter::{FingerprintFilter, FingerprintFilterBuilder};
-pub use range::prefix::{PrefixBloom, PrefixBloomBuilder, PrefixRule};
+pub use range::prefix::{PrefixBloom, PrefixBloomBuilder};
 pub use range::prefix_ribbon::{PrefixLevel, PrefixLevels, PrefixRibbon, PrefixRibbonBuilder};
 pub use range::rencoder::{Rencoder, RencoderBuilder, RencoderPlan};
 pub use range::rosetta::{Rosetta, RosettaBuilder, RosettaPlan, RosettaSplit};

@@ -8,10 +8,10 @@
 //! arf                 a binary tree, trained
 //! base                keys as numbers, hashed bits, the end of an image: for several of these
 //! ```
-//! Invariant: no filter here knows another one, but for the rule of prefixes.
+//! Invariant: no filter here knows another one.
 
 pub(crate) mod arf;
-mod base;
+pub(crate) mod base;
 pub(crate) mod fingerprint_filter;
 pub(crate) mod prefix;
 pub(crate) mod prefix_ribbon;

@@ -12,8 +12,8 @@
 //! ```
 //! A range in which nothing lies is thus denied within a present user, too, for as many bits as its
 //! prefixes take, however far apart users are. Filters of order pay for that distance. It has to be
-//! short: after 64 questions to levels the answer is "maybe". `alphabet.rs` keeps those from counting
-//! that no key can have.
+//! short: after 64 questions to levels the answer is "maybe". `alphabet.rs` leaves out what no key
+//! can be.
 //!
 //! Rosetta (Luo et al., SIGMOD 2020) asks levels in the same way. Its levels are bits of numbers;
 //! here they are the parts that keys have, by name, and there are no others.

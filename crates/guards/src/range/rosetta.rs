@@ -49,7 +49,7 @@ pub const ROSETTA: &dyn FilterKind = &TableKind::new(
     TuningOption {
         name: "rosetta_range_bits",
         limits: "0 to 31",
-        help: "rosetta: log2 of the longest range",
+        help: "rosetta: log2 of the longest range. Longer ones take more probes",
         read: |tuning, text| {
             read_tuning(tuning, text, |plan: &mut RosettaPlan, bits| plan.range_bits = bits)
         },

@@ -10,7 +10,7 @@ use std::str::FromStr;
 
 use trommel_filters::Tuning;
 
-use crate::range::prefix::PrefixRule;
+use crate::range::base::prefix_rule::PrefixRule;
 
 /// More would share the memory so that none is of use.
 pub(super) const LEVELS_MAX: usize = 8;

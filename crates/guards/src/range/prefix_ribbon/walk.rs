@@ -10,7 +10,7 @@ use super::alphabet::PLACES_MAX;
 use super::levels::PrefixLevel;
 use super::{KeptLevel, Plan};
 
-/// A range that has more prefixes and keys to ask for is "maybe": so many let one through by chance.
+/// A range with more prefixes and keys to ask for is "maybe": so many let one through by chance.
 const PREFIXES_MAX: u32 = 64;
 /// So is one in which more beginnings of prefixes are looked at.
 const STEPS_MAX: u32 = 512;

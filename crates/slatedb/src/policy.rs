@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// | [`cell`](Self::cell) | keys that are spread: hashes, UUIDs, numbers at random. The quickest |
 /// | [`gap`](Self::gap) | the same, half as many false positives in short ranges, a slower probe |
 /// | [`coded`](Self::coded) | the smallest rate for its bits |
-/// | [`prefixes`](Self::prefixes) | keys of parts, `user…time…`: ranges in a present part, too |
+/// | [`prefixes`](Self::prefixes) | keys of parts, `user/time`: ranges in a present part, too |
 ///
 /// In each of the first three text stands for itself in as few bits as a model of it needs, which
 /// the SST's own keys make: keys that share long parts need no option.

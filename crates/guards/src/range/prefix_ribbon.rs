@@ -30,6 +30,7 @@ use trommel_filters::{
     TableFilter, TableFilterBuilder, TableKind, Trace, TuningOption, Writer, read_tuning,
 };
 
+use crate::range::base::number::common_bytes;
 use crate::range::base::tail;
 use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX};
 use levels::LEVELS_MAX;
@@ -104,7 +105,7 @@ impl TableFilterBuilder for PrefixRibbonBuilder {
         }
         self.keys += 1;
         // Keys come in order: most of what they have was there in the one before.
-        self.alphabets.add(key, shared_bytes(key, &self.before));
+        self.alphabets.add(key, common_bytes(key, &self.before));
         self.before.clear();
         self.before.extend_from_slice(key);
         for Hashes { level, of_prefixes } in &mut self.levels {
@@ -156,13 +157,9 @@ fn ribbon(hashes: &[u64], bits: f64) -> Vec<u8> {
     builder.finish()
 }
 
-/// How many first bytes two strings share.
-fn shared_bytes(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(a, b)| a == b).count()
-}
-
-/// What a level takes among the fields: its rule, its bytes, whether it is kept, its trailer.
-const LEVEL_BYTES: usize = 2 + 4 + 1 + TRAILER_BYTES;
+/// What a level takes among the fields: its rule, its bytes, whether it is kept. (A ribbon counts its
+/// trailer among its bits.)
+const LEVEL_BYTES: usize = 2 + 4 + 1;
 const TRAILER_BYTES: usize = Ribbon::TRAILER_BYTES;
 
 /// A level of a filter that was read.
@@ -272,7 +269,7 @@ impl<B: AsRef<[u8]>> TableFilter for PrefixRibbon<B> {
             return self.may_contain_traced(&HashedKey::new(lower), trace);
         }
         // All keys of the range begin so.
-        let shared = &lower[..upper.map_or(0, |upper| shared_bytes(lower, upper))];
+        let shared = &lower[..upper.map_or(0, |upper| common_bytes(lower, upper))];
         let mut may_have = |kept: &KeptLevel, prefix: &[u8]| {
             self.may_have(kept, || hash_key(prefix, HashUse::Table), trace)
         };

@@ -200,7 +200,7 @@ impl NumberCollector {
     }
 }
 
-fn common_bytes(a: &[u8], b: &[u8]) -> usize {
+pub(crate) fn common_bytes(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 

@@ -157,8 +157,8 @@ fn ribbon(hashes: &[u64], bits: f64) -> Vec<u8> {
     builder.finish()
 }
 
-/// What a level takes among the fields: its rule, its bytes, whether it is kept. (A ribbon counts its
-/// trailer among its bits.)
+/// What a level takes among the fields: its rule, its bytes, whether it is kept. (A ribbon counts
+/// its trailer among its bits.)
 const LEVEL_BYTES: usize = 2 + 4 + 1;
 const TRAILER_BYTES: usize = Ribbon::TRAILER_BYTES;
 

@@ -369,31 +369,46 @@ fn reads(folder: &Path, (kind, shape): (Kind, Shape), arguments: &Arguments) -> 
     Ok(())
 }
 
+/// What somebody asks for while a database is filled.
+#[derive(Clone, Copy, PartialEq)]
+enum Asked {
+    Nothing,
+    Keys,
+    Ranges,
+}
+
 /// A database that is filled.
 enum Filled {
     Plain(DB),
-    /// Whether somebody asks meanwhile.
-    Door(Db, bool),
+    Door(Db, Asked),
 }
 
 impl Filled {
-    fn open(folder: &Path, is_asked: Option<bool>) -> Result<Filled> {
+    fn open(folder: &Path, asked: Option<Asked>) -> Result<Filled> {
         let options = options(Shape::Default, None);
-        let Some(is_asked) = is_asked else {
+        let Some(asked) = asked else {
             return Ok(Filled::Plain(DB::open(&options, folder)?));
         };
         let db = Db::open(&options, folder)?;
         db.wait_for_doors(Duration::from_secs(10));
-        Ok(Filled::Door(db, is_asked))
+        Ok(Filled::Door(db, asked))
     }
 
     fn put(&self, number: u64, (kind, keys): (Kind, u64)) -> Result<()> {
         let value = [7; VALUE_BYTES];
         match self {
             Filled::Plain(db) => db.put(kind.key(number, keys), value)?,
-            Filled::Door(db, is_asked) => {
-                if *is_asked && number.is_multiple_of(PUTS_PER_QUESTION) {
-                    db.get(kind.key(!number, keys))?;
+            Filled::Door(db, asked) => {
+                if number.is_multiple_of(PUTS_PER_QUESTION) {
+                    let absent = kind.key(!number, keys);
+                    match asked {
+                        Asked::Nothing => {}
+                        Asked::Keys => drop(db.get(absent)?),
+                        Asked::Ranges => {
+                            let end = [&absent, &[0xff][..]].concat();
+                            db.ask(&Question::Range(absent, end))?;
+                        }
+                    }
                 }
                 db.put(kind.key(number, keys), value)?;
             }
@@ -428,19 +443,24 @@ fn ran(name: &str) -> Result<BTreeMap<u64, Duration>> {
     Ok(ran)
 }
 
-/// Fills three databases, some puts of each in turn: so all of them see the same noise. What
+/// Fills four databases, some puts of each in turn: so all of them see the same noise. What
 /// RocksDB does in the background is the same for each; what a door does, its own thread has.
 fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
-    let sides = [("RocksDB", None), ("somebody asks", Some(true)), ("nobody asks", Some(false))];
+    let sides = [
+        ("RocksDB", None),
+        ("somebody asks for keys", Some(Asked::Keys)),
+        ("somebody asks for ranges", Some(Asked::Ranges)),
+        ("nobody asks", Some(Asked::Nothing)),
+    ];
     let (mut filled, mut workers) = (Vec::new(), Vec::new());
-    for (side, (_, is_asked)) in sides.iter().enumerate() {
+    for (side, (_, asked)) in sides.iter().enumerate() {
         let folder = folder.join(format!("fill-{side}"));
         drop(std::fs::remove_dir_all(&folder));
-        filled.push(Filled::open(&folder, *is_asked)?);
+        filled.push(Filled::open(&folder, *asked)?);
         workers.push(ran(WORKER)?.into_keys().find(|thread| !workers.contains(&Some(*thread))));
     }
     let all = time(ClockId::ProcessCPUTime);
-    let mut writers = [Duration::ZERO; 3];
+    let mut writers = [Duration::ZERO; 4];
     for first in (0..keys).step_by(TURN) {
         for turn in 0..sides.len() {
             let side = (turn + first as usize / TURN) % sides.len();
@@ -461,7 +481,7 @@ fn fill(folder: &Path, kind: Kind, keys: u64) -> Result<()> {
         .map(|thread| thread.and_then(|thread| ran.get(&thread).copied()).unwrap_or_default());
     let of_workers: Vec<Duration> = of_workers.collect();
     let ours = writers.iter().chain(&of_workers).sum::<Duration>();
-    let background = (all - ours) / 3;
+    let background = (all - ours) / sides.len() as u32;
     let each = |time: Duration| time.as_nanos() as f64 / keys as f64;
     for side in 1..sides.len() {
         let place = format!("{} | default | fill, {}", kind.name(), sides[side].0);

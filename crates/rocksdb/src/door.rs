@@ -45,13 +45,16 @@ const LISTS_MAX: usize = 12;
 const KEPT_MAX: usize = 1 << 24;
 /// Full lists in which nobody asked, before the door falls asleep.
 const LISTS_UNASKED: u32 = 2;
+/// Lists that answer ranges after the last one was asked for: places of keys take longer to find
+/// than their hashes.
+const LISTS_WITH_LINE: u32 = in_tests(2, 16) as u32;
 /// Questions that wake it: a part of the keys, so that a scan costs about what they did.
 const WAKE_PART: u64 = 64;
 const WAKE_LEAST: u64 = 256;
 /// The filter is built anew when its overlay has so many times the keys of its base. It errs little
 /// more often by then; that of text errs more the less of its keys the base has.
 const OVERLAY_TIMES: u64 = 15;
-const OVERLAY_TIMES_OF_TEXT: u64 = 3;
+const OVERLAY_TIMES_OF_TEXT: u64 = 7;
 const OVERLAY_LEAST: u64 = in_tests(1 << 8, 1 << 14) as u64;
 /// Or when so many questions were passed on for nothing, as a part of its keys.
 const WASTE_PART: u64 = 4;
@@ -76,6 +79,8 @@ pub(crate) struct Door {
     bell: Arc<Bell>,
     /// Whether anybody asked since the last list was opened.
     is_asked: AtomicBool,
+    /// Whether anybody asked for a range since then.
+    is_asked_for_ranges: AtomicBool,
     /// Whether keys were deleted since the last scan.
     has_deletes: AtomicBool,
     /// Questions that found it asleep, and how many wake it.
@@ -107,6 +112,8 @@ struct State {
     kept: Option<Kept>,
     kept_keys: usize,
     unasked: u32,
+    /// Lists from now on that answer ranges.
+    with_line: u32,
     /// Keys noted when the worker came by.
     seen: (u64, usize),
 }
@@ -160,6 +167,7 @@ impl Door {
             kept: None,
             kept_keys: 0,
             unasked: 0,
+            with_line: LISTS_WITH_LINE,
             seen: (0, 0),
         };
         Door {
@@ -171,6 +179,7 @@ impl Door {
             state: Mutex::new(state),
             bell,
             is_asked: AtomicBool::new(false),
+            is_asked_for_ranges: AtomicBool::new(false),
             has_deletes: AtomicBool::new(false),
             unanswered: AtomicU64::new(0),
             wake_at: AtomicU64::new(u64::MAX),
@@ -212,7 +221,23 @@ impl Door {
     pub(crate) fn denies_range(&self, asked: &Asked<'_>, snapshot: Option<u64>) -> bool {
         let view = self.look();
         pause::at(Point::Looked);
-        self.is_in(&view) && self.counts.count(view.denies_range(asked, snapshot))
+        self.denies_range_in(&view, asked, snapshot)
+    }
+
+    /// The same, by a view of before.
+    pub(crate) fn denies_range_in(
+        &self,
+        view: &View,
+        asked: &Asked<'_>,
+        snapshot: Option<u64>,
+    ) -> bool {
+        if !self.is_in(view) {
+            return false;
+        }
+        if !self.is_asked_for_ranges.load(Ordering::Relaxed) {
+            self.note_range(view);
+        }
+        self.counts.count(view.denies_range(asked, snapshot))
     }
 
     /// Whether a view can deny anything. Remembers that somebody asked.
@@ -233,6 +258,15 @@ impl Door {
         let wake_at = self.wake_at.load(Ordering::Relaxed);
         if wake_at != u64::MAX && self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == wake_at {
             self.wake();
+        }
+    }
+
+    /// Somebody asks for ranges: the lists from now on answer them.
+    #[cold]
+    fn note_range(&self, view: &View) {
+        self.is_asked_for_ranges.store(true, Ordering::Relaxed);
+        if !view.current().has_line() {
+            self.replace(view.current());
         }
     }
 
@@ -291,7 +325,11 @@ impl Door {
 
     /// Closes the current list and opens one behind it.
     fn open_list(&self, state: &mut State, view: &View, room: Room) {
-        let positions = view.filter.as_ref().map(|filter| Arc::clone(&filter.positions));
+        let is_asked_for_ranges = self.is_asked_for_ranges.swap(false, Ordering::Relaxed);
+        state.with_line =
+            if is_asked_for_ranges { LISTS_WITH_LINE } else { state.with_line.saturating_sub(1) };
+        let filter = view.filter.as_ref().filter(|_| state.with_line > 0);
+        let positions = filter.map(|filter| Arc::clone(&filter.positions));
         let next = Arc::new(Recent::new(state.next_age, room, positions));
         let recents = view.recents.iter().chain([&next]).map(Arc::clone).collect();
         self.open(state, view, View { filter: view.filter.clone(), recents });

@@ -69,6 +69,11 @@ impl Index {
         self.hashes.may_have(hash)
     }
 
+    /// Whether ranges are answered.
+    pub(crate) fn has_line(&self) -> bool {
+        self.line.is_some()
+    }
+
     /// False: no key from `lower` to `upper` was added. Both are included.
     pub(crate) fn may_overlap(&self, lower: &[u8], upper: &[u8]) -> bool {
         self.line.as_ref().is_none_or(|line| line.may_overlap(lower, upper))

@@ -202,7 +202,7 @@ impl<'a> DbRawIterator<'a> {
         let Some(view) = &self.view else { return false };
         let Some(asked) = to.and_then(|to| To::asked(from, to)) else { return false };
         let snapshot = self.bounds.snapshot;
-        self.asks(|door| door.is_in(view) && door.counts.count(view.denies_range(&asked, snapshot)))
+        self.asks(|door| door.denies_range_in(view, &asked, snapshot))
     }
 
     /// Moves RocksDB's iterator, unless nothing lies there.

@@ -1,7 +1,7 @@
 //! Keys as filters take them: cut, sorted, in one allocation.
 //! ```text
 //! bytes  as they came
-//! order  (first 8 bytes as a number, place in the arena), sorted
+//! order  (the 8 bytes behind what all share as a number, place in the bytes), sorted
 //! ```
 //! Invariant: cutting keeps order, so what lies between two keys lies between the two cut ones.
 
@@ -15,6 +15,22 @@ pub(crate) const KEY_BYTES_MAX: usize = 512;
 /// What a filter sees of a key.
 pub(crate) fn cut(key: &[u8]) -> &[u8] {
     &key[..key.len().min(KEY_BYTES_MAX)]
+}
+
+/// How many bytes all of the keys share from their beginning.
+fn shared_by_all<'k>(mut keys: impl Iterator<Item = &'k [u8]>) -> usize {
+    let first = keys.next().unwrap_or_default();
+    keys.fold(first.len(), |shared, key| {
+        first[..shared].iter().zip(key).take_while(|(a, b)| a == b).count()
+    })
+}
+
+/// The first eight bytes as a number, zeros behind a shorter key.
+fn head_of(key: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    let len = key.len().min(head.len());
+    head[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(head)
 }
 
 /// Keys in ascending order, each once.
@@ -36,19 +52,13 @@ impl SortedKeys {
                 std::thread::yield_now();
                 continue;
             };
-            let start = bytes.len();
+            order.push((0, bytes.len() as u32, read.bytes().len() as u32));
             bytes.extend_from_slice(read.bytes());
-            let mut head = [0; 8];
-            let head_len = read.bytes().len().min(head.len());
-            head[..head_len].copy_from_slice(&read.bytes()[..head_len]);
-            let head = u64::from_be_bytes(head);
-            order.push((head, start as u32, read.bytes().len() as u32));
             at = next;
         }
-        let key = |(_, start, len): &(u64, u32, u32)| {
-            let start = *start as usize;
-            &bytes[start..start + *len as usize]
-        };
+        let key = |(_, start, len): &(u64, u32, u32)| &bytes[*start as usize..][..*len as usize];
+        let shared = shared_by_all(order.iter().map(key));
+        order.iter_mut().for_each(|place| place.0 = head_of(&key(place)[shared..]));
         order.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| key(a).cmp(key(b))));
         let mut keys = KeyList::default();
         order.iter().for_each(|place| keys.push_if_new(key(place)));

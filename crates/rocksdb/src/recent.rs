@@ -97,6 +97,11 @@ impl Recent {
         self.flight.0.fetch_sub(1, Ordering::SeqCst);
     }
 
+    /// Whether it answers ranges.
+    pub(crate) fn has_line(&self) -> bool {
+        self.index.has_line()
+    }
+
     pub(crate) fn flight(&self) -> &Arc<Flight> {
         &self.flight
     }

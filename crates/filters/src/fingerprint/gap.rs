@@ -237,6 +237,7 @@ impl<'a> GapBlock<'a> {
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
+    #[inline(always)]
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let (mut walk, mut start, mut done) = (Walk::new(self), anchor.wrapping_sub(1), 0);
         while walk.place <= self.count {

@@ -23,6 +23,7 @@ pub mod hashes;
 pub mod keys;
 pub mod line;
 pub mod questions;
+pub mod read_cells;
 pub mod separator_tails;
 pub mod settle;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What holds for every block of settled cells, however it is written: for tests.
 
 use super::gap::Fall;
+use super::read_cells::ReadCells;
 use super::settle::{KEYS_MAX, Numbers};
 
 /// A number that looks random.
@@ -28,6 +29,9 @@ pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: imp
         let through = numbers.partition_point(|&other| other <= number);
         assert_eq!(find(number), Fall::In { before, through, end: high + 1 }, "{number}");
     }
+    let mut read = ReadCells::new();
+    bounds.iter().for_each(|&(low, high)| read.push(low, high));
+    numbers.iter().for_each(|&number| assert_eq!(read.find(number, anchor), find(number)));
     let span = numbers[numbers.len() - 1] - anchor + 9;
     for asked in (0..200).map(|i| anchor + mixed(i) % span) {
         let before = bounds.partition_point(|&(_, high)| high < asked);
@@ -39,6 +43,7 @@ pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: imp
             Fall::Between { before, end, next: bounds.get(before).map(|cell| cell.0) }
         };
         assert_eq!(find(asked), expected, "{asked}");
+        assert_eq!(read.find(asked, anchor), expected, "{asked}, of cells that were read");
     }
 }
 

@@ -21,6 +21,8 @@ const WIDTH_BITS: u32 = 47;
 const SHARE_BITS: u32 = 16;
 /// Bits of the code that are held back, for carries.
 const HELD_BITS: u32 = u128::BITS;
+/// A code of fewer bits has room for a byte more before any of it is written.
+const WHOLE_BITS: u32 = HELD_BITS - WIDTH_BITS - (SHARE_BITS + 1);
 /// Bits of a word of the code.
 const WORD_BITS: u32 = u64::BITS;
 /// What lies below all keys with the prefix, and above, has so many of 2^47.
@@ -125,8 +127,9 @@ impl TextTables<'_> {
     #[inline(always)]
     fn encode_now(&self, key: &[u8], code: &mut KeyCode) {
         let lead = self.lead(key);
-        let (mut interval, mut row) = self.begin(&lead, code);
+        let (interval, row) = self.begin(&lead, code);
         let (Lead::Below(rest) | Lead::Within(rest) | Lead::Above(rest)) = lead;
+        let (mut interval, mut row, rest) = self.narrow_first(interval, row, rest);
         for &byte in rest {
             row = self.narrow(&mut interval, row, byte, code);
             if self.is_whole(&interval, code) {
@@ -150,6 +153,32 @@ impl TextTables<'_> {
         (interval, usize::from(self.first_row))
     }
 
+    /// Narrows an interval by bytes as long as none of the code is written: there nothing carries,
+    /// and `low` grows at its end. The interval, the row of what follows, the bytes that are left.
+    #[inline(always)]
+    fn narrow_first<'k>(
+        &self,
+        Interval { low, at, width }: Interval,
+        mut row: usize,
+        rest: &'k [u8],
+    ) -> (Interval, usize, &'k [u8]) {
+        let (mut low, mut at, mut width) = (low >> (HELD_BITS - WIDTH_BITS - at), at, width);
+        let (end, mut bytes) = (self.code_bits.min(WHOLE_BITS), rest.iter());
+        while at < end
+            && let Some(&byte) = bytes.next()
+        {
+            let (from, to, next) = self.share(row, byte);
+            let from = (width * from) >> SHARE_BITS;
+            let narrower = ((width * to) >> SHARE_BITS) - from;
+            // Fewer than 32, which the compiler would not know.
+            let lost = (narrower.leading_zeros() - (WORD_BITS - WIDTH_BITS)) & 31;
+            low = (low + u128::from(from)) << lost;
+            (width, at, row) = (narrower << lost, at + lost, next);
+        }
+        let low = low << (HELD_BITS - WIDTH_BITS - at);
+        (Interval { low, at, width }, row, bytes.as_slice())
+    }
+
     /// Narrows the interval to that of keys that go on with a byte; the row of what follows it.
     #[inline(always)]
     pub(super) fn narrow(
@@ -159,15 +188,22 @@ impl TextTables<'_> {
         byte: u8,
         code: &mut KeyCode,
     ) -> usize {
+        let (from, to, next) = self.share(row, byte);
+        let width = interval.width;
+        interval.narrow((width * from) >> SHARE_BITS, (width * to) >> SHARE_BITS, code);
+        next
+    }
+
+    /// The sums of shares in a row before a byte and behind it, and the row of what follows it.
+    #[inline(always)]
+    fn share(&self, row: usize, byte: u8) -> (u64, u64, usize) {
         let slot = usize::from(self.slots[usize::from(byte)]);
         let sums = &self.sums[row * self.row_len() + slot..][..2];
         let [mut from, mut to] = [sums[0], sums[1]].map(|sum| u64::from(u16::from_le_bytes(sum)));
         if self.slot_len(slot) > 1 {
             (from, to) = self.within_slot(byte, slot, (from, to));
         }
-        let width = interval.width;
-        interval.narrow((width * from) >> SHARE_BITS, (width * to) >> SHARE_BITS, code);
-        usize::from(self.row_of[slot])
+        (from, to, usize::from(self.row_of[slot]))
     }
 
     /// Whether the code has all bits that it may have.

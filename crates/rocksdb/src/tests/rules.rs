@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rocksdb::{ColumnFamilyDescriptor, Options, ReadTier, SliceTransform, WriteBatch};
 
-use super::{Numbers, count, count_from, options, scan_anew, wait};
+use super::{LONG, Numbers, count, count_from, options, scan_anew, wait};
 use crate::door::{Phase, Ticket};
 use crate::pause::{self, Point};
 use crate::{Db, DoorOptions, ReadOptions, RocksDb};
@@ -39,6 +39,32 @@ fn misses_and_empty_ranges_are_denied() {
     }
     let denied = db.door_state().denied - before;
     assert!(denied > 3800, "{denied} of 4000");
+}
+
+#[test]
+fn recent_keys_are_put_on_the_line_while_ranges_are_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let db = filled(&folder, 1000);
+    wait(&db);
+    let door = &db.shared().doors()[0];
+    let mut written = 1000;
+    while door.look().current().has_line() {
+        db.put(number(written), b"value").expect("written");
+        assert_eq!(db.get(number(written + 1)).expect("read"), None);
+        written += 1;
+        assert!(written < 100_000, "lists have a line for ever");
+    }
+    let range = |at: u64| count(&db, &number(at), &[&number(at)[..], b"x"].concat());
+    assert_eq!((range(written - 1), range(written)), (1, 0));
+    assert!(door.look().current().has_line());
+    db.put(number(written), b"value").expect("written");
+    assert_eq!(range(written), 1);
+    let start = std::time::Instant::now();
+    let before = db.door_state().denied;
+    while db.door_state().denied == before {
+        assert!(start.elapsed() < LONG, "lists without a line are given to the filter");
+        assert_eq!(range(written + 1), 0);
+    }
 }
 
 #[test]

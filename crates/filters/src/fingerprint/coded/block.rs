@@ -126,6 +126,7 @@ impl<'a> CodedBlock<'a> {
     }
 
     /// Per key, in order, the least and the greatest number of its cell.
+    #[inline(always)]
     pub fn for_each_bounds(&self, anchor: u64, mut visit: impl FnMut(u64, u64)) {
         let (mut walk, mut start) = (Walk::new(self), anchor.wrapping_sub(1));
         while walk.place < self.count {

@@ -15,6 +15,7 @@ pub(super) mod bounds;
 mod extent;
 mod fraction;
 mod line;
+mod neighbours;
 pub(super) mod place;
 mod point_bits;
 mod positions;

@@ -7,6 +7,7 @@
 //! that the waits overlap. Invariant: places come out in the order of keys.
 
 use alloc::borrow::ToOwned;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::base::filter::Untraced;
@@ -15,8 +16,9 @@ use crate::base::shape::{FlushNumber, Shape};
 use crate::bits::simd::{fastest, prefetch};
 use crate::fingerprint::group::{GROUP_ALIGN, Kind};
 use crate::fingerprint::line::Line;
+use crate::fingerprint::read_cells::ReadCells;
 use crate::grf::base::place::{FRACTION_BITS, place};
-use crate::grf::base::{Base, Found, Role, Site};
+use crate::grf::base::{Base, Found, Site};
 use crate::grf::overlay::OverlayInserter;
 use crate::grf::part::Part;
 use crate::grf::sizes::LINE_BYTES;
@@ -31,8 +33,8 @@ impl Part {
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
         let (last, batch) = (None, KeyList::default());
-        let places =
-            Places { part: self.clone(), overlay, last, list: 0, codes: KeyList::default() };
+        let (codes, cells) = (KeyList::default(), Box::new(ReadCells::new()));
+        let places = Places { part: self.clone(), overlay, last, list: 0, codes, cells };
         Inserter { places, flush, shape: shape.clone(), batch }
     }
 }
@@ -61,6 +63,8 @@ struct Places {
     list: usize,
     /// The codes of a batch's keys, if there is a model of text.
     codes: KeyList,
+    /// The cells of a block in which several keys lie.
+    cells: Box<ReadCells>,
 }
 
 impl Inserter {
@@ -112,18 +116,19 @@ impl Places {
     fn add<K: AsRef<[u8]>>(&mut self, keys: &[K]) {
         let Some(end) = keys.last() else { return };
         assert_ascent(self.last.as_deref(), keys);
-        let (base, list, overlay) = (&*self.part.base, &mut self.list, &mut self.overlay);
+        let (base, list) = (&*self.part.base, &mut self.list);
+        let (overlay, cells) = (&mut self.overlay, &mut *self.cells);
         match &base.text {
             None => fastest(
                 #[inline(always)]
-                move || place_batch(base, keys, list, overlay),
+                move || place_batch(base, keys, list, (overlay, cells)),
             ),
             Some(text) => {
                 encode_all(text, keys, &mut self.codes);
                 let codes = &batch_of(&self.codes)[..keys.len()];
                 fastest(
                     #[inline(always)]
-                    move || place_batch(base, codes, list, overlay),
+                    move || place_batch(base, codes, list, (overlay, cells)),
                 );
             }
         }
@@ -164,7 +169,7 @@ fn place_batch<K: AsRef<[u8]>>(
     base: &Base,
     keys: &[K],
     list: &mut usize,
-    overlay: &mut OverlayInserter,
+    (overlay, cells): (&mut OverlayInserter, &mut ReadCells),
 ) {
     // What may wait stands together in short loops (see `batch.rs`).
     let mut found = [Found::default(); BATCH];
@@ -192,8 +197,8 @@ fn place_batch<K: AsRef<[u8]>>(
         }
     }
     sites.iter().for_each(|(_, site)| site.load_block());
-    for (place, site) in &sites {
-        places[*place] = base.place(site, Role::Point, &mut Untraced).place();
+    for together in sites.chunk_by(|(_, a), (_, b)| a.bucket_key() == b.bucket_key()) {
+        base.places_in_bucket(together, cells, |at, place| places[at] = place);
     }
     for (found, place) in found.iter().zip(places) {
         overlay.push(base, found.list, place);

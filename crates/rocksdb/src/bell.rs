@@ -13,8 +13,10 @@ pub(crate) struct Bell {
 impl Bell {
     /// There is work.
     pub(crate) fn ring(&self) {
-        *self.is_rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.heard.notify_one();
+        let mut is_rung = self.is_rung.lock().unwrap_or_else(PoisonError::into_inner);
+        if !std::mem::replace(&mut *is_rung, true) {
+            self.heard.notify_one();
+        }
     }
 
     /// Waits until there is work, at most so long.

@@ -396,8 +396,10 @@ impl<D: Deref<Target = Door>> Ticket<D> {
     pub(crate) fn note(&mut self, key: &[u8]) {
         let key = cut(key);
         while let Some(now) = &self.now {
-            if now.current().note(key) == Noted::Yes {
-                return;
+            match now.current().note(key) {
+                Noted::Yes => return,
+                Noted::Many => return self.door.bell.ring(),
+                Noted::Full => {}
             }
             self.door.replace(now.current());
             // The old list stays entered: keys that it has are on their way, too.
@@ -444,6 +446,14 @@ impl Door {
             self.open_list(&mut state, &view, room);
         }
         is_due
+    }
+
+    /// Puts recent keys on the line, so that readers need not.
+    pub(crate) fn put_on_line(&self) {
+        let view = self.view.load_full();
+        view.recents.iter().for_each(|recent| {
+            recent.put_on_line(usize::MAX);
+        });
     }
 
     /// Gives the keys of closed lists to the filter, and to the one that is being built.

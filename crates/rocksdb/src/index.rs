@@ -42,26 +42,16 @@ impl Index {
         Index { hashes: Hashes::new(keys * HASH_BITS), line: positions.map(line) }
     }
 
-    /// Adds the keys of a piece of an arena, up to the first that is not written yet: the place of
-    /// that one, or the end.
-    pub(crate) fn add_all(&self, arena: &Arena, words: Range<usize>) -> usize {
-        let (mut at, mut is_written, mut read) = (words.start, true, ReadKey::new());
-        while is_written && at < words.end {
-            // Words of the index come from afar: some are asked for before any is waited for.
-            let places: [_; TOGETHER] = std::array::from_fn(|_| {
-                is_written = is_written && at < words.end;
-                let next = is_written.then(|| arena.read(at, &mut read)).flatten();
-                is_written = next.is_some();
-                at = next?;
-                let line = self.line.as_ref().map(|line| line.place(read.bytes()));
-                Some((self.hashes.place(hash_of(read.bytes())), line))
-            });
-            for (of_hash, line) in places.iter().flatten() {
-                of_hash.set();
-                line.iter().for_each(Place::set);
-            }
-        }
-        at
+    /// Adds the hashes of the keys of a piece of an arena, up to the first key that is not written
+    /// yet: the place of that one, or of the first key behind the piece.
+    pub(crate) fn add_hashes(&self, arena: &Arena, words: Range<usize>) -> usize {
+        add_all(arena, words, |key| self.hashes.place(hash_of(key)))
+    }
+
+    /// The same for the line.
+    pub(crate) fn add_to_line(&self, arena: &Arena, words: Range<usize>) -> usize {
+        let Some(line) = &self.line else { return words.end };
+        add_all(arena, words, |key| line.place(key))
     }
 
     /// False: the key with that hash was not added. Requires: there is room for keys.
@@ -84,6 +74,24 @@ impl Index {
         let line = self.line.as_ref().map_or(0, |line| size_of_val(&*line.bits));
         self.hashes.size_bytes() + line
     }
+}
+
+/// Sets the places of keys. Words of the index come from afar: some are asked for before any is
+/// waited for.
+#[inline]
+fn add_all<'w>(arena: &Arena, words: Range<usize>, place_of: impl Fn(&[u8]) -> Place<'w>) -> usize {
+    let (mut at, mut is_written, mut read) = (words.start, true, ReadKey::new());
+    while is_written && at < words.end {
+        let places: [_; TOGETHER] = std::array::from_fn(|_| {
+            is_written = is_written && at < words.end;
+            let next = is_written.then(|| arena.read(at, &mut read)).flatten();
+            is_written = next.is_some();
+            at = next?;
+            Some(place_of(read.bytes()))
+        });
+        places.iter().flatten().for_each(Place::set);
+    }
+    at
 }
 
 impl Line {

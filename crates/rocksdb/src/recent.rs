@@ -2,7 +2,8 @@
 //! ```text
 //! cursor   closed? | keys | words of the arena that are taken     one number: a place is one step
 //! arena    | length | bytes | length | bytes | 0 ...              what the filter is given later
-//! index    what readers ask; the arena's keys are put on it some together, by who comes by
+//! index    what readers ask: hashes, which writers add for some keys together, and the line, on
+//!          which the worker puts them; readers add what is left
 //! flight   writes whose keys are here and that are not done
 //! ```
 //! Invariant: a key that was noted is not denied. Once it is closed, no key is noted; once it is
@@ -24,9 +25,13 @@ const KEYS_AT: u32 = 40;
 const ONE_KEY: u64 = 1 << KEYS_AT;
 const WORDS: u64 = ONE_KEY - 1;
 
-/// Keys that a writer leaves to others before it puts them on the index. Its words come from afar:
-/// for many keys they are waited for together. Readers pay for what is left.
+/// Keys that a writer leaves to others before it adds their hashes. Words come from afar: for many
+/// keys they are waited for together. Readers pay for what is left.
 const LEFT_MAX: usize = 128;
+/// Keys that wait for the worker to put them on the line, before it is rung for.
+const RING_EVERY: usize = 512;
+/// Words of the arena whose keys a reader puts on the line. If there are more, the worker is late.
+const READER_WORDS: usize = 4 * RING_EVERY;
 
 /// Keys that were noted since the one before.
 pub(crate) struct Recent {
@@ -37,8 +42,10 @@ pub(crate) struct Recent {
     keys_max: usize,
     arena: Arena,
     index: Index,
-    /// Words of the arena whose keys are on the index.
-    indexed: AtomicU64,
+    /// Words of the arena whose keys have their hashes on the index, and those whose keys are on
+    /// the line.
+    hashed: AtomicU64,
+    lined: AtomicU64,
 }
 
 /// Counts writes that began and are not done.
@@ -56,6 +63,8 @@ pub(crate) struct Room {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noted {
     Yes,
+    /// And so many keys were noted that the worker has to put them on the line.
+    Many,
     /// There is no room, or it is closed: a later one is the place.
     Full,
 }
@@ -78,7 +87,8 @@ impl Recent {
             keys_max: room.keys,
             arena: Arena::new(words),
             index: Index::new(room.keys, positions),
-            indexed: AtomicU64::new(0),
+            hashed: AtomicU64::new(0),
+            lined: AtomicU64::new(0),
         }
     }
 
@@ -115,9 +125,10 @@ impl Recent {
         let Some((at, before)) = self.take_place(words) else { return Noted::Full };
         self.arena.write(at, key);
         if (before + 1).is_multiple_of(LEFT_MAX) {
-            self.index_all();
+            self.add_hashes();
         }
-        Noted::Yes
+        let is_many = self.has_line() && (before + 1).is_multiple_of(RING_EVERY);
+        if is_many { Noted::Many } else { Noted::Yes }
     }
 
     /// A place in the arena, and the keys noted before.
@@ -172,7 +183,7 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        !self.index_all() || self.index.may_have(hash)
+        !self.add_hashes() || self.index.may_have(hash)
     }
 
     /// False: no key from `lower` to `upper` was noted. Both are included.
@@ -180,24 +191,39 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        !self.index_all() || self.index.may_overlap(lower, upper)
+        !self.put_on_line(READER_WORDS) || self.index.may_overlap(lower, upper)
     }
 
-    /// Puts all keys on the index. False: some are not there, as a writer has a place and has not
+    /// Adds the hashes of all keys. False: some are not there, as a writer has a place and has not
     /// written to it yet.
     #[inline]
-    fn index_all(&self) -> bool {
-        let taken = (self.cursor.load(Ordering::Acquire) & WORDS) as usize;
-        let indexed = self.indexed.load(Ordering::Acquire) as usize;
-        indexed >= taken || self.index_words(indexed..taken)
+    fn add_hashes(&self) -> bool {
+        self.catch_up(&self.hashed, usize::MAX, |words| self.index.add_hashes(&self.arena, words))
     }
 
-    /// Several threads may do so at once: a key is put on the index as well twice.
-    #[cold]
-    fn index_words(&self, words: Range<usize>) -> bool {
-        let done = self.index.add_all(&self.arena, words.clone());
-        self.indexed.fetch_max(done as u64, Ordering::Release);
-        done == words.end
+    /// Puts keys on the line, those of so many words at most. False: some are not there.
+    #[inline]
+    pub(crate) fn put_on_line(&self, words: usize) -> bool {
+        self.catch_up(&self.lined, words, |words| self.index.add_to_line(&self.arena, words))
+    }
+
+    /// Goes on behind the words that are done. False: some are left. Several threads may do so at
+    /// once: what is added twice is there as well.
+    #[inline]
+    fn catch_up(
+        &self,
+        done: &AtomicU64,
+        at_most: usize,
+        add: impl Fn(Range<usize>) -> usize,
+    ) -> bool {
+        let taken = (self.cursor.load(Ordering::Acquire) & WORDS) as usize;
+        let start = done.load(Ordering::Acquire) as usize;
+        if start >= taken {
+            return true;
+        }
+        let end = add(start..taken.min(start.saturating_add(at_most)));
+        done.fetch_max(end as u64, Ordering::Release);
+        end >= taken
     }
 
     /// All keys, sorted, each once. Requires: it is closed. Waits for writers that have a place and
@@ -252,7 +278,7 @@ mod tests {
         let keys: Vec<Vec<u8>> =
             (0..600).map(|at| spread(at as u64).repeat(64)[..at % 512].to_vec()).collect();
         for (at, key) in keys.iter().enumerate() {
-            assert_eq!(recent.note(key), Noted::Yes);
+            assert_ne!(recent.note(key), Noted::Full);
             if at % 7 == 0 {
                 assert_eq!(may_have(&recent, key), [true; 2], "{at}");
             }
@@ -294,7 +320,7 @@ mod tests {
                     let (recent, noted) = (&recent, &noted[thread as usize]);
                     scope.spawn(move || {
                         for at in 0..ROOM.keys as u64 / 4 {
-                            assert_eq!(recent.note(&key(thread, at)), Noted::Yes);
+                            assert_ne!(recent.note(&key(thread, at)), Noted::Full);
                             noted.store(at + 1, Ordering::Release);
                         }
                     })

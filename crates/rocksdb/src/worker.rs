@@ -1,6 +1,7 @@
 //! The thread that keeps the filters of a database.
 //! ```text
-//! rung, or some time passed ── each door: absorb closed lists ── close a quiet one ── scan if due
+//! rung, or some time passed ── each door: absorb closed lists ── put recent keys on the line
+//!                              ── close a quiet list ── scan if due
 //! ```
 //! Invariant: only this thread takes lists out of views, and only it publishes filters.
 
@@ -67,6 +68,7 @@ fn work(bell: &Bell, shared: &Weak<Shared>) {
                 return;
             }
             door.absorb();
+            door.put_on_line();
             if is_time && door.close_quiet(false) {
                 door.absorb();
             }
@@ -91,6 +93,7 @@ fn rebuild(shared: &Shared, door: &Door, plan: &Plan) {
     pause::at(Point::Rolled);
     let check = || {
         door.absorb();
+        door.put_on_line();
         let is_void = is_stopped(&shared.is_stopped) || door.is_void(plan);
         if is_void { Err(Stop::Void) } else { Ok(()) }
     };

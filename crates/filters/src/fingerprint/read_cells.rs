@@ -13,12 +13,14 @@ pub struct ReadCells {
     lasts: [u64; KEYS_MAX],
 }
 
-impl ReadCells {
+impl Default for ReadCells {
     /// Of no block yet.
-    pub fn new() -> ReadCells {
+    fn default() -> ReadCells {
         ReadCells { len: 0, starts: [NO_START; KEYS_MAX], lasts: [0; KEYS_MAX] }
     }
+}
 
+impl ReadCells {
     /// Goes to another block.
     #[inline(always)]
     pub fn clear(&mut self) {

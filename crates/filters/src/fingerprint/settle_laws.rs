@@ -29,7 +29,7 @@ pub(super) fn assert_cells(block: &Numbers<'_>, bounds: &[(u64, u64)], find: imp
         let through = numbers.partition_point(|&other| other <= number);
         assert_eq!(find(number), Fall::In { before, through, end: high + 1 }, "{number}");
     }
-    let mut read = ReadCells::new();
+    let mut read = ReadCells::default();
     bounds.iter().for_each(|&(low, high)| read.push(low, high));
     numbers.iter().for_each(|&number| assert_eq!(read.find(number, anchor), find(number)));
     let span = numbers[numbers.len() - 1] - anchor + 9;

@@ -92,7 +92,7 @@ mod tests {
             let asked = sorted(9000, |at| numbers(at + 1500));
             let sites: Vec<_> =
                 asked.iter().enumerate().map(|s| (s.0, base.locate(s.1, &mut Untraced))).collect();
-            let (mut cells, mut together) = (ReadCells::new(), 0);
+            let (mut cells, mut together) = (ReadCells::default(), 0);
             for sites in sites.chunk_by(|(_, a), (_, b)| a.bucket_key() == b.bucket_key()) {
                 together += usize::from(sites.len() >= KEYS_LEAST);
                 base.places_in_bucket(sites, &mut cells, |at, place| {

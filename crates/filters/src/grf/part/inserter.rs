@@ -33,7 +33,7 @@ impl Part {
     pub fn inserter(&self, flush: FlushNumber, shape: &Shape) -> Inserter {
         let overlay = OverlayInserter::new();
         let (last, batch) = (None, KeyList::default());
-        let (codes, cells) = (KeyList::default(), Box::new(ReadCells::new()));
+        let (codes, cells) = (KeyList::default(), Box::<ReadCells>::default());
         let places = Places { part: self.clone(), overlay, last, list: 0, codes, cells };
         Inserter { places, flush, shape: shape.clone(), batch }
     }

@@ -235,7 +235,7 @@ impl Door {
             return false;
         }
         if !self.is_asked_for_ranges.load(Ordering::Relaxed) {
-            self.note_range(view);
+            self.note_range();
         }
         self.counts.count(view.denies_range(asked, snapshot))
     }
@@ -263,10 +263,19 @@ impl Door {
 
     /// Somebody asks for ranges: the lists from now on answer them.
     #[cold]
-    fn note_range(&self, view: &View) {
+    fn note_range(&self) {
         self.is_asked_for_ranges.store(true, Ordering::Relaxed);
-        if !view.current().has_line() {
-            self.replace(view.current());
+        if self.look().current().has_line() {
+            return;
+        }
+        let mut state = self.state();
+        let view = self.view.load_full();
+        let is_due = view.filter.is_some() && !view.current().has_line();
+        if is_due && view.recents.len() < LISTS_MAX {
+            let room = self.room_after(&view, 1);
+            self.open_list(&mut state, &view, room);
+            drop(state);
+            self.bell.ring();
         }
     }
 

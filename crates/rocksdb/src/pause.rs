@@ -20,6 +20,8 @@ pub(crate) enum Point {
     Looked,
     /// An iterator knows the view, and has not pinned its state yet.
     Pinning,
+    /// Many keys were asked for, and RocksDB has not been asked for those that may be there.
+    Asked,
 }
 
 /// What keeps answers right.
@@ -35,6 +37,14 @@ pub(crate) enum Rule {
     Lapses,
     /// A file is taken only where the folder is as it was left.
     Folder,
+    /// A key is noted before it is written.
+    Noting,
+    /// What was noted since is not denied.
+    Recents,
+    /// An iterator asks a view only if it was current when its state was pinned.
+    Current,
+    /// The answers for many keys are of one moment.
+    OneMoment,
 }
 
 /// Whether a test has broken the rule.
@@ -50,11 +60,11 @@ pub(crate) fn is_broken(_rule: Rule) -> bool {
 pub(crate) fn at(_point: Point) {}
 
 #[cfg(test)]
-pub(crate) use in_tests::{BROKEN, at, is_broken, set};
+pub(crate) use in_tests::{BROKEN, at, is_broken, set, then};
 
 #[cfg(test)]
 mod in_tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
     use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
     use std::time::Duration;
 
@@ -62,11 +72,23 @@ mod in_tests {
 
     static POINTS: AtomicU32 = AtomicU32::new(0);
     static MICROS: AtomicU64 = AtomicU64::new(0);
+    /// What a thread does when it comes to a point.
+    type Act = (Point, Box<dyn FnOnce()>);
     thread_local! {
         static STEPS: Cell<u64> = const { Cell::new(1) };
+        static NEXT: RefCell<Option<Act>> = const { RefCell::new(None) };
+    }
+
+    /// When this thread comes to a point the next time, it does this there.
+    pub(crate) fn then(point: Point, act: impl FnOnce() + 'static) {
+        NEXT.set(Some((point, Box::new(act))));
     }
 
     pub(crate) fn at(point: Point) {
+        let is_due = |next: &mut Act| next.0 as u32 == point as u32;
+        if let Some((_, act)) = NEXT.with_borrow_mut(|next| next.take_if(is_due)) {
+            act();
+        }
         if POINTS.load(Ordering::Relaxed) & 1 << point as u32 != 0 {
             // Not always: orders differ from one time to the next.
             let step = STEPS.get().wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);

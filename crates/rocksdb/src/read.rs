@@ -15,6 +15,7 @@ use crate::door::Door;
 use crate::family::ColumnFamily;
 use crate::habit::Habit;
 use crate::iterator::{DbIterator, DbRawIterator};
+use crate::pause::{self, Point, Rule};
 use crate::read_options::ReadOptions;
 
 /// What was learnt of a key before RocksDB was asked.
@@ -261,6 +262,7 @@ fn many<T>(
         is_denied
     };
     let (denied, passed): (Vec<usize>, Vec<usize>) = (0..keys.len()).partition(|at| is_denied(*at));
+    pause::at(Point::Asked);
     let all: Vec<usize> = (0..keys.len()).collect();
     if denied.is_empty() {
         return get(&all);
@@ -279,7 +281,8 @@ fn many<T>(
         let is_one_scan = now.has_scan_of(view_of(*place));
         is_one_scan && now.denies_key(keys[*place].1, options.snapshot)
     };
-    if options.snapshot.is_some() || denied.iter().all(is_absent_still) {
+    let is_one_moment = options.snapshot.is_some() || pause::is_broken(Rule::OneMoment);
+    if is_one_moment || denied.iter().all(is_absent_still) {
         return answers;
     }
     get(&all)

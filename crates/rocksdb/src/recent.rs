@@ -28,10 +28,9 @@ const WORDS: u64 = ONE_KEY - 1;
 /// Keys that a writer leaves to others before it adds their hashes. Words come from afar: for many
 /// keys they are waited for together. Readers pay for what is left.
 const LEFT_MAX: usize = 128;
-/// Keys that wait for the worker to put them on the line, before it is rung for.
-const RING_EVERY: usize = 512;
-/// Words of the arena whose keys a reader puts on the line. If there are more, the worker is late.
-const READER_WORDS: usize = 4 * RING_EVERY;
+/// Words of the arena, those of some hundred keys, before the worker is rung for to put them on the
+/// line. A reader puts as many on it: if there are more, the worker is late.
+const LINE_WORDS: usize = 2048;
 
 /// Keys that were noted since the one before.
 pub(crate) struct Recent {
@@ -127,8 +126,8 @@ impl Recent {
         if (before + 1).is_multiple_of(LEFT_MAX) {
             self.add_hashes();
         }
-        let is_many = self.has_line() && (before + 1).is_multiple_of(RING_EVERY);
-        if is_many { Noted::Many } else { Noted::Yes }
+        let is_many = (at + words) / LINE_WORDS > at / LINE_WORDS;
+        if is_many && self.has_line() { Noted::Many } else { Noted::Yes }
     }
 
     /// A place in the arena, and the keys noted before.
@@ -191,7 +190,7 @@ impl Recent {
         if self.len() == 0 {
             return self.is_asleep();
         }
-        !self.put_on_line(READER_WORDS) || self.index.may_overlap(lower, upper)
+        !self.put_on_line(LINE_WORDS) || self.index.may_overlap(lower, upper)
     }
 
     /// Adds the hashes of all keys. False: some are not there, as a writer has a place and has not

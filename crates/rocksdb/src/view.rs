@@ -86,7 +86,7 @@ impl View {
         if filter.may_contain(key, hash) {
             return false;
         }
-        !self.recents.iter().any(|recent| recent.may_contain(hash))
+        !self.recents.iter().any(|recent| recent.may_contain(hash)) || is_broken(Rule::Recents)
     }
 
     /// Whether there is surely no key in the range.
@@ -96,7 +96,8 @@ impl View {
         if filter.may_overlap(range) {
             return false;
         }
-        !self.recents.iter().any(|recent| recent.may_overlap(asked.lower, asked.upper()))
+        let may_overlap = |recent: &Arc<Recent>| recent.may_overlap(asked.lower, asked.upper());
+        !self.recents.iter().any(may_overlap) || is_broken(Rule::Recents)
     }
 
     /// Whether this and the other one deny by the same scan, so that what one denies now, the other

@@ -131,10 +131,11 @@ impl TextTables<'_> {
         let (Lead::Below(rest) | Lead::Within(rest) | Lead::Above(rest)) = lead;
         let (mut interval, mut row, rest) = self.narrow_first(interval, row, rest);
         for &byte in rest {
-            row = self.narrow(&mut interval, row, byte, code);
+            // One byte at least has been taken, so that is asked behind each.
             if self.is_whole(&interval, code) {
                 break;
             }
+            row = self.narrow(&mut interval, row, byte, code);
         }
         interval.finish(self.code_bits, code);
     }
@@ -153,8 +154,9 @@ impl TextTables<'_> {
         (interval, usize::from(self.first_row))
     }
 
-    /// Narrows an interval by bytes as long as none of the code is written: there nothing carries,
-    /// and `low` grows at its end. The interval, the row of what follows, the bytes that are left.
+    /// Narrows an interval by a byte, and by more as long as none of the code is written: there
+    /// nothing carries, and `low` grows at its end. The interval, the row of what follows, the
+    /// bytes that are left.
     #[inline(always)]
     fn narrow_first<'k>(
         &self,
@@ -164,9 +166,7 @@ impl TextTables<'_> {
     ) -> (Interval, usize, &'k [u8]) {
         let (mut low, mut at, mut width) = (low >> (HELD_BITS - WIDTH_BITS - at), at, width);
         let (end, mut bytes) = (self.code_bits.min(WHOLE_BITS), rest.iter());
-        while at < end
-            && let Some(&byte) = bytes.next()
-        {
+        for &byte in bytes.by_ref() {
             let (from, to, next) = self.share(row, byte);
             let from = (width * from) >> SHARE_BITS;
             let narrower = ((width * to) >> SHARE_BITS) - from;
@@ -174,6 +174,9 @@ impl TextTables<'_> {
             let lost = (narrower.leading_zeros() - (WORD_BITS - WIDTH_BITS)) & 31;
             low = (low + u128::from(from)) << lost;
             (width, at, row) = (narrower << lost, at + lost, next);
+            if at >= end {
+                break;
+            }
         }
         let low = low << (HELD_BITS - WIDTH_BITS - at);
         (Interval { low, at, width }, row, bytes.as_slice())
@@ -221,7 +224,7 @@ impl TextTables<'_> {
     }
 
     #[inline(always)]
-    fn lead<'k>(&self, key: &'k [u8]) -> Lead<'k> {
+    pub(super) fn lead<'k>(&self, key: &'k [u8]) -> Lead<'k> {
         // A comparison with nothing would wait for memory that is not there.
         if self.prefix.is_empty() {
             return Lead::Within(key);

@@ -2,6 +2,7 @@
 
 use super::code::KeyCode;
 use super::decode::KeysAround;
+use super::encode::Lead;
 use super::judge::Judged;
 use super::model::TextModel;
 use super::positions::KeyPositions;
@@ -82,6 +83,38 @@ fn codes_ascend_as_keys_do() {
             assert!(pair[0] <= pair[1], "{:?} {:?}", keys[0], keys[1]);
             let short = keys.iter().all(|key| key.len() <= 22) && model.code_bits == 512;
             assert!(pair[0] < pair[1] || !short, "{:?} {:?}", keys[0], keys[1]);
+        }
+    }
+}
+
+/// As `encode`, a byte at a time.
+fn code_by_bytes(model: &TextModel, key: &[u8]) -> Vec<u8> {
+    let (tables, mut code) = (model.tables(), KeyCode::new());
+    let lead = tables.lead(key);
+    let (mut interval, mut row) = tables.begin(&lead, &mut code);
+    let (Lead::Below(rest) | Lead::Within(rest) | Lead::Above(rest)) = lead;
+    for &byte in rest {
+        row = tables.narrow(&mut interval, row, byte, &mut code);
+        if tables.is_whole(&interval, &code) {
+            break;
+        }
+    }
+    interval.finish(model.code_bits, &mut code);
+    code.as_bytes().to_vec()
+}
+
+/// Files have codes of before: a code is the same for ever.
+#[test]
+fn codes_are_those_of_one_byte_after_the_other() {
+    let keys = awkward();
+    for model in models() {
+        for bits in (1..=130).chain([200, 511, 512]) {
+            let model = model.clone().with_code_bits(bits);
+            for key in keys.iter().step_by(1 + bits as usize % 7) {
+                let mut code = KeyCode::new();
+                let own = model.encode(key, &mut code);
+                assert_eq!(own, code_by_bytes(&model, key), "{bits} bits: {key:?}");
+            }
         }
     }
 }

@@ -23,6 +23,10 @@ fn broken_rules_are_noticed() {
         (Rule::Since, "tests::rules::snapshots_and_iterators_keep_what_a_later_scan_has_forgotten"),
         (Rule::Lapses, "tests::rules::what_is_written_behind_the_doors_is_found"),
         (Rule::Folder, "tests::files::what_others_wrote_meanwhile_is_found"),
+        (Rule::Noting, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),
+        (Rule::Recents, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),
+        (Rule::Current, "tests::orders::an_iterator_has_one_moment"),
+        (Rule::OneMoment, "tests::orders::many_keys_have_one_moment"),
     ];
     for (rule, test) in rules {
         assert!(passes(test, None), "{test}, without a broken rule");

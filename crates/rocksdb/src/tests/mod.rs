@@ -3,6 +3,7 @@
 mod broken;
 mod files;
 mod kills;
+mod orders;
 mod random;
 mod rules;
 mod threads;

@@ -98,6 +98,8 @@ impl ReadAt for DiskReader {
     /// Into memory that nobody has written before: zeros would cost as much as what is read.
     #[cfg(unix)]
     fn read(&self, offset: u64, len: usize) -> io::Result<ReadBuffer> {
+        #[cfg(target_os = "linux")]
+        linux::begin_long_read(&self.0, offset, len);
         system::read_to_vec(&self.0, offset, len).map(ReadBuffer::from)
     }
 

@@ -2,14 +2,19 @@
 //! systems have no such transfers, and use their cache.
 
 use std::fs::File;
+use std::io::IoSliceMut;
 use std::num::NonZeroU64;
 
 use rustix::fs::{Advice, AtFlags, FsWord, StatxFlags, fadvise, fstatfs, statx};
+use rustix::io::{ReadWriteFlags, preadv2};
 
 /// The alignment to use where the file system does not tell.
 const ALIGN_UNTOLD: usize = 4096;
 /// A file system in memory accepts the flag, but has no cache to bypass.
 const TMPFS_MAGIC: FsWord = 0x0102_1994;
+
+/// What the system reads ahead by itself, where nobody has changed it.
+const WINDOW_BYTES: usize = 128 << 10;
 
 /// File systems that write a page of a mapped file where it was allocated, so that it needs no more
 /// space: ext4 and tmpfs. Others copy pages on write, XFS where files share them.
@@ -24,6 +29,22 @@ pub(crate) fn can_map(file: &File) -> bool {
 pub(crate) fn will_read(file: &File, offset: u64, len: u64) -> std::io::Result<()> {
     let Some(len) = NonZeroU64::new(len) else { return Ok(()) };
     Ok(fadvise(file, offset, Some(len), Advice::WillNeed)?)
+}
+
+/// A part of a file is read at once. If the cache lacks its end, the disk gets one request for all
+/// of it, where the system would read ahead in windows.
+pub(crate) fn begin_long_read(file: &File, offset: u64, len: usize) {
+    let end = offset.saturating_add(len as u64);
+    if len > WINDOW_BYTES && !has_cached(file, end - 1) {
+        // A hint: the read itself tells what is wrong.
+        let _ = will_read(file, offset, len as u64);
+    }
+}
+
+/// Whether the cache has a byte of a file. No error tells anything.
+fn has_cached(file: &File, at: u64) -> bool {
+    let (mut byte, flags) = ([0], ReadWriteFlags::NOWAIT);
+    preadv2(file, &mut [IoSliceMut::new(&mut byte)], at, flags).is_ok()
 }
 
 /// The alignment that direct transfers of a file need. None: direct transfers are impossible.

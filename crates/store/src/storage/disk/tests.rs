@@ -62,6 +62,22 @@ fn names_lead_nowhere_else(folder: &dyn Folder) {
 }
 
 /// What a store asks of any storage; the simulated disk is held to the same.
+fn long_parts_are_read(folder: &dyn Folder) {
+    let bytes: Vec<u8> = (0..700_001_u32).map(|at| (at / 251) as u8).collect();
+    let mut file = folder.create("long").unwrap();
+    file.append(&bytes).unwrap();
+    file.sync().unwrap();
+    let file = folder.open("long").unwrap();
+    for part in [0..bytes.len(), 3..400_000, 300_000..bytes.len(), 699_999..bytes.len(), 9..9] {
+        let read = file.read(part.start as u64, part.len()).unwrap();
+        assert!(*read == bytes[part.clone()], "{part:?}");
+    }
+    for start in [1, 700_000, 700_001, 1 << 40] {
+        assert_eq!(kind(file.read(start, bytes.len())), io::ErrorKind::UnexpectedEof);
+    }
+    folder.remove("long").unwrap();
+}
+
 fn behaves_like_a_disk(storage: &dyn Storage, root: &Path) {
     let folder = folders_are_as_of_a_disk(storage, root);
     let mut file = folder.create("x").unwrap();
@@ -89,6 +105,7 @@ fn behaves_like_a_disk(storage: &dyn Storage, root: &Path) {
     assert_eq!(folder.list().unwrap(), ["inner", "z"]);
     assert_eq!(folder.open("z").unwrap().size().unwrap(), 7);
     names_lead_nowhere_else(&*folder);
+    long_parts_are_read(&*folder);
 
     let held = folder.lock("LOCK").unwrap();
     assert_eq!(kind(folder.lock("LOCK")), io::ErrorKind::WouldBlock);

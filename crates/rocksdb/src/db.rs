@@ -1,4 +1,4 @@
-//! A database behind its doors: opening, closing, and what is neither a read nor a write.
+//! A database behind its doors: opening, closing, families.
 //! ```text
 //! open    files of filters read ── RocksDB opened ── a door for each family ── worker started
 //! close   worker stopped ── RocksDB closed ── files of filters written
@@ -12,10 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rocksdb::checkpoint::Checkpoint;
 use rocksdb::{
-    AsColumnFamilyRef, ColumnFamilyDescriptor, CompactOptions, DB, DBWithThreadMode, Error,
-    FlushOptions, LiveFile, MultiThreaded, Options, WaitForCompactOptions, WriteBatch,
+    AsColumnFamilyRef, ColumnFamilyDescriptor, DB, DBWithThreadMode, Error, MultiThreaded, Options,
+    WriteBatch,
 };
 
 use crate::batch;
@@ -28,7 +27,6 @@ use crate::keys::SortedKeys;
 use crate::options::{DoorOptions, DoorState};
 use crate::options_file::{Rules, rules_of};
 use crate::read_options::ReadOptions;
-use crate::snapshot::Snapshot;
 use crate::worker::{self, Worker};
 
 /// The database that stands behind the doors.
@@ -139,6 +137,36 @@ impl Db {
         ttl: Duration,
     ) -> Result<Db, Error> {
         let families = [ColumnFamilyDescriptor::new(DEFAULT, options.clone())];
+        Self::open_with(options, path, families, Some(ttl), DoorOptions::default())
+    }
+
+    /// See [`rocksdb::DB::open_cf_with_ttl`].
+    pub fn open_cf_with_ttl<P, I, N>(
+        options: &Options,
+        path: P,
+        names: I,
+        ttl: Duration,
+    ) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = N>,
+        N: AsRef<str>,
+    {
+        let family = |name: N| ColumnFamilyDescriptor::new(name.as_ref(), Options::default());
+        Self::open_cf_descriptors_with_ttl(options, path, names.into_iter().map(family), ttl)
+    }
+
+    /// See [`rocksdb::DB::open_cf_descriptors_with_ttl`].
+    pub fn open_cf_descriptors_with_ttl<P, I>(
+        options: &Options,
+        path: P,
+        families: I,
+        ttl: Duration,
+    ) -> Result<Db, Error>
+    where
+        P: AsRef<Path>,
+        I: IntoIterator<Item = ColumnFamilyDescriptor>,
+    {
         Self::open_with(options, path, families, Some(ttl), DoorOptions::default())
     }
 
@@ -362,148 +390,6 @@ impl Db {
         for door in self.shared().doors() {
             door.rules.set_prefix(rules.get(&door.name).unwrap_or(&Rules::default()));
         }
-    }
-}
-
-/// All else is RocksDB's.
-impl Db {
-    /// See [`rocksdb::DB::path`].
-    pub fn path(&self) -> &Path {
-        self.inner().path()
-    }
-
-    /// See [`rocksdb::DB::snapshot`].
-    pub fn snapshot(&self) -> Snapshot<'_> {
-        Snapshot::new(self)
-    }
-
-    /// See [`rocksdb::DB::flush`].
-    pub fn flush(&self) -> Result<(), Error> {
-        self.inner().flush()
-    }
-
-    /// See [`rocksdb::DB::flush_opt`].
-    pub fn flush_opt(&self, options: &FlushOptions) -> Result<(), Error> {
-        self.inner().flush_opt(options)
-    }
-
-    /// See [`rocksdb::DB::flush_cf`].
-    pub fn flush_cf(&self, family: &ColumnFamily<'_>) -> Result<(), Error> {
-        self.inner().flush_cf(family)
-    }
-
-    /// See [`rocksdb::DB::flush_cf_opt`].
-    pub fn flush_cf_opt(
-        &self,
-        family: &ColumnFamily<'_>,
-        options: &FlushOptions,
-    ) -> Result<(), Error> {
-        self.inner().flush_cf_opt(family, options)
-    }
-
-    /// See [`rocksdb::DB::flush_wal`].
-    pub fn flush_wal(&self, is_synced: bool) -> Result<(), Error> {
-        self.inner().flush_wal(is_synced)
-    }
-
-    /// See [`rocksdb::DB::compact_range`].
-    pub fn compact_range<S: AsRef<[u8]>, E: AsRef<[u8]>>(&self, start: Option<S>, end: Option<E>) {
-        self.inner().compact_range(start, end);
-    }
-
-    /// See [`rocksdb::DB::compact_range_opt`].
-    pub fn compact_range_opt<S: AsRef<[u8]>, E: AsRef<[u8]>>(
-        &self,
-        start: Option<S>,
-        end: Option<E>,
-        options: &CompactOptions,
-    ) {
-        self.inner().compact_range_opt(start, end, options);
-    }
-
-    /// See [`rocksdb::DB::compact_range_cf`].
-    pub fn compact_range_cf<S: AsRef<[u8]>, E: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        start: Option<S>,
-        end: Option<E>,
-    ) {
-        self.inner().compact_range_cf(family, start, end);
-    }
-
-    /// See [`rocksdb::DB::compact_range_cf_opt`].
-    pub fn compact_range_cf_opt<S: AsRef<[u8]>, E: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        start: Option<S>,
-        end: Option<E>,
-        options: &CompactOptions,
-    ) {
-        self.inner().compact_range_cf_opt(family, start, end, options);
-    }
-
-    /// See [`rocksdb::DB::wait_for_compact`].
-    pub fn wait_for_compact(&self, options: &WaitForCompactOptions) -> Result<(), Error> {
-        self.inner().wait_for_compact(options)
-    }
-
-    /// See [`rocksdb::DB::cancel_all_background_work`].
-    pub fn cancel_all_background_work(&self, waits: bool) {
-        self.inner().cancel_all_background_work(waits);
-    }
-
-    /// See [`rocksdb::DB::property_value`].
-    pub fn property_value(&self, name: &str) -> Result<Option<String>, Error> {
-        self.inner().property_value(name)
-    }
-
-    /// See [`rocksdb::DB::property_value_cf`].
-    pub fn property_value_cf(
-        &self,
-        family: &ColumnFamily<'_>,
-        name: &str,
-    ) -> Result<Option<String>, Error> {
-        self.inner().property_value_cf(family, name)
-    }
-
-    /// See [`rocksdb::DB::property_int_value`].
-    pub fn property_int_value(&self, name: &str) -> Result<Option<u64>, Error> {
-        self.inner().property_int_value(name)
-    }
-
-    /// See [`rocksdb::DB::property_int_value_cf`].
-    pub fn property_int_value_cf(
-        &self,
-        family: &ColumnFamily<'_>,
-        name: &str,
-    ) -> Result<Option<u64>, Error> {
-        self.inner().property_int_value_cf(family, name)
-    }
-
-    /// See [`rocksdb::DB::latest_sequence_number`].
-    pub fn latest_sequence_number(&self) -> u64 {
-        self.inner().latest_sequence_number()
-    }
-
-    /// See [`rocksdb::DB::live_files`].
-    pub fn live_files(&self) -> Result<Vec<LiveFile>, Error> {
-        self.inner().live_files()
-    }
-
-    /// See [`rocksdb::DB::disable_file_deletions`].
-    pub fn disable_file_deletions(&self) -> Result<(), Error> {
-        self.inner().disable_file_deletions()
-    }
-
-    /// See [`rocksdb::DB::enable_file_deletions`].
-    pub fn enable_file_deletions(&self) -> Result<(), Error> {
-        self.inner().enable_file_deletions()
-    }
-
-    /// A copy of the database as it is now, in a folder that is not there yet: see
-    /// [`rocksdb::checkpoint::Checkpoint`]. The copy has no filters: its first opening scans it.
-    pub fn create_checkpoint<P: AsRef<Path>>(&self, path: P) -> Result<(), Error> {
-        Checkpoint::new(self.inner())?.create_checkpoint(path)
     }
 }
 

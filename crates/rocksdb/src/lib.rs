@@ -53,6 +53,7 @@ mod scan;
 mod snapshot;
 #[cfg(test)]
 mod tests;
+mod through;
 mod view;
 mod worker;
 mod write;

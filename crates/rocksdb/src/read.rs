@@ -142,6 +142,25 @@ impl Db {
         let asked = ask(family.door(), key, &self.default_options);
         asked != Asked::Denied && self.inner().key_may_exist_cf(family, key)
     }
+
+    /// See [`rocksdb::DB::key_may_exist_opt`]. True: perhaps.
+    pub fn key_may_exist_opt<K: AsRef<[u8]>>(&self, key: K, options: &ReadOptions) -> bool {
+        let key = key.as_ref();
+        let asked = ask(self.default_door(), key, options);
+        asked != Asked::Denied && self.inner().key_may_exist_opt(key, &options.inner)
+    }
+
+    /// See [`rocksdb::DB::key_may_exist_cf_opt`]. True: perhaps.
+    pub fn key_may_exist_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        options: &ReadOptions,
+    ) -> bool {
+        let key = key.as_ref();
+        let asked = ask(family.door(), key, options);
+        asked != Asked::Denied && self.inner().key_may_exist_cf_opt(family, key, &options.inner)
+    }
 }
 
 /// Many keys at once.

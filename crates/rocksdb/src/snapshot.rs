@@ -57,6 +57,16 @@ impl<'a> Snapshot<'a> {
         self.db.get_cf_opt(family, key, &self.at(ReadOptions::default()))
     }
 
+    /// See [`Db::get_cf_opt`].
+    pub fn get_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        options: ReadOptions,
+    ) -> Result<Option<Vec<u8>>, Error> {
+        self.db.get_cf_opt(family, key, &self.at(options))
+    }
+
     /// See [`Db::get_pinned`].
     pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
         self.db.get_pinned_opt(key, &self.at(ReadOptions::default()))
@@ -71,6 +81,25 @@ impl<'a> Snapshot<'a> {
         self.db.get_pinned_cf_opt(family, key, &self.at(ReadOptions::default()))
     }
 
+    /// See [`Db::get_pinned_opt`].
+    pub fn get_pinned_opt<K: AsRef<[u8]>>(
+        &self,
+        key: K,
+        options: ReadOptions,
+    ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+        self.db.get_pinned_opt(key, &self.at(options))
+    }
+
+    /// See [`Db::get_pinned_cf_opt`].
+    pub fn get_pinned_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        options: ReadOptions,
+    ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
+        self.db.get_pinned_cf_opt(family, key, &self.at(options))
+    }
+
     /// See [`Db::multi_get`].
     pub fn multi_get<K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
     where
@@ -78,6 +107,41 @@ impl<'a> Snapshot<'a> {
         I: IntoIterator<Item = K>,
     {
         self.db.multi_get_opt(keys, &self.at(ReadOptions::default()))
+    }
+
+    /// See [`Db::multi_get_opt`].
+    pub fn multi_get_opt<K, I>(
+        &self,
+        keys: I,
+        options: ReadOptions,
+    ) -> Vec<Result<Option<Vec<u8>>, Error>>
+    where
+        K: AsRef<[u8]>,
+        I: IntoIterator<Item = K>,
+    {
+        self.db.multi_get_opt(keys, &self.at(options))
+    }
+
+    /// See [`Db::multi_get_cf`].
+    pub fn multi_get_cf<'b, K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
+    where
+        K: AsRef<[u8]>,
+        I: IntoIterator<Item = (&'b ColumnFamily<'b>, K)>,
+    {
+        self.multi_get_cf_opt(keys, ReadOptions::default())
+    }
+
+    /// See [`Db::multi_get_cf_opt`].
+    pub fn multi_get_cf_opt<'b, K, I>(
+        &self,
+        keys: I,
+        options: ReadOptions,
+    ) -> Vec<Result<Option<Vec<u8>>, Error>>
+    where
+        K: AsRef<[u8]>,
+        I: IntoIterator<Item = (&'b ColumnFamily<'b>, K)>,
+    {
+        self.db.multi_get_cf_opt(keys, &self.at(options))
     }
 
     /// See [`Db::iterator`].
@@ -90,6 +154,11 @@ impl<'a> Snapshot<'a> {
         self.db.iterator_opt(mode, self.at(options))
     }
 
+    /// See [`Db::iterator_cf`].
+    pub fn iterator_cf(&self, family: &ColumnFamily<'a>, mode: IteratorMode<'_>) -> DbIterator<'a> {
+        self.iterator_cf_opt(family, ReadOptions::default(), mode)
+    }
+
     /// See [`Db::iterator_cf_opt`].
     pub fn iterator_cf_opt(
         &self,
@@ -98,6 +167,16 @@ impl<'a> Snapshot<'a> {
         mode: IteratorMode<'_>,
     ) -> DbIterator<'a> {
         self.db.iterator_cf_opt(family, self.at(options), mode)
+    }
+
+    /// See [`Db::raw_iterator`].
+    pub fn raw_iterator(&self) -> DbRawIterator<'a> {
+        self.raw_iterator_opt(ReadOptions::default())
+    }
+
+    /// See [`Db::raw_iterator_cf`].
+    pub fn raw_iterator_cf(&self, family: &ColumnFamily<'a>) -> DbRawIterator<'a> {
+        self.raw_iterator_cf_opt(family, ReadOptions::default())
     }
 
     /// See [`Db::raw_iterator_opt`].

@@ -82,6 +82,42 @@ impl Db {
         self.inner().put_cf_with_ts(family, key, time, value)
     }
 
+    /// See [`rocksdb::DB::put_cf_with_ts_opt`].
+    pub fn put_cf_with_ts_opt<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        time: S,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().put_cf_with_ts_opt(family, key, time, value, options)
+    }
+
+    /// See [`rocksdb::DB::put_with_ts`].
+    pub fn put_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        key: K,
+        time: S,
+        value: V,
+    ) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().put_with_ts(key, time, value)
+    }
+
+    /// See [`rocksdb::DB::put_with_ts_opt`].
+    pub fn put_with_ts_opt<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        key: K,
+        time: S,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().put_with_ts_opt(key, time, value, options)
+    }
+
     /// See [`rocksdb::DB::merge`].
     pub fn merge<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
         let _ticket = noted(self.default_door(), key.as_ref());
@@ -164,6 +200,39 @@ impl Db {
     ) -> Result<(), Error> {
         family.door().note_deletes();
         self.inner().delete_cf_with_ts(family, key, time)
+    }
+
+    /// See [`rocksdb::DB::delete_cf_with_ts_opt`].
+    pub fn delete_cf_with_ts_opt<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        time: S,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_cf_with_ts_opt(family, key, time, options)
+    }
+
+    /// See [`rocksdb::DB::delete_with_ts`].
+    pub fn delete_with_ts<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        key: K,
+        time: S,
+    ) -> Result<(), Error> {
+        self.default_door().note_deletes();
+        self.inner().delete_with_ts(key, time)
+    }
+
+    /// See [`rocksdb::DB::delete_with_ts_opt`].
+    pub fn delete_with_ts_opt<K: AsRef<[u8]>, S: AsRef<[u8]>>(
+        &self,
+        key: K,
+        time: S,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        self.default_door().note_deletes();
+        self.inner().delete_with_ts_opt(key, time, options)
     }
 }
 

@@ -372,6 +372,77 @@ fn entries_with_an_end_of_life_are_found() {
     assert_eq!(db.get(number(4000)).expect("read"), None);
 }
 
+/// RocksDB drops entries when they are compacted: then their keys are absent, and the filter may
+/// still have them.
+#[test]
+fn entries_whose_life_has_ended_are_gone() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let ttl = Duration::from_secs(1);
+    let db = Db::open_with_ttl(&options(), folder.path(), ttl).expect("it opens");
+    (0..100).for_each(|at| db.put(number(at), b"value").expect("written"));
+    wait(&db);
+    std::thread::sleep(Duration::from_millis(2500));
+    db.flush().expect("flushed");
+    db.compact_range(None::<&[u8]>, None::<&[u8]>);
+    (50..100).for_each(|at| db.put(number(at), b"anew").expect("written"));
+    for _ in 0..2 {
+        for at in 0..100 {
+            let expected = (at >= 50).then_some(&b"anew"[..]);
+            assert_eq!(db.get(number(at)).expect("read").as_deref(), expected, "{at}");
+        }
+        scan_anew(&db);
+    }
+}
+
+/// Keys with times of the user: the newest first, and RocksDB alone answers.
+#[test]
+fn keys_with_times_are_not_answered_for() {
+    const TIME: usize = 8;
+    let folder = tempfile::tempdir().expect("a folder");
+    let time_of = |time: &[u8]| u64::from_le_bytes(time.try_into().expect("eight bytes"));
+    let by_time = move |a: &[u8], b: &[u8]| time_of(a).cmp(&time_of(b));
+    let split = |key: &[u8]| {
+        let (key, time) = key.split_at(key.len() - TIME);
+        (key.to_vec(), time.to_vec())
+    };
+    let by_both = move |a: &[u8], b: &[u8]| {
+        let ((a, a_time), (b, b_time)) = (split(a), split(b));
+        a.cmp(&b).then_with(|| by_time(&b_time, &a_time))
+    };
+    let by_key = move |a: &[u8], a_has_time: bool, b: &[u8], b_has_time: bool| {
+        let bare =
+            |key: &[u8], has_time: bool| key[..key.len() - TIME * usize::from(has_time)].to_vec();
+        bare(a, a_has_time).cmp(&bare(b, b_has_time))
+    };
+    let mut timed = options();
+    timed.set_comparator_with_ts(
+        "by time",
+        TIME,
+        Box::new(by_both),
+        Box::new(by_time),
+        Box::new(by_key),
+    );
+    let families = [ColumnFamilyDescriptor::new("timed", timed)];
+    let db = Db::open_cf_descriptors(&options(), folder.path(), families).expect("it opens");
+    wait(&db);
+    let family = db.cf_handle("timed").expect("opened");
+    assert!(!db.door_state_cf(&family).is_able);
+    for time in 1..100_u64 {
+        let (key, value) = (number(time % 10), time.to_string());
+        db.put_cf_with_ts(&family, key, time.to_le_bytes(), value).expect("written");
+    }
+    db.delete_cf_with_ts(&family, number(3), 100_u64.to_le_bytes()).expect("deleted");
+    let at = |time: u64| {
+        let mut options = ReadOptions::default();
+        options.set_timestamp(time.to_le_bytes());
+        options
+    };
+    let get = |key: u64, time: u64| db.get_cf_opt(&family, number(key), &at(time)).expect("read");
+    assert_eq!(get(3, 99).as_deref(), Some(&b"93"[..]));
+    assert_eq!((get(3, 100), get(3, 2)), (None, None));
+    assert_eq!(get(4, 50).as_deref(), Some(&b"44"[..]));
+}
+
 #[test]
 fn a_door_can_be_kept_otherwise() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,9 +1,10 @@
 //! Writers, readers and scans at once; they wait where they may overtake each other.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rocksdb::{ColumnFamilyDescriptor, WriteBatch};
+use rocksdb::{ColumnFamilyDescriptor, SstFileWriter, WriteBatch};
 
 use super::{Numbers, count, count_from, options, wait};
 use crate::pause::{self, Point};
@@ -23,8 +24,15 @@ fn key(writer: u64, at: u64) -> Vec<u8> {
     key
 }
 
+/// A key that was there for a moment only.
+fn gone(writer: u64, at: u64) -> Vec<u8> {
+    [b"x", &key(writer, at)[..]].concat()
+}
+
 struct World<'a> {
     db: &'a Db,
+    /// For files that are ingested.
+    scratch: &'a Path,
     /// Of each writer, how many of its keys are written.
     written: [AtomicU64; WRITERS as usize],
     is_over: AtomicBool,
@@ -48,20 +56,44 @@ impl World<'_> {
                     self.db.unguarded(put).expect("written");
                     at += 1;
                 }
+                3 if writer == 1 && at % 256 == 3 => {
+                    self.ingest((at..at + 5).map(|at| key(writer, at)).collect());
+                    at += 5;
+                }
                 5 => {
                     self.db.merge(key(writer, at), b"value").expect("written");
                     at += 1;
                 }
                 _ => {
                     self.db.put(key(writer, at), b"value").expect("written");
-                    // Comes and goes: a scan may see it, and one must not forget it.
-                    self.db.put([b"x", &key(writer, at)[..]].concat(), b"").expect("written");
-                    self.db.delete([b"x", &key(writer, at)[..]].concat()).expect("written");
+                    self.come_and_go(&gone(writer, at), at);
                     at += 1;
                 }
             }
             self.written[writer as usize].store(at, Ordering::Release);
         }
+    }
+
+    /// A scan may see such a key, and one must not forget it.
+    fn come_and_go(&self, key: &[u8], at: u64) {
+        self.db.put(key, b"").expect("written");
+        if !at.is_multiple_of(16) {
+            return self.db.delete(key).expect("written");
+        }
+        let family = self.db.cf_handle("default").expect("there is one");
+        let end = [key, b"\0"].concat();
+        self.db.delete_range_cf(&family, key, &end).expect("written");
+    }
+
+    fn ingest(&self, mut keys: Vec<Vec<u8>>) {
+        let path = self.scratch.join("some.sst");
+        let options = options();
+        let mut file = SstFileWriter::create(&options);
+        keys.sort();
+        file.open(&path).expect("a file");
+        keys.iter().for_each(|key| file.put(key, b"value").expect("written"));
+        file.finish().expect("written");
+        self.db.ingest_external_file(vec![path]).expect("ingested");
     }
 
     /// Whatever is known to be written is found, the last keys above all.
@@ -72,9 +104,10 @@ impl World<'_> {
             let written = self.written[writer as usize].load(Ordering::Acquire);
             let Some(last) = written.checked_sub(1) else { continue };
             let back = if numbers.below(2) == 0 { 3 } else { written };
-            let key = key(writer, last - numbers.below(back.min(written)));
+            let at = last - numbers.below(back.min(written));
+            let (key, gone) = (key(writer, at), gone(writer, at));
             let end = [&key[..], b"\0"].concat();
-            let is_found = match numbers.below(4) {
+            let is_found = match numbers.below(7) {
                 0 => count(self.db, &key, &end) == 1,
                 1 => count_from(self.db, &key, &end, ReadOptions::default()) == 1,
                 2 => {
@@ -83,6 +116,17 @@ impl World<'_> {
                     let mut rows = self.db.raw_iterator_opt(options);
                     rows.seek(&key);
                     rows.valid()
+                }
+                3 => self.db.snapshot().get(&key).expect("read").is_some(),
+                4 => {
+                    let found = self.db.multi_get([&gone, &key]);
+                    let [gone, found] = &found[..] else { panic!("two answers") };
+                    assert_eq!(gone.as_ref().expect("read"), &None, "it was deleted");
+                    found.as_ref().expect("read").is_some()
+                }
+                5 => {
+                    assert_eq!(self.db.get(&gone).expect("read"), None, "it was deleted");
+                    true
                 }
                 _ => self.db.get(&key).expect("read").is_some(),
             };
@@ -93,13 +137,14 @@ impl World<'_> {
 }
 
 fn run(points: &[Point], lasts: Duration) -> (u64, u64) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let [folder, scratch] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
     let door = DoorOptions { may_sleep: false, ..DoorOptions::default() };
     let families = [ColumnFamilyDescriptor::new("default", options())];
     let db = Db::open_with(&options(), folder.path(), families, None, door).expect("it opens");
     wait(&db);
     let world = World {
         db: &db,
+        scratch: scratch.path(),
         written: Default::default(),
         is_over: AtomicBool::new(false),
         checked: AtomicU64::new(0),

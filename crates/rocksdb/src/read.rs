@@ -131,16 +131,12 @@ impl Db {
 
     /// See [`rocksdb::DB::key_may_exist`]. True: perhaps.
     pub fn key_may_exist<K: AsRef<[u8]>>(&self, key: K) -> bool {
-        let key = key.as_ref();
-        let asked = ask(self.default_door(), key, &self.default_options);
-        asked != Asked::Denied && self.inner().key_may_exist(key)
+        self.key_may_exist_opt(key, &self.default_options)
     }
 
     /// See [`rocksdb::DB::key_may_exist_cf`]. True: perhaps.
     pub fn key_may_exist_cf<K: AsRef<[u8]>>(&self, family: &ColumnFamily<'_>, key: K) -> bool {
-        let key = key.as_ref();
-        let asked = ask(family.door(), key, &self.default_options);
-        asked != Asked::Denied && self.inner().key_may_exist_cf(family, key)
+        self.key_may_exist_cf_opt(family, key, &self.default_options)
     }
 
     /// See [`rocksdb::DB::key_may_exist_opt`]. True: perhaps.

@@ -54,7 +54,7 @@ impl<'a> Snapshot<'a> {
         family: &ColumnFamily<'_>,
         key: K,
     ) -> Result<Option<Vec<u8>>, Error> {
-        self.db.get_cf_opt(family, key, &self.at(ReadOptions::default()))
+        self.get_cf_opt(family, key, ReadOptions::default())
     }
 
     /// See [`Db::get_cf_opt`].
@@ -69,7 +69,7 @@ impl<'a> Snapshot<'a> {
 
     /// See [`Db::get_pinned`].
     pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
-        self.db.get_pinned_opt(key, &self.at(ReadOptions::default()))
+        self.get_pinned_opt(key, ReadOptions::default())
     }
 
     /// See [`Db::get_pinned_cf`].
@@ -78,7 +78,7 @@ impl<'a> Snapshot<'a> {
         family: &ColumnFamily<'_>,
         key: K,
     ) -> Result<Option<DBPinnableSlice<'_>>, Error> {
-        self.db.get_pinned_cf_opt(family, key, &self.at(ReadOptions::default()))
+        self.get_pinned_cf_opt(family, key, ReadOptions::default())
     }
 
     /// See [`Db::get_pinned_opt`].
@@ -106,7 +106,7 @@ impl<'a> Snapshot<'a> {
         K: AsRef<[u8]>,
         I: IntoIterator<Item = K>,
     {
-        self.db.multi_get_opt(keys, &self.at(ReadOptions::default()))
+        self.multi_get_opt(keys, ReadOptions::default())
     }
 
     /// See [`Db::multi_get_opt`].

@@ -9,6 +9,7 @@
 mod export;
 mod fjall;
 mod leveldb;
+mod lmdb;
 mod lock;
 mod redb;
 mod rocks;
@@ -27,6 +28,7 @@ use trommel_lab::{
 
 use crate::export::export;
 use crate::fjall::Fjall;
+use crate::lmdb::Lmdb;
 use crate::redb::Redb;
 use crate::rocks::Rocks;
 use crate::rocks_transactions::CheckedRocks;
@@ -81,7 +83,14 @@ fn print<R: serde::Serialize>(reports: Vec<R>) -> std::io::Result<()> {
 
 /// Every engine there is. Another one is a line here.
 fn engines() -> Vec<Box<dyn Engine>> {
-    vec![Box::new(Trommel), Box::new(Rocks), Box::new(Fjall), Box::new(Surreal), Box::new(Redb)]
+    vec![
+        Box::new(Trommel),
+        Box::new(Rocks),
+        Box::new(Fjall),
+        Box::new(Surreal),
+        Box::new(Redb),
+        Box::new(Lmdb),
+    ]
 }
 
 /// Every engine whose transactions are measured.

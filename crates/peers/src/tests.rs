@@ -182,7 +182,7 @@ fn large_values_are_apart_and_right_in_every_engine_that_can() {
 #[test]
 fn every_engine_runs_every_workload_of_ycsb_rightly() {
     let folder = tempfile::tempdir().expect("a folder");
-    let names = "trommel rocksdb rocksdb:min-max+universal fjall surrealkv redb";
+    let names = "trommel rocksdb rocksdb:min-max+universal fjall surrealkv redb lmdb";
     let contenders: Vec<Contender> =
         names.split(' ').map(|name| name.parse().expect("any name is one")).collect();
     let count = contenders.len();

@@ -37,12 +37,13 @@ pub(crate) fn walk(
             0xe => (true, Act::Delete, 1),
             0x1 | 0x2 | 0x16 => (false, Act::Write, 1),
             0x5 | 0x6 | 0x17 => (true, Act::Write, 1),
-            // Data for the log alone.
-            0x3 => {
+            // Data for the log alone; the name of a transaction that is prepared.
+            0x3 | 0xa => {
                 part(&mut rest)?;
                 continue;
             }
-            0xd => continue,
+            // Where a transaction that is prepared begins.
+            0x9 | 0xd => continue,
             _ => return Err(UnknownRecord),
         };
         let family = if has_family { varint(&mut rest)? } else { 0 };
@@ -113,7 +114,7 @@ mod tests {
             let is_header = len == HEADER_BYTES;
             assert_eq!(walk(&bytes[..len], |_, _, _| {}).is_ok(), is_header, "{len} bytes");
         }
-        for tag in (0x9..=0xc).chain([0x10, 0x11, 0x14, 0x18, 0x19, 0x7f, 0xff]) {
+        for tag in (0xb..=0xc).chain([0x10, 0x11, 0x14, 0x18, 0x19, 0x7f, 0xff]) {
             let mut other = bytes.to_vec();
             other[HEADER_BYTES] = tag;
             assert_eq!(walk(&other, |_, _, _| {}), Err(UnknownRecord), "tag {tag}");

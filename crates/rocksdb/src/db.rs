@@ -12,11 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rocksdb::{
-    AsColumnFamilyRef, ColumnFamilyDescriptor, DB, DBWithThreadMode, Error, MultiThreaded, Options,
-    WriteBatch,
-};
+use rocksdb::{AsColumnFamilyRef, ColumnFamilyDescriptor, DB, Error, Options, WriteBatch};
 
+use crate::base::{Base, RocksDb};
 use crate::batch;
 use crate::bell::Bell;
 use crate::door::{Door, Phase, Ticket};
@@ -29,18 +27,20 @@ use crate::options_file::{Rules, rules_of};
 use crate::read_options::ReadOptions;
 use crate::worker::{self, Worker};
 
-/// The database that stands behind the doors.
-pub type RocksDb = DBWithThreadMode<MultiThreaded>;
-
 const DEFAULT: &str = rocksdb::DEFAULT_COLUMN_FAMILY_NAME;
 
 /// A RocksDB database with a filter of all keys of each column family in front.
 ///
 /// It has the methods of [`rocksdb::DB`] by the same names. All that is written goes through it:
-/// [`Db::unguarded`] is for what it does not offer.
-pub struct Db {
+/// [`DoorDb::unguarded`] is for what it does not offer.
+pub type Db = DoorDb<RocksDb>;
+
+/// A database of one of RocksDB's three kinds with a filter of all keys of each column family in
+/// front: see [`Db`], [`OptimisticTransactionDb`](crate::OptimisticTransactionDb) and
+/// [`TransactionDb`](crate::TransactionDb).
+pub struct DoorDb<B: Base> {
     /// Some, until it is closed.
-    shared: Option<Arc<Shared>>,
+    shared: Option<Arc<Shared<B>>>,
     worker: Option<JoinHandle<()>>,
     default_door: Arc<Door>,
     pub(crate) default_options: ReadOptions,
@@ -48,8 +48,8 @@ pub struct Db {
 }
 
 /// What the worker sees of a database.
-pub(crate) struct Shared {
-    pub(crate) db: RocksDb,
+pub(crate) struct Shared<B> {
+    pub(crate) db: B,
     /// By RocksDB's number of their families.
     doors: RwLock<HashMap<u32, Arc<Door>>>,
     pub(crate) bell: Arc<Bell>,
@@ -57,7 +57,7 @@ pub(crate) struct Shared {
     pub(crate) is_stopped: AtomicBool,
 }
 
-impl Shared {
+impl<B> Shared<B> {
     pub(crate) fn doors(&self) -> Vec<Arc<Door>> {
         let doors = self.doors.read().unwrap_or_else(PoisonError::into_inner);
         doors.values().map(Arc::clone).collect()
@@ -183,20 +183,39 @@ impl Db {
         P: AsRef<Path>,
         I: IntoIterator<Item = ColumnFamilyDescriptor>,
     {
-        let path = path.as_ref();
-        let mut families: Vec<ColumnFamilyDescriptor> = families.into_iter().collect();
-        if !families.iter().any(|family| family.name() == DEFAULT) {
-            families.push(ColumnFamilyDescriptor::new(DEFAULT, Options::default()));
-        }
+        let families = with_default(families);
+        Self::open_behind(path.as_ref(), families, door_options, |families| match ttl {
+            Some(ttl) => RocksDb::open_cf_descriptors_with_ttl(options, &path, families, ttl),
+            None => RocksDb::open_cf_descriptors(options, &path, families),
+        })
+    }
+}
+
+/// The families, the default one among them.
+pub(crate) fn with_default(
+    families: impl IntoIterator<Item = ColumnFamilyDescriptor>,
+) -> Vec<ColumnFamilyDescriptor> {
+    let mut families: Vec<ColumnFamilyDescriptor> = families.into_iter().collect();
+    if !families.iter().any(|family| family.name() == DEFAULT) {
+        families.push(ColumnFamilyDescriptor::new(DEFAULT, Options::default()));
+    }
+    families
+}
+
+impl<B: Base> DoorDb<B> {
+    /// Opens a database with `open`, and doors before all of its families.
+    pub(crate) fn open_behind(
+        path: &Path,
+        families: Vec<ColumnFamilyDescriptor>,
+        door_options: DoorOptions,
+        open: impl FnOnce(Vec<ColumnFamilyDescriptor>) -> Result<B, Error>,
+    ) -> Result<Self, Error> {
         let names: Vec<String> = families.iter().map(|family| family.name().into()).collect();
         let mut kept = if door_options.is_kept { image::read_all(path) } else { HashMap::new() };
-        let db = match ttl {
-            Some(ttl) => RocksDb::open_cf_descriptors_with_ttl(options, path, families, ttl)?,
-            None => RocksDb::open_cf_descriptors(options, path, families)?,
-        };
+        let db = open(families)?;
         image::remove_all(path);
         let (bell, mut rules) = (Arc::new(Bell::default()), rules_of(path));
-        let since = db.latest_sequence_number();
+        let since = db.last_sequence_number();
         let mut doors = HashMap::new();
         for name in names {
             let id = db.cf_handle(&name).map_or(0, |family| id_of(&family));
@@ -214,13 +233,11 @@ impl Db {
             is_stopped: AtomicBool::new(false),
         });
         let worker = Worker::start(&shared);
-        let default_options = ReadOptions::default();
-        let shared = Some(shared);
-        Ok(Db {
-            shared,
+        Ok(DoorDb {
+            shared: Some(shared),
             worker: Some(worker),
             default_door,
-            default_options,
+            default_options: ReadOptions::default(),
             options: door_options,
         })
     }
@@ -262,19 +279,19 @@ impl Db {
     }
 }
 
-impl Drop for Db {
+impl<B: Base> Drop for DoorDb<B> {
     fn drop(&mut self) {
         self.close();
     }
 }
 
 /// Doors.
-impl Db {
-    pub(crate) fn shared(&self) -> &Shared {
+impl<B: Base> DoorDb<B> {
+    pub(crate) fn shared(&self) -> &Shared<B> {
         self.shared.as_ref().expect("it is open until it is dropped")
     }
 
-    pub(crate) fn inner(&self) -> &RocksDb {
+    pub(crate) fn inner(&self) -> &B {
         &self.shared().db
     }
 
@@ -316,7 +333,7 @@ impl Db {
 
     /// Calls `act` with the database itself. Doors deny nothing from before until a scan of all
     /// keys has ended after it: whatever it writes, it breaks no answer.
-    pub fn unguarded<T>(&self, act: impl FnOnce(&RocksDb) -> T) -> T {
+    pub fn unguarded<T>(&self, act: impl FnOnce(&B) -> T) -> T {
         let tickets: Vec<Ticket<Arc<Door>>> =
             self.shared().doors().into_iter().map(Ticket::lapse).collect();
         let result = act(self.inner());
@@ -327,7 +344,7 @@ impl Db {
 }
 
 /// Families.
-impl Db {
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::cf_handle`].
     pub fn cf_handle(&self, name: &str) -> Option<ColumnFamily<'_>> {
         let bound = self.inner().cf_handle(name)?;
@@ -342,7 +359,7 @@ impl Db {
         let Some(family) = self.inner().cf_handle(name) else { return Ok(()) };
         let rules = rules_of(self.path()).remove(name).unwrap_or_default();
         let empty = || {
-            let since = self.latest_sequence_number();
+            let since = self.inner().last_sequence_number();
             Filter::of(&SortedKeys::default(), self.options.bits_per_key, since)
         };
         let filter = rules.is_bytewise.then(empty);
@@ -366,26 +383,8 @@ impl Db {
         Ok(())
     }
 
-    /// See [`rocksdb::DB::set_options`].
-    pub fn set_options(&self, options: &[(&str, &str)]) -> Result<(), Error> {
-        self.inner().set_options(options)?;
-        self.read_rules_again();
-        Ok(())
-    }
-
-    /// See [`rocksdb::DB::set_options_cf`].
-    pub fn set_options_cf(
-        &self,
-        family: &ColumnFamily<'_>,
-        options: &[(&str, &str)],
-    ) -> Result<(), Error> {
-        self.inner().set_options_cf(family, options)?;
-        self.read_rules_again();
-        Ok(())
-    }
-
     /// A family may have another extractor of prefixes.
-    fn read_rules_again(&self) {
+    pub(crate) fn read_rules_again(&self) {
         let rules = rules_of(self.path());
         for door in self.shared().doors() {
             door.rules.set_prefix(rules.get(&door.name).unwrap_or(&Rules::default()));

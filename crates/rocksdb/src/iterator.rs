@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use rocksdb::{DBRawIteratorWithThreadMode, Direction, Error, IteratorMode};
 
-use crate::db::{Db, RocksDb};
+use crate::base::{Base, RocksDb};
+use crate::db::DoorDb;
 use crate::door::Door;
 use crate::family::ColumnFamily;
 use crate::habit::Habit;
@@ -21,12 +22,12 @@ use crate::view::{Asked, View};
 /// An iterator over keys and values, placed by hand: see [`rocksdb::DBRawIteratorWithThreadMode`].
 ///
 /// Where the door has denied all between the bounds, RocksDB makes no iterator.
-pub struct DbRawIterator<'a> {
-    db: &'a Db,
+pub struct DbRawIterator<'a, B: Base = RocksDb> {
+    db: &'a DoorDb<B>,
     family: Option<ColumnFamily<'a>>,
     /// None: RocksDB's iterator has them.
     options: Option<ReadOptions>,
-    inner: Option<DBRawIteratorWithThreadMode<'a, RocksDb>>,
+    inner: Option<DBRawIteratorWithThreadMode<'a, B>>,
     bounds: Bounds,
     /// What may be asked. None: nothing is known of the state that is pinned.
     view: Option<Arc<View>>,
@@ -111,13 +112,13 @@ fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-impl<'a> DbRawIterator<'a> {
+impl<'a, B: Base> DbRawIterator<'a, B> {
     pub(crate) fn new(
-        db: &'a Db,
+        db: &'a DoorDb<B>,
         family: Option<ColumnFamily<'a>>,
         options: ReadOptions,
         mode: Option<IteratorMode<'_>>,
-    ) -> DbRawIterator<'a> {
+    ) -> DbRawIterator<'a, B> {
         let bounds = Bounds::of(&options, db.door_of(family.as_ref()));
         let mut iterator = DbRawIterator {
             db,
@@ -207,11 +208,7 @@ impl<'a> DbRawIterator<'a> {
     }
 
     /// Moves RocksDB's iterator, unless nothing lies there.
-    fn go(
-        &mut self,
-        is_nothing: bool,
-        go: impl FnOnce(&mut DBRawIteratorWithThreadMode<'a, RocksDb>),
-    ) {
+    fn go(&mut self, is_nothing: bool, go: impl FnOnce(&mut DBRawIteratorWithThreadMode<'a, B>)) {
         self.is_denied = is_nothing;
         if let (false, Some(inner)) = (is_nothing, &mut self.inner) {
             go(inner);
@@ -266,7 +263,7 @@ impl<'a> DbRawIterator<'a> {
         self.go(self.is_denied, DBRawIteratorWithThreadMode::prev);
     }
 
-    fn placed(&self) -> Option<&DBRawIteratorWithThreadMode<'a, RocksDb>> {
+    fn placed(&self) -> Option<&DBRawIteratorWithThreadMode<'a, B>> {
         self.inner.as_ref().filter(|_| !self.is_denied)
     }
 
@@ -320,19 +317,19 @@ impl<'a> DbRawIterator<'a> {
 ///
 /// One that the door has denied pins no state. If [`DbIterator::set_mode`] then moves it before
 /// what was denied, it shows the state of that moment.
-pub struct DbIterator<'a> {
-    raw: DbRawIterator<'a>,
+pub struct DbIterator<'a, B: Base = RocksDb> {
+    raw: DbRawIterator<'a, B>,
     direction: Direction,
     is_done: bool,
 }
 
-impl<'a> DbIterator<'a> {
+impl<'a, B: Base> DbIterator<'a, B> {
     pub(crate) fn new(
-        db: &'a Db,
+        db: &'a DoorDb<B>,
         family: Option<ColumnFamily<'a>>,
         options: ReadOptions,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         let raw = DbRawIterator::new(db, family, options, Some(mode));
         let mut iterator = DbIterator { raw, direction: Direction::Forward, is_done: false };
         match iterator.raw.inner {
@@ -381,7 +378,7 @@ fn direction_of(mode: IteratorMode<'_>) -> Direction {
     }
 }
 
-impl Iterator for DbIterator<'_> {
+impl<B: Base> Iterator for DbIterator<'_, B> {
     type Item = Result<(Box<[u8]>, Box<[u8]>), Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -401,4 +398,4 @@ impl Iterator for DbIterator<'_> {
     }
 }
 
-impl std::iter::FusedIterator for DbIterator<'_> {}
+impl<B: Base> std::iter::FusedIterator for DbIterator<'_, B> {}

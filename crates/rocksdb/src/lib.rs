@@ -24,11 +24,13 @@
 //! # }
 //! ```
 //!
-//! [`Db`] has the methods of [`rocksdb::DB`], [`ReadOptions`] those of [`rocksdb::ReadOptions`].
+//! [`Db`] has the methods of [`rocksdb::DB`], [`ReadOptions`] those of [`rocksdb::ReadOptions`];
+//! [`OptimisticTransactionDb`] and [`TransactionDb`] are for transactions.
 //! All writes go through it. Invariant: the door answers "nothing" only where RocksDB would find
 //! nothing; whatever it is not sure of, RocksDB is asked.
 
 mod arena;
+mod base;
 mod batch;
 mod bell;
 mod counts;
@@ -54,17 +56,20 @@ mod snapshot;
 #[cfg(test)]
 mod tests;
 mod through;
+mod transactions;
 mod view;
 mod worker;
 mod write;
 
-pub use db::{Db, RocksDb};
+pub use base::{Base, RocksDb, RocksOptimisticDb, RocksTransactionDb};
+pub use db::{Db, DoorDb};
 pub use family::ColumnFamily;
 pub use iterator::{DbIterator, DbRawIterator};
 pub use options::{DoorOptions, DoorState};
 pub use read_options::ReadOptions;
 pub use rocksdb;
 pub use snapshot::Snapshot;
+pub use transactions::{OptimisticTransactionDb, Transaction, TransactionDb};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -39,6 +39,8 @@ pub(crate) enum Rule {
     Folder,
     /// A key is noted before it is written.
     Noting,
+    /// What a transaction has written is noted before it is committed.
+    Committing,
     /// What was noted since is not denied.
     Recents,
     /// An iterator asks a view only if it was current when its state was pinned.

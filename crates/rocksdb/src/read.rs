@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use rocksdb::{DBPinnableSlice, Direction, Error, IteratorMode};
 
-use crate::db::Db;
+use crate::base::{Base, RocksDb, RocksOptimisticDb};
+use crate::db::DoorDb;
 use crate::door::Door;
 use crate::family::ColumnFamily;
 use crate::habit::Habit;
@@ -54,7 +55,7 @@ fn found<T>(
 }
 
 /// Single keys.
-impl Db {
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::get`].
     pub fn get<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<Vec<u8>>, Error> {
         self.get_opt(key, &self.default_options)
@@ -128,39 +129,10 @@ impl Db {
         let get = || self.inner().get_pinned_cf_opt(family, key, &options.inner);
         found(family.door(), (key, options), get)
     }
-
-    /// See [`rocksdb::DB::key_may_exist`]. True: perhaps.
-    pub fn key_may_exist<K: AsRef<[u8]>>(&self, key: K) -> bool {
-        self.key_may_exist_opt(key, &self.default_options)
-    }
-
-    /// See [`rocksdb::DB::key_may_exist_cf`]. True: perhaps.
-    pub fn key_may_exist_cf<K: AsRef<[u8]>>(&self, family: &ColumnFamily<'_>, key: K) -> bool {
-        self.key_may_exist_cf_opt(family, key, &self.default_options)
-    }
-
-    /// See [`rocksdb::DB::key_may_exist_opt`]. True: perhaps.
-    pub fn key_may_exist_opt<K: AsRef<[u8]>>(&self, key: K, options: &ReadOptions) -> bool {
-        let key = key.as_ref();
-        let asked = ask(self.default_door(), key, options);
-        asked != Asked::Denied && self.inner().key_may_exist_opt(key, &options.inner)
-    }
-
-    /// See [`rocksdb::DB::key_may_exist_cf_opt`]. True: perhaps.
-    pub fn key_may_exist_cf_opt<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        key: K,
-        options: &ReadOptions,
-    ) -> bool {
-        let key = key.as_ref();
-        let asked = ask(family.door(), key, options);
-        asked != Asked::Denied && self.inner().key_may_exist_cf_opt(family, key, &options.inner)
-    }
 }
 
 /// Many keys at once.
-impl Db {
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::multi_get`].
     pub fn multi_get<K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
     where
@@ -216,41 +188,86 @@ impl Db {
             self.inner().multi_get_cf_opt(keys, &options.inner)
         })
     }
-
-    /// See [`rocksdb::DB::batched_multi_get_cf`].
-    pub fn batched_multi_get_cf<'k, K, I>(
-        &self,
-        family: &ColumnFamily<'_>,
-        keys: I,
-        is_sorted: bool,
-    ) -> Vec<Result<Option<DBPinnableSlice<'_>>, Error>>
-    where
-        K: AsRef<[u8]> + 'k + ?Sized,
-        I: IntoIterator<Item = &'k K>,
-    {
-        self.batched_multi_get_cf_opt(family, keys, is_sorted, &self.default_options)
-    }
-
-    /// See [`rocksdb::DB::batched_multi_get_cf_opt`].
-    pub fn batched_multi_get_cf_opt<'k, K, I>(
-        &self,
-        family: &ColumnFamily<'_>,
-        keys: I,
-        is_sorted: bool,
-        options: &ReadOptions,
-    ) -> Vec<Result<Option<DBPinnableSlice<'_>>, Error>>
-    where
-        K: AsRef<[u8]> + 'k + ?Sized,
-        I: IntoIterator<Item = &'k K>,
-    {
-        let door: &Door = family.door();
-        let keys: Vec<(&Door, &[u8])> = keys.into_iter().map(|key| (door, key.as_ref())).collect();
-        many(&keys, options, |places| {
-            let keys: Vec<&[u8]> = places.iter().map(|place| keys[*place].1).collect();
-            self.inner().batched_multi_get_cf_opt(family, keys, is_sorted, &options.inner)
-        })
-    }
 }
+
+/// What `TransactionDB` does not have.
+macro_rules! more_reads {
+    ($kind:ty) => {
+        impl DoorDb<$kind> {
+            /// See [`rocksdb::DB::key_may_exist`]. True: perhaps.
+            pub fn key_may_exist<K: AsRef<[u8]>>(&self, key: K) -> bool {
+                self.key_may_exist_opt(key, &self.default_options)
+            }
+
+            /// See [`rocksdb::DB::key_may_exist_cf`]. True: perhaps.
+            pub fn key_may_exist_cf<K: AsRef<[u8]>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                key: K,
+            ) -> bool {
+                self.key_may_exist_cf_opt(family, key, &self.default_options)
+            }
+
+            /// See [`rocksdb::DB::key_may_exist_opt`]. True: perhaps.
+            pub fn key_may_exist_opt<K: AsRef<[u8]>>(&self, key: K, options: &ReadOptions) -> bool {
+                let key = key.as_ref();
+                let asked = ask(self.default_door(), key, options);
+                asked != Asked::Denied && self.inner().key_may_exist_opt(key, &options.inner)
+            }
+
+            /// See [`rocksdb::DB::key_may_exist_cf_opt`]. True: perhaps.
+            pub fn key_may_exist_cf_opt<K: AsRef<[u8]>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                key: K,
+                options: &ReadOptions,
+            ) -> bool {
+                let key = key.as_ref();
+                let asked = ask(family.door(), key, options);
+                asked != Asked::Denied
+                    && self.inner().key_may_exist_cf_opt(family, key, &options.inner)
+            }
+
+            /// See [`rocksdb::DB::batched_multi_get_cf`].
+            pub fn batched_multi_get_cf<'k, K, I>(
+                &self,
+                family: &ColumnFamily<'_>,
+                keys: I,
+                is_sorted: bool,
+            ) -> Vec<Result<Option<DBPinnableSlice<'_>>, Error>>
+            where
+                K: AsRef<[u8]> + 'k + ?Sized,
+                I: IntoIterator<Item = &'k K>,
+            {
+                self.batched_multi_get_cf_opt(family, keys, is_sorted, &self.default_options)
+            }
+
+            /// See [`rocksdb::DB::batched_multi_get_cf_opt`].
+            pub fn batched_multi_get_cf_opt<'k, K, I>(
+                &self,
+                family: &ColumnFamily<'_>,
+                keys: I,
+                is_sorted: bool,
+                options: &ReadOptions,
+            ) -> Vec<Result<Option<DBPinnableSlice<'_>>, Error>>
+            where
+                K: AsRef<[u8]> + 'k + ?Sized,
+                I: IntoIterator<Item = &'k K>,
+            {
+                let door: &Door = family.door();
+                let keys: Vec<(&Door, &[u8])> =
+                    keys.into_iter().map(|key| (door, key.as_ref())).collect();
+                many(&keys, options, |places| {
+                    let keys: Vec<&[u8]> = places.iter().map(|place| keys[*place].1).collect();
+                    self.inner().batched_multi_get_cf_opt(family, keys, is_sorted, &options.inner)
+                })
+            }
+        }
+    };
+}
+
+more_reads!(RocksDb);
+more_reads!(RocksOptimisticDb);
 
 /// Answers for many keys of one moment. `get` asks RocksDB for those at some places.
 fn many<T>(
@@ -304,14 +321,14 @@ fn many<T>(
 }
 
 /// Iterators.
-impl Db {
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::iterator`].
-    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'_> {
+    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'_, B> {
         self.iterator_opt(mode, ReadOptions::default())
     }
 
     /// See [`rocksdb::DB::iterator_opt`]. An upper bound lets the door answer.
-    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'_> {
+    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'_, B> {
         DbIterator::new(self, None, options, mode)
     }
 
@@ -320,7 +337,7 @@ impl Db {
         &'a self,
         family: &ColumnFamily<'a>,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         self.iterator_cf_opt(family, ReadOptions::default(), mode)
     }
 
@@ -330,12 +347,12 @@ impl Db {
         family: &ColumnFamily<'a>,
         options: ReadOptions,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         DbIterator::new(self, Some(family.clone()), options, mode)
     }
 
     /// See [`rocksdb::DB::full_iterator`].
-    pub fn full_iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'_> {
+    pub fn full_iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'_, B> {
         let mut options = ReadOptions::default();
         options.set_total_order_seek(true);
         self.iterator_opt(mode, options)
@@ -346,14 +363,14 @@ impl Db {
         &'a self,
         family: &ColumnFamily<'a>,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         let mut options = ReadOptions::default();
         options.set_total_order_seek(true);
         self.iterator_cf_opt(family, options, mode)
     }
 
     /// See [`rocksdb::DB::prefix_iterator`]. The door answers if the family has a fixed prefix.
-    pub fn prefix_iterator<P: AsRef<[u8]>>(&self, prefix: P) -> DbIterator<'_> {
+    pub fn prefix_iterator<P: AsRef<[u8]>>(&self, prefix: P) -> DbIterator<'_, B> {
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);
         self.iterator_opt(IteratorMode::From(prefix.as_ref(), Direction::Forward), options)
@@ -364,7 +381,7 @@ impl Db {
         &'a self,
         family: &ColumnFamily<'a>,
         prefix: P,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         let mut options = ReadOptions::default();
         options.set_prefix_same_as_start(true);
         let mode = IteratorMode::From(prefix.as_ref(), Direction::Forward);
@@ -372,17 +389,17 @@ impl Db {
     }
 
     /// See [`rocksdb::DB::raw_iterator`].
-    pub fn raw_iterator(&self) -> DbRawIterator<'_> {
+    pub fn raw_iterator(&self) -> DbRawIterator<'_, B> {
         self.raw_iterator_opt(ReadOptions::default())
     }
 
     /// See [`rocksdb::DB::raw_iterator_opt`].
-    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'_> {
+    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'_, B> {
         DbRawIterator::new(self, None, options, None)
     }
 
     /// See [`rocksdb::DB::raw_iterator_cf`].
-    pub fn raw_iterator_cf<'a>(&'a self, family: &ColumnFamily<'a>) -> DbRawIterator<'a> {
+    pub fn raw_iterator_cf<'a>(&'a self, family: &ColumnFamily<'a>) -> DbRawIterator<'a, B> {
         self.raw_iterator_cf_opt(family, ReadOptions::default())
     }
 
@@ -391,7 +408,7 @@ impl Db {
         &'a self,
         family: &ColumnFamily<'a>,
         options: ReadOptions,
-    ) -> DbRawIterator<'a> {
+    ) -> DbRawIterator<'a, B> {
         DbRawIterator::new(self, Some(family.clone()), options, None)
     }
 }

@@ -2,6 +2,7 @@
 
 use rocksdb::{IterateBounds, ReadTier};
 
+use crate::base::Base;
 use crate::snapshot::Snapshot;
 
 /// Options that make RocksDB answer otherwise than by what is there.
@@ -40,7 +41,7 @@ impl ReadOptions {
 
     /// See [`rocksdb::ReadOptions::set_snapshot`]. The door answers at snapshots that are not older
     /// than its last scan.
-    pub fn set_snapshot(&mut self, snapshot: &Snapshot<'_>) {
+    pub fn set_snapshot<B: Base>(&mut self, snapshot: &Snapshot<'_, B>) {
         self.snapshot = Some(snapshot.sequence_number());
         self.inner.set_snapshot(snapshot.inner());
     }

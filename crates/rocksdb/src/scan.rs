@@ -2,14 +2,14 @@
 //! ```text
 //! snapshot ── first keys gathered ── all there? ── sample of them ── filter
 //!                                    more ──────── sample by seeks ── filter of those and the rest
-//!                                                   (of the gathered, if nobody knows where to)
+//!                                                   (a walk finds where to, if nobody knows)
 //! ```
 //! Invariant: a filter is made of every key that the snapshot shows, or there is none.
 
-use rocksdb::DBRawIteratorWithThreadMode;
+use rocksdb::{DBRawIteratorWithThreadMode, SnapshotWithThreadMode};
 use trommel_filters::KeySample;
 
-use crate::db::RocksDb;
+use crate::base::Base;
 use crate::door::{Door, Plan};
 use crate::filter::{Building, Filter};
 use crate::keys::{SortedKeys, cut};
@@ -26,17 +26,17 @@ const KEYS_BETWEEN: usize = 4096;
 /// Bytes that RocksDB reads ahead.
 const READAHEAD: usize = 2 << 20;
 
-type Rows<'a> = DBRawIteratorWithThreadMode<'a, RocksDb>;
+type Rows<'a, B> = DBRawIteratorWithThreadMode<'a, B>;
 
 /// The filter of all keys of a family. An error: `check` gave one, or RocksDB did.
-pub(crate) fn all_keys(
-    db: &RocksDb,
+pub(crate) fn all_keys<B: Base>(
+    db: &B,
     door: &Door,
     plan: &Plan,
     check: &dyn Fn() -> Result<(), Stop>,
 ) -> Result<Filter, Stop> {
     let family = db.cf_handle(&door.name).ok_or(Stop::Void)?;
-    let snapshot = db.snapshot();
+    let snapshot = SnapshotWithThreadMode::new(db);
     let rows = || {
         let mut options = rocksdb::ReadOptions::default();
         options.fill_cache(false);
@@ -55,13 +55,12 @@ pub(crate) fn all_keys(
     if is_whole {
         return Ok(Filter::of(&gathered, bits, since));
     }
-    let places = places(db, door, plan);
-    let sample = if places.len() < STRETCHES {
-        KeySample::evenly(gathered.len(), |place| gathered.get(place))
-    } else {
-        sample(&mut rows(), &places)?
-    };
-    let expected = expected(db, door).max(gathered.len() as u64);
+    let (mut places, mut expected) = known(db, door, plan);
+    if places.len() < STRETCHES {
+        (places, expected) = walked(&mut rows(), check)?;
+    }
+    let sample = sample(&mut rows(), &places)?;
+    let expected = expected.max(gathered.len() as u64);
     let mut building = Building::new(&sample, expected, bits);
     gathered.iter().for_each(|key| building.push(key));
     drop(gathered);
@@ -73,8 +72,8 @@ pub(crate) fn all_keys(
 }
 
 /// Gives keys to `each`, until it has enough or there are no more: whether that is so.
-fn take(
-    rows: &mut Rows<'_>,
+fn take<B: Base>(
+    rows: &mut Rows<'_, B>,
     check: &dyn Fn() -> Result<(), Stop>,
     mut each: impl FnMut(&[u8]) -> bool,
 ) -> Result<bool, Stop> {
@@ -95,22 +94,47 @@ fn take(
     Ok(true)
 }
 
-/// Keys that lie far apart: marks of the last filter, or where files begin.
-fn places(db: &RocksDb, door: &Door, plan: &Plan) -> Vec<Vec<u8>> {
-    if let Some(old) = plan.old.as_ref().filter(|old| old.marks().len() >= STRETCHES) {
-        return old.marks().iter().map(<[u8]>::to_vec).collect();
+/// Keys that lie far apart, and about how many there are, as far as that is known: of marks of the
+/// last filter, or where files begin.
+fn known<B: Base>(db: &B, door: &Door, plan: &Plan) -> (Vec<Vec<u8>>, u64) {
+    let old = plan.old.as_ref().filter(|old| old.marks().len() >= STRETCHES);
+    let estimated = db.estimated_keys(&door.name);
+    match old {
+        Some(old) => {
+            let marks = old.marks().iter().map(<[u8]>::to_vec).collect();
+            (marks, estimated.unwrap_or(old.keys()))
+        }
+        None => (db.places(&door.name), estimated.unwrap_or(0)),
     }
-    let files = db.live_files().unwrap_or_default();
-    let of_family = files.into_iter().filter(|file| file.column_family_name == door.name);
-    let mut places: Vec<Vec<u8>> =
-        of_family.flat_map(|file| [file.start_key, file.end_key]).flatten().collect();
-    places.sort_unstable();
-    places.dedup();
-    places
+}
+
+/// Keys that lie equally far apart, and how many there are, by a walk along all of them.
+fn walked<B: Base>(
+    rows: &mut Rows<'_, B>,
+    check: &dyn Fn() -> Result<(), Stop>,
+) -> Result<(Vec<Vec<u8>>, u64), Stop> {
+    let (mut places, mut apart, mut count) = (Vec::new(), 1, 0_u64);
+    rows.seek_to_first();
+    take(rows, check, |key| {
+        if count.is_multiple_of(apart) {
+            places.push(cut(key).to_vec());
+        }
+        count += 1;
+        if places.len() == 4 * STRETCHES {
+            let mut place = 0;
+            places.retain(|_| {
+                place += 1;
+                place % 2 == 1
+            });
+            apart *= 2;
+        }
+        true
+    })?;
+    Ok((places, count))
 }
 
 /// Some keys behind each of some of the places.
-fn sample(rows: &mut Rows<'_>, places: &[Vec<u8>]) -> Result<KeySample, Stop> {
+fn sample<B: Base>(rows: &mut Rows<'_, B>, places: &[Vec<u8>]) -> Result<KeySample, Stop> {
     let mut sample = KeySample::default();
     let mut last = Vec::new();
     for place in places.iter().step_by((places.len() / STRETCHES).max(1)) {
@@ -131,13 +155,4 @@ fn sample(rows: &mut Rows<'_>, places: &[Vec<u8>]) -> Result<KeySample, Stop> {
         rows.status()?;
     }
     Ok(sample)
-}
-
-/// The keys of the family, as RocksDB estimates.
-fn expected(db: &RocksDb, door: &Door) -> u64 {
-    let family = db.cf_handle(&door.name);
-    let count = family.and_then(|family| {
-        db.property_int_value_cf(&family, rocksdb::properties::ESTIMATE_NUM_KEYS).ok().flatten()
-    });
-    count.unwrap_or(0)
 }

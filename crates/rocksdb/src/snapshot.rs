@@ -2,25 +2,26 @@
 
 use rocksdb::{DBPinnableSlice, Error, IteratorMode, SnapshotWithThreadMode};
 
-use crate::db::{Db, RocksDb};
+use crate::base::{Base, RocksDb};
+use crate::db::DoorDb;
 use crate::family::ColumnFamily;
 use crate::iterator::{DbIterator, DbRawIterator};
 use crate::read_options::ReadOptions;
 
 /// A state of the database. Reads of it ask the door, if it was last scanned before.
-pub struct Snapshot<'a> {
-    db: &'a Db,
-    inner: SnapshotWithThreadMode<'a, RocksDb>,
+pub struct Snapshot<'a, B: Base = RocksDb> {
+    db: &'a DoorDb<B>,
+    inner: SnapshotWithThreadMode<'a, B>,
     sequence_number: u64,
 }
 
-impl<'a> Snapshot<'a> {
-    pub(crate) fn new(db: &'a Db) -> Snapshot<'a> {
-        let inner = db.inner().snapshot();
+impl<'a, B: Base> Snapshot<'a, B> {
+    pub(crate) fn new(db: &'a DoorDb<B>) -> Snapshot<'a, B> {
+        let inner = SnapshotWithThreadMode::new(db.inner());
         Snapshot { db, sequence_number: inner.sequence_number(), inner }
     }
 
-    pub(crate) fn inner(&self) -> &SnapshotWithThreadMode<'a, RocksDb> {
+    pub(crate) fn inner(&self) -> &SnapshotWithThreadMode<'a, B> {
         &self.inner
     }
 
@@ -34,12 +35,12 @@ impl<'a> Snapshot<'a> {
         options
     }
 
-    /// See [`Db::get`].
+    /// See [`DoorDb::get`].
     pub fn get<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<Vec<u8>>, Error> {
         self.get_opt(key, ReadOptions::default())
     }
 
-    /// See [`Db::get_opt`].
+    /// See [`DoorDb::get_opt`].
     pub fn get_opt<K: AsRef<[u8]>>(
         &self,
         key: K,
@@ -48,7 +49,7 @@ impl<'a> Snapshot<'a> {
         self.db.get_opt(key, &self.at(options))
     }
 
-    /// See [`Db::get_cf`].
+    /// See [`DoorDb::get_cf`].
     pub fn get_cf<K: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily<'_>,
@@ -57,7 +58,7 @@ impl<'a> Snapshot<'a> {
         self.get_cf_opt(family, key, ReadOptions::default())
     }
 
-    /// See [`Db::get_cf_opt`].
+    /// See [`DoorDb::get_cf_opt`].
     pub fn get_cf_opt<K: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily<'_>,
@@ -67,12 +68,12 @@ impl<'a> Snapshot<'a> {
         self.db.get_cf_opt(family, key, &self.at(options))
     }
 
-    /// See [`Db::get_pinned`].
+    /// See [`DoorDb::get_pinned`].
     pub fn get_pinned<K: AsRef<[u8]>>(&self, key: K) -> Result<Option<DBPinnableSlice<'_>>, Error> {
         self.get_pinned_opt(key, ReadOptions::default())
     }
 
-    /// See [`Db::get_pinned_cf`].
+    /// See [`DoorDb::get_pinned_cf`].
     pub fn get_pinned_cf<K: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily<'_>,
@@ -81,7 +82,7 @@ impl<'a> Snapshot<'a> {
         self.get_pinned_cf_opt(family, key, ReadOptions::default())
     }
 
-    /// See [`Db::get_pinned_opt`].
+    /// See [`DoorDb::get_pinned_opt`].
     pub fn get_pinned_opt<K: AsRef<[u8]>>(
         &self,
         key: K,
@@ -90,7 +91,7 @@ impl<'a> Snapshot<'a> {
         self.db.get_pinned_opt(key, &self.at(options))
     }
 
-    /// See [`Db::get_pinned_cf_opt`].
+    /// See [`DoorDb::get_pinned_cf_opt`].
     pub fn get_pinned_cf_opt<K: AsRef<[u8]>>(
         &self,
         family: &ColumnFamily<'_>,
@@ -100,7 +101,7 @@ impl<'a> Snapshot<'a> {
         self.db.get_pinned_cf_opt(family, key, &self.at(options))
     }
 
-    /// See [`Db::multi_get`].
+    /// See [`DoorDb::multi_get`].
     pub fn multi_get<K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
     where
         K: AsRef<[u8]>,
@@ -109,7 +110,7 @@ impl<'a> Snapshot<'a> {
         self.multi_get_opt(keys, ReadOptions::default())
     }
 
-    /// See [`Db::multi_get_opt`].
+    /// See [`DoorDb::multi_get_opt`].
     pub fn multi_get_opt<K, I>(
         &self,
         keys: I,
@@ -122,7 +123,7 @@ impl<'a> Snapshot<'a> {
         self.db.multi_get_opt(keys, &self.at(options))
     }
 
-    /// See [`Db::multi_get_cf`].
+    /// See [`DoorDb::multi_get_cf`].
     pub fn multi_get_cf<'b, K, I>(&self, keys: I) -> Vec<Result<Option<Vec<u8>>, Error>>
     where
         K: AsRef<[u8]>,
@@ -131,7 +132,7 @@ impl<'a> Snapshot<'a> {
         self.multi_get_cf_opt(keys, ReadOptions::default())
     }
 
-    /// See [`Db::multi_get_cf_opt`].
+    /// See [`DoorDb::multi_get_cf_opt`].
     pub fn multi_get_cf_opt<'b, K, I>(
         &self,
         keys: I,
@@ -144,52 +145,56 @@ impl<'a> Snapshot<'a> {
         self.db.multi_get_cf_opt(keys, &self.at(options))
     }
 
-    /// See [`Db::iterator`].
-    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'a> {
+    /// See [`DoorDb::iterator`].
+    pub fn iterator(&self, mode: IteratorMode<'_>) -> DbIterator<'a, B> {
         self.iterator_opt(mode, ReadOptions::default())
     }
 
-    /// See [`Db::iterator_opt`].
-    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'a> {
+    /// See [`DoorDb::iterator_opt`].
+    pub fn iterator_opt(&self, mode: IteratorMode<'_>, options: ReadOptions) -> DbIterator<'a, B> {
         self.db.iterator_opt(mode, self.at(options))
     }
 
-    /// See [`Db::iterator_cf`].
-    pub fn iterator_cf(&self, family: &ColumnFamily<'a>, mode: IteratorMode<'_>) -> DbIterator<'a> {
+    /// See [`DoorDb::iterator_cf`].
+    pub fn iterator_cf(
+        &self,
+        family: &ColumnFamily<'a>,
+        mode: IteratorMode<'_>,
+    ) -> DbIterator<'a, B> {
         self.iterator_cf_opt(family, ReadOptions::default(), mode)
     }
 
-    /// See [`Db::iterator_cf_opt`].
+    /// See [`DoorDb::iterator_cf_opt`].
     pub fn iterator_cf_opt(
         &self,
         family: &ColumnFamily<'a>,
         options: ReadOptions,
         mode: IteratorMode<'_>,
-    ) -> DbIterator<'a> {
+    ) -> DbIterator<'a, B> {
         self.db.iterator_cf_opt(family, self.at(options), mode)
     }
 
-    /// See [`Db::raw_iterator`].
-    pub fn raw_iterator(&self) -> DbRawIterator<'a> {
+    /// See [`DoorDb::raw_iterator`].
+    pub fn raw_iterator(&self) -> DbRawIterator<'a, B> {
         self.raw_iterator_opt(ReadOptions::default())
     }
 
-    /// See [`Db::raw_iterator_cf`].
-    pub fn raw_iterator_cf(&self, family: &ColumnFamily<'a>) -> DbRawIterator<'a> {
+    /// See [`DoorDb::raw_iterator_cf`].
+    pub fn raw_iterator_cf(&self, family: &ColumnFamily<'a>) -> DbRawIterator<'a, B> {
         self.raw_iterator_cf_opt(family, ReadOptions::default())
     }
 
-    /// See [`Db::raw_iterator_opt`].
-    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'a> {
+    /// See [`DoorDb::raw_iterator_opt`].
+    pub fn raw_iterator_opt(&self, options: ReadOptions) -> DbRawIterator<'a, B> {
         self.db.raw_iterator_opt(self.at(options))
     }
 
-    /// See [`Db::raw_iterator_cf_opt`].
+    /// See [`DoorDb::raw_iterator_cf_opt`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily<'a>,
         options: ReadOptions,
-    ) -> DbRawIterator<'a> {
+    ) -> DbRawIterator<'a, B> {
         self.db.raw_iterator_cf_opt(family, self.at(options))
     }
 }

@@ -10,6 +10,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::base::Base;
 use crate::bell::Bell;
 use crate::db::Shared;
 use crate::door::{Door, Plan};
@@ -40,7 +41,7 @@ impl From<rocksdb::Error> for Stop {
 
 impl Worker {
     /// Starts the thread. It ends when it is told to.
-    pub(crate) fn start(shared: &Arc<Shared>) -> JoinHandle<()> {
+    pub(crate) fn start<B: Base>(shared: &Arc<Shared<B>>) -> JoinHandle<()> {
         let (bell, weak) = (Arc::clone(&shared.bell), Arc::downgrade(shared));
         std::thread::Builder::new()
             .name("trommel-door".into())
@@ -50,12 +51,12 @@ impl Worker {
 }
 
 /// Tells the worker of a database to end.
-pub(crate) fn stop(shared: &Shared) {
+pub(crate) fn stop<B>(shared: &Shared<B>) {
     shared.is_stopped.store(true, Ordering::SeqCst);
     shared.bell.ring();
 }
 
-fn work(bell: &Bell, shared: &Weak<Shared>) {
+fn work<B: Base>(bell: &Bell, shared: &Weak<Shared<B>>) {
     let mut quiet_since = Instant::now();
     loop {
         let Some(shared) = shared.upgrade() else { return };
@@ -89,7 +90,7 @@ fn is_stopped(flag: &AtomicBool) -> bool {
 }
 
 /// Scans a family, and puts a new filter in front of it.
-fn rebuild(shared: &Shared, door: &Door, plan: &Plan) {
+fn rebuild<B: Base>(shared: &Shared<B>, door: &Door, plan: &Plan) {
     pause::at(Point::Rolled);
     let check = || {
         door.absorb();
@@ -107,8 +108,8 @@ fn rebuild(shared: &Shared, door: &Door, plan: &Plan) {
     }
 }
 
-fn scanned(
-    shared: &Shared,
+fn scanned<B: Base>(
+    shared: &Shared<B>,
     door: &Door,
     plan: &Plan,
     check: &dyn Fn() -> Result<(), Stop>,

@@ -8,10 +8,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rocksdb::{Error, IngestExternalFileOptions, WriteBatch, WriteOptions};
+use rocksdb::{Error, IngestExternalFileOptions, WriteOptions};
 
+use crate::base::{Base, RocksDb, RocksOptimisticDb};
 use crate::batch::{self, Act};
-use crate::db::Db;
+use crate::db::{Db, DoorDb};
 use crate::door::{Door, Ticket};
 use crate::family::ColumnFamily;
 use crate::ingest;
@@ -28,11 +29,10 @@ fn noted<'d>(door: &'d Door, key: &[u8]) -> Ticket<&'d Door> {
 }
 
 /// Single keys.
-impl Db {
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::put`].
     pub fn put<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
-        let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().put(key, value)
+        self.put_opt(key, value, &WriteOptions::default())
     }
 
     /// See [`rocksdb::DB::put_opt`].
@@ -43,7 +43,7 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().put_opt(key, value, options)
+        self.inner().put_opt(key.as_ref(), value.as_ref(), options)
     }
 
     /// See [`rocksdb::DB::put_cf`].
@@ -53,8 +53,7 @@ impl Db {
         key: K,
         value: V,
     ) -> Result<(), Error> {
-        let _ticket = noted(family.door(), key.as_ref());
-        self.inner().put_cf(family, key, value)
+        self.put_cf_opt(family, key, value, &WriteOptions::default())
     }
 
     /// See [`rocksdb::DB::put_cf_opt`].
@@ -66,9 +65,81 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<(), Error> {
         let _ticket = noted(family.door(), key.as_ref());
-        self.inner().put_cf_opt(family, key, value, options)
+        self.inner().put_cf_opt(family, (key.as_ref(), value.as_ref()), options)
     }
 
+    /// See [`rocksdb::DB::merge`].
+    pub fn merge<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
+        self.merge_opt(key, value, &WriteOptions::default())
+    }
+
+    /// See [`rocksdb::DB::merge_opt`].
+    pub fn merge_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(self.default_door(), key.as_ref());
+        self.inner().merge_opt(key.as_ref(), value.as_ref(), options)
+    }
+
+    /// See [`rocksdb::DB::merge_cf`].
+    pub fn merge_cf<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+    ) -> Result<(), Error> {
+        self.merge_cf_opt(family, key, value, &WriteOptions::default())
+    }
+
+    /// See [`rocksdb::DB::merge_cf_opt`].
+    pub fn merge_cf_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        value: V,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        let _ticket = noted(family.door(), key.as_ref());
+        self.inner().merge_cf_opt(family, (key.as_ref(), value.as_ref()), options)
+    }
+
+    /// See [`rocksdb::DB::delete`].
+    pub fn delete<K: AsRef<[u8]>>(&self, key: K) -> Result<(), Error> {
+        self.delete_opt(key, &WriteOptions::default())
+    }
+
+    /// See [`rocksdb::DB::delete_opt`].
+    pub fn delete_opt<K: AsRef<[u8]>>(&self, key: K, options: &WriteOptions) -> Result<(), Error> {
+        self.default_door().note_deletes();
+        self.inner().delete_opt(key.as_ref(), options)
+    }
+
+    /// See [`rocksdb::DB::delete_cf`].
+    pub fn delete_cf<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+    ) -> Result<(), Error> {
+        self.delete_cf_opt(family, key, &WriteOptions::default())
+    }
+
+    /// See [`rocksdb::DB::delete_cf_opt`].
+    pub fn delete_cf_opt<K: AsRef<[u8]>>(
+        &self,
+        family: &ColumnFamily<'_>,
+        key: K,
+        options: &WriteOptions,
+    ) -> Result<(), Error> {
+        family.door().note_deletes();
+        self.inner().delete_cf_opt(family, key.as_ref(), options)
+    }
+}
+
+/// Keys with times of the user.
+impl Db {
     /// See [`rocksdb::DB::put_cf_with_ts`]. Families whose keys have times of the user are not
     /// answered for.
     pub fn put_cf_with_ts<K: AsRef<[u8]>, V: AsRef<[u8]>, S: AsRef<[u8]>>(
@@ -118,79 +189,6 @@ impl Db {
         self.inner().put_with_ts_opt(key, time, value, options)
     }
 
-    /// See [`rocksdb::DB::merge`].
-    pub fn merge<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, key: K, value: V) -> Result<(), Error> {
-        let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().merge(key, value)
-    }
-
-    /// See [`rocksdb::DB::merge_opt`].
-    pub fn merge_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        key: K,
-        value: V,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        let _ticket = noted(self.default_door(), key.as_ref());
-        self.inner().merge_opt(key, value, options)
-    }
-
-    /// See [`rocksdb::DB::merge_cf`].
-    pub fn merge_cf<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        key: K,
-        value: V,
-    ) -> Result<(), Error> {
-        let _ticket = noted(family.door(), key.as_ref());
-        self.inner().merge_cf(family, key, value)
-    }
-
-    /// See [`rocksdb::DB::merge_cf_opt`].
-    pub fn merge_cf_opt<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        key: K,
-        value: V,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        let _ticket = noted(family.door(), key.as_ref());
-        self.inner().merge_cf_opt(family, key, value, options)
-    }
-
-    /// See [`rocksdb::DB::delete`].
-    pub fn delete<K: AsRef<[u8]>>(&self, key: K) -> Result<(), Error> {
-        self.default_door().note_deletes();
-        self.inner().delete(key)
-    }
-
-    /// See [`rocksdb::DB::delete_opt`].
-    pub fn delete_opt<K: AsRef<[u8]>>(&self, key: K, options: &WriteOptions) -> Result<(), Error> {
-        self.default_door().note_deletes();
-        self.inner().delete_opt(key, options)
-    }
-
-    /// See [`rocksdb::DB::delete_cf`].
-    pub fn delete_cf<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        key: K,
-    ) -> Result<(), Error> {
-        family.door().note_deletes();
-        self.inner().delete_cf(family, key)
-    }
-
-    /// See [`rocksdb::DB::delete_cf_opt`].
-    pub fn delete_cf_opt<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        key: K,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        family.door().note_deletes();
-        self.inner().delete_cf_opt(family, key, options)
-    }
-
     /// See [`rocksdb::DB::delete_cf_with_ts`].
     pub fn delete_cf_with_ts<K: AsRef<[u8]>, S: AsRef<[u8]>>(
         &self,
@@ -236,71 +234,30 @@ impl Db {
     }
 }
 
-/// Ranges, batches and files.
-impl Db {
-    /// See [`rocksdb::DB::delete_range_cf`].
-    pub fn delete_range_cf<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        from: K,
-        to: K,
-    ) -> Result<(), Error> {
-        family.door().note_deletes();
-        self.inner().delete_range_cf(family, from, to)
-    }
-
-    /// See [`rocksdb::DB::delete_range_cf_opt`].
-    pub fn delete_range_cf_opt<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        from: K,
-        to: K,
-        options: &WriteOptions,
-    ) -> Result<(), Error> {
-        family.door().note_deletes();
-        self.inner().delete_range_cf_opt(family, from, to, options)
-    }
-
-    /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back with it:
-    /// the family is scanned anew.
-    pub fn delete_file_in_range_cf<K: AsRef<[u8]>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        from: K,
-        to: K,
-    ) -> Result<(), Error> {
-        let _ticket = Ticket::lapse(&**family.door());
-        self.inner().delete_file_in_range_cf(family, from, to)
-    }
-
-    /// See [`rocksdb::DB::delete_file_in_range`], and [`Db::delete_file_in_range_cf`].
-    pub fn delete_file_in_range<K: AsRef<[u8]>>(&self, from: K, to: K) -> Result<(), Error> {
-        let _ticket = Ticket::lapse(self.default_door());
-        self.inner().delete_file_in_range(from, to)
-    }
-
+/// Batches.
+impl<B: Base> DoorDb<B> {
     /// See [`rocksdb::DB::write`].
-    pub fn write(&self, batch: WriteBatch) -> Result<(), Error> {
-        let _tickets = self.noted_batch(&batch);
-        self.inner().write(batch)
+    pub fn write(&self, batch: B::Batch) -> Result<(), Error> {
+        self.write_opt(batch, &WriteOptions::default())
     }
 
     /// See [`rocksdb::DB::write_opt`].
-    pub fn write_opt(&self, batch: WriteBatch, options: &WriteOptions) -> Result<(), Error> {
-        let _tickets = self.noted_batch(&batch);
+    pub fn write_opt(&self, batch: B::Batch, options: &WriteOptions) -> Result<(), Error> {
+        let _tickets = self.noted_batch(B::bytes_of(&batch));
         self.inner().write_opt(batch, options)
     }
 
     /// See [`rocksdb::DB::write_without_wal`].
-    pub fn write_without_wal(&self, batch: WriteBatch) -> Result<(), Error> {
-        let _tickets = self.noted_batch(&batch);
-        self.inner().write_without_wal(batch)
+    pub fn write_without_wal(&self, batch: B::Batch) -> Result<(), Error> {
+        let mut options = WriteOptions::default();
+        options.disable_wal(true);
+        self.write_opt(batch, &options)
     }
 
     /// Notes all keys of a batch. The tickets of the families that it writes to.
-    fn noted_batch(&self, batch: &WriteBatch) -> (Option<Ticket<&Door>>, Tickets) {
+    pub(crate) fn noted_batch(&self, batch: &[u8]) -> (Option<Ticket<&Door>>, Tickets) {
         let (mut default, mut others) = (None, Tickets::new());
-        let walked = batch::walk(batch.data(), |id, act, key| match (id, act) {
+        let walked = batch::walk(batch, |id, act, key| match (id, act) {
             (0, Act::Delete) => self.default_door().note_deletes(),
             (0, Act::Write) => {
                 default.get_or_insert_with(|| Ticket::enter(self.default_door())).note(key);
@@ -329,43 +286,6 @@ impl Db {
         }
     }
 
-    /// See [`rocksdb::DB::ingest_external_file`]. The files are read before.
-    pub fn ingest_external_file<P: AsRef<Path>>(&self, paths: Vec<P>) -> Result<(), Error> {
-        self.ingest_external_file_opts(&IngestExternalFileOptions::default(), paths)
-    }
-
-    /// See [`rocksdb::DB::ingest_external_file_opts`]. The files are read before.
-    pub fn ingest_external_file_opts<P: AsRef<Path>>(
-        &self,
-        options: &IngestExternalFileOptions,
-        paths: Vec<P>,
-    ) -> Result<(), Error> {
-        let paths = owned(paths);
-        let _ticket = self.noted_files(self.default_door(), &paths);
-        self.inner().ingest_external_file_opts(options, paths)
-    }
-
-    /// See [`rocksdb::DB::ingest_external_file_cf`]. The files are read before.
-    pub fn ingest_external_file_cf<P: AsRef<Path>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        paths: Vec<P>,
-    ) -> Result<(), Error> {
-        self.ingest_external_file_cf_opts(family, &IngestExternalFileOptions::default(), paths)
-    }
-
-    /// See [`rocksdb::DB::ingest_external_file_cf_opts`]. The files are read before.
-    pub fn ingest_external_file_cf_opts<P: AsRef<Path>>(
-        &self,
-        family: &ColumnFamily<'_>,
-        options: &IngestExternalFileOptions,
-        paths: Vec<P>,
-    ) -> Result<(), Error> {
-        let paths = owned(paths);
-        let _ticket = self.noted_files(family.door(), &paths);
-        self.inner().ingest_external_file_cf_opts(family, options, paths)
-    }
-
     /// Notes all keys of files. Where they cannot be read, nothing is denied until a scan has seen
     /// what RocksDB made of them.
     fn noted_files<'d>(&self, door: &'d Door, files: &[PathBuf]) -> Ticket<&'d Door> {
@@ -379,6 +299,103 @@ impl Db {
         }
     }
 }
+
+/// What `TransactionDB` does not have.
+macro_rules! ranges_and_files {
+    ($kind:ty) => {
+        /// Ranges and files.
+        impl DoorDb<$kind> {
+            /// See [`rocksdb::DB::delete_range_cf`].
+            pub fn delete_range_cf<K: AsRef<[u8]>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                from: K,
+                to: K,
+            ) -> Result<(), Error> {
+                family.door().note_deletes();
+                self.inner().delete_range_cf(family, from, to)
+            }
+
+            /// See [`rocksdb::DB::delete_range_cf_opt`].
+            pub fn delete_range_cf_opt<K: AsRef<[u8]>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                from: K,
+                to: K,
+                options: &WriteOptions,
+            ) -> Result<(), Error> {
+                family.door().note_deletes();
+                self.inner().delete_range_cf_opt(family, from, to, options)
+            }
+
+            /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back with it:
+            /// the family is scanned anew.
+            pub fn delete_file_in_range_cf<K: AsRef<[u8]>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                from: K,
+                to: K,
+            ) -> Result<(), Error> {
+                let _ticket = Ticket::lapse(&**family.door());
+                self.inner().delete_file_in_range_cf(family, from, to)
+            }
+
+            /// See [`rocksdb::DB::delete_file_in_range`], and [`Db::delete_file_in_range_cf`].
+            pub fn delete_file_in_range<K: AsRef<[u8]>>(
+                &self,
+                from: K,
+                to: K,
+            ) -> Result<(), Error> {
+                let _ticket = Ticket::lapse(self.default_door());
+                self.inner().delete_file_in_range(from, to)
+            }
+
+            /// See [`rocksdb::DB::ingest_external_file`]. The files are read before.
+            pub fn ingest_external_file<P: AsRef<Path>>(&self, paths: Vec<P>) -> Result<(), Error> {
+                self.ingest_external_file_opts(&IngestExternalFileOptions::default(), paths)
+            }
+
+            /// See [`rocksdb::DB::ingest_external_file_opts`]. The files are read before.
+            pub fn ingest_external_file_opts<P: AsRef<Path>>(
+                &self,
+                options: &IngestExternalFileOptions,
+                paths: Vec<P>,
+            ) -> Result<(), Error> {
+                let paths = owned(paths);
+                let _ticket = self.noted_files(self.default_door(), &paths);
+                self.inner().ingest_external_file_opts(options, paths)
+            }
+
+            /// See [`rocksdb::DB::ingest_external_file_cf`]. The files are read before.
+            pub fn ingest_external_file_cf<P: AsRef<Path>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                paths: Vec<P>,
+            ) -> Result<(), Error> {
+                self.ingest_external_file_cf_opts(
+                    family,
+                    &IngestExternalFileOptions::default(),
+                    paths,
+                )
+            }
+
+            /// See [`rocksdb::DB::ingest_external_file_cf_opts`]. The files are read before.
+            pub fn ingest_external_file_cf_opts<P: AsRef<Path>>(
+                &self,
+                family: &ColumnFamily<'_>,
+                options: &IngestExternalFileOptions,
+                paths: Vec<P>,
+            ) -> Result<(), Error> {
+                let paths = owned(paths);
+                let _ticket = self.noted_files(family.door(), &paths);
+                self.inner().ingest_external_file_cf_opts(family, options, paths)
+            }
+        }
+    };
+}
+
+ranges_and_files!(RocksDb);
+ranges_and_files!(RocksOptimisticDb);
 
 /// With RocksDB's numbers of their families.
 type Tickets = Vec<(u32, Ticket<Arc<Door>>)>;

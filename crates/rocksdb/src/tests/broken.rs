@@ -24,6 +24,7 @@ fn broken_rules_are_noticed() {
         (Rule::Lapses, "tests::rules::what_is_written_behind_the_doors_is_found"),
         (Rule::Folder, "tests::files::what_others_wrote_meanwhile_is_found"),
         (Rule::Noting, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),
+        (Rule::Committing, "tests::transactions::what_is_committed_is_not_denied_from_before"),
         (Rule::Recents, "tests::orders::a_key_is_not_denied_from_before_it_is_written"),
         (Rule::Current, "tests::orders::an_iterator_has_one_moment"),
         (Rule::OneMoment, "tests::orders::many_keys_have_one_moment"),

@@ -7,10 +7,11 @@ mod orders;
 mod random;
 mod rules;
 mod threads;
+mod transactions;
 
 use std::time::Duration;
 
-use crate::{Db, ReadOptions};
+use crate::{Base, Db, DoorDb, ReadOptions};
 use rocksdb::{Direction, IteratorMode, Options};
 
 /// Longer than anything takes that is right, on a machine that does other things, too.
@@ -47,7 +48,7 @@ fn options() -> Options {
 }
 
 /// Waits until all doors answer.
-fn wait(db: &Db) {
+fn wait<B: Base>(db: &DoorDb<B>) {
     assert!(db.wait_for_doors(LONG), "a scan ends");
 }
 
@@ -64,7 +65,7 @@ fn scan_anew(db: &Db) {
 }
 
 /// How many keys lie from `lower` to the one before `upper`, asked for with bounds.
-fn count(db: &Db, lower: &[u8], upper: &[u8]) -> usize {
+fn count<B: Base>(db: &DoorDb<B>, lower: &[u8], upper: &[u8]) -> usize {
     let mut options = ReadOptions::default();
     options.set_iterate_range(lower..upper);
     let rows = db.iterator_opt(IteratorMode::Start, options);

@@ -1,0 +1,270 @@
+//! What can stand behind doors: databases of three kinds, by one set of methods.
+//! ```text
+//! RocksDb                   DBWithThreadMode            writes as they come
+//! RocksOptimisticDb         OptimisticTransactionDB     commits that fail where others were first
+//! RocksTransactionDb        TransactionDB               keys that are locked until the commit
+//! ```
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rocksdb::{
+    BoundColumnFamily, DBAccess, DBRawIteratorWithThreadMode, DBWithThreadMode, Error,
+    FlushOptions, MultiThreaded, OptimisticTransactionDB, Options, ReadOptions,
+    SnapshotWithThreadMode, TransactionDB, WriteBatch, WriteBatchWithTransaction, WriteOptions,
+};
+
+use crate::family::ColumnFamily;
+
+/// The database that stands behind the doors of a [`Db`](crate::Db).
+pub type RocksDb = DBWithThreadMode<MultiThreaded>;
+/// The database that stands behind the doors of an
+/// [`OptimisticTransactionDb`](crate::OptimisticTransactionDb).
+pub type RocksOptimisticDb = OptimisticTransactionDB<MultiThreaded>;
+/// The database that stands behind the doors of a [`TransactionDb`](crate::TransactionDb).
+pub type RocksTransactionDb = TransactionDB<MultiThreaded>;
+
+type Family<'a> = ColumnFamily<'a>;
+
+/// A database of RocksDB: see its own methods by these names. It is for this crate to implement.
+pub trait Base: DBAccess + Sized + Send + Sync + 'static {
+    /// What [`DoorDb::write`](crate::DoorDb::write) takes.
+    type Batch;
+
+    #[doc(hidden)]
+    fn bytes_of(batch: &Self::Batch) -> &[u8];
+    #[doc(hidden)]
+    fn write_opt(&self, batch: Self::Batch, options: &WriteOptions) -> Result<(), Error>;
+
+    #[doc(hidden)]
+    fn path(&self) -> &Path;
+    #[doc(hidden)]
+    fn cf_handle(&self, name: &str) -> Option<Arc<BoundColumnFamily<'_>>>;
+    #[doc(hidden)]
+    fn create_cf(&self, name: &str, options: &Options) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn drop_cf(&self, name: &str) -> Result<(), Error>;
+
+    #[doc(hidden)]
+    fn put_opt(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn merge_opt(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn delete_opt(&self, key: &[u8], options: &WriteOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn put_cf_opt(
+        &self,
+        family: &Family<'_>,
+        entry: (&[u8], &[u8]),
+        options: &WriteOptions,
+    ) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn merge_cf_opt(
+        &self,
+        family: &Family<'_>,
+        entry: (&[u8], &[u8]),
+        options: &WriteOptions,
+    ) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn delete_cf_opt(
+        &self,
+        family: &Family<'_>,
+        key: &[u8],
+        options: &WriteOptions,
+    ) -> Result<(), Error>;
+
+    #[doc(hidden)]
+    fn raw_iterator_opt(&self, options: ReadOptions) -> DBRawIteratorWithThreadMode<'_, Self>;
+    #[doc(hidden)]
+    fn raw_iterator_cf_opt<'a>(
+        &'a self,
+        family: &Family<'a>,
+        options: ReadOptions,
+    ) -> DBRawIteratorWithThreadMode<'a, Self>;
+
+    #[doc(hidden)]
+    fn flush_opt(&self, options: &FlushOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn flush_cf_opt(&self, family: &Family<'_>, options: &FlushOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn flush_cfs_opt(&self, families: &[&Family<'_>], options: &FlushOptions) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn flush_wal(&self, is_synced: bool) -> Result<(), Error>;
+    #[doc(hidden)]
+    fn property_value(&self, name: &str) -> Result<Option<String>, Error>;
+    #[doc(hidden)]
+    fn property_int_value(&self, name: &str) -> Result<Option<u64>, Error>;
+
+    /// Keys of a family that lie far apart, as far as its files tell.
+    #[doc(hidden)]
+    fn places(&self, family: &str) -> Vec<Vec<u8>>;
+    /// About how many keys a family has. None: that is not told.
+    #[doc(hidden)]
+    fn estimated_keys(&self, family: &str) -> Option<u64>;
+
+    /// The number of the last write.
+    #[doc(hidden)]
+    fn last_sequence_number(&self) -> u64 {
+        SnapshotWithThreadMode::new(self).sequence_number()
+    }
+}
+
+/// The methods that all three kinds have by the same names.
+macro_rules! shared_methods {
+    () => {
+        fn bytes_of(batch: &Self::Batch) -> &[u8] {
+            batch.data()
+        }
+
+        fn write_opt(&self, batch: Self::Batch, options: &WriteOptions) -> Result<(), Error> {
+            self.write_opt(batch, options)
+        }
+
+        fn path(&self) -> &Path {
+            self.path()
+        }
+
+        fn cf_handle(&self, name: &str) -> Option<Arc<BoundColumnFamily<'_>>> {
+            self.cf_handle(name)
+        }
+
+        fn create_cf(&self, name: &str, options: &Options) -> Result<(), Error> {
+            self.create_cf(name, options)
+        }
+
+        fn drop_cf(&self, name: &str) -> Result<(), Error> {
+            self.drop_cf(name)
+        }
+
+        fn put_opt(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<(), Error> {
+            self.put_opt(key, value, options)
+        }
+
+        fn merge_opt(&self, key: &[u8], value: &[u8], options: &WriteOptions) -> Result<(), Error> {
+            self.merge_opt(key, value, options)
+        }
+
+        fn delete_opt(&self, key: &[u8], options: &WriteOptions) -> Result<(), Error> {
+            self.delete_opt(key, options)
+        }
+
+        fn put_cf_opt(
+            &self,
+            family: &Family<'_>,
+            (key, value): (&[u8], &[u8]),
+            options: &WriteOptions,
+        ) -> Result<(), Error> {
+            self.put_cf_opt(family, key, value, options)
+        }
+
+        fn merge_cf_opt(
+            &self,
+            family: &Family<'_>,
+            (key, value): (&[u8], &[u8]),
+            options: &WriteOptions,
+        ) -> Result<(), Error> {
+            self.merge_cf_opt(family, key, value, options)
+        }
+
+        fn delete_cf_opt(
+            &self,
+            family: &Family<'_>,
+            key: &[u8],
+            options: &WriteOptions,
+        ) -> Result<(), Error> {
+            self.delete_cf_opt(family, key, options)
+        }
+
+        fn raw_iterator_opt(&self, options: ReadOptions) -> DBRawIteratorWithThreadMode<'_, Self> {
+            self.raw_iterator_opt(options)
+        }
+
+        fn raw_iterator_cf_opt<'a>(
+            &'a self,
+            family: &Family<'a>,
+            options: ReadOptions,
+        ) -> DBRawIteratorWithThreadMode<'a, Self> {
+            self.raw_iterator_cf_opt(family, options)
+        }
+
+        fn flush_opt(&self, options: &FlushOptions) -> Result<(), Error> {
+            self.flush_opt(options)
+        }
+
+        fn flush_cf_opt(&self, family: &Family<'_>, options: &FlushOptions) -> Result<(), Error> {
+            self.flush_cf_opt(family, options)
+        }
+
+        fn flush_cfs_opt(
+            &self,
+            families: &[&Family<'_>],
+            options: &FlushOptions,
+        ) -> Result<(), Error> {
+            self.flush_cfs_opt(families, options)
+        }
+
+        fn flush_wal(&self, is_synced: bool) -> Result<(), Error> {
+            self.flush_wal(is_synced)
+        }
+
+        fn property_value(&self, name: &str) -> Result<Option<String>, Error> {
+            self.property_value(name)
+        }
+
+        fn property_int_value(&self, name: &str) -> Result<Option<u64>, Error> {
+            self.property_int_value(name)
+        }
+    };
+}
+
+/// What `TransactionDB` of the crate `rocksdb` does not have.
+macro_rules! knowledge_of_files {
+    () => {
+        fn places(&self, family: &str) -> Vec<Vec<u8>> {
+            let files = self.live_files().unwrap_or_default();
+            let of_family = files.into_iter().filter(|file| file.column_family_name == family);
+            let ends = of_family.flat_map(|file| [file.start_key, file.end_key]);
+            let mut places: Vec<Vec<u8>> = ends.flatten().collect();
+            places.sort_unstable();
+            places.dedup();
+            places
+        }
+
+        fn estimated_keys(&self, family: &str) -> Option<u64> {
+            let name = rocksdb::properties::ESTIMATE_NUM_KEYS;
+            self.property_int_value_cf(&self.cf_handle(family)?, name).ok()?
+        }
+
+        fn last_sequence_number(&self) -> u64 {
+            self.latest_sequence_number()
+        }
+    };
+}
+
+impl Base for RocksDb {
+    type Batch = WriteBatch;
+
+    shared_methods!();
+    knowledge_of_files!();
+}
+
+impl Base for RocksOptimisticDb {
+    type Batch = WriteBatchWithTransaction<true>;
+
+    shared_methods!();
+    knowledge_of_files!();
+}
+
+impl Base for RocksTransactionDb {
+    type Batch = WriteBatchWithTransaction<true>;
+
+    shared_methods!();
+
+    fn places(&self, _family: &str) -> Vec<Vec<u8>> {
+        Vec::new()
+    }
+
+    fn estimated_keys(&self, _family: &str) -> Option<u64> {
+        None
+    }
+}

@@ -46,6 +46,17 @@ step "$environment/bin/maturin" build --quiet --locked --profile dev --manifest-
 step "${pip[@]}" --force-reinstall --no-deps "$wheels"/*.whl
 
 step "$environment/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
+# One wheel serves them all: what is here of later ones runs the same tests, but for those of arrays.
+for other in python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[2-9].*/bin/python; do
+    version=$("$other" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+    case " ${tested:-} " in *" $version "*) continue ;; esac
+    tested="${tested:-} $version"
+    [ -x "$environment-$version/bin/python" ] || step "$other" -m venv "$environment-$version"
+    pip_of_other=("$environment-$version/bin/python" -m pip --quiet --disable-pip-version-check install)
+    step "${pip_of_other[@]}" 'pytest>=8' 'typing_extensions>=4.12'
+    step "${pip_of_other[@]}" --force-reinstall --no-deps "$wheels"/*.whl
+    step "$environment-$version/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
+done
 cd $package
 step "$environment/bin/mypy" --strict --cache-dir "$CARGO_TARGET_DIR/mypy" python tests
 # The stubs name what there is, and no more.

@@ -99,6 +99,20 @@ fn number_of(backups: &Backups, named: Option<u64>, path: PathBuf) -> trommel::R
 ///
 /// Raises `FileMissingError` if there is no such generation, or changes up to then were not
 /// shipped; `NotEmptyError`, `CorruptError`.
+///
+/// >>> import tempfile, trommel
+/// >>> backups, folder, to = (tempfile.mkdtemp() for _ in range(3))
+/// >>> with trommel.open(folder) as store:
+/// ...     for value in (b"first", b"second"):
+/// ...         store.put(b"drum", value)
+/// ...         _ = store.backup(backups)
+/// >>> [generation.number for generation in trommel.generations(backups)]
+/// [1, 2]
+/// >>> trommel.verify_backup(backups)
+/// []
+/// >>> trommel.restore(backups, to, generation=1)
+/// >>> trommel.open(to).get(b"drum")
+/// b'first'
 #[pyfunction]
 #[pyo3(signature = (path, to, /, *, generation=None, sequence=None, time=None, **options))]
 pub(crate) fn restore(

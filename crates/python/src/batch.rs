@@ -17,6 +17,17 @@ use crate::shared::{Keeper, Shared, check_same};
 
 /// Writes that become visible together, and survive a crash together or not at all. At the end of a
 /// `with` block they are written; after an exception they are forgotten.
+///
+/// >>> import tempfile, trommel
+/// >>> with trommel.open(tempfile.mkdtemp()) as store:
+/// ...     seen = store.keyspace("seen")
+/// ...     with store.write_batch() as batch:
+/// ...         batch.put(b"drum", b"turns")
+/// ...         batch.put(b"drum", b"1", keyspace=seen)
+/// ...         len(batch)
+/// ...     store.get(b"drum"), seen.get(b"drum"), len(batch)
+/// 2
+/// (b'turns', b'1', 0)
 #[pyclass(frozen, module = "trommel")]
 pub(crate) struct WriteBatch {
     shared: Arc<Shared>,
@@ -125,6 +136,19 @@ impl WriteBatch {
 
     /// The batch is written only if the key then has this value, or none (None); else writing it
     /// raises `ConflictError`.
+    ///
+    /// >>> import tempfile, trommel
+    /// >>> store = trommel.open(tempfile.mkdtemp())
+    /// >>> batch = store.write_batch()
+    /// >>> batch.only_if(b"owner", None)
+    /// >>> batch.put(b"owner", b"ann")
+    /// >>> batch.write()
+    /// >>> batch.only_if(b"owner", None)
+    /// >>> batch.put(b"owner", b"bob")
+    /// >>> batch.write()
+    /// Traceback (most recent call last):
+    ///     ...
+    /// trommel.ConflictError: ...
     #[pyo3(signature = (key, value, *, keyspace=None))]
     fn only_if(
         &self,

@@ -37,6 +37,13 @@ pub(crate) struct Follower {
 /// thread catches up so often; else `catch_up` does.
 ///
 /// Raises `MissingError`, `NotAStoreError`, `VersionError`, `CorruptError`.
+///
+/// >>> import tempfile, trommel
+/// >>> folder = tempfile.mkdtemp()
+/// >>> with trommel.open(folder) as store, trommel.follow(folder) as follower:
+/// ...     store.put(b"drum", b"turns")
+/// ...     follower.get(b"drum"), follower.catch_up(), follower.get(b"drum")
+/// (None, True, b'turns')
 #[pyfunction]
 #[pyo3(signature = (path, /, *, interval=None, **options))]
 pub(crate) fn follow<'py>(

@@ -13,6 +13,16 @@ use crate::reader::{Reader, Source};
 use crate::shared::{Keeper, Shared, check_same};
 
 /// A key space at one moment.
+///
+/// >>> import tempfile, trommel
+/// >>> store = trommel.open(tempfile.mkdtemp())
+/// >>> store.put(b"drum", b"turns")
+/// >>> before = store.snapshot()
+/// >>> store.delete(b"drum")
+/// >>> before.get(b"drum"), store.get(b"drum")
+/// (b'turns', None)
+/// >>> list(before.keys()), list(before.of(store.keyspace("other")).keys())
+/// ([b'drum'], [])
 #[pyclass(frozen, extends = Reader, module = "trommel")]
 pub(crate) struct Snapshot;
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trommel
@@ -58,6 +60,42 @@ def test_no_more_calls_at_once_than_the_queue_has_room_for(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="at least one"):
         with trommel.open(tmp_path / "store") as store:
             trommel.AsyncStore(store, threads=0)
+
+
+def test_cancelled_calls_keep_their_places_until_a_thread_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submitted, free = [0], threading.Event()
+    submit = concurrent.futures.ThreadPoolExecutor.submit
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        submitted[0] += 1
+        return submit(*args, **kwargs)
+
+    monkeypatch.setattr(concurrent.futures.ThreadPoolExecutor, "submit", counted)
+
+    async def main() -> None:
+        store = trommel.open(tmp_path / "store")
+        async with trommel.AsyncStore(store, threads=1, queue=2) as db:
+            first = asyncio.create_task(db.call(free.wait, 60))
+            for at in range(10):
+                with pytest.raises(asyncio.TimeoutError):
+                    await asyncio.wait_for(db.put(b"%d" % at, b""), 0.01)
+            assert submitted[0] == 2
+            free.set()
+            assert await first
+            await db.put(b"last", b"")
+            assert list(store.keys()) == [b"last"], "what was cancelled in time was not made"
+
+    asyncio.run(main())
+
+
+def test_a_store_serves_one_loop_after_another(tmp_path: Path) -> None:
+    with trommel.open(tmp_path / "store") as store:
+        served = trommel.AsyncStore(store, threads=2, queue=2)
+        for at in range(8):
+            asyncio.run(served.put(b"%d" % at, b""))
+        assert store.count() == 8
 
 
 def test_events_are_logged(tmp_path: Path) -> None:

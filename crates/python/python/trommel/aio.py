@@ -10,7 +10,7 @@ import itertools
 import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec, TypeVar, cast
 
 from ._logging import open as open_store
 
@@ -33,11 +33,24 @@ class _OnDisk(enum.Enum):
 _ON_DISK: Final = _OnDisk.IT
 
 
+class _Call(Generic[_T]):
+    """A call on its way to a thread. Unless it is wanted when its turn comes, it is not made."""
+
+    def __init__(self, function: Callable[[], _T]) -> None:
+        self.function = function
+        self.is_wanted = True
+
+    def __call__(self) -> _T:
+        if not self.is_wanted:
+            raise concurrent.futures.CancelledError
+        return self.function()
+
+
 class AsyncStore:
     """A store whose calls are made by a pool of threads, for asyncio.
 
     At most `queue` calls wait or run at once; further callers wait in their coroutines. A call
-    that is cancelled may still be made.
+    that is cancelled is made all the same if a thread has begun it, and has its place until then.
 
     >>> import asyncio, tempfile, trommel
     >>> async def main() -> bytes | None:
@@ -79,11 +92,27 @@ class AsyncStore:
         self, function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs
     ) -> _T:
         """Makes any call on a thread of the pool, such as `call(db.store.compact)`."""
-        async with self._room:
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(
-                self._pool, functools.partial(function, *args, **kwargs)
-            )
+        loop = asyncio.get_running_loop()
+        call = _Call(functools.partial(function, *args, **kwargs))
+        await self._room.acquire()
+        try:
+            made = self._pool.submit(call)
+        except BaseException:
+            self._room.release()
+            raise
+        # It has its place until a thread is done with it, also when nobody waits for it any more.
+        made.add_done_callback(lambda _: self._make_room(loop))
+        try:
+            return await asyncio.shield(asyncio.wrap_future(made))
+        except asyncio.CancelledError:
+            call.is_wanted = False
+            raise
+
+    def _make_room(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            loop.call_soon_threadsafe(self._room.release)
+        except RuntimeError:  # The loop is closed, so that nobody waits in it.
+            self._room.release()
 
     async def get(self, key: BytesLike) -> bytes | None:
         """The value of a key; None if it has none. What is in memory takes no thread."""

@@ -80,7 +80,7 @@ impl Writes for Db {
         let family = self.cf_handle("default").expect("it is there");
         let end = [&gone(at + 1)[..], b"\0"].concat();
         self.delete_range_cf(&family, gone(at + 1), end).expect("written");
-        if at % 60 == 0 {
+        if at.is_multiple_of(60) {
             let file = scratch.join(format!("{at}.sst"));
             let options = options();
             let mut writer = SstFileWriter::create(&options);
@@ -91,7 +91,7 @@ impl Writes for Db {
         } else {
             self.put(key(at + 5), b"single").expect("written");
         }
-        if at % 3000 == 0 {
+        if at.is_multiple_of(3000) {
             self.flush().expect("flushed");
         }
         6
@@ -205,7 +205,8 @@ fn all_that_was_acknowledged_is_found_when_it_was_killed_while_it_closed() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut images = HashSet::new();
     for round in 0..3 * ROUNDS {
-        let variables: &[&str] = if round % 2 == 0 { &[CLOSES] } else { &[CLOSES, TRANSACTS] };
+        let variables: &[&str] =
+            if round.is_multiple_of(2) { &[CLOSES] } else { &[CLOSES, TRANSACTS] };
         let mut child = start(folder.path(), variables);
         let told = Told::open(folder.path());
         let closed = told.closed();

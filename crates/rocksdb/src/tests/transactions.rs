@@ -199,7 +199,7 @@ fn same_as_a_map<B: Kind>() {
         (rows, numbers) = (both.rows, both.numbers);
         let state = db.door_state();
         assert!(state.denied > 1000, "{state:?}");
-        assert_eq!(state.scans == 0, false, "opening {opening}");
+        assert!(state.scans > 0, "opening {opening}");
     }
 }
 

@@ -8,10 +8,10 @@ use slatedb::{Filter, FilterBuilder, FilterPolicy};
 use trommel_filters::{FilterKind, FilterOptions, FilterTuning};
 use trommel_guards::{PrefixLevels, kinds};
 
-use crate::filter::{SstFilter, SstFilterBuilder};
+use crate::filter::{CHECKSUM_BYTES, SstFilter, SstFilterBuilder};
 
 /// Of the names: another one wherever filters of before could be misread.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A filter of Trommel for each SST.
 ///
@@ -87,7 +87,7 @@ impl FilterPolicy for TrommelFilterPolicy {
     }
 
     fn estimate_size(&self, num_keys: usize) -> usize {
-        self.options.estimate_bytes(num_keys)
+        self.options.estimate_bytes(num_keys) + CHECKSUM_BYTES
     }
 
     fn supports_range_queries(&self) -> bool {

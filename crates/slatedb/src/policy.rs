@@ -25,7 +25,8 @@ const VERSION: u32 = 2;
 /// In each of the first three text stands for itself in as few bits as a model of it needs, which
 /// the SST's own keys make: keys that share long parts need no option.
 ///
-/// [`trommel_guards::advise`] measures all of them with keys of yours.
+/// [`trommel_guards::advise_for`] measures all of them, and more, with keys and ranges of yours.
+/// Its [`options`](trommel_guards::Advice::options) make the policy: [`new`](Self::new).
 #[derive(Clone, Debug)]
 pub struct TrommelFilterPolicy {
     name: String,

@@ -6,11 +6,18 @@
 //! ```
 //! Invariant: nothing that is asked for is there; so each "maybe" is wrong.
 
-use trommel_filters::{AlignedBytes, AnyFilter, FilterKind, FilterOptions, KeyRange, OutOfOrder};
+use std::ops::{Bound, Range};
+
+use trommel_filters::{
+    AlignedBytes, FilterKind, FilterOptions, FilterTuning, KeyRange, OutOfOrder,
+};
 
 use crate::kinds;
 
-/// What is compared: those that know ranges, and the usual filter of points.
+mod parts;
+
+/// What is compared: those that know ranges, and the usual filter of points. Beside them,
+/// `prefix-ribbon` of those parts of keys with which it does best.
 const COMPARED: [&dyn FilterKind; 8] = [
     kinds::CELL,
     kinds::GAP,
@@ -41,15 +48,16 @@ impl Default for Asked {
 }
 
 /// How a filter did: the shares of questions for what is not there that it could not deny.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Advice {
-    /// Which filter.
-    pub kind: &'static dyn FilterKind,
+    /// Which filter, of which options.
+    pub options: FilterOptions,
     /// What it had for each key.
     pub bits_per_key: f64,
     /// Of keys.
     pub points: f64,
-    /// Of ranges that begin with such a key and end half-way to the next one that is there.
+    /// Of ranges: those that were given, or such that begin with such a key and end half-way to the
+    /// next one that is there.
     pub ranges: f64,
     /// Of prefixes: the shortest that such a key has and none that is there.
     pub prefixes: f64,
@@ -76,8 +84,8 @@ impl Advice {
 /// let key = |n| format!("user{:04}time{:06}", n / 9, n * 331);
 /// let keys: Vec<String> = (0..3000).map(key).collect();
 /// let advice = advise(&keys, 14.0, Asked { points: 0.2, ranges: 0.8, prefixes: 0.0 })?;
-/// println!("{} denies all but {:.3} of it", advice[0].kind.name(), advice[0].ranges);
-/// # assert!(advice[0].ranges <= advice[7].ranges);
+/// println!("{} denies all but {:.3} of it", advice[0].options.kind.name(), advice[0].ranges);
+/// # assert!(advice[0].ranges <= advice[8].ranges);
 /// # Ok::<(), trommel_filters::OutOfOrder>(())
 /// ```
 pub fn advise(
@@ -85,16 +93,95 @@ pub fn advise(
     bits_per_key: f64,
     asked: Asked,
 ) -> Result<Vec<Advice>, OutOfOrder> {
+    let from_absent = |three: &[_; 3]| from_absent(three.each_ref().map(AsRef::as_ref));
+    let ranges: Vec<Range<Vec<u8>>> = absent(keys).map(from_absent).collect();
+    advise_for(keys, bits_per_key, asked, &ranges)
+}
+
+/// As [`advise`], with ranges that are scanned: where these are much shorter than the distance
+/// between keys, as an hour of one user is, another filter may be best. Ranges that hold keys of
+/// the sample may be among them; they are not asked for.
+///
+/// ```
+/// use trommel_guards::{Asked, PrefixLevels, advise_for};
+///
+/// let text = |user: u64, time: u64| format!("user{user:08}time{time:08}");
+/// let keys: Vec<String> = (0..4000).map(|n| text(n * 24_877, n * 7919)).collect();
+/// let times = |n: u64| text(n * 24_877, n * 9973)..text(n * 24_877, n * 9973 + 1000);
+/// let user = |n: u64| format!("user{:08}", n * 24_877 + 7)..format!("user{:08}", n * 24_877 + 8);
+/// let ranges: Vec<_> = (0..4000).map(times).chain((0..4000).map(user)).collect();
+///
+/// let best = &advise_for(&keys, 14.0, Asked::default(), &ranges)?[0];
+/// assert_eq!(best.options.kind.name(), "prefix-ribbon");
+/// assert_eq!(best.options.tuning.get::<PrefixLevels>().to_string(), "12+21");
+/// # Ok::<(), trommel_filters::OutOfOrder>(())
+/// ```
+pub fn advise_for(
+    keys: &[impl AsRef<[u8]>],
+    bits_per_key: f64,
+    asked: Asked,
+    ranges: &[Range<impl AsRef<[u8]>>],
+) -> Result<Vec<Advice>, OutOfOrder> {
     if keys.len() < 3 {
         return Ok(Vec::new());
     }
-    let one = |kind| measure(keys, &FilterOptions::new(kind, bits_per_key));
-    let mut all = COMPARED.into_iter().map(one).collect::<Result<Vec<Advice>, _>>()?;
-    all.sort_by(|one, other| one.rate(asked).total_cmp(&other.rate(asked)));
+    let questions = Questions::new(keys, ranges);
+    let of = |kind| FilterOptions::new(kind, bits_per_key);
+    let measured = |options| measure(keys, options, &questions);
+    let by_rate = |one: &Advice, other: &Advice| one.rate(asked).total_cmp(&other.rate(asked));
+    let all = COMPARED.into_iter().map(of).map(measured);
+    let mut all = all.collect::<Result<Vec<Advice>, OutOfOrder>>()?;
+    let levels = parts::candidates(keys, &questions.ranges).into_iter();
+    let prefixes = levels.map(|it| of(kinds::PREFIX_RIBBON).tuned(FilterTuning::new().with(it)));
+    let prefixes = prefixes.map(measured).collect::<Result<Vec<Advice>, OutOfOrder>>()?;
+    all.extend(prefixes.into_iter().min_by(by_rate));
+    all.sort_by(by_rate);
     Ok(all)
 }
 
-fn measure(keys: &[impl AsRef<[u8]>], options: &FilterOptions) -> Result<Advice, OutOfOrder> {
+/// Neighbours of which the filter has the first and the last, and not the one in the middle.
+fn absent<K: AsRef<[u8]>>(keys: &[K]) -> impl Iterator<Item = &[K; 3]> {
+    let threes = keys.windows(3).step_by(2).filter_map(|three| three.first_chunk());
+    threes.filter(|[before, key, after]| {
+        before.as_ref() < key.as_ref() && key.as_ref() < after.as_ref()
+    })
+}
+
+/// What is asked for, none of which the filters have.
+struct Questions<'k> {
+    /// Keys with their shortest prefixes that are not there. A key that another one begins with has
+    /// none.
+    points: Vec<(&'k [u8], Option<&'k [u8]>)>,
+    ranges: Vec<KeyRange<'k>>,
+}
+
+impl<'k> Questions<'k> {
+    fn new<K: AsRef<[u8]>, R: AsRef<[u8]>>(keys: &'k [K], ranges: &'k [Range<R>]) -> Questions<'k> {
+        let with_prefix = |three: &'k [K; 3]| {
+            let [before, key, after] = three.each_ref().map(AsRef::as_ref);
+            let shared = common(before, key).max(common(key, after));
+            (key, key.get(..=shared))
+        };
+        let is_kept = |place: usize| place.is_multiple_of(2);
+        let range = |range: &'k Range<R>| {
+            let (lower, upper) = (range.start.as_ref(), range.end.as_ref());
+            let first = keys.partition_point(|key| key.as_ref() < lower);
+            let kept = keys.get(first + usize::from(!is_kept(first)));
+            let range = KeyRange::of_bounds(Bound::Included(lower), Bound::Excluded(upper))?;
+            kept.is_none_or(|key| key.as_ref() >= upper).then_some(range)
+        };
+        Questions {
+            points: absent(keys).map(with_prefix).collect(),
+            ranges: ranges.iter().filter_map(range).collect(),
+        }
+    }
+}
+
+fn measure(
+    keys: &[impl AsRef<[u8]>],
+    options: FilterOptions,
+    questions: &Questions<'_>,
+) -> Result<Advice, OutOfOrder> {
     let mut builder = options.builder();
     for key in keys.iter().step_by(2) {
         builder.add(key.as_ref())?;
@@ -102,48 +189,31 @@ fn measure(keys: &[impl AsRef<[u8]>], options: &FilterOptions) -> Result<Advice,
     let bytes = builder.finish();
     let bits_per_key = bytes.len() as f64 * 8.0 / keys.len().div_ceil(2) as f64;
     let filter = options.kind.read(AlignedBytes::from_slice(&bytes)).expect("it was just built");
-    let mut counts = Counts::default();
-    for three in keys.windows(3).step_by(2) {
-        counts.ask(&*filter, [three[0].as_ref(), three[1].as_ref(), three[2].as_ref()]);
-    }
-    let share = |wrong: u32| f64::from(wrong) / f64::from(counts.asked.max(1));
+    let Questions { points, ranges } = questions;
+    let is_there = |prefix: Option<&[u8]>| prefix.is_none_or(|it| filter.may_contain_prefix(it));
     Ok(Advice {
-        kind: options.kind,
         bits_per_key,
-        points: share(counts.points),
-        ranges: share(counts.ranges),
-        prefixes: share(counts.prefixes),
+        points: share(points, |(key, _)| filter.may_contain(key)),
+        ranges: share(ranges, |range| filter.may_overlap(range)),
+        prefixes: share(points, |(_, prefix)| is_there(*prefix)),
+        options,
     })
 }
 
-#[derive(Default)]
-struct Counts {
-    asked: u32,
-    points: u32,
-    ranges: u32,
-    prefixes: u32,
-}
-
-impl Counts {
-    /// Asks for the key in the middle of three, of which the filter has the others.
-    fn ask(&mut self, filter: &dyn AnyFilter, [before, key, after]: [&[u8]; 3]) {
-        if before == key || key == after {
-            return;
-        }
-        self.asked += 1;
-        self.points += u32::from(filter.may_contain(key));
-        let end = half_way(key, after);
-        let range = KeyRange::new(key, Some(&end)).expect("it ends behind its beginning");
-        self.ranges += u32::from(filter.may_overlap(&range));
-        let shared = common(before, key).max(common(key, after));
-        // A key that another one begins with has no prefix of its own.
-        let is_there = key.get(..=shared).is_none_or(|prefix| filter.may_contain_prefix(prefix));
-        self.prefixes += u32::from(is_there);
-    }
+/// The share of them that is so.
+fn share<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> f64 {
+    all.iter().filter(|one| is_so(one)).count() as f64 / all.len().max(1) as f64
 }
 
 fn common(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// A range from the key in the middle of three to half-way before the last one.
+fn from_absent([_, key, after]: [&[u8]; 3]) -> Range<Vec<u8>> {
+    let mut end = half_way(key, after);
+    end.push(0);
+    key.to_vec()..end
 }
 
 /// A key from `key` on, half-way to `after`, by the eight bytes behind what both share. Requires:
@@ -194,14 +264,80 @@ mod tests {
         };
         let ranges = Asked { points: 0.0, ranges: 1.0, prefixes: 0.0 };
         let advice = advise(&keys, 14.0, ranges).expect("in order");
-        assert_eq!(advice.len(), COMPARED.len());
+        assert_eq!(advice.len(), COMPARED.len() + 1);
         let last = advice.last().expect("some");
-        assert_eq!((last.kind.name(), last.ranges), ("blocked-bloom", 1.0));
+        assert_eq!((last.options.kind.name(), last.ranges), ("blocked-bloom", 1.0));
         assert!(advice[0].ranges < 0.01 && advice[0].rate(ranges) == advice[0].ranges);
         assert!(advice.iter().all(|it| it.bits_per_key < 18.0), "{advice:?}");
         let points = Asked { points: 1.0, ..Asked { points: 0.0, ranges: 0.0, prefixes: 0.0 } };
-        let best = advise(&keys, 14.0, points).expect("in order")[0];
+        let best = &advise(&keys, 14.0, points).expect("in order")[0];
         assert!(best.points < 0.01, "{best:?}");
+    }
+
+    fn text(user: u64, time: u64) -> String {
+        format!("user{user:08}time{time:08}")
+    }
+
+    /// Where `prefix-ribbon` stands, and what it had.
+    fn of_prefixes(advice: &[Advice]) -> (usize, &Advice) {
+        let is_it = |(_, it): &(usize, &Advice)| it.options.kind.name() == "prefix-ribbon";
+        advice.iter().enumerate().find(is_it).expect("it is compared")
+    }
+
+    fn levels(advice: &Advice) -> String {
+        advice.options.tuning.get::<crate::PrefixLevels>().to_string()
+    }
+
+    const RANGES: Asked = Asked { points: 0.0, ranges: 1.0, prefixes: 0.0 };
+
+    /// A table has one row of each of its users.
+    #[test]
+    fn filters_of_parts_are_advised_for_stretches_of_a_part() {
+        let row = |nth: u64| (nth * 24_877, nth * 7_919_993 % 99_000_000);
+        let keys: Vec<String> = (0..4000).map(row).map(|(user, time)| text(user, time)).collect();
+        let stretch = |nth: u64| {
+            let (user, time) = (row(nth).0, row(nth * 7 + 1).1);
+            text(user, time)..text(user, time + 1000)
+        };
+        let ranges: Vec<Range<String>> = (0..4000).map(stretch).collect();
+        let advice = advise_for(&keys, 14.0, RANGES, &ranges).expect("in order");
+        let (place, best) = of_prefixes(&advice);
+        assert_eq!((place, levels(best).as_str()), (0, "21"));
+        assert!(best.ranges < 0.02, "{best:?}");
+        assert!(advice[1].ranges > 10.0 * best.ranges, "{advice:?}");
+        let user = |nth: u64| format!("user{:08}", row(nth).0 + 9);
+        let users = (0..4000).map(|nth| user(nth)..format!("{}~", user(nth)));
+        let ranges: Vec<Range<String>> = ranges.into_iter().chain(users).collect();
+        let advice = advise_for(&keys, 14.0, RANGES, &ranges).expect("in order");
+        let (place, best) = of_prefixes(&advice);
+        assert_eq!((place, levels(best).as_str()), (0, "12+21"));
+        assert!(advice[1].ranges > 10.0 * best.ranges, "{advice:?}");
+        let again = advise_for(&keys, 14.0, RANGES, &ranges).expect("in order");
+        assert_eq!(format!("{advice:?}"), format!("{again:?}"));
+    }
+
+    /// A table has many rows of each of its users, and ranges lie between these.
+    #[test]
+    fn filters_of_parts_are_near_where_ranges_lie_between_rows_of_a_part() {
+        let row =
+            |nth: u64| text(nth / 40 * 2_487_709, nth % 40 * 2_000_003 + nth * 7919 % 999_983);
+        let mut keys: Vec<String> = (0..8000).map(row).collect();
+        keys.sort_unstable();
+        let advice = advise(&keys, 14.0, RANGES).expect("in order");
+        let (place, it) = of_prefixes(&advice);
+        assert!(place < 4 && it.ranges < 0.1, "{place}: {advice:?}");
+    }
+
+    /// Of keys 0 to 8 the even ones are there.
+    #[test]
+    fn ranges_that_hold_a_key_are_not_asked_for() {
+        let keys: Vec<String> = (0..9).map(|nth| format!("{nth}")).collect();
+        let ranges =
+            ["1".."2", "1".."20", "0".."1", "01".."2", "7".."9", "80".."9", "9".."99", "2".."1"];
+        let questions = Questions::new(&keys, &ranges);
+        let asked = questions.ranges.iter().map(|range| range.lower());
+        assert_eq!(asked.collect::<Vec<_>>(), [&b"1"[..], b"01", b"80", b"9"]);
+        assert_eq!(questions.points.len(), 4);
     }
 
     #[test]

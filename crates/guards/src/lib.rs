@@ -12,7 +12,7 @@ mod point;
 mod range;
 mod register;
 
-pub use advice::{Advice, Asked, advise};
+pub use advice::{Advice, Asked, advise, advise_for};
 pub use elastic::{
     Elastic, ElasticBuilder, ElasticDirectory, ElasticOptions, ElasticPolicy, ElasticUnits,
 };

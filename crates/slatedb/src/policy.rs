@@ -8,10 +8,10 @@ use slatedb::{Filter, FilterBuilder, FilterPolicy};
 use trommel_filters::{FilterKind, FilterOptions, FilterTuning};
 use trommel_guards::{PrefixLevels, kinds};
 
-use crate::filter::{SstFilter, SstFilterBuilder};
+use crate::filter::{CHECKSUM_BYTES, SstFilter, SstFilterBuilder};
 
 /// Of the names: another one wherever filters of before could be misread.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// A filter of Trommel for each SST.
 ///
@@ -25,7 +25,8 @@ const VERSION: u32 = 1;
 /// In each of the first three text stands for itself in as few bits as a model of it needs, which
 /// the SST's own keys make: keys that share long parts need no option.
 ///
-/// [`trommel_guards::advise`] measures all of them with keys of yours.
+/// [`trommel_guards::advise_for`] measures all of them, and more, with keys and ranges of yours.
+/// Its [`options`](trommel_guards::Advice::options) make the policy: [`new`](Self::new).
 #[derive(Clone, Debug)]
 pub struct TrommelFilterPolicy {
     name: String,
@@ -87,7 +88,7 @@ impl FilterPolicy for TrommelFilterPolicy {
     }
 
     fn estimate_size(&self, num_keys: usize) -> usize {
-        self.options.estimate_bytes(num_keys)
+        self.options.estimate_bytes(num_keys) + CHECKSUM_BYTES
     }
 
     fn supports_range_queries(&self) -> bool {

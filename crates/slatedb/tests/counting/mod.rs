@@ -1,4 +1,4 @@
-//! An object store in memory that counts reads, and a cache of all but blocks of data.
+//! An object store that counts reads, and a cache of all but blocks of data.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -19,14 +19,26 @@ use slatedb::object_store::{
 };
 
 /// Counts what is read of objects. (Asking whether one is there reads nothing.)
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct CountingStore {
-    inner: InMemory,
+    inner: Arc<dyn ObjectStore>,
     gets: AtomicU64,
     delay_us: AtomicU64,
 }
 
+impl Default for CountingStore {
+    /// In memory.
+    fn default() -> CountingStore {
+        CountingStore::over(Arc::new(InMemory::new()))
+    }
+}
+
 impl CountingStore {
+    /// Reads of another store.
+    pub fn over(inner: Arc<dyn ObjectStore>) -> CountingStore {
+        CountingStore { inner, gets: AtomicU64::new(0), delay_us: AtomicU64::new(0) }
+    }
+
     /// How many reads there were since it was asked last.
     pub fn take_gets(&self) -> u64 {
         self.gets.swap(0, Ordering::Relaxed)

@@ -99,8 +99,8 @@ pub fn advise(
 }
 
 /// As [`advise`], with ranges that are scanned: where these are much shorter than the distance
-/// between keys, as an hour of one user is, another filter may be best. Ranges that hold keys of
-/// the sample may be among them; they are not asked for.
+/// between keys, as an hour of one user is, another filter may be best. Those that hold keys are
+/// left out. Prefixes that are scanned are ranges, too; of others, `asked` may say 0.
 ///
 /// ```
 /// use trommel_guards::{Asked, PrefixLevels, advise_for};
@@ -111,7 +111,8 @@ pub fn advise(
 /// let user = |n: u64| format!("user{:08}", n * 24_877 + 7)..format!("user{:08}", n * 24_877 + 8);
 /// let ranges: Vec<_> = (0..4000).map(times).chain((0..4000).map(user)).collect();
 ///
-/// let best = &advise_for(&keys, 14.0, Asked::default(), &ranges)?[0];
+/// let asked = Asked { points: 1.0, ranges: 1.0, prefixes: 0.0 };
+/// let best = &advise_for(&keys, 14.0, asked, &ranges)?[0];
 /// assert_eq!(best.options.kind.name(), "prefix-ribbon");
 /// assert_eq!(best.options.tuning.get::<PrefixLevels>().to_string(), "12+21");
 /// # Ok::<(), trommel_filters::OutOfOrder>(())

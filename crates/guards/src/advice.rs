@@ -13,8 +13,8 @@ use trommel_filters::{
 };
 
 use crate::kinds;
-
-mod parts;
+use crate::range::base::number::common_bytes;
+use crate::range::prefix_ribbon::candidates;
 
 /// What is compared: those that know ranges, and the usual filter of points. Beside them,
 /// `prefix-ribbon` of those parts of keys with which it does best.
@@ -132,7 +132,7 @@ pub fn advise_for(
     let by_rate = |one: &Advice, other: &Advice| one.rate(asked).total_cmp(&other.rate(asked));
     let all = COMPARED.into_iter().map(of).map(measured);
     let mut all = all.collect::<Result<Vec<Advice>, OutOfOrder>>()?;
-    let levels = parts::candidates(keys, &questions.ranges).into_iter();
+    let levels = candidates(keys, &questions.ranges).into_iter();
     let prefixes = levels.map(|it| of(kinds::PREFIX_RIBBON).tuned(FilterTuning::new().with(it)));
     let prefixes = prefixes.map(measured).collect::<Result<Vec<Advice>, OutOfOrder>>()?;
     all.extend(prefixes.into_iter().min_by(by_rate));
@@ -160,7 +160,7 @@ impl<'k> Questions<'k> {
     fn new<K: AsRef<[u8]>, R: AsRef<[u8]>>(keys: &'k [K], ranges: &'k [Range<R>]) -> Questions<'k> {
         let with_prefix = |three: &'k [K; 3]| {
             let [before, key, after] = three.each_ref().map(AsRef::as_ref);
-            let shared = common(before, key).max(common(key, after));
+            let shared = common_bytes(before, key).max(common_bytes(key, after));
             (key, key.get(..=shared))
         };
         let is_kept = |place: usize| place.is_multiple_of(2);
@@ -206,10 +206,6 @@ fn share<T>(all: &[T], is_so: impl Fn(&T) -> bool) -> f64 {
     all.iter().filter(|one| is_so(one)).count() as f64 / all.len().max(1) as f64
 }
 
-fn common(one: &[u8], other: &[u8]) -> usize {
-    one.iter().zip(other).take_while(|(one, other)| one == other).count()
-}
-
 /// A range from the key in the middle of three to half-way before the last one.
 fn from_absent([_, key, after]: [&[u8]; 3]) -> Range<Vec<u8>> {
     let mut end = half_way(key, after);
@@ -220,7 +216,7 @@ fn from_absent([_, key, after]: [&[u8]; 3]) -> Range<Vec<u8>> {
 /// A key from `key` on, half-way to `after`, by the eight bytes behind what both share. Requires:
 /// `key` is before `after`.
 fn half_way(key: &[u8], after: &[u8]) -> Vec<u8> {
-    let shared = common(key, after);
+    let shared = common_bytes(key, after);
     let number = |key: &[u8]| {
         let mut bytes = [0; 8];
         let rest = &key[shared..];

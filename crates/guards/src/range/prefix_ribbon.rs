@@ -33,11 +33,13 @@ use trommel_filters::{
 use crate::range::base::number::common_bytes;
 use crate::range::base::tail;
 use alphabet::{AlphabetBuilder, Alphabets, PLACES_MAX};
+pub(crate) use candidates::candidates;
 use levels::LEVELS_MAX;
 pub use levels::{PrefixLevel, PrefixLevels};
 use walk::Walk;
 
 mod alphabet;
+mod candidates;
 mod levels;
 mod walk;
 

@@ -5,18 +5,17 @@
 //! ranges    user01234567time01234567     they share 20 bytes from end to end: prefixes of 21 and
 //!        to user01234567time01235567     22 tell what lies in them
 //!
-//! candidates   21   21+all   12+21   12+21+all   12+all   ...   sep:/+all, if all keys have a slash
+//! candidates   21   21+all   12+21   12+21+all   12+all   ...   sep:/+all, if all have a slash
 //! ```
 //! Invariant: they are guesses. Who takes one has measured it.
 
 use trommel_filters::KeyRange;
 
-use super::common;
+use super::alphabet::PLACES_MAX;
+use super::levels::{PrefixLevel, PrefixLevels};
+use crate::range::base::number::common_bytes;
 use crate::range::base::prefix_rule::PrefixRule;
-use crate::{PrefixLevel, PrefixLevels};
 
-/// Filters of prefixes know what may come at so many places; longer ones answer no range.
-const LEN_MAX: usize = 64;
 /// Parts that end early are hardly ever asked for: of so many ends, the last ones.
 const ENDS_MAX: usize = 2;
 /// How many bytes more than ranges share. Of one byte more a range has few parts; of two, a key
@@ -28,7 +27,7 @@ const QUARTERS: [usize; 2] = [1, 3];
 
 /// The levels that are worth a measurement, in an order that depends on nothing but the sample.
 /// Requires: a key.
-pub(super) fn candidates(keys: &[impl AsRef<[u8]>], ranges: &[KeyRange<'_>]) -> Vec<PrefixLevels> {
+pub(crate) fn candidates(keys: &[impl AsRef<[u8]>], ranges: &[KeyRange<'_>]) -> Vec<PrefixLevels> {
     let fixed = |len: usize| u8::try_from(len).ok().map(PrefixRule::Fixed);
     let lens: Vec<Option<PrefixRule>> = lens_of(ranges).into_iter().map(fixed).collect();
     let ends = ends_of_parts(keys);
@@ -48,12 +47,13 @@ pub(super) fn candidates(keys: &[impl AsRef<[u8]>], ranges: &[KeyRange<'_>]) -> 
 
 /// Lengths of prefixes of which a range meets few.
 fn lens_of(ranges: &[KeyRange<'_>]) -> Vec<usize> {
-    let shared = |range: &KeyRange<'_>| range.upper().map_or(0, |it| common(range.lower(), it));
+    let shared =
+        |range: &KeyRange<'_>| range.upper().map_or(0, |it| common_bytes(range.lower(), it));
     let mut all: Vec<usize> = ranges.iter().map(shared).collect();
     all.sort_unstable();
     let quarters = QUARTERS.iter().filter_map(|quarter| all.get(all.len() * quarter / 4));
     let lens = quarters.flat_map(|len| BYTES_BEYOND.map(|more| len + more));
-    let mut lens: Vec<usize> = lens.filter(|&len| len <= LEN_MAX).collect();
+    let mut lens: Vec<usize> = lens.filter(|&len| len <= PLACES_MAX).collect();
     lens.sort_unstable();
     lens.dedup();
     lens
@@ -63,7 +63,7 @@ fn lens_of(ranges: &[KeyRange<'_>]) -> Vec<usize> {
 fn ends_of_parts(keys: &[impl AsRef<[u8]>]) -> Vec<usize> {
     let mut keys = keys.iter().map(AsRef::as_ref);
     let first = keys.next().unwrap_or_default();
-    let mut is_alike = vec![true; first.len().min(LEN_MAX)];
+    let mut is_alike = vec![true; first.len().min(PLACES_MAX)];
     for key in keys {
         is_alike.truncate(key.len());
         let places = is_alike.iter_mut().zip(first.iter().zip(key));

@@ -170,7 +170,7 @@ macro_rules! more_of_rocksdb {
             }
 
             /// A copy of the database as it is now, in a folder that is not there yet: see
-            /// [`rocksdb::checkpoint::Checkpoint`]. The copy has no filters: its first opening scans it.
+            /// [`rocksdb::checkpoint::Checkpoint`]. It has no filters: its first opening scans it.
             pub fn create_checkpoint<P: AsRef<Path>>(&self, path: P) -> Result<(), Error> {
                 Checkpoint::new(self.inner())?.create_checkpoint(path)
             }

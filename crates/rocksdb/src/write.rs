@@ -328,8 +328,8 @@ macro_rules! ranges_and_files {
                 self.inner().delete_range_cf_opt(family, from, to, options)
             }
 
-            /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back with it:
-            /// the family is scanned anew.
+            /// See [`rocksdb::DB::delete_file_in_range_cf`]. Keys that were deleted may come back
+            /// with it: the family is scanned anew.
             pub fn delete_file_in_range_cf<K: AsRef<[u8]>>(
                 &self,
                 family: &ColumnFamily<'_>,

@@ -33,7 +33,7 @@ step "${pip[@]}" 'numpy>=2' 'pyarrow>=20' || printf 'numpy or pyarrow cannot be 
 # Wheels bring the command along.
 command=${TROMMEL:-$CARGO_TARGET_DIR/debug/trommel}
 [ -n "${TROMMEL:-}" ] || step cargo build --locked -p trommel-cli
-scripts=$package/trommel._trommel.data/scripts
+scripts=$PWD/$package/trommel._trommel.data/scripts
 trap 'rm -rf "$scripts"' EXIT
 mkdir -p "$scripts"
 cp "$command" "$scripts/trommel"
@@ -46,18 +46,24 @@ step "$environment/bin/maturin" build --quiet --locked --profile dev --manifest-
 step "${pip[@]}" --force-reinstall --no-deps "$wheels"/*.whl
 
 step "$environment/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
-# One wheel serves them all: what is here of later ones runs the same tests, but for those of arrays.
+# One wheel serves them all: what is here of later ones runs the same tests, but for those of arrays, while types are
+# checked.
+test_with() {
+    local own=$environment-$2
+    [ -x "$own/bin/python" ] || "$1" -m venv "$own"
+    local pip_of_own=("$own/bin/python" -m pip --quiet --disable-pip-version-check install)
+    "${pip_of_own[@]}" 'pytest>=8' 'typing_extensions>=4.12'
+    "${pip_of_own[@]}" --force-reinstall --no-deps "$wheels"/*.whl
+    "$own/bin/python" -m pytest -q -p no:cacheprovider tests
+}
+cd $package
+versions=() others=()
 for other in python3.12 python3.13 python3.14 "$HOME"/.pyenv/versions/3.1[2-9].*/bin/python; do
     version=$("$other" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
-    case " ${tested:-} " in *" $version "*) continue ;; esac
-    tested="${tested:-} $version"
-    [ -x "$environment-$version/bin/python" ] || step "$other" -m venv "$environment-$version"
-    pip_of_other=("$environment-$version/bin/python" -m pip --quiet --disable-pip-version-check install)
-    step "${pip_of_other[@]}" 'pytest>=8' 'typing_extensions>=4.12'
-    step "${pip_of_other[@]}" --force-reinstall --no-deps "$wheels"/*.whl
-    step "$environment-$version/bin/python" -m pytest -q -p no:cacheprovider $package/tests "$@"
+    case " ${versions[*]:-} " in *" $version "*) continue ;; esac
+    test_with "$other" "$version" >"$CARGO_TARGET_DIR/python-$version.log" 2>&1 &
+    versions+=("$version") others+=($!)
 done
-cd $package
 step "$environment/bin/mypy" --strict --cache-dir "$CARGO_TARGET_DIR/mypy" python tests
 # The stubs name what there is, and no more.
 step "$environment/bin/python" -m mypy.stubtest --concise --allowlist tests/stubtest.allow trommel
@@ -67,3 +73,10 @@ if step "${pip[@]}" 'pyright>=1.1.380' && "$environment/bin/pyright" --version >
 else
     printf 'pyright cannot be had: the types are checked by mypy alone\n' >&2
 fi
+status=0
+for at in "${!others[@]}"; do
+    wait "${others[$at]}" || status=1
+    printf '\n== pytest with Python %s\n' "${versions[$at]}"
+    cat "$CARGO_TARGET_DIR/python-${versions[$at]}.log"
+done
+exit "$status"

@@ -112,7 +112,9 @@ impl Peer for Opened {
             return Ok(0);
         }
         let transaction = self.env.read_txn().map_err(failed)?;
-        let range = (Bound::Included(from), before.map_or(Bound::Unbounded, Bound::Excluded));
+        // It refuses the empty key, also as a bound.
+        let start = if from.is_empty() { Bound::Unbounded } else { Bound::Included(from) };
+        let range = (start, before.map_or(Bound::Unbounded, Bound::Excluded));
         let mut count = 0;
         for entry in self.keys.range(&transaction, &range).map_err(failed)?.take(limit) {
             let (key, value) = entry.map_err(failed)?;

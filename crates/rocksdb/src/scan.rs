@@ -18,9 +18,11 @@ use crate::worker::Stop;
 
 /// Bytes of keys that are held in memory, so that one reading serves the sample, too.
 const GATHERED_MAX: usize = if cfg!(test) { 1 << 15 } else { 96 << 20 };
-/// Stretches of a sample that is taken by seeks, and the keys of each.
+/// Stretches of a sample that is taken by seeks, and the keys of all of them.
 const STRETCHES: usize = 64;
-const STRETCH_KEYS: usize = 256;
+const SAMPLE_KEYS: usize = 1 << 14;
+/// With fewer places than this, a walk along all keys finds more.
+const PLACES_LEAST: usize = 8;
 /// Keys between two looks at what else is to be done.
 const KEYS_BETWEEN: usize = 4096;
 /// Bytes that RocksDB reads ahead.
@@ -56,7 +58,7 @@ pub(crate) fn all_keys<B: Base>(
         return Ok(Filter::of(&gathered, bits, since));
     }
     let (mut places, mut expected) = known(db, door, plan);
-    if places.len() < STRETCHES {
+    if places.len() < PLACES_LEAST {
         (places, expected) = walked(&mut rows(), check)?;
     }
     let sample = sample(&mut rows(), &places)?;
@@ -137,10 +139,12 @@ fn walked<B: Base>(
 fn sample<B: Base>(rows: &mut Rows<'_, B>, places: &[Vec<u8>]) -> Result<KeySample, Stop> {
     let mut sample = KeySample::default();
     let mut last = Vec::new();
-    for place in places.iter().step_by((places.len() / STRETCHES).max(1)) {
+    let stretches = places.iter().step_by((places.len() / STRETCHES).max(1));
+    let keys_of_each = SAMPLE_KEYS / stretches.len().max(1);
+    for place in stretches {
         rows.seek(place);
         let mut is_new = false;
-        for _ in 0..STRETCH_KEYS {
+        for _ in 0..keys_of_each {
             let Some(key) = rows.key().map(cut) else { break };
             if key > &last[..] {
                 sample.push(key);
